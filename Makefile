@@ -1,0 +1,31 @@
+# Every target sets itself up from a bare machine with python3 and make: what it needs goes into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test lint bench clean
+
+demo: $(READY) ## play the main job on real servers, then leave nothing behind
+	$(BIN)/tasklore demo
+
+test: $(READY) ## every test, on real nats-server and valkey processes
+	$(BIN)/pytest -q
+
+lint: $(READY) ## format, style, types and the walls between the rooms
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: $(READY) ## measure against raw operations and other task queues; takes some minutes
+	$(BIN)/python -m benchmarks
+
+$(READY): requirements/dev.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Tasklore needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.peers

@@ -1,0 +1,114 @@
+"""Run the benchmarks: `python -m benchmarks [--short] [--only raw,ours] [--no-peers] [--write]`."""
+
+import argparse
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import uvloop
+from rich.console import Console
+
+from benchmarks import front_door, memory_rows, nats_rows, peer_rows
+from benchmarks.producer import Producer
+from benchmarks.profiles import FULL, SHORT, Profile
+from benchmarks.table import Row, markdown, ratio, show
+from runtime.embedded import EmbeddedServers
+
+RESULTS = Path(__file__).with_name("results.md")
+FAMILIES = ("raw", "ours", "recall", "gain", "command", "peers")
+
+
+def calibrate_ms() -> float:
+    """Return the best of ten timings of a fixed sum in pure Python, in milliseconds: how fast this machine is now."""
+    times = []
+    for _ in range(10):
+        started = time.perf_counter()
+        sum(range(1_000_000))
+        times.append((time.perf_counter() - started) * 1000)
+    return min(times)
+
+
+def describe_run(profile: Profile, load_before: float, calibration_ms: float) -> str:
+    """Return the line below the table: machine, versions, and what makes this run comparable with another."""
+    name = "short profile: a quick look, no evidence" if profile is SHORT else "full profile"
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {name}; {os.cpu_count()} cores shared by servers, "
+        f"producer and worker, load {load_before:.1f} at the start; Python {platform.python_version()}; "
+        f"sum(range(10**6)) took {calibration_ms:.1f} ms. "
+        "Absolute figures belong to this machine and hour; compare ratios."
+    )
+
+
+async def measure(profile: Profile, only: frozenset[str], console: Console) -> list[Row]:
+    """Start the servers, measure every family named in *only*, return the rows."""
+    rows: list[Row] = []
+    async with EmbeddedServers() as servers:
+        if only & {"raw", "ours", "gain"}:
+            async with Producer(servers.nats_url, servers.redis_url) as producer:
+                console.log("raw nats-py and ours, in turns")
+                rows += await nats_rows.measure(producer, profile, only)
+                if "gain" in only:
+                    console.log("100 ms task, miss and hit")
+                    rows += await nats_rows.measure_memory_gain(producer, profile)
+        if "recall" in only:
+            console.log("recall and raw GET")
+            rows += await memory_rows.measure(servers.redis_url, profile)
+        if "command" in only:
+            console.log("the command")
+            rows += await front_door.measure(servers.nats_url, servers.redis_url, profile)
+        if "peers" in only:
+            console.log("peers")
+            rows += await peer_rows.measure(servers.redis_url, profile)
+    return compared_with_peers(rows)
+
+
+def compared_with_peers(rows: Sequence[Row]) -> list[Row]:
+    """Return *rows*, ours completed by its ratio to the fastest peer when both were measured."""
+    names = tuple(peer.name for peer in peer_rows.PEERS)
+    best = max((row.tasks_per_s or 0 for row in rows if row.what.startswith(names)), default=0)
+    return [
+        replace(row, compared=f"{row.compared}; tasks/s {ratio(row.tasks_per_s, best)} best peer".lstrip("; "))
+        if best and row.tasks_per_s and row.what == nats_rows.TITLES["ours"]
+        else row
+        for row in rows
+    ]
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options; an unknown family is refused with the list of known ones."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="a quick look in a fraction of the time")
+    parser.add_argument("--only", help=f"comma-separated families out of {', '.join(FAMILIES)}")
+    parser.add_argument(
+        "--no-peers", action="store_true", help="leave the other task queues out (nothing is installed)"
+    )
+    parser.add_argument("--write", action="store_true", help=f"also write the table to benchmarks/{RESULTS.name}")
+    options = parser.parse_args(arguments)
+    options.families = frozenset(options.only.split(",") if options.only else FAMILIES)
+    if unknown := options.families - set(FAMILIES):
+        parser.error(f"unknown {', '.join(sorted(unknown))}; known are {', '.join(FAMILIES)}")
+    if options.no_peers:
+        options.families -= {"peers"}
+    return options
+
+
+def main() -> None:
+    """Measure, print the table, write it when asked."""
+    options = parse()
+    profile = SHORT if options.short else FULL
+    load_before, calibration_ms = os.getloadavg()[0], calibrate_ms()
+    rows = uvloop.run(measure(profile, options.families, Console(stderr=True)))
+    caption = describe_run(profile, load_before, calibration_ms)
+    # Piped output must not wrap cells to a terminal that is not there.
+    console = Console(width=None if Console().is_terminal else 200)
+    show(rows, caption, console)
+    if options.write:
+        RESULTS.write_text(markdown(rows, caption), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Agents that exist only to be measured, written as a user would write them."""

@@ -1,0 +1,77 @@
+"""What the command itself costs: a question asked from a shell, a worker's imports, the demonstration."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from statistics import median
+
+from benchmarks.lanes import OURS
+from benchmarks.processes import Finished, NotMeasuredError, run_to_end, running
+from benchmarks.profiles import Profile
+from benchmarks.table import Row, missing
+
+QUESTION = "Analyze a budget of 50000, spent 42000, history 5000, 7000, 8000, 6000"
+#: What a worker process loads before it can take its first task.
+WORKER_IMPORTS = "import workers.host, workers.agents.budget"
+COMMAND = (sys.executable, "-m", "tasklore")
+PATIENCE_S = 60.0
+
+
+async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
+    """Return the rows of `tasklore ask`, of a worker's imports and of the demonstration."""
+    environment = {"TASKLORE_NATS_URL": nats_url, "TASKLORE_REDIS_URL": redis_url}
+    rows = []
+    try:
+        async with _answering(environment):
+            rows.append(await _repeat("tasklore ask", (*COMMAND, "ask", QUESTION), environment, profile.commands, _cpu))
+    except (NotMeasuredError, TimeoutError) as error:
+        rows.append(missing("tasklore ask", str(error) or "no answer in time"))
+    imports = (sys.executable, "-c", WORKER_IMPORTS)
+    rows.append(await _repeat("worker imports", imports, {}, profile.commands, _cpu))
+    rows.append(await _repeat("tasklore demo", (*COMMAND, "demo"), {}, max(2, profile.commands // 2), _wall))
+    return rows
+
+
+@contextlib.asynccontextmanager
+async def _answering(environment: Mapping[str, str]) -> AsyncIterator[None]:
+    """Run a supervisor and a worker until a first question has been answered, then for the time of the block."""
+    async with (
+        running((*COMMAND, "supervisor"), environment) as supervisor,
+        running(OURS.command, environment) as worker,
+    ):
+        async with asyncio.timeout(PATIENCE_S):
+            while not await _is_answered(environment):
+                supervisor.ensure_running()
+                worker.ensure_running()
+        yield
+
+
+async def _is_answered(environment: Mapping[str, str]) -> bool:
+    try:
+        await asyncio.to_thread(run_to_end, (*COMMAND, "ask", QUESTION), environment, PATIENCE_S)
+    except NotMeasuredError:
+        return False
+    return True
+
+
+def _cpu(cost: Finished) -> float:
+    return cost.cpu_s
+
+
+def _wall(cost: Finished) -> float:
+    return cost.wall_s
+
+
+async def _repeat(
+    what: str, command: tuple[str, ...], environment: Mapping[str, str], times: int, figure: Callable[[Finished], float]
+) -> Row:
+    """Run *command* once unmeasured, then *times* times, and return the row of its median."""
+    try:
+        costs = [await asyncio.to_thread(run_to_end, command, environment, PATIENCE_S) for _ in range(times + 1)][1:]
+    except NotMeasuredError as error:
+        return missing(what, str(error))
+    kind = "CPU" if figure is _cpu else "wall clock"
+    return Row(
+        what, seconds=median(figure(cost) for cost in costs), how=f"{kind} of the process, median of {times}, warm"
+    )

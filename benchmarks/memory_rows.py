@@ -1,0 +1,64 @@
+"""A recall from long-term memory against a bare GET of the same value, in turns in one process."""
+
+import json
+import time
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from redis.asyncio import Redis
+
+from benchmarks.budget import analyze, parameters
+from benchmarks.processes import NotMeasuredError
+from benchmarks.profiles import Profile
+from benchmarks.table import Row, percentile, ratio
+from memory import keys
+from memory.long_term import LongTermMemory
+
+_QUESTION = "analyze_budget:50000:42000:5000,7000,8000,6000"
+
+
+async def measure(redis_url: str, profile: Profile) -> list[Row]:
+    """Return the rows of redis-py's GET and of a recall, both on the running loop with connections of their own."""
+    key = keys.ltm("BenchmarkAgent", "1.1", _QUESTION)
+    async with Redis.from_url(redis_url) as bare, Redis.from_url(redis_url) as lent:
+        # A pause of the machine is a slow sample here; with the budget of a task it would end the measurement.
+        memory = LongTermMemory(lent, budget_s=1.0)
+        result = json.dumps(analyze(parameters(0))).encode()
+        await memory.remember(
+            key, result, computed_ms=100, ttl=timedelta(minutes=10), now_ms=time.time_ns() // 1_000_000
+        )
+        recalled = await memory.recall(key)
+        if recalled is None or recalled.result_json != result:
+            raise NotMeasuredError("the memory does not return what it was given")
+        gets, recalls = await _take_turns(lambda: bare.get(key), lambda: memory.recall(key), profile.recalls)
+    compared = ", ".join(
+        f"p{int(share * 100)} {ratio(percentile(recalls, share), percentile(gets, share))}" for share in (0.5, 0.99)
+    )
+    return [
+        Row(
+            "redis-py GET", p50_ms=percentile(gets, 0.5), p99_ms=percentile(gets, 0.99), how="asyncio, hiredis, uvloop"
+        ),
+        Row(
+            "LTM recall of one key",
+            p50_ms=percentile(recalls, 0.5),
+            p99_ms=percentile(recalls, 0.99),
+            compared=f"{compared} GET",
+            how=f"{profile.recalls:,} of each in turns",
+        ),
+    ]
+
+
+async def _take_turns(
+    first: Callable[[], Awaitable[object]], second: Callable[[], Awaitable[object]], count: int
+) -> tuple[list[float], list[float]]:
+    """Return the milliseconds of *count* calls of each; who goes first changes every time."""
+    times: tuple[list[float], list[float]] = ([], [])
+    contestants = [(first, times[0]), (second, times[1])]
+    for _ in range(count + count // 10):
+        for call, taken in contestants:
+            started = time.perf_counter()
+            if await call() is None:
+                raise NotMeasuredError("the key has gone")
+            taken.append((time.perf_counter() - started) * 1000)
+        contestants.reverse()
+    return times[0][count // 10 :], times[1][count // 10 :]

@@ -1,0 +1,138 @@
+"""Every error of the domain: each class says what happened and how to cure it.
+
+Expected outcomes are values (a `CompletionReport` with `status="failed"`, a miss as None); these are for surprises and
+for input that somebody must mend.
+"""
+
+from collections.abc import Sequence
+
+
+class TaskloreError(Exception):
+    """Base of every error that Tasklore raises on purpose; `except TaskloreError` is enough for a caller."""
+
+
+class InvalidInput(TaskloreError):
+    """Something handed in is unusable; the message names the field and the cure. Never retried."""
+
+
+class InvalidParameters(InvalidInput):
+    """The parameters of a task do not fit its class; `problems` holds one sentence a field."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = tuple(problems)
+
+
+class InvalidAmount(InvalidInput):
+    """A quantity cannot be read, is no finite number, or has more digits than are kept exactly."""
+
+
+class AmbiguousAmount(InvalidAmount):
+    """A quantity has two readings ("1.500"); `readings` holds both as plain numbers, for a question back."""
+
+    def __init__(self, text: str, readings: Sequence[str]) -> None:
+        super().__init__(f"{text!r} can mean {' or '.join(readings)}; write the number without separators")
+        self.text = text
+        self.readings = tuple(readings)
+
+
+class UnitMismatch(InvalidAmount):
+    """A quantity comes in a unit that its field does not take; convert it before asking."""
+
+
+class MessageTooLarge(InvalidInput):
+    """A message is larger than the wire accepts; send a reference to the content instead."""
+
+
+class ConfigurationError(TaskloreError):
+    """A setting, an agent or a file is wrong; the process does not start until it is mended."""
+
+
+class DriftedConfiguration(ConfigurationError):
+    """A stream, consumer or bucket exists with another configuration; the message lists each difference."""
+
+
+class AgentConflict(ConfigurationError):
+    """Two live workers serve one agent id with different schemas; rename one or raise its version."""
+
+
+class Unreachable(TaskloreError):
+    """A server did not answer in time; check its address and that it runs."""
+
+
+class MemoryUnavailable(Unreachable):
+    """Redis or Valkey did not answer within the time that remembering is worth; work goes on without it."""
+
+
+class NotAccepted(TaskloreError):
+    """A task was not durably stored (stream full, no leader); nothing was started, try again after `retry_after_s`."""
+
+    def __init__(self, message: str, retry_after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class UndeclaredAccess(TaskloreError):
+    """A task touched state of a user, the clock or the LLM without declaring it; declare it on `@agent.task(...)`."""
+
+
+class RetryLater(TaskloreError):
+    """Raised by an agent's task to be run again, after *after_s* seconds when given."""
+
+    def __init__(self, message: str, after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.after_s = after_s
+
+
+class GiveUp(TaskloreError):
+    """Raised by an agent's task to fail at once: running it again cannot help."""
+
+
+class LlmError(TaskloreError):
+    """Base of what can go wrong between us and a language model; `retryable` says whether asking again may help."""
+
+    retryable = False
+
+
+class LlmNotConfigured(LlmError):
+    """No key and no base URL: set `TASKLORE_LLM_API_KEY` or `TASKLORE_LLM_BASE_URL`, or rely on the built-in rules."""
+
+
+class LlmRefused(LlmError):
+    """The model declined to answer; the message is its own words."""
+
+
+class LlmCutOff(LlmError):
+    """The answer ended at the token limit; raise `max_output_tokens` or ask for less."""
+
+
+class LlmMalformed(LlmError):
+    """The answer does not fit the schema it was asked for."""
+
+    retryable = True
+
+
+class LlmTimeout(LlmError):
+    """The model did not answer before the deadline of the attempt."""
+
+    retryable = True
+
+
+class LlmRateLimited(LlmError):
+    """The provider asks for patience; `retry_after_s` is its own word when it gave one."""
+
+    retryable = True
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class LlmUnavailable(LlmError):
+    """The provider cannot be reached or answers 5xx."""
+
+    retryable = True
+
+
+class LlmRejected(LlmError):
+    """The provider refuses the request itself (4xx): key, model name or schema is wrong."""

@@ -1,0 +1,51 @@
+"""Names and ids that travel: what they may be made of, and how new ones are minted."""
+
+import base64
+import os
+import re
+import zlib
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+from contracts.errors import InvalidInput
+
+#: Agents, supervisors, tasks and ids end up in NATS subjects and Redis keys: nothing there may act as a delimiter.
+NAME_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+
+#: Turns and facts of one user stay in one of this many ordered partitions.
+PARTITIONS = 16
+
+
+def checked_name(text: str, what: str) -> str:
+    """Return *text* when it may stand in a subject or key; *what* names it in the error.
+
+    Raises:
+        InvalidInput: it is empty, longer than 64 or has another character than letters, digits, `_` and `-`.
+    """
+    if not _NAME.fullmatch(text):
+        msg = f"{what} {text!r} must be 1 to 64 letters, digits, '_' or '-'"
+        raise InvalidInput(msg)
+    return text
+
+
+def new_id(now_ms: int, random: bytes | None = None) -> str:
+    """Return a UUID version 7 (RFC 9562) for *now_ms*, milliseconds since 1970; ids sort by time."""
+    bits = int.from_bytes(random if random is not None else os.urandom(10), "big")
+    value = (now_ms & (1 << 48) - 1) << 80 | 0x7 << 76 | (bits >> 62 & 0xFFF) << 64 | 0b10 << 62 | bits & (1 << 62) - 1
+    digits = f"{value:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def user_token(user_id: str) -> str:
+    """Return the unpadded base64url of the UTF-8 *user_id*, safe in a subject and a key whatever the id contains."""
+    return base64.urlsafe_b64encode(user_id.encode()).rstrip(b"=").decode()
+
+
+def partition_of(user_id: str) -> int:
+    """Return the partition, 0 to 15, in which everything of *user_id* keeps its order."""
+    return zlib.crc32(user_id.encode()) % PARTITIONS

@@ -1,0 +1,289 @@
+"""The messages on the wire, frozen, one JSON object each (see docs/wire.md for subjects and headers).
+
+Readers ignore fields they do not know and read unknown words of a closed list as `other`, so that old readers can live
+beside new writers. Times are UTC in RFC 3339; durations are whole milliseconds in fields that end in `_ms`.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from contracts.identifiers import Name
+from contracts.words import reads_unknown_as_other, writes_only_known
+
+MemoryMode = Literal["use", "refresh", "bypass", "other"]
+MemoryOutcome = Literal["hit", "miss", "joined", "near", "refreshed", "bypassed", "off", "unavailable", "other"]
+Status = Literal["completed", "failed", "rejected", "expired", "cancelled", "other"]
+Fence = Literal["ledger", "none", "other"]
+Remember = Literal["shared", "user", "never", "other"]
+Speaker = Literal["person", "assistant", "other"]
+ReplyKind = Literal["answer", "question", "unable", "failed", "pending", "other"]
+
+
+class Message(BaseModel):
+    """What every message shares: it never changes once said, and carries the version of its shape."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="strings")
+
+    schema_version: int = Field(default=1, ge=1)
+
+
+class Part(BaseModel):
+    """A piece of a message; versioned by the message it stands in."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
+
+
+class TaskCall(Part):
+    """Which task to run, with parameters in any spelling that the task's `Parameters` accept."""
+
+    name: Name
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class TaskAssignment(Message):
+    """One task for one agent; published to `tasks.{agent_id}.{task.name}`.
+
+    `deadline` counts from anywhere, queue time included; None means no limit. `max_attempts` counts runs, the first
+    included. `memory` says whether a remembered answer may serve (`use`), is recomputed and overwritten (`refresh`) or
+    neither read nor written (`bypass`). An unknown `memory` word is treated as `bypass`.
+    """
+
+    task_id: Name
+    agent_id: Name
+    supervisor_id: Name
+    task: TaskCall
+    created_at: datetime
+    deadline: datetime | None = None
+    max_attempts: int = Field(default=5, ge=1, le=1000)
+    memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
+    request_id: str | None = None
+    parent_id: str | None = None
+    user_id: str | None = None
+    conversation_id: str | None = None
+    session_id: str | None = None
+    phase: str | None = None
+
+
+class ErrorNote(Part):
+    """Why a task did not complete: `type` is the class of the error, `message` names the field and the cure."""
+
+    type: str
+    message: str
+    retryable: bool = False
+
+
+class MemoryNote(Part):
+    """What the long-term memory had to do with a result.
+
+    `age_ms` is how old a served answer is (None unless one was served); `near` adds `distance` and `computed_for`, the
+    parameters whose answer was served.
+    """
+
+    outcome: Annotated[MemoryOutcome, reads_unknown_as_other(MemoryOutcome), writes_only_known]
+    key: str | None = None
+    age_ms: int | None = None
+    distance: float | None = None
+    computed_for: dict[str, JsonValue] | None = None
+
+
+class Usage(Part):
+    """What a task spent on language models, over all of its calls."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+class CompletionReport(Message):
+    """The one terminal report of a generation of a task; published to `reports.{supervisor_id}.{task_id}.{generation}`.
+
+    `result` is None unless `status` is `completed`; `error` is None only then. `fence` is `none` when the ledger was
+    away, so that "exactly one" rests on the stream alone. `queued_ms` runs from `created_at` to the first look at it.
+    """
+
+    task_id: Name
+    generation: int = Field(default=1, ge=1)
+    agent_id: Name
+    supervisor_id: Name
+    task_name: Name
+    status: Annotated[Status, reads_unknown_as_other(Status), writes_only_known]
+    result: Any = None
+    error: ErrorNote | None = None
+    memory: MemoryNote
+    attempt: int = Field(default=1, ge=0)
+    fence: Annotated[Fence, reads_unknown_as_other(Fence), writes_only_known] = "ledger"
+    worker_id: str
+    queued_ms: int = 0
+    run_ms: int = 0
+    usage: Usage = Usage()
+    finished_at: datetime
+
+
+class Progress(Message):
+    """How far a running task is; `fraction` is 0 to 1, or None when the end is not known."""
+
+    task_id: Name
+    agent_id: Name
+    fraction: float | None = Field(default=None, ge=0, le=1)
+    text: str = ""
+    at: datetime
+
+
+class Cancellation(Message):
+    """The wish to stop a task; published to `cancel.{task_id}`."""
+
+    task_id: Name
+    reason: str = ""
+
+
+class TaskCard(Part):
+    """One task as a supervisor sees it: `description` is read to choose it, `parameters` is its JSON schema."""
+
+    name: Name
+    version: int = Field(default=1, ge=1)
+    description: str = ""
+    parameters: dict[str, JsonValue]
+    result: dict[str, JsonValue] | None = None
+    remember: Annotated[Remember, reads_unknown_as_other(Remember), writes_only_known] = "shared"
+    max_attempts: int = Field(default=5, ge=1)
+    deadline_s: float | None = None
+    keywords: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+
+
+class AgentCard(Message):
+    """What an agent offers; kept in the bucket `agents` under its id, also while no worker of it is alive.
+
+    `digest` is over everything a caller or a memory depends on: two live cards of one id and version must agree on it.
+    """
+
+    agent_id: Name
+    version: int = Field(default=1, ge=1)
+    description: str = ""
+    keywords: tuple[str, ...] = ()
+    tasks: tuple[TaskCard, ...]
+    digest: str
+
+
+class WorkerPresence(Message):
+    """A worker that is alive; kept in the bucket `workers` under `{agent_id}.{worker_id}` and refreshed every 5 s."""
+
+    worker_id: Name
+    agent_id: Name
+    version: int = 1
+    digest: str
+    slots: int
+    http: str | None = None
+    started_at: datetime
+
+
+class ChatTurn(Message):
+    """One thing said in a conversation; published to `turns.{partition}.{user_token}`.
+
+    An assistant's turn keeps the `agent_id` and `task` it came from, so that "same history" can be resolved later.
+    """
+
+    turn_id: Name
+    conversation_id: str = Field(min_length=1, max_length=256)
+    user_id: str | None = None
+    speaker: Annotated[Speaker, reads_unknown_as_other(Speaker), writes_only_known]
+    text: str
+    at: datetime
+    request_id: str | None = None
+    agent_id: Name | None = None
+    task: TaskCall | None = None
+
+
+class Fact(Part):
+    """One thing learned about a user; `reasoning` says what in the turn it rests on."""
+
+    fact_id: Name
+    text: str
+    tags: tuple[str, ...] = ()
+    reasoning: str = ""
+
+
+class ExtractedFacts(Message):
+    """What one turn told about a user; published to `facts.{partition}.{user_token}`."""
+
+    turn_id: Name
+    conversation_id: str = Field(min_length=1, max_length=256)
+    user_id: str = Field(min_length=1, max_length=256)
+    facts: tuple[Fact, ...]
+    at: datetime
+
+
+class PersonRequest(Message):
+    """A person's words to the supervisor; sent as a request to `requests.{supervisor_id}`.
+
+    Sending it again with the same `request_id` starts nothing twice. `wait_ms` is how long the answer may take before
+    the reply says `pending`.
+    """
+
+    text: str = Field(min_length=1, max_length=20_000)
+    request_id: Name | None = None
+    conversation_id: str | None = Field(default=None, min_length=1, max_length=256)
+    user_id: str | None = Field(default=None, min_length=1, max_length=256)
+    memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
+    wait_ms: int = Field(default=30_000, ge=0, le=600_000)
+
+
+class PersonReply(Message):
+    """The supervisor's answer: `text` for people, the rest for programs.
+
+    `kind` is `answer` (a report with a result), `question` (a value is missing or has two readings; `missing` names the
+    fields), `unable` (nothing fits), `failed` (the task did not complete) or `pending` (not yet).
+    """
+
+    request_id: Name
+    conversation_id: str
+    kind: Annotated[ReplyKind, reads_unknown_as_other(ReplyKind), writes_only_known]
+    text: str
+    agent_id: Name | None = None
+    task: TaskCall | None = None
+    missing: tuple[str, ...] = ()
+    report: CompletionReport | None = None
+    elapsed_ms: int = 0
+
+
+class DeadLetter(Message):
+    """A message that was given up, kept in DEAD under `dead.{origin subject}`.
+
+    `body` is what it carried, as base64 of at most 512 KiB; `body_bytes` and `body_digest` (BLAKE2b-128, hexadecimal)
+    are of the whole. `sequence` is its place in the stream it came from.
+    """
+
+    reason: str
+    error: ErrorNote
+    traceback: str | None = None
+    subject: str
+    sequence: int
+    attempts: int
+    headers: dict[str, str] = Field(default_factory=dict)
+    body: str
+    body_bytes: int
+    body_digest: str
+    task_id: str | None = None
+    usage: Usage = Usage()
+    died_at: datetime
+
+
+#: Every message, by the name of its golden schema.
+MESSAGES: dict[str, type[Message]] = {
+    model.__name__: model
+    for model in (
+        TaskAssignment,
+        CompletionReport,
+        Progress,
+        Cancellation,
+        AgentCard,
+        WorkerPresence,
+        ChatTurn,
+        ExtractedFacts,
+        PersonRequest,
+        PersonReply,
+        DeadLetter,
+    )
+}

@@ -1,0 +1,321 @@
+"""How words and digits make one number: "two and a half million", "3 hundred and 21", "three quarters of a lakh".
+
+Every method takes the place of a token and returns a value with the place after it, or None when nothing fits there.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from contracts import numeral_words as words
+from contracts.numeral_tokens import FRACTIONS, Token
+
+#: No part of a number may reach the scale of the part before it; the first part has no limit.
+_NO_LIMIT = Decimal("1E+70")
+#: "two million and a half" is 2,500,000, "two hundred and a half" is 200.5.
+_SCALED_HALF = Decimal(10**5)
+_ONE = Decimal(1)
+#: Scale words in a row that still make sense ("three lakh crore").
+_MOST_SCALES = 3
+
+
+class Reading(NamedTuple):
+    """A value that ends before token *end*."""
+
+    value: Decimal
+    end: int
+
+
+class _Part(NamedTuple):
+    value: Decimal
+    end: int
+    scale: Decimal
+    is_final: bool
+    has_hundred: bool
+
+
+class Grammar:
+    """Reads numbers out of the tokens of one sentence."""
+
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+        self.text = text
+        self.tokens = tokens
+
+    def quantity(self, place: int) -> tuple[tuple[Decimal, ...], int] | None:
+        """Return the readings of the number at *place* (two when ambiguous) and the place after it."""
+        token = self.token(place)
+        if token is None or token.kind in {"other", "symbol"}:
+            return None
+        if len(token.readings) > 1:
+            return self._ambiguous(token, place)
+        reading = self._mixed(place) or self._fraction_first(place) or self._cardinal(place)
+        return ((reading.value,), reading.end) if reading and not self._is_ordinal(reading.end) else None
+
+    def _is_ordinal(self, end: int) -> bool:
+        """True before the "first" of "twenty-first" or "fifth" of "one hundred fifth"; "twenty second" is a time."""
+        last, place = self.word(end - 1), self._after_hyphen(end)
+        is_open = last in words.TENS or last in words.HUNDREDS or last in words.SCALES
+        return is_open and self.word(place) in words.ORDINALS and (place > end or self.word(place) != "second")
+
+    def _ambiguous(self, token: Token, place: int) -> tuple[tuple[Decimal, ...], int]:
+        scale = self.scale(place + 1)
+        if scale is None:
+            return token.readings, place + 1
+        # "1.500 million": nobody groups digits in front of a scale
+        return (token.readings[0] * scale.value,), scale.end
+
+    # -- tokens ---------------------------------------------------------------------------------------------------
+
+    def token(self, place: int) -> Token | None:
+        """Return the token at *place*, None outside the sentence."""
+        return self.tokens[place] if 0 <= place < len(self.tokens) else None
+
+    def word(self, place: int) -> str:
+        """Return the word at *place* in small letters, "" when there is none."""
+        token = self.token(place)
+        return token.text if token and token.kind == "word" else ""
+
+    def symbol(self, place: int) -> str:
+        """Return the symbol at *place*, "" when there is none."""
+        token = self.token(place)
+        return token.text if token and token.kind == "symbol" else ""
+
+    def is_glued(self, place: int) -> bool:
+        """True when nothing stands between the token at *place* and the one before it."""
+        return 0 < place < len(self.tokens) and self.tokens[place].start == self.tokens[place - 1].end
+
+    def _after_hyphen(self, place: int) -> int:
+        return place + 1 if self.symbol(place) == "-" and self.is_glued(place) and self.is_glued(place + 1) else place
+
+    def _after_and(self, place: int) -> int:
+        """Return the place after an "and", hyphenated or not; 0 when there is none."""
+        and_place = self._after_hyphen(place)
+        return self._after_hyphen(and_place + 1) if self.word(and_place) == "and" else 0
+
+    # -- whole numbers --------------------------------------------------------------------------------------------
+
+    def below_hundred(self, place: int) -> Reading | None:
+        """Read "seven", "seventeen", "seventy-seven", "zero seven"; also "one twenty two", the spoken 122."""
+        word = self.word(place)
+        if tens := words.TENS.get(word):
+            after = self._after_hyphen(place + 1)
+            # "ninety - five" is how tokenised text writes "ninety-five"
+            after += self.symbol(after) == "-" and self.word(after + 1) in words.UNITS
+            unit = words.UNITS.get(self.word(after), 0)
+            return Reading(Decimal(tens + unit), after + 1) if unit else Reading(Decimal(tens), place + 1)
+        if teen := words.TEENS.get(word):
+            return Reading(Decimal(teen), place + 1)
+        if (unit_or_none := words.UNITS.get(word)) is None:
+            return None
+        return self._after_unit(unit_or_none, place + 1)
+
+    def _after_unit(self, unit: int, place: int) -> Reading:
+        if unit == 0 and (following := words.UNITS.get(self.word(place))):
+            return Reading(Decimal(following), place + 1)
+        if unit and self.word(place) in words.TENS:
+            rest = self.below_hundred(place)
+            if rest is not None and rest.end > place + 1:
+                return Reading(unit * 100 + rest.value, rest.end)
+        return Reading(Decimal(unit), place)
+
+    def scale(self, place: int) -> Reading | None:
+        """Read a scale word ("million", "k" after digits, "dozen") as its factor."""
+        long_place = self._after_hyphen(place)
+        word = self.word(long_place)
+        if (factor := words.SCALES.get(word) or words.DOZENS.get(word)) is not None:
+            return Reading(factor, long_place + 1)
+        word = self.word(place)
+        factor = words.SHORT_SCALES.get(word)
+        if factor is None:
+            return None
+        token = self.tokens[place]
+        if word in words.UNSURE_SCALES:
+            is_upper = self.text[token.start : token.end].isupper()
+            if not is_upper and (word == "mm" or not self.is_glued(place)):
+                return None
+        return Reading(factor, place + 1)
+
+    def _leaf(self, place: int, *, is_first: bool) -> Reading | None:
+        token = self.token(place)
+        if token is None:
+            return None
+        if token.kind == "number":
+            scaled = self.scale(place + 1) or self.word(self._after_hyphen(place + 1)) in words.HUNDREDS
+            return Reading(token.readings[0], place + 1) if len(token.readings) == 1 and (is_first or scaled) else None
+        if self.word(place) in words.ARTICLES:
+            return self._after_article(place + 1)
+        if is_first and self.word(place) in words.OPENING_SCALES and self.below_hundred(place + 1):
+            return Reading(_ONE, place)
+        return self.below_hundred(place)
+
+    def _after_article(self, place: int) -> Reading | None:
+        following = self.word(place)
+        if following == "couple":
+            return Reading(Decimal(2), place + 1 + (self.word(place + 1) == "of"))
+        if following in words.OPENING_SCALES or following in words.DOZENS or following in {"lac", "lkh"}:
+            return Reading(_ONE, place)
+        return None
+
+    def _hundreds(self, place: int, *, is_first: bool) -> tuple[Reading, bool] | None:
+        leaf = self._leaf(place, is_first=is_first)
+        if leaf is None:
+            return None
+        after = self._after_hyphen(leaf.end)
+        if self.word(after) not in words.HUNDREDS or leaf.value >= 100:
+            return leaf, False
+        value, end = leaf.value * 100, after + 1
+        after_and = self._after_and(end)
+        rest = self.below_hundred(after_and or self._after_hyphen(end))
+        rest = rest or (self._small_digits(after_and) if after_and else None)
+        if rest is None or rest.value >= 100 or self.word(rest.end) in words.HUNDREDS or self._is_part(rest):
+            return Reading(value, end), True
+        return Reading(value + rest.value, rest.end), True
+
+    def _is_part(self, rest: Reading) -> bool:
+        """True for the "one half" in "two hundred and one half"."""
+        return rest.value == 1 and self.word(self._after_hyphen(rest.end)) in words.PART
+
+    def _small_digits(self, place: int) -> Reading | None:
+        token = self.token(place)
+        if token and token.kind == "number" and token.text.isdigit() and token.text[0] != "0" and len(token.text) < 3:
+            return Reading(token.readings[0], place + 1)
+        return None
+
+    def _part(self, place: int, *, is_first: bool = False) -> _Part | None:
+        found = self._hundreds(place, is_first=is_first)
+        if found is None:
+            return None
+        (value, end), has_hundred = found
+        if decimals := self._decimals(end):
+            value, end = value + decimals.value, decimals.end
+        elif (
+            (after_and := self._after_and(end))
+            and value < 1000
+            and (half := self._fraction(after_and))
+            and self.scale(half.end)
+        ):
+            value, end = value + half.value, half.end
+        product, is_final = _ONE, False
+        for _ in range(_MOST_SCALES):
+            scale = self.scale(end)
+            if scale is None or is_final:
+                break
+            is_final = self.word(scale.end - 1) in words.SHORT_SCALES
+            product, end = product * scale.value, scale.end
+        return _Part(value * product, end, product, is_final, has_hundred)
+
+    def _decimals(self, place: int) -> Reading | None:
+        """Read "point two five", "point 25" and "point twenty five" as what they add."""
+        if self.word(place) != "point":
+            return None
+        token = self.token(place + 1)
+        if token and token.kind == "number" and token.text.isdigit():
+            return Reading(Decimal(f"0.{token.text}"), place + 2)
+        digits, end = "", place + 1
+        while (unit := words.UNITS.get(self.word(end))) is not None and len(digits) < 60:
+            digits, end = f"{digits}{unit}", end + 1
+        if not digits and (spoken := self.below_hundred(end)):
+            digits, end = str(spoken.value), spoken.end
+        return Reading(Decimal(f"0.{digits}"), end) if digits else None
+
+    def _cardinal(self, place: int) -> Reading | None:
+        if bare := self._decimals(place):
+            return bare
+        part = self._part(place, is_first=True)
+        if part is None:
+            return None
+        total, end, limit = part.value, part.end, part.scale
+        while limit > 1 and not part.is_final:
+            addition = self._addition(end, limit)
+            if addition is None:
+                break
+            part = addition
+            total, end, limit = total + part.value, part.end, part.scale
+        if part.is_final:
+            return Reading(total, end)
+        return self._with_fraction(total, end, limit)
+
+    def _addition(self, place: int, limit: Decimal) -> _Part | None:
+        """Read how a scaled number goes on: "and twelve", ", five hundred", "and three quarters million"."""
+        after_and = self._after_and(place)
+        has_comma = self.symbol(place) == ","
+        start = after_and or (place + 1 if has_comma else self._after_hyphen(place))
+        if after_and and (fraction := self._fraction(start)):
+            scale = self.scale(fraction.end)
+            if scale and fraction.value * scale.value < limit:
+                return _Part(fraction.value * scale.value, scale.end, scale.value, is_final=True, has_hundred=False)
+            return None
+        part = self._part(start)
+        if part is None or part.value >= limit or part.scale >= limit:
+            return None
+        # "seventy-five thousand, five hundred" is one number, "two thousand, three of which" are two
+        is_list = has_comma and (self.tokens[start].kind != "word" or not (part.has_hundred or part.scale > 1))
+        return None if is_list else part
+
+    def _with_fraction(self, total: Decimal, end: int, limit: Decimal) -> Reading:
+        after_and = self._after_and(end)
+        if after_and and (part := self._fraction(after_and)) and self.word(part.end) != "of":
+            return Reading(total + part.value * (limit if limit >= _SCALED_HALF else 1), part.end)
+        parts_place = self._after_hyphen(end)
+        if (parts := words.PARTS.get(self.word(parts_place))) and self.tokens[end - 1].kind == "word":
+            return Reading(FRACTIONS.divide(total, Decimal(parts)), parts_place + 1)
+        return Reading(total, end)
+
+    # -- fractions ------------------------------------------------------------------------------------------------
+
+    def _fraction(self, place: int) -> Reading | None:
+        """Read "half", "a half", "one third", "three quarters", "1/2", "½"."""
+        token = self.token(place)
+        if token and token.kind == "fraction":
+            return Reading(token.readings[0], place + 1)
+        word = self.word(place)
+        if word == "half":
+            return Reading(Decimal("0.5"), place + 1)
+        part_place = place + 1 + (self.symbol(place + 1) == "-")
+        if (word in words.ARTICLES or word == "one") and (parts := words.PART.get(self.word(part_place))):
+            return Reading(FRACTIONS.divide(_ONE, Decimal(parts)), part_place + 1)
+        several = self.below_hundred(place)
+        if several is None:
+            return None
+        part_place = self._after_hyphen(several.end)
+        parts = words.PARTS.get(self.word(part_place))
+        return Reading(FRACTIONS.divide(several.value, Decimal(parts)), part_place + 1) if parts else None
+
+    def _fraction_first(self, place: int) -> Reading | None:
+        """Read a number that opens with a fraction, and the scale that it is a part of: "half a lakh"."""
+        fraction = self._fraction(place)
+        if fraction is None and self.word(place) == "quarter":
+            # a lone "quarter" is three months
+            quarter = self._scaled(Reading(Decimal("0.25"), place + 1))
+            return quarter if quarter.end > place + 1 else None
+        if fraction is None:
+            return None
+        scaled = self._scaled(fraction)
+        return scaled if scaled.end > fraction.end or self._stands_alone(place, fraction.end) else None
+
+    def _scaled(self, fraction: Reading) -> Reading:
+        place = fraction.end + (self.word(fraction.end) == "of")
+        place += self.word(place) in words.ARTICLES
+        scale = self.scale(place)
+        return Reading(fraction.value * scale.value, scale.end) if scale else fraction
+
+    def _stands_alone(self, place: int, end: int) -> bool:
+        """False for "half past ten", "the second half", "a third option" and the rate in "20k a quarter"."""
+        word, before, after = self.word(place), self.word(place - 1), self.word(end)
+        if "half" in (word, self.word(place + 1)):
+            return before not in words.BEFORE_HALF and after not in words.AFTER_HALF
+        if word in words.ARTICLES:
+            is_rate = place > 0 and self.tokens[place - 1].kind == "number"
+            return after in {"", "of"} and not is_rate and before not in words.SHORT_SCALES
+        return True
+
+    def _mixed(self, place: int) -> Reading | None:
+        """Read "2 1/4" and "2½", with a scale when there is one."""
+        whole, part = self.token(place), self.token(place + 1)
+        if whole is None or part is None or whole.kind != "number" or part.kind != "fraction":
+            return None
+        if not whole.text.isdigit() or part.readings[0] >= 1:
+            return None
+        mixed = Reading(whole.readings[0] + part.readings[0], place + 2)
+        scale = self.scale(mixed.end)
+        return Reading(mixed.value * scale.value, scale.end) if scale else mixed

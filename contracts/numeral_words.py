@@ -1,0 +1,77 @@
+"""The words of English numbers with their values, and nothing else."""
+
+from decimal import Decimal
+
+UNITS = {
+    w: n for n, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
+} | {"nought": 0}
+TEENS = {
+    w: n
+    for n, w in enumerate(
+        ["ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"],
+        start=10,
+    )
+}
+TENS = {
+    w: n * 10
+    for n, w in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], start=2)
+} | {"fourty": 40}
+HUNDREDS = frozenset({"hundred", "hundreds"})
+
+_BASE_SCALES = {
+    "thousand": 3, "lakh": 5, "lac": 5, "lkh": 5, "crore": 7, "krore": 7, "million": 6, "billion": 9, "trillion": 12,
+    "quadrillion": 15, "quintillion": 18, "sextillion": 21, "septillion": 24, "octillion": 27, "nonillion": 30,
+}  # fmt: skip
+#: Scale words after which a number may go on ("three crore twelve lakh").
+SCALES = {
+    name: Decimal(10**power) for singular, power in _BASE_SCALES.items() for name in (singular, f"{singular}s")
+} | {"cr": Decimal(10**7)}
+DOZENS = dict.fromkeys(("dozen", "dozens", "doz", "dozs", "dz", "dzs", "dzn"), Decimal(12))
+#: Scales that end a number ("5k", "50 grand").
+SHORT_SCALES = {
+    "k": Decimal(10**3), "grand": Decimal(10**3), "m": Decimal(10**6), "mm": Decimal(10**6), "mn": Decimal(10**6),
+    "mil": Decimal(10**6), "mio": Decimal(10**6), "b": Decimal(10**9), "bn": Decimal(10**9), "tn": Decimal(10**12),
+}  # fmt: skip
+#: Short scales that are metres, millimetres or bytes unless glued to the digits or in capitals.
+UNSURE_SCALES = frozenset({"m", "mm", "b"})
+#: Scales that may open a number without "a" or "one" ("thousand nine hundred twenty").
+OPENING_SCALES = frozenset({"hundred", *_BASE_SCALES})
+
+_ORDINALS = {
+    "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10,
+    "eleventh": 11, "twelfth": 12, "thirteenth": 13, "fourteenth": 14, "fifteenth": 15, "sixteenth": 16,
+    "seventeenth": 17, "eighteenth": 18, "nineteenth": 19, "twentieth": 20, "thirtieth": 30, "fortieth": 40,
+    "fiftieth": 50, "sixtieth": 60, "seventieth": 70, "eightieth": 80, "ninetieth": 90, "hundredth": 100,
+    "thousandth": 10**3, "millionth": 10**6, "billionth": 10**9, "trillionth": 10**12,
+}  # fmt: skip
+#: Names of one part ("a fifth") and of several ("two fifths"); "second" is a time, not a half.
+PART = {"half": 2, **_ORDINALS}
+PARTS = {"halves": 2, **{f"{name}s": parts for name, parts in _ORDINALS.items()}}
+
+#: Endings that turn the number before them into an ordinal ("twenty-first", "one hundred fifth").
+ORDINALS = frozenset({"first", "second", *_ORDINALS}) - {"quarter"}
+
+ARTICLES = frozenset({"a", "an"})
+MINUS_WORDS = frozenset({"minus", "negative"})
+
+#: Neighbours that make a lone "one" a pronoun.
+BEFORE_PRONOUN = frozenset({
+    "no", "this", "that", "the", "which", "each", "every", "any", "some", "another", "last", "next", "first",
+    "second", "new", "old", "right", "wrong", "good", "better", "best", "other", "only", "same", "previous",
+    "former", "latter", "big", "small",
+})  # fmt: skip
+AFTER_PRONOUN = frozenset({
+    "of", "another", "is", "was", "can", "could", "should", "must", "may", "might", "would", "will", "who", "that",
+    "day", "by", "has",
+})  # fmt: skip
+#: Neighbours that make "half" a time or a place instead of a number.
+BEFORE_HALF = frozenset({"first", "second", "other", "better", "last", "this", "top", "bottom"})
+AFTER_HALF = frozenset({"past", "way", "hearted", "time", "baked"})
+#: Words after a number that make it a time of day.
+CLOCK_WORDS = frozenset({"am", "pm", "o'clock", "oclock"})
+
+#: Every word that can open an amount; the reader looks no further at any other.
+OPENING_WORDS = (
+    frozenset(UNITS) | frozenset(TEENS) | frozenset(TENS) | OPENING_SCALES | ARTICLES | MINUS_WORDS
+    | {"half", "quarter", "point"}
+)  # fmt: skip

@@ -1,0 +1,117 @@
+"""The only file that spells a NATS subject, stream, bucket or header name.
+
+Programs in any language publish and subscribe to these: a change here is a change of the wire.
+"""
+
+from contracts.identifiers import checked_name, partition_of, user_token
+
+TASKS = "TASKS"
+LATER = "LATER"
+REPORTS = "REPORTS"
+TURNS = "TURNS"
+FACTS = "FACTS"
+DEAD = "DEAD"
+
+AGENTS_BUCKET = "agents"
+WORKERS_BUCKET = "workers"
+
+#: What is published when a card is put into, or taken out of, its bucket.
+CARD_NOTICES = f"$KV.{AGENTS_BUCKET}.*"
+
+TASKS_ALL = "tasks.>"
+SCHEDULES_ALL = "schedules.>"
+DUE_ALL = "due.>"
+DUE_TASKS_ALL = "due.tasks.>"
+REPORTS_ALL = "reports.>"
+TURNS_ALL = "turns.>"
+FACTS_ALL = "facts.>"
+DEAD_ALL = "dead.>"
+
+#: 1 for what a supervisor assigned; each redrive of a dead letter adds one.
+GENERATION_HEADER = "Tasklore-Generation"
+#: Runs so far, counted by us: JetStream starts again at one for a scheduled retry.
+ATTEMPT_HEADER = "Tasklore-Attempt"
+TRACE_HEADER = "traceparent"
+MESSAGE_ID_HEADER = "Nats-Msg-Id"
+
+#: Bytes of a body that we accept; the server's 1 MiB also has to hold headers and a dead letter's envelope.
+MAX_BODY = 960 * 1024
+
+
+def task(agent_id: str, task_name: str) -> str:
+    """Return where an assignment of *task_name* to *agent_id* is published."""
+    return f"tasks.{checked_name(agent_id, 'agent_id')}.{checked_name(task_name, 'task name')}"
+
+
+def tasks_of(agent_id: str) -> str:
+    """Return the filter that matches every task of *agent_id*."""
+    return f"tasks.{checked_name(agent_id, 'agent_id')}.>"
+
+
+def schedule(task_id: str, generation: int) -> str:
+    """Return where the next run of a task is scheduled; a second schedule there replaces the first."""
+    return f"schedules.tasks.{checked_name(task_id, 'task_id')}.{generation}"
+
+
+def due(agent_id: str, task_name: str) -> str:
+    """Return the target of a schedule, which TASKS then sources as a plain task."""
+    return f"due.{task(agent_id, task_name)}"
+
+
+def report(supervisor_id: str, task_id: str, generation: int) -> str:
+    """Return where the one terminal report of a generation of a task lies."""
+    return f"reports.{checked_name(supervisor_id, 'supervisor_id')}.{checked_name(task_id, 'task_id')}.{generation}"
+
+
+def reports_to(supervisor_id: str) -> str:
+    """Return the filter for every report that *supervisor_id* waits for."""
+    return f"reports.{checked_name(supervisor_id, 'supervisor_id')}.>"
+
+
+def progress(supervisor_id: str, task_id: str) -> str:
+    """Return where a running task tells how far it is (core NATS, not stored)."""
+    return f"progress.{checked_name(supervisor_id, 'supervisor_id')}.{checked_name(task_id, 'task_id')}"
+
+
+def cancel(task_id: str) -> str:
+    """Return where the wish to cancel a task is said (core NATS, not stored)."""
+    return f"cancel.{checked_name(task_id, 'task_id')}"
+
+
+#: Every wish to cancel; a worker listens here and keeps what concerns it.
+CANCEL_ANY = "cancel.*"
+
+
+def requests(supervisor_id: str) -> str:
+    """Return where a person's text goes in and its answer comes out (request and reply)."""
+    return f"requests.{checked_name(supervisor_id, 'supervisor_id')}"
+
+
+def turns(owner: str) -> str:
+    """Return where turns of *owner* (a user id, or the conversation id of an anonymous turn) are published."""
+    return f"turns.{partition_of(owner)}.{user_token(owner)}"
+
+
+def facts(user_id: str) -> str:
+    """Return where facts extracted about *user_id* are published."""
+    return f"facts.{partition_of(user_id)}.{user_token(user_id)}"
+
+
+def partition_filter(stream: str, partition: int) -> str:
+    """Return the filter of one of the ordered partitions of TURNS or FACTS."""
+    return f"{stream.lower()}.{partition}.>"
+
+
+def dead(origin: str) -> str:
+    """Return where a message that was taken from subject *origin* lies once it is given up."""
+    return f"dead.{origin}"
+
+
+def task_message_id(task_id: str, generation: int) -> str:
+    """Return the deduplication id of an assignment: the same on every retry of the publish."""
+    return f"{task_id}:{generation}"
+
+
+def report_message_id(task_id: str, generation: int) -> str:
+    """Return the deduplication id of a terminal report."""
+    return f"{task_id}:{generation}:report"

@@ -1,0 +1,29 @@
+"""Say what a trip costs each traveller."""
+
+from pydantic import BaseModel
+
+from workers import Agent, Amount, Parameters
+
+agent = Agent("TripAgent", keywords=("trip", "travellers", "hotel"))
+
+
+class Trip(Parameters):
+    """A hotel bill, who shares it, and the tickets they bought."""
+
+    hotel: Amount
+    travellers: int
+    tickets: tuple[Amount, ...] = ()
+
+
+class Share(BaseModel):
+    """What one traveller pays; `dearest_ticket` is None when there were no tickets."""
+
+    each: Amount
+    dearest_ticket: Amount | None
+
+
+@agent.task
+async def share_trip(trip: Trip) -> Share:
+    """Tell what each traveller pays for the hotel and all tickets together."""
+    total = trip.hotel + sum(trip.tickets)
+    return Share(each=total / trip.travellers, dearest_ticket=max(trip.tickets, default=None))

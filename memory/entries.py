@@ -1,0 +1,180 @@
+"""What a remembered answer is, how it is written in Redis, and how entries are chosen and summed up; pure functions.
+
+The value of an entry is one JSON object. We write its head in a fixed order, so that serving it is one match and one
+slice, with no JSON parsed:
+
+    {"format":1,"created_at":1763690000000,"computed_ms":103,"check":2774489511,"size":23,"result":{"remaining":8000.0},
+     "agent_version":"1.1","parameters":{"budget_limit":50000}}
+
+`created_at` is milliseconds since 1970, `size` the bytes of `result`, `check` their CRC-32. Another program may write
+any JSON object with `created_at`, `computed_ms` and `result`: it is read too, only slower.
+"""
+
+import json
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from memory.keys import EntryKey, parse_ltm
+
+_HEAD = re.compile(
+    rb'\{"format":1,"created_at":(\d+),"computed_ms":(\d+),"check":(\d+),"size":(\d+),"result":',
+)
+
+
+class Remembered(NamedTuple):
+    """An answer as it is served: when it was computed, how long that took, and its JSON, not parsed."""
+
+    created_at_ms: int
+    computed_ms: int
+    result_json: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An answer as it is listed; `expires_in_ms` is None when it is kept for ever."""
+
+    key: str
+    parts: EntryKey
+    answer: Remembered
+    parameters_json: bytes
+    hits: int
+    expires_in_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStats:
+    """What the entries of one task have saved: `saved_ms` is hits times the time each answer took to compute."""
+
+    entries: int = 0
+    hits: int = 0
+    saved_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LongTermStats:
+    """What is remembered in all, and by task name; misses leave nothing behind and are counted by metrics only."""
+
+    entries: int
+    hits: int
+    saved_ms: int
+    by_task: Mapping[str, TaskStats]
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """An imported entry that is never served: its key may have been cut, so it may answer another question."""
+
+    agent_id: str
+    seed_key: str
+    result_json: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which entries are meant: those that satisfy every condition that is not None."""
+
+    agent_id: str | None = None
+    task: str | None = None
+    created_before_ms: int | None = None
+    created_since_ms: int | None = None
+
+    def names(self, parts: EntryKey) -> bool:
+        """Return whether the key alone does not rule the entry out."""
+        return (self.agent_id is None or parts.agent_id == self.agent_id) and (
+            self.task is None or parts.task_name == self.task
+        )
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether the key is not enough to decide."""
+        return self.created_before_ms is not None or self.created_since_ms is not None
+
+    def holds(self, answer: Remembered) -> bool:
+        """Return whether the entry's age fits."""
+        created = answer.created_at_ms
+        return (self.created_before_ms is None or created < self.created_before_ms) and (
+            self.created_since_ms is None or created >= self.created_since_ms
+        )
+
+
+def encode(
+    result_json: bytes, *, created_at_ms: int, computed_ms: int, agent_version: str, parameters_json: bytes
+) -> bytes:
+    """Return the value of an entry; both JSON texts are taken as they are."""
+    return (
+        b'{"format":1,"created_at":%d,"computed_ms":%d,"check":%d,"size":%d,'
+        b'"result":%b,"agent_version":"%b","parameters":%b}'
+    ) % (
+        created_at_ms,
+        computed_ms,
+        zlib.crc32(result_json),
+        len(result_json),
+        result_json,
+        agent_version.encode(),
+        parameters_json,
+    )
+
+
+def decode(value: bytes) -> Remembered | None:
+    """Return the answer in *value*, or None when it is not an entry of anybody's."""
+    head = _HEAD.match(value)
+    if head is not None:
+        created_at, computed, check, size = map(int, head.groups())
+        start = head.end()
+        result = value[start : start + size]
+        if zlib.crc32(result) == check and value[-1:] == b"}":
+            return Remembered(created_at, computed, result)
+    return _decode_foreign(value)
+
+
+def _decode_foreign(value: bytes) -> Remembered | None:
+    document = _parse(value)
+    if document is None or "result" not in document:
+        return None
+    created_at, computed = document.get("created_at"), document.get("computed_ms")
+    if not (isinstance(created_at, int | float) and isinstance(computed, int | float)):
+        return None
+    try:
+        result = json.dumps(document["result"], allow_nan=False, separators=(",", ":"))
+        return Remembered(int(created_at), int(computed), result.encode())
+    except (ValueError, OverflowError):
+        return None
+
+
+def decode_entry(key: str, value: bytes, hits: int, expires_in_ms: int | None) -> Entry | None:
+    """Return the entry at *key* for a listing, or None when key or value is not one of ours."""
+    parts, answer = parse_ltm(key), decode(value)
+    if parts is None or answer is None:
+        return None
+    parameters = (_parse(value) or {}).get("parameters", {})
+    return Entry(key, parts, answer, json.dumps(parameters, separators=(",", ":")).encode(), hits, expires_in_ms)
+
+
+def summarise(served: Iterable[tuple[str, int, int]]) -> LongTermStats:
+    """Return the statistics of entries given as (task name, hits, computed_ms)."""
+    tallies: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for task, hits, computed_ms in served:
+        tally = tallies[task]
+        tally[0] += 1
+        tally[1] += hits
+        tally[2] += hits * computed_ms
+    by_task = {task: TaskStats(*tally) for task, tally in sorted(tallies.items())}
+    total = [sum(column) for column in zip(*tallies.values(), strict=True)] or [0, 0, 0]
+    return LongTermStats(total[0], total[1], total[2], by_task)
+
+
+def _parse(value: bytes) -> dict[str, object] | None:
+    try:
+        document = json.loads(value, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _refuse_constant(word: str) -> None:
+    msg = f"{word} is not JSON"
+    raise ValueError(msg)

@@ -1,0 +1,301 @@
+"""Stores that remember in this process only, for unit tests of what uses them: each passes its store's contract suite.
+
+Times to live run on the clock handed in, monotonic seconds.
+"""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import TracebackType
+from typing import Self, TypeVar
+
+from redis.asyncio import Redis
+
+from memory import keys
+from memory.entries import (
+    Entry,
+    LongTermStats,
+    Quarantined,
+    Remembered,
+    Selection,
+    decode,
+    decode_entry,
+    encode,
+    summarise,
+)
+from memory.ledger import Begin, Finish, LedgerEntry, entry_of
+from memory.long_term import checked_entry, checked_selection
+from memory.single_flight import Joined, SingleFlight
+
+T = TypeVar("T")
+
+Clock = Callable[[], float]
+
+
+class FakeLedger:
+    """Stands for `memory.ledger.Ledger`."""
+
+    def __init__(self, *, keep: timedelta = timedelta(days=7), clock: Clock = time.monotonic) -> None:
+        self._keep_s = keep.total_seconds()
+        self._clock = clock
+        self._tasks: dict[str, tuple[float, dict[bytes, bytes]]] = {}
+
+    async def begin(self, task_id: str, generation: int, attempt: int, worker_id: str, now_ms: int) -> bytes | None:
+        """Return None when the attempt may run, else the stored report."""
+        fields = self._touch(task_id)
+        stored = fields.get(b"report:%d" % generation)
+        if stored is None:
+            attempts = max(attempt, int(fields.get(b"attempts:%d" % generation, 0)))
+            fields[b"state:%d" % generation] = b"running"
+            fields[b"attempts:%d" % generation] = b"%d" % attempts
+            fields[b"worker:%d" % generation] = worker_id.encode()
+            fields[b"started_at:%d" % generation] = b"%d" % now_ms
+        return stored
+
+    async def begin_many(self, attempts: Sequence[Begin | tuple[str, int, int, str, int]]) -> list[bytes | None]:
+        """Return `begin` of each of *attempts*."""
+        return [await self.begin(*attempt) for attempt in attempts]
+
+    async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | None:
+        """Return None when *report* is the one of its generation, else the earlier one."""
+        fields = self._touch(task_id)
+        stored = fields.setdefault(b"report:%d" % generation, report)
+        if stored != report:
+            refused = b"refused:%d" % generation
+            fields[refused] = b"%d" % (int(fields.get(refused, 0)) + 1)
+            return stored
+        fields[b"state:%d" % generation] = status.encode()
+        return None
+
+    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | None]:
+        """Return `finish` of each of *reports*."""
+        return [await self.finish(*report) for report in reports]
+
+    async def repair(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | None:
+        """Store a report that was published without the ledger; returns as `finish`."""
+        return await self.finish(task_id, generation, status, report)
+
+    async def accept(self, task_id: str, generation: int, assignment: bytes) -> None:
+        """Note that *assignment* is durably published."""
+        fields = self._touch(task_id)
+        fields.setdefault(b"assignment:%d" % generation, assignment)
+        fields.setdefault(b"state:%d" % generation, b"accepted")
+
+    async def read(self, task_id: str) -> LedgerEntry | None:
+        """Return all that is known of *task_id*, or None."""
+        until, fields = self._tasks.get(keys.task(task_id), (0.0, {}))
+        return entry_of(task_id, fields) if self._clock() < until else None
+
+    def _touch(self, task_id: str) -> dict[bytes, bytes]:
+        key, now = keys.task(task_id), self._clock()
+        until, fields = self._tasks.get(key, (now, {}))
+        fields = fields if now < until else {}
+        self._tasks[key] = (now + self._keep_s, fields)
+        return fields
+
+
+class FakeSingleFlight(SingleFlight[T]):
+    """Stands for `memory.single_flight.SingleFlight` where one process is all there is: no lease, no server."""
+
+    def __init__(self) -> None:
+        super().__init__(Redis(), owner="fake")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def _compete(
+        self,
+        key: str,  # noqa: ARG002 - as in the class it stands for
+        token: str,  # noqa: ARG002
+        recall: Callable[[], Awaitable[T | None]],
+        deadline: float,  # noqa: ARG002
+    ) -> Joined[T] | bool:
+        value = await recall()
+        return False if value is None else Joined(value)
+
+
+class FakeConversations:
+    """Stands for `memory.conversation.Conversations`."""
+
+    def __init__(
+        self, *, keep_turns: int = 200, keep: timedelta = timedelta(days=30), clock: Clock = time.monotonic
+    ) -> None:
+        self._keep_turns = keep_turns
+        self._keep_s = keep.total_seconds()
+        self._clock = clock
+        self._turns: dict[str, tuple[float, dict[str, bytes]]] = {}
+
+    async def append(self, conversation_id: str, turn: bytes, turn_id: str) -> bool:
+        """Add *turn* at the end and return True; False when *turn_id* is there already."""
+        turns = self._living(conversation_id)
+        if turn_id in turns:
+            return False
+        turns[turn_id] = turn
+        while len(turns) > self._keep_turns:
+            del turns[next(iter(turns))]
+        self._turns[keys.conversation(conversation_id)] = (self._clock() + self._keep_s, turns)
+        return True
+
+    async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
+        """Return the last *count* turns, oldest first."""
+        return list(self._living(conversation_id).values())[-count:] if count > 0 else []
+
+    async def forget(self, conversation_id: str) -> bool:
+        """Remove a conversation and return whether there was one."""
+        there = bool(self._living(conversation_id))
+        self._turns.pop(keys.conversation(conversation_id), None)
+        return there
+
+    def _living(self, conversation_id: str) -> dict[str, bytes]:
+        until, turns = self._turns.get(keys.conversation(conversation_id), (0.0, {}))
+        return turns if self._clock() < until else {}
+
+
+@dataclass(slots=True)
+class _Value:
+    raw: bytes
+    until: float | None
+    users: set[str] = field(default_factory=set)
+    hits: int = 0
+
+
+class FakeLongTermMemory:
+    """Stands for `memory.long_term.LongTermMemory`."""
+
+    def __init__(self, *, clock: Clock = time.monotonic) -> None:
+        self.corrupt_entries = 0
+        self._clock = clock
+        self._values: dict[str, _Value] = {}
+        self._quarantine: dict[tuple[str, str], bytes] = {}
+
+    async def recall(self, key: str) -> Remembered | None:
+        """Return the answer remembered at *key*, or None."""
+        value = self._living(key)
+        return None if value is None else decode(value.raw)
+
+    async def recall_many(self, entry_keys: Sequence[str]) -> list[Remembered | None]:
+        """Return `recall` of each key."""
+        return [await self.recall(key) for key in entry_keys]
+
+    async def remember(
+        self,
+        key: str,
+        result_json: bytes,
+        *,
+        computed_ms: int,
+        ttl: timedelta | None,
+        now_ms: int,
+        user_token: str | None = None,
+        parameters_json: bytes = b"{}",
+    ) -> None:
+        """Store *result_json* at *key* until *ttl* from now, for ever when None."""
+        parts, lifetime_ms = checked_entry(key, ttl)
+        raw = encode(
+            result_json,
+            created_at_ms=now_ms,
+            computed_ms=computed_ms,
+            agent_version=parts.version,
+            parameters_json=parameters_json,
+        )
+        value = self._living(key) or _Value(raw, None)
+        value.raw = raw
+        value.until = None if lifetime_ms is None else self._clock() + lifetime_ms / 1000
+        token = user_token or parts.user_token
+        if token is not None:
+            value.users.add(token)
+        self._values[key] = value
+
+    async def count_hits(self, served: Mapping[str, int]) -> int:
+        """Add how often each entry was served; return how many of them still live."""
+        living = [(value, count) for key, count in served.items() if (value := self._living(key)) is not None]
+        for value, count in living:
+            value.hits += count
+        return len(living)
+
+    async def put(self, key: str, result_json: bytes, *, ttl: timedelta | None, now_ms: int) -> None:
+        """Store a result by hand, keeping what is known of the old one."""
+        known = await self.show(key)
+        await self.remember(
+            key,
+            result_json,
+            computed_ms=known.answer.computed_ms if known else 0,
+            ttl=ttl,
+            now_ms=now_ms,
+            parameters_json=known.parameters_json if known else b"{}",
+        )
+
+    async def show(self, key: str) -> Entry | None:
+        """Return everything about the entry at *key*, or None."""
+        value = self._living(key)
+        if value is None:
+            return None
+        expires_in_ms = None if value.until is None else round((value.until - self._clock()) * 1000)
+        return decode_entry(key, value.raw, value.hits, expires_in_ms)
+
+    async def entries(
+        self, *, agent_id: str | None = None, task: str | None = None, since_ms: int | None = None
+    ) -> AsyncIterator[Entry]:
+        """Yield every entry of the agent and task that was created at *since_ms* or later."""
+        wanted = Selection(agent_id=agent_id, task=task, created_since_ms=since_ms)
+        for key in list(self._values):
+            entry = await self.show(key)
+            if entry is not None and wanted.names(entry.parts) and wanted.holds(entry.answer):
+                yield entry
+
+    async def stats(self, agent_id: str | None = None) -> LongTermStats:
+        """Return how many entries there are, how often they were served and the time that saved."""
+        listed = [entry async for entry in self.entries(agent_id=agent_id)]
+        return summarise((entry.parts.task_name, entry.hits, entry.answer.computed_ms) for entry in listed)
+
+    async def forget(
+        self,
+        key: str | None = None,
+        *,
+        agent_id: str | None = None,
+        task: str | None = None,
+        created_before_ms: int | None = None,
+        user_token: str | None = None,
+        everything: bool = False,
+    ) -> int:
+        """Remove the entries that fit every given condition and return how many there were."""
+        wanted = checked_selection(key, agent_id, task, created_before_ms, user_token, everything)
+        doomed = [
+            entry.key
+            async for entry in self.entries(agent_id=agent_id, task=task)
+            if key in (None, entry.key)
+            and wanted.holds(entry.answer)
+            and (user_token is None or user_token in self._values[entry.key].users)
+        ]
+        for one in doomed:
+            del self._values[one]
+        held = []
+        if key is None and task is None and created_before_ms is None and user_token is None:
+            held = [place for place in self._quarantine if agent_id in (None, place[0])]
+        for place in held:
+            del self._quarantine[place]
+        return len(doomed) + len(held)
+
+    async def quarantine(self, agent_id: str, results: Mapping[str, bytes]) -> None:
+        """Keep imported *results* by seed key; nothing here is ever served."""
+        self._quarantine.update({(agent_id, seed_key): result for seed_key, result in results.items()})
+
+    async def quarantined(self, agent_id: str | None = None) -> list[Quarantined]:
+        """Return what is in quarantine, ordered by agent and seed key."""
+        return [
+            Quarantined(place[0], place[1], result)
+            for place, result in sorted(self._quarantine.items())
+            if agent_id in (None, place[0])
+        ]
+
+    def _living(self, key: str) -> _Value | None:
+        value = self._values.get(key)
+        if value is not None and value.until is not None and self._clock() >= value.until:
+            del self._values[key]
+            return None
+        return value

@@ -1,0 +1,182 @@
+"""Every Redis key there is: the only file that spells one.
+
+| key | type | time to live | meaning |
+|---|---|---|---|
+| `tl:ltm:{Agent}:v1.1:question` | string | absolute, per task | a remembered result, see `memory.entries` |
+| `tl:ltm:{Agent}:v1.1:u:token:question` | string | absolute, per task | the same, remembered for one user |
+| `tl:ltm-hits:{Agent}:...` | string | its entry's | how often the entry of the same ending was served |
+| `tl:ltm-users:{token}` | sorted set | its longest entry's | entry keys that a user's tasks stored, by expiry in ms |
+| `tl:ltm-quarantine:{Agent}` | hash | none | entries of imported files that may answer another question |
+| `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.imports` |
+| `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
+| `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger` |
+| `tl:conversation:{id}` | list | 30 days after the last turn | the turns, oldest first |
+| `tl:conversation:{id}:ids` | sorted set | the same | the ids of those turns, so that none is added twice |
+| `tl:flights` | channel | - | the flight keys that have just landed |
+
+A key has exactly one pair of braces, the cluster's hash tag: agent, user, task or conversation. Each part is checked or
+percent-escaped, so that none can open a second pair or imitate its neighbour.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import quote
+
+from contracts.errors import InvalidInput
+from contracts.identifiers import NAME_PATTERN
+
+#: The channel on which single flights that others wait for are announced.
+FLIGHTS = "tl:flights"
+
+#: Characters of a free text id: far above any id of ours, far below what makes a key costly.
+MAX_FREE_ID = 512
+
+_LTM = "tl:ltm:"
+_HITS = "tl:ltm-hits:"
+_FLIGHT = "tl:flight:"
+_QUARANTINE = "tl:ltm-quarantine:"
+_AGENT = re.compile(NAME_PATTERN)
+_VERSION = re.compile(r"[A-Za-z0-9._+-]{1,64}\Z")
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+\Z")
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_.-]{1,512}\Z")
+_ENTRY = re.compile(r"tl:ltm:\{([A-Za-z0-9_-]{1,64})\}:v([^:]+):(?:u:([A-Za-z0-9_-]+):)?(.+)\Z", re.DOTALL)
+
+
+class EntryKey(NamedTuple):
+    """The parts of a long-term memory key; `user_token` is None for a shared entry."""
+
+    agent_id: str
+    version: str
+    user_token: str | None
+    question: str
+
+    @property
+    def task_name(self) -> str:
+        """The task that the question asks."""
+        return self.question.partition(":")[0]
+
+
+def ltm(agent_id: str, version: str, question: str, user_token: str | None = None) -> str:
+    """Return the key of the answer to *question*, a `Parameters.key(task_name)`, shared or of one user.
+
+    *version* is agent version, dot, task version and perhaps a settings fingerprint (`1.1+3fa9`); a leading `v` is the
+    same.
+
+    Raises:
+        InvalidInput: the agent id, version or token has characters that could act as a delimiter.
+    """
+    prefix = _entry_prefix(agent_id, version, user_token)
+    if "{" in question or "}" in question:
+        question = question.replace("{", "%7B").replace("}", "%7D")
+    # A task called "u" must not read as the mark of a user's entry.
+    if question.startswith("u:"):
+        question = "%75" + question[1:]
+    return prefix + question
+
+
+@lru_cache(maxsize=1024)
+def _entry_prefix(agent_id: str, version: str, user_token: str | None) -> str:
+    number = version.removeprefix("v")
+    if not _VERSION.match(number):
+        msg = f"version {version!r} must be 1 to 64 letters, digits, '.', '+', '_' or '-'"
+        raise InvalidInput(msg)
+    shared = f"{_LTM}{{{_checked_agent(agent_id)}}}:v{number}:"
+    return shared if user_token is None else f"{shared}u:{_checked_token(user_token)}:"
+
+
+def parse_ltm(key: str) -> EntryKey | None:
+    """Return the parts of a key made by `ltm`, or None when *key* is not one."""
+    match = _ENTRY.match(key)
+    if match is None:
+        return None
+    agent_id, version, token, question = match.groups()
+    if question.startswith("%75:"):
+        question = "u" + question[3:]
+    return EntryKey(agent_id, version, token, question)
+
+
+def ltm_pattern(agent_id: str | None = None) -> str:
+    """Return the SCAN pattern of every remembered entry, of one agent when given."""
+    return f"{_LTM}{{{_checked_agent(agent_id)}}}:*" if agent_id is not None else f"{_LTM}{{*"
+
+
+def hits_of(entry_key: str) -> str:
+    """Return the key that counts how often *entry_key* was served; same tag."""
+    return _HITS + entry_key[len(_LTM) :]
+
+
+def flight_of(entry_key: str) -> str:
+    """Return the key of the lease under which the answer at *entry_key* is computed; same tag."""
+    return _FLIGHT + entry_key[len(_LTM) :]
+
+
+def ltm_users(user_token: str) -> str:
+    """Return the key that lists which entries a user's tasks stored."""
+    return f"tl:ltm-users:{{{_checked_token(user_token)}}}"
+
+
+def ltm_users_pattern() -> str:
+    """Return the SCAN pattern of every user's list of entries."""
+    return "tl:ltm-users:{*"
+
+
+def quarantine(agent_id: str) -> str:
+    """Return the key of an agent's imported entries that are never served."""
+    return f"{_QUARANTINE}{{{_checked_agent(agent_id)}}}"
+
+
+def imports(agent_id: str) -> str:
+    """Return the key that tells which files an agent's memory was imported from."""
+    return f"tl:ltm-imports:{{{_checked_agent(agent_id)}}}"
+
+
+def quarantine_pattern() -> str:
+    """Return the SCAN pattern of every agent's quarantine."""
+    return f"{_QUARANTINE}{{*"
+
+
+def parse_quarantine(key: str) -> str:
+    """Return the agent id in a key made by `quarantine`."""
+    return key[len(_QUARANTINE) + 1 : -1]
+
+
+def task(task_id: str) -> str:
+    """Return the ledger key of a task."""
+    # The common id is its own spelling: this runs for every task.
+    return f"tl:task:{{{task_id if _PLAIN_ID.match(task_id) else _free(task_id, 'task id')}}}"
+
+
+def conversation(conversation_id: str) -> str:
+    """Return the key of a conversation's turns; the id is free text."""
+    return f"tl:conversation:{{{_free(conversation_id, 'conversation id')}}}"
+
+
+def conversation_ids(conversation_id: str) -> str:
+    """Return the key of the turn ids that a conversation has seen; same tag as its turns."""
+    return f"{conversation(conversation_id)}:ids"
+
+
+def _free(text: str, what: str) -> str:
+    if not 1 <= len(text) <= MAX_FREE_ID:
+        msg = f"{what} must have 1 to {MAX_FREE_ID} characters, this has {len(text)}"
+        raise InvalidInput(msg)
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError as error:
+        msg = f"{what} {text!r} holds half of a surrogate pair, which is no text; send valid Unicode"
+        raise InvalidInput(msg) from error
+
+
+def _checked_agent(agent_id: str) -> str:
+    if not _AGENT.fullmatch(agent_id):
+        msg = f"agent id {agent_id!r} must be 1 to 64 letters, digits, '_' or '-'"
+        raise InvalidInput(msg)
+    return agent_id
+
+
+def _checked_token(token: str) -> str:
+    if not _TOKEN.match(token):
+        msg = f"user token {token!r} must be unpadded base64url, as `contracts.identifiers.user_token` makes it"
+        raise InvalidInput(msg)
+    return token

@@ -1,0 +1,122 @@
+"""Where the servers are: from the environment, else from the file that `tasklore up` leaves in its data directory.
+
+Standard library only: `tasklore ask` reads this before anything heavier is worth importing.
+"""
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from contracts.errors import ConfigurationError
+
+NATS_VARIABLE = "TASKLORE_NATS_URL"
+REDIS_VARIABLE = "TASKLORE_REDIS_URL"
+DATA_DIR_VARIABLE = "TASKLORE_DATA_DIR"
+
+#: Where `tasklore up` keeps its data unless told otherwise, below the current directory.
+DEFAULT_DATA_DIR = ".tasklore"
+#: The file in a data directory that names the servers which use it.
+FILE_NAME = "endpoints.json"
+
+_NEXT_URL = re.compile(r",(?=[a-z+]+://)")
+_USERINFO = re.compile(r"(?:(?<=://)|^(?![a-z+]+://))([^:@]*)(:?).*@")
+_SECRET_QUERY = re.compile(r"(?<=[?&])([a-z_]*(?:password|token)[a-z_]*=)[^&]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Addresses of one running system; None is not known, `workers` maps the id of a worker to its HTTP address."""
+
+    nats: str
+    redis: str | None = None
+    http: str | None = None
+    workers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def redis_url(self) -> str:
+        """The Redis address; raises ConfigurationError when it is not known."""
+        if self.redis is None:
+            raise ConfigurationError(
+                f"set {REDIS_VARIABLE}: {NATS_VARIABLE} is set, and nothing says which Redis goes with it"
+            )
+        return self.redis
+
+
+def find_endpoints(environ: Mapping[str, str], data_dir: Path | None = None) -> Endpoints:
+    """Return the servers that the environment names, completed from `endpoints.json` where the two agree.
+
+    The file is that of *data_dir*, else of `TASKLORE_DATA_DIR`, else of `.tasklore` in the current directory. A file
+    that names another server than the environment belongs to another system and is not read.
+
+    Raises:
+        ConfigurationError: neither says where NATS is, or the file cannot be read.
+    """
+    nats, redis = environ.get(NATS_VARIABLE) or None, environ.get(REDIS_VARIABLE) or None
+    directory = data_dir or Path(environ.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR)
+    if nats and redis:
+        return Endpoints(nats, redis)
+    written = read_endpoints(directory)
+    if written and nats in (None, written.nats) and redis in (None, written.redis):
+        return written
+    if nats:
+        return Endpoints(nats)
+    raise ConfigurationError(
+        f"no system is known here: start one with `tasklore up`, or set {NATS_VARIABLE} and {REDIS_VARIABLE} "
+        f"(there is no fitting {str(directory / FILE_NAME)!r})"
+    )
+
+
+def read_endpoints(data_dir: Path) -> Endpoints | None:
+    """Return what *data_dir* names, or None when it holds no such file.
+
+    Raises:
+        ConfigurationError: the file is not readable or not ours.
+    """
+    path = data_dir / FILE_NAME
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        return Endpoints(content["nats"], content["redis"], content.get("http"), content.get("workers") or {})
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        msg = f"cannot read {str(path)!r} ({type(error).__name__}); remove it, or start `tasklore up` again"
+        raise ConfigurationError(msg) from error
+
+
+def write_endpoints(data_dir: Path, endpoints: Endpoints) -> Path:
+    """Write *endpoints* into *data_dir* for this user alone, at once or not at all; return the file.
+
+    Raises:
+        ConfigurationError: the directory cannot be written to.
+    """
+    path = data_dir / FILE_NAME
+    draft = data_dir / f".{FILE_NAME}.{secrets.token_hex(4)}"
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            json.dump(asdict(endpoints), file, indent=1)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise ConfigurationError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
+    return path
+
+
+def remove_endpoints(data_dir: Path) -> None:
+    """Remove the file, when there is one: nobody serves at those addresses any more."""
+    (data_dir / FILE_NAME).unlink(missing_ok=True)
+
+
+def masked_url(url: str) -> str:
+    """Return *url*, or several joined by commas, with every password and token as `***`; user names stay."""
+    return ",".join(_masked(one) for one in _NEXT_URL.split(url))
+
+
+def _masked(url: str) -> str:
+    # Greedy up to the last "@": a password with an unescaped "@" or "/" in it is masked whole too.
+    hidden = _USERINFO.sub(lambda match: f"{match[1]}:***@" if match[2] else "***@", url)
+    return _SECRET_QUERY.sub(r"\1***", hidden)

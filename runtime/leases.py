@@ -1,0 +1,108 @@
+"""The lease on what a worker holds, renewed from a thread of its own: a blocked event loop must not lose it."""
+
+import asyncio
+import threading
+import time
+from types import TracebackType
+from typing import Protocol, Self
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+
+from runtime.connection import connected
+
+log = structlog.get_logger(__name__)
+
+#: Beats in one acknowledgement wait: two may be lost before the server offers the message to somebody else.
+BEATS = 3
+
+_IN_PROGRESS = b"+WPI"
+#: Seconds to wait for the thread to start or stop.
+_PATIENCE_S = 10.0
+
+
+class LeaseMeter(Protocol):
+    """What the leases count."""
+
+    def count_lease_heartbeat(self, *, delivered: bool) -> None:
+        """Note that a lease was renewed, or could not be."""
+
+
+class Leases:
+    """Everything held longer than a beat is renewed on its own connection, whatever the event loop does.
+
+    A regular expression or another C call that holds the interpreter's lock stops this thread too: hence a generous
+    `ack_wait`, see docs/delivery.md.
+    """
+
+    def __init__(self, url: str, ack_wait_s: float, meter: LeaseMeter) -> None:
+        self._url = url
+        self._beat_s = ack_wait_s / BEATS
+        self._meter = meter
+        self._held: dict[str, float] = {}
+        self._started = threading.Event()
+        self._stopping: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._problem: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="tasklore-leases", daemon=True)
+
+    async def __aenter__(self) -> Self:
+        """Start the thread and wait until it is connected."""
+        self._thread.start()
+        await asyncio.to_thread(self._started.wait, _PATIENCE_S)
+        if self._problem is not None:
+            raise self._problem
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop renewing: what is still held goes to somebody else after `ack_wait`."""
+        if self._loop is not None and self._stopping is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        await asyncio.to_thread(self._thread.join, _PATIENCE_S)
+
+    def hold(self, reply: str) -> None:
+        """Begin to renew the delivery whose acknowledgement subject is *reply*."""
+        self._held[reply] = time.monotonic() + self._beat_s
+
+    def drop(self, reply: str) -> None:
+        """Stop renewing *reply*."""
+        self._held.pop(reply, None)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._beat())
+        except BaseException as error:  # noqa: BLE001 - a thread's end must reach its owner
+            self._problem = error
+            log.error("leases_stopped", error=str(error))  # noqa: TRY400 - the owner raises it
+        finally:
+            self._started.set()
+
+    async def _beat(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        async with connected(self._url, "tasklore-leases") as client:
+            self._started.set()
+            while not self._stopping.is_set():
+                await self._renew(client)
+                try:
+                    async with asyncio.timeout(self._beat_s / 4):
+                        await self._stopping.wait()
+                except TimeoutError:
+                    continue
+
+    async def _renew(self, client: Client) -> None:
+        now = time.monotonic()
+        for reply, due_at in list(self._held.items()):
+            if now < due_at:
+                continue
+            try:
+                await client.publish(reply, _IN_PROGRESS)
+            except (nats.errors.Error, OSError):
+                self._meter.count_lease_heartbeat(delivered=False)
+                continue
+            self._meter.count_lease_heartbeat(delivered=client.is_connected)
+            if reply in self._held:
+                self._held[reply] = now + self._beat_s

@@ -1,0 +1,203 @@
+"""Publishing to streams, many letters at once, each repeated under one message id until it is durably stored."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from contracts.errors import MessageTooLarge, NotAccepted
+from contracts.subjects import MAX_BODY, MESSAGE_ID_HEADER
+
+log = structlog.get_logger(__name__)
+
+#: Seconds to wait for the server's word before a letter is sent again under the same id.
+ANSWER_S = 2.0
+#: Seconds to go on trying: under the stream's duplicate window of 5 min, so that a repeat is never a second message.
+PATIENCE_S = 240.0
+#: Seconds between looks at what waits; the longest pause before a repeat.
+_SWEEP_S = 0.25
+#: Longest pause between two repeats of a letter, in seconds.
+_PAUSE_CAP_S = 5.0
+
+_ALREADY_THERE = "maximum messages per subject"
+
+Settled = Callable[[NotAccepted | None], Awaitable[None]]
+
+
+class OutboxMeter(Protocol):
+    """What an outbox counts."""
+
+    def count_publish_retry(self) -> None:
+        """Note that a letter was sent again."""
+
+
+class _NoMeter:
+    def count_publish_retry(self) -> None:
+        """Count nothing."""
+
+
+@dataclass(slots=True)
+class _Letter:
+    subject: str
+    body: bytes
+    headers: dict[str, str]
+    settled: Settled
+    gives_up_at: float
+    next_try_at: float = 0.0
+    tries: int = 0
+    problem: str = field(default="the server did not answer")
+
+
+class Outbox:
+    """The one way to put a message into a stream; opened with `open_outbox`.
+
+    A letter is stored, was stored before (a repeat, or a subject that takes one message only), or is given up.
+    """
+
+    def __init__(self, client: Client, meter: OutboxMeter | None = None) -> None:
+        self._client = client
+        self._meter = meter or _NoMeter()
+        self._loop = asyncio.get_running_loop()
+        self._answers = client.new_inbox()
+        self._letters: dict[str, _Letter] = {}
+        self._count = 0
+
+    @property
+    def waiting(self) -> int:
+        """Letters that are not yet known to be stored."""
+        return len(self._letters)
+
+    async def send(
+        self,
+        subject: str,
+        body: bytes,
+        message_id: str,
+        settled: Settled,
+        *,
+        headers: Mapping[str, str] | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        """Publish *body* and return at once; *settled* is awaited with None when it is stored, else with the reason.
+
+        Raises:
+            MessageTooLarge: *body* has more than 960 KiB.
+        """
+        if len(body) > MAX_BODY:
+            msg = f"a message of {len(body)} bytes for {subject!r} is larger than {MAX_BODY}; send a reference instead"
+            raise MessageTooLarge(msg)
+        all_headers = {MESSAGE_ID_HEADER: message_id}
+        if headers:
+            all_headers.update(headers)
+        self._count += 1
+        token = str(self._count)
+        letter = _Letter(subject, body, all_headers, settled, self._loop.time() + patience_s)
+        self._letters[token] = letter
+        await self._publish(token, letter)
+
+    async def put(
+        self,
+        subject: str,
+        body: bytes,
+        message_id: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        patience_s: float = 10.0,
+    ) -> None:
+        """Publish *body* and return when it is durably stored.
+
+        Raises:
+            NotAccepted: it was not stored within *patience_s* seconds; it may yet turn up, under the same id.
+            MessageTooLarge: *body* has more than 960 KiB.
+        """
+        done: asyncio.Future[NotAccepted | None] = self._loop.create_future()
+
+        async def settled(problem: NotAccepted | None) -> None:
+            if not done.done():
+                done.set_result(problem)
+
+        await self.send(subject, body, message_id, settled, headers=headers, patience_s=patience_s)
+        async with asyncio.timeout(patience_s + ANSWER_S):
+            problem = await done
+        if problem is not None:
+            raise problem
+
+    async def listen(self, message: Msg) -> None:
+        """Take the server's word on one letter."""
+        token = message.subject.rpartition(".")[2]
+        letter = self._letters.get(token)
+        if letter is None:
+            return
+        problem = _problem_in(message)
+        if problem is None or _ALREADY_THERE in problem:
+            del self._letters[token]
+            await letter.settled(None)
+            return
+        letter.problem = problem
+        letter.next_try_at = self._loop.time() + random.uniform(0.5, 1.0) * min(_PAUSE_CAP_S, 0.1 * 2**letter.tries)  # noqa: S311 - jitter
+
+    async def sweep(self) -> None:
+        """Send again what was not answered in time, and give up what waited too long; runs until cancelled."""
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            now = self._loop.time()
+            for token, letter in list(self._letters.items()):
+                if now >= letter.gives_up_at:
+                    del self._letters[token]
+                    await letter.settled(NotAccepted(f"{letter.subject}: not stored: {letter.problem}; try again"))
+                elif now >= letter.next_try_at and self._client.is_connected:
+                    self._meter.count_publish_retry()
+                    await self._publish(token, letter)
+
+    async def flush(self, within_s: float) -> bool:
+        """Return whether everything was stored within *within_s* seconds."""
+        gives_up_at = self._loop.time() + within_s
+        while self._letters and self._loop.time() < gives_up_at:
+            await asyncio.sleep(0.01)
+        return not self._letters
+
+    async def _publish(self, token: str, letter: _Letter) -> None:
+        letter.tries += 1
+        letter.next_try_at = self._loop.time() + ANSWER_S
+        try:
+            await self._client.publish(
+                letter.subject, letter.body, reply=f"{self._answers}.{token}", headers=letter.headers
+            )
+        except (nats.errors.Error, OSError) as error:
+            letter.problem = str(error) or type(error).__name__
+
+
+def _problem_in(message: Msg) -> str | None:
+    """Return what the server found wrong, or None when the letter is stored (now or before)."""
+    if message.headers and message.headers.get("Status") == "503":
+        return "no stream takes this subject"
+    if b'"error"' not in message.data:
+        return None
+    try:
+        return str(json.loads(message.data)["error"]["description"])
+    except (ValueError, KeyError, TypeError):
+        return "an answer that cannot be read"
+
+
+@asynccontextmanager
+async def open_outbox(client: Client, meter: OutboxMeter | None = None) -> AsyncIterator[Outbox]:
+    """Open an outbox on *client*; on leaving, it waits a moment for what is under way."""
+    outbox = Outbox(client, meter)
+    answers = await client.subscribe(f"{outbox._answers}.*", cb=outbox.listen)  # noqa: SLF001 - its own module
+    sweeper = asyncio.create_task(outbox.sweep())
+    try:
+        yield outbox
+        if not await outbox.flush(5.0):
+            log.warning("outbox_closed_with_letters", waiting=outbox.waiting)
+    finally:
+        sweeper.cancel()
+        await asyncio.gather(sweeper, return_exceptions=True)
+        if not client.is_closed:
+            await answers.unsubscribe()

@@ -1,0 +1,118 @@
+"""What every process of the house has: FastStream as its frame, a broker, metrics, a pulse and probes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from importlib.metadata import version
+from typing import Any
+
+import structlog
+from faststream import FastStream
+
+from contracts.errors import ConfigurationError, TaskloreError, Unreachable
+from runtime.broker import make_broker
+from runtime.connection import Listener
+from runtime.health import Check, HealthServer, Pulse
+from runtime.metrics import Metrics
+from runtime.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between looks of the frame at whether it should end.
+_POLL_S = 0.05
+
+Hook = Callable[[], Awaitable[None]]
+
+
+class Process:
+    """One process from start to end.
+
+    FastStream catches SIGTERM and SIGINT and calls, in this order: the lifespan, `start`, `drain`, the broker's end, the
+    rest of the lifespan. A background task that fails, or a connection closed for good, ends the process with its error.
+    """
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        if settings.nats_url is None or settings.redis_url is None:
+            raise ConfigurationError(
+                "no servers are named; set TASKLORE_NATS_URL and TASKLORE_REDIS_URL, or run `tasklore up`"
+            )
+        self.name = name
+        self.nats_url = settings.nats_url
+        self.redis_url = settings.redis_url
+        self.metrics = Metrics(version("tasklore"))
+        self.broker = make_broker(self.nats_url, f"tasklore-{name}", self.metrics.registry)
+        self.address = ""
+        self._settings = settings
+        self._tasks: list[asyncio.Task[None]] = []
+        self._failure: BaseException | None = None
+        self._app: FastStream | None = None
+
+    async def run(self, lifespan: Callable[[], AbstractAsyncContextManager[None]], start: Hook, drain: Hook) -> None:
+        """Run until a signal or a failure.
+
+        Raises:
+            TaskloreError: what ended it; nothing on a signal.
+        """
+        self._app = FastStream(
+            self.broker, logger=None, lifespan=lifespan, after_startup=[start], on_shutdown=[drain]
+        )
+        await self._app.run(sleep_time=_POLL_S)
+        if isinstance(self._failure, TaskloreError):
+            raise self._failure
+        if self._failure is not None:
+            msg = f"a part of the process failed: {type(self._failure).__name__}: {self._failure}"
+            raise TaskloreError(msg) from self._failure
+
+    def listener(self, reconnected: Callable[[], None]) -> Listener:
+        """Return whom the main connection tells: an outage is waited out, a closed connection ends the process."""
+
+        def count_and_tell() -> None:
+            self.metrics.count_reconnect("nats")
+            reconnected()
+
+        return Listener(
+            reconnected=count_and_tell,
+            closed=lambda: self.fail(Unreachable("the connection to NATS was closed for good")),
+        )
+
+    def serve_probes(self, stack: AsyncExitStack, alive: Mapping[str, Check], ready: Mapping[str, Check]) -> None:
+        """Answer `/healthz`, `/readyz` and `/metrics` until *stack* ends; `address` is known from here on."""
+        pulse = Pulse()
+        self.metrics.watch_event_loop(pulse.lag_s)
+        server = HealthServer(
+            self._settings.http_host,
+            self._settings.http_port,
+            alive={"event_loop": pulse.check, **alive},
+            ready=ready,
+            metrics=self.metrics.render,
+        )
+        server.start()
+        stack.callback(server.stop)
+        pulse.start()
+        stack.callback(pulse.stop)
+        self.address = server.url
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run *work* beside everything else until the process ends; its failure is the process's."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._notice_end)
+        self._tasks.append(task)
+
+    async def end_tasks(self) -> None:
+        """Cancel what was spawned and wait for it."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def fail(self, error: BaseException) -> None:
+        """End the process because of *error*; the first one counts, and none once the end has begun."""
+        if self._failure is None:
+            self._failure = error
+            log.error("process_failed", process=self.name, error=str(error))
+        if self._app is not None:
+            self._app.exit()
+
+    def _notice_end(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.remove(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail(error)

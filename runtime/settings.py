@@ -1,0 +1,243 @@
+"""What can be set: every variable with its default, its unit and the reason for it (see docs/settings.md)."""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import structlog
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from contracts.errors import ConfigurationError
+from contracts.identifiers import NAME_PATTERN
+from runtime.endpoints import DEFAULT_DATA_DIR, masked_url
+from runtime.llm_settings import DEFAULT_ROLE, LlmRole, LlmSettings
+
+log = structlog.get_logger(__name__)
+
+PREFIX = "TASKLORE_"
+
+#: What each address may begin with, and an example for whoever mistyped it.
+_SCHEMES = {
+    "nats_url": ("nats://", "tls://", "ws://", "wss://"),
+    "redis_url": ("redis://", "rediss://", "unix://"),
+    "llm_base_url": ("http://", "https://"),
+}
+#: How alike a mistyped name must be to the one suggested, from 0 to 1.
+_ALIKE = 0.6
+
+Port = Annotated[int, Field(ge=0, le=65_535)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Temperature = Annotated[float | None, Field(ge=0, le=2)]
+ModelName = Annotated[str, Field(min_length=1)]
+
+
+class Settings(BaseSettings):
+    """Everything a process is told from outside; made by `load`, never changed afterwards."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_ignore_empty=True,
+        env_parse_none_str="none",
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )
+
+    nats_url: str | None = Field(default=None, repr=False)
+    """Address of NATS, several joined by commas; without it `tasklore up` starts one of its own."""
+    redis_url: str | None = Field(default=None, repr=False)
+    """Address of Redis or Valkey; without it `tasklore up` starts one of its own."""
+    data_dir: Path = Path(DEFAULT_DATA_DIR)
+    """Where the servers of `tasklore up` keep what they store, and where `endpoints.json` says how to reach them."""
+    durability: Literal["standard", "strict"] = "standard"
+    """`standard`: a power cut loses at most a second; `strict`: nothing accepted, at a twentieth of the speed."""
+    provision: Literal["auto", "never"] = "auto"
+    """Whether this process may create streams and consumers; `never` where only a bootstrap job has the rights."""
+    replicas: int = Field(default=1, ge=1, le=5)
+    """Copies of each stream in a NATS cluster; 3 survive the loss of one server."""
+    tasks_max_bytes: int = Field(default=1024**3, ge=1024**2)
+    """What may wait in the queue of tasks; beyond it new tasks are refused, so that a full disk never loses one."""
+
+    supervisor_id: str = Field(default="SupervisorAgent", pattern=NAME_PATTERN)
+    """Whose requests are answered and whose reports are read; systems that share a NATS differ in it."""
+    request_wait_s: Positive = 30.0
+    """How long a person's request waits for its answer before the reply says that it is still being worked on."""
+    max_attempts: int = Field(default=5, ge=1, le=100)
+    """How often a task is run before it is given up, the first run included, unless it says so itself."""
+
+    slots: int = Field(default=64, ge=1, le=4096)
+    """What a worker holds at most of each agent; more hides latency, fewer shares work evenly between workers."""
+    ack_wait_s: float = Field(default=30.0, ge=1, le=3600)
+    """When a task of a worker that fell silent goes to another; a C call that blocks the process longer runs twice."""
+    retry_base_s: float = Field(default=1.0, gt=0, le=3600)
+    """The pause before the second run; it doubles with every further one, and is drawn at random below that."""
+    retry_cap_s: float = Field(default=300.0, gt=0, le=86_400)
+    """The longest pause between two runs."""
+    publish_deadline_s: float = Field(default=240.0, gt=0, lt=300)
+    """How long a message is published again and again; below the 300 s in which NATS recognises a repeated one."""
+    grace_s: float = Field(default=30.0, ge=0, le=86_400)
+    """What running tasks have to finish after SIGTERM; keep the termination grace period of the pod above it."""
+
+    memory_budget_ms: int = Field(default=50, ge=1, le=10_000)
+    """What a look into the long-term memory may take before the task is computed instead."""
+    memory_keep_days: float | None = Field(default=30.0, gt=0)
+    """How long an answer is remembered unless its task says otherwise; `none` is for ever."""
+    ledger_deadline_ms: int = Field(default=1000, ge=10, le=60_000)
+    """How long the ledger is waited for; past it a task runs unfenced, or is parked when it must not run twice."""
+    ledger_keep_days: float = Field(default=7.0, gt=0)
+    """How long it is known that a task was done: a repeat of it within that time is answered, not run."""
+    redis_max_connections: int = Field(default=32, ge=2, le=1000)
+    """How many one process may open to Redis; a command that finds none free waits within its deadline."""
+
+    http_host: str = Field(default="127.0.0.1", min_length=1)
+    """Where health and metrics are served; `0.0.0.0` in a container."""
+    http_port: Port = 0
+    """The port for them; 0 is a free one, which the `workers` bucket and `endpoints.json` name."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is logged; what people wrote is never logged at info."""
+    log_format: Literal["auto", "console", "json"] = "auto"
+    """`auto` is `console` on a terminal and `json` elsewhere."""
+
+    llm_base_url: str | None = None
+    """Address of an OpenAI-compatible server; without it and a key the built-in rules answer."""
+    llm_api_key: SecretStr | None = None
+    """Key for the language model; a key alone means OpenAI's own server."""
+    llm_model: ModelName = "gpt-4.1-mini"
+    """The model for every role that has none of its own, an agent's questions among them."""
+    llm_temperature: Temperature = 0.2
+    """How freely that model speaks; `none` for reasoning models, which refuse any other."""
+    llm_supervisor_model: ModelName = "gpt-4.1-mini"
+    """The model that finds agent, task and parameters in what a person says."""
+    llm_supervisor_temperature: Temperature = 0.0
+    """How freely it does so: the same sentence should give the same task."""
+    llm_finder_model: ModelName = "gpt-4.1-nano"
+    """The model that finds which place in a document a fact belongs to."""
+    llm_finder_temperature: Temperature = 0.1
+    """How freely it does so."""
+    llm_editor_model: ModelName = "gpt-4.1-mini"
+    """The model that proposes the edit of a document."""
+    llm_editor_temperature: Temperature = 0.2
+    """How freely it does so."""
+    llm_max_output_tokens: int = Field(default=2048, ge=1)
+    """The longest answer of a model; one that is cut off there is an error."""
+    llm_attempt_deadline_s: Positive = 30.0
+    """How long one request to a model may take; the deadline of its task shortens it."""
+    llm_max_attempts: int = Field(default=3, ge=1, le=20)
+    """How often one question is asked when the provider fails, the first time included."""
+    llm_max_concurrency: int = Field(default=8, ge=1, le=1000)
+    """Requests of one process to models under way at once, over all roles."""
+
+    _arguments: frozenset[str] = frozenset()
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._arguments = frozenset(arguments)
+
+    @classmethod
+    def load(cls, **arguments: Any) -> Self:
+        """Return the settings of this process: *arguments* that are not None, then the environment, then defaults.
+
+        A variable with our prefix that names no setting is warned about in the log.
+
+        Raises:
+            ConfigurationError: values are unusable; the message names each variable and its cure, and no secret.
+        """
+        given = {name: value for name, value in arguments.items() if value is not None}
+        for variable, nearest in unknown_variables(os.environ).items():
+            log.warning("unknown_setting", variable=variable, nearest=nearest)
+        try:
+            settings = cls(**given)
+            settings.llm()
+        except ValidationError as error:
+            sentences = [_sentence(details, given) for details in error.errors(include_url=False)]
+            raise ConfigurationError("; ".join(sentences)) from None
+        return settings
+
+    def source(self, name: str) -> Literal["argument", "environment", "default"]:
+        """Say where the value of the setting *name* comes from."""
+        if name in self._arguments:
+            return "argument"
+        return "environment" if name in self.model_fields_set else "default"
+
+    def llm(self) -> LlmSettings:
+        """Return the part that `runtime.llm` is told."""
+        roles = {
+            DEFAULT_ROLE: (self.llm_model, self.llm_temperature),
+            "supervisor": (self.llm_supervisor_model, self.llm_supervisor_temperature),
+            "finder": (self.llm_finder_model, self.llm_finder_temperature),
+            "editor": (self.llm_editor_model, self.llm_editor_temperature),
+        }
+        return LlmSettings(
+            base_url=self.llm_base_url,
+            api_key=self.llm_api_key,
+            roles={name: self._role(model, temperature) for name, (model, temperature) in roles.items()},
+            max_concurrency=self.llm_max_concurrency,
+            max_attempts=self.llm_max_attempts,
+        )
+
+    def _role(self, model: str, temperature: float | None) -> LlmRole:
+        return LlmRole(
+            model=model,
+            temperature=temperature,
+            max_output_tokens=self.llm_max_output_tokens,
+            attempt_deadline_s=self.llm_attempt_deadline_s,
+        )
+
+    @field_validator(*_SCHEMES)
+    @classmethod
+    def _check_url(cls, url: str | None, info: Any) -> str | None:
+        schemes = _SCHEMES[info.field_name]
+        if url is not None and not url.startswith(schemes):
+            raise ValueError(f"an address begins with {' or '.join(schemes)}")
+        return url
+
+    @model_validator(mode="after")
+    def _check_pauses(self) -> Self:
+        if self.retry_base_s > self.retry_cap_s:
+            raise ValueError(f"{PREFIX}RETRY_BASE_S must not exceed {PREFIX}RETRY_CAP_S ({self.retry_cap_s:g})")
+        return self
+
+
+def variable_of(name: str) -> str:
+    """Return the environment variable of the setting *name*."""
+    return f"{PREFIX}{name.upper()}"
+
+
+def unknown_variables(environ: Mapping[str, str]) -> dict[str, str | None]:
+    """Return each variable with our prefix that is none of ours, with the nearest one that is, or None."""
+    known = [name.upper() for name in Settings.model_fields]
+    ours = {name: name.upper().removeprefix(PREFIX) for name in sorted(environ) if name.upper().startswith(PREFIX)}
+    strangers = {name: bare for name, bare in ours.items() if bare not in known}
+    nearest = {name: difflib.get_close_matches(bare, known, n=1, cutoff=_ALIKE) for name, bare in strangers.items()}
+    return {name: variable_of(found[0]) if found else None for name, found in nearest.items()}
+
+
+def shown(name: str, value: object) -> str:
+    """Return *value* of the setting *name* for a person's eyes: secrets and passwords are `***`, None is `none`."""
+    if value is None:
+        return "none"
+    if name in _SCHEMES:
+        return masked_url(str(value))
+    if isinstance(value, SecretStr) or Settings.model_fields[name].annotation == SecretStr | None:
+        return "***"
+    return str(value)
+
+
+def _sentence(details: ErrorDetails, arguments: Mapping[str, object]) -> str:
+    cure = details["msg"].removeprefix("Value error, ").replace("Input should be", "it should be")
+    if not details["loc"]:
+        return cure
+    name = str(details["loc"][0])
+    if name not in Settings.model_fields:
+        # The key and the address are checked once more by the settings of the LLM, under names without our prefix.
+        name = name if (nested := f"llm_{name}") not in Settings.model_fields else nested
+    if name not in Settings.model_fields:
+        return f"there is no setting {name!r}"
+    where = f"{variable_of(name)} (given as an argument)" if name in arguments else variable_of(name)
+    default = shown(name, Settings.model_fields[name].default)
+    return f"{where} cannot be {shown(name, details['input'])!r}: {cure} (default {default})"

@@ -1,0 +1,91 @@
+"""The settings as tables: what holds in this process and why, and the page that lists them all."""
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic.fields import FieldInfo
+
+from runtime.settings import Settings, shown, variable_of
+
+_UNITS = {
+    "_s": "seconds",
+    "_ms": "milliseconds",
+    "_days": "days",
+    "_bytes": "bytes",
+    "replicas": "copies",
+    "slots": "messages",
+    "llm_max_attempts": "requests",
+    "_attempts": "runs",
+    "_connections": "connections",
+    "_tokens": "tokens",
+    "_concurrency": "requests",
+}
+
+_PAGE_HEAD = """# Settings
+
+Every process reads its settings from environment variables once, when it starts; options of the command line come
+before them. An unusable value stops the process with a message that names the variable and the cure, and a variable
+that begins with `TASKLORE_` and is none of these is warned about. `tasklore config` prints what holds and where each
+value comes from. This page is made from `runtime/settings.py`; a test compares the two.
+
+| variable | default | takes | unit | what it is for |
+|---|---|---|---|---|
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One setting as `tasklore config` shows it; secrets and passwords in *value* are masked, *unit* may be empty."""
+
+    name: str
+    env: str
+    value: str
+    unit: str
+    source: str
+    description: str
+
+
+def explain(settings: Settings) -> list[Row]:
+    """Return every setting with its value, in the order of their declaration, and whether it is somebody's wish."""
+    return [
+        Row(
+            name=name,
+            env=variable_of(name),
+            value=shown(name, getattr(settings, name)),
+            unit=_unit(name),
+            source=settings.source(name),
+            description=field.description or "",
+        )
+        for name, field in Settings.model_fields.items()
+    ]
+
+
+def reference_page() -> str:
+    """Return the text of docs/settings.md."""
+    lines = [_line(name, field) for name, field in Settings.model_fields.items()]
+    return _PAGE_HEAD + "\n".join(lines) + "\n"
+
+
+def _line(name: str, field: FieldInfo) -> str:
+    cells = [f"`{variable_of(name)}`", f"`{shown(name, field.default)}`", _takes(field), _unit(name)]
+    return f"| {' | '.join(cells)} | {field.description} |"
+
+
+def _unit(name: str) -> str:
+    return next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "")
+
+
+def _takes(field: FieldInfo) -> str:
+    words = [word for word in get_args(field.annotation) if isinstance(word, str)]
+    if words:
+        return ", ".join(f"`{word}`" for word in words)
+    return " ".join(text for constraint in field.metadata for text in _bounds(constraint))
+
+
+def _bounds(constraint: Any) -> list[str]:
+    signs = {"gt": "more than", "ge": "from", "lt": "less than", "le": "to"}
+    return [f"{word} {getattr(constraint, sign)}" for sign, word in signs.items() if hasattr(constraint, sign)]
+
+
+if __name__ == "__main__":
+    print(reference_page(), end="")  # noqa: T201  # `python -m runtime.settings_table > docs/settings.md`

@@ -1,0 +1,173 @@
+"""The streams, buckets and consumers of the house, declared again and again without harm."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nats.aio.client import Client
+
+from contracts import subjects
+from contracts.errors import ConfigurationError, DriftedConfiguration
+from runtime.jetstream import ask_jetstream, ask_or_none
+
+_SECOND = 1_000_000_000
+_DAY = 24 * 3600 * _SECOND
+
+#: Nanoseconds in which a repeated publish of one message id is swallowed: above the publish retry horizon of 4 min.
+DUPLICATE_WINDOW = 300 * _SECOND
+#: Nanoseconds a dead worker stays listed: three missed refreshes of 5 s.
+PRESENCE_TTL = 15 * _SECOND
+
+#: Changes of a consumer that the server takes over without losing its place.
+_ADJUSTABLE = {"ack_wait", "max_waiting", "description", "max_ack_pending"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Limits of what may pile up: bytes of waiting tasks, and copies of each stream in a cluster."""
+
+    tasks_max_bytes: int = 1024**3
+    replicas: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a pull engine reads: a durable consumer of a stream, and how long an unheard-of delivery stays leased."""
+
+    stream: str
+    durable: str
+    filter_subject: str
+    ack_wait_s: float
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the consumer as the server stores it; unlimited deliveries, since attempts are counted by us."""
+        return {
+            "durable_name": self.durable,
+            "filter_subject": self.filter_subject,
+            "deliver_policy": "all",
+            "ack_policy": "explicit",
+            "ack_wait": int(self.ack_wait_s * _SECOND),
+            "max_deliver": -1,
+            "max_ack_pending": -1,
+            "max_waiting": 512,
+        }
+
+
+def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
+    """Return the wanted configuration of every stream and bucket, in the order in which they can be made."""
+    return [
+        _stream(subjects.LATER, [subjects.SCHEDULES_ALL, subjects.DUE_ALL], sizes)
+        | {"discard": "old", "allow_msg_schedules": True, "max_age": 30 * _DAY},
+        _stream(subjects.TASKS, [subjects.TASKS_ALL], sizes)
+        | {
+            "retention": "workqueue",
+            "max_bytes": sizes.tasks_max_bytes,
+            "sources": [
+                {
+                    "name": subjects.LATER,
+                    "subject_transforms": [{"src": subjects.DUE_TASKS_ALL, "dest": subjects.TASKS_ALL}],
+                }
+            ],
+        },
+        _stream(subjects.REPORTS, [subjects.REPORTS_ALL], sizes)
+        | {"max_age": 3600 * _SECOND, "max_msgs_per_subject": 1, "discard_new_per_subject": True},
+        _stream(subjects.TURNS, [subjects.TURNS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
+        _stream(subjects.FACTS, [subjects.FACTS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
+        _stream(subjects.DEAD, [subjects.DEAD_ALL], sizes) | {"discard": "old", "max_age": 30 * _DAY},
+        _bucket(subjects.AGENTS_BUCKET, sizes),
+        _bucket(subjects.WORKERS_BUCKET, sizes)
+        | {
+            "max_age": PRESENCE_TTL,
+            "duplicate_window": PRESENCE_TTL,
+            "allow_msg_ttl": True,
+            "subject_delete_marker_ttl": PRESENCE_TTL,
+        },
+    ]
+
+
+async def declare_streams(client: Client, sizes: Sizes) -> None:
+    """Create every stream and bucket that is missing; leave those that fit.
+
+    Raises:
+        DriftedConfiguration: one exists with another configuration; names each difference and changes nothing.
+        Unreachable: the server does not answer.
+    """
+    existing = [
+        (wanted, await ask_or_none(client, f"STREAM.INFO.{wanted['name']}"))
+        for wanted in stream_configurations(sizes)
+    ]
+    drift = [line for wanted, info in existing if info is not None for line in _differences(wanted, info["config"])]
+    if drift:
+        msg = f"{'; '.join(drift)}. Delete or edit the stream with the nats command, or correct the setting"
+        raise DriftedConfiguration(msg)
+    for wanted, info in existing:
+        if info is None:
+            # Creating a stream that exists with this very configuration is no error: two processes may both do it.
+            await ask_jetstream(client, f"STREAM.CREATE.{wanted['name']}", wanted)
+
+
+async def declare_consumer(client: Client, source: Source, *, may_create: bool = True) -> None:
+    """Create the durable consumer of *source*, or adjust its timing.
+
+    Raises:
+        ConfigurationError: it is missing and *may_create* is False: whoever provisions this installation has to make it.
+        DriftedConfiguration: it exists and reads something else.
+        Unreachable: the server does not answer.
+    """
+    wanted = source.configuration()
+    info = await ask_or_none(client, f"CONSUMER.INFO.{source.stream}.{source.durable}")
+    if info is not None:
+        fixed = {key: value for key, value in wanted.items() if key not in _ADJUSTABLE}
+        drift = _differences({"name": f"consumer {source.durable}"} | fixed, info["config"])
+        if drift:
+            msg = f"{'; '.join(drift)}. Delete the consumer with the nats command"
+            raise DriftedConfiguration(msg)
+        if info["config"].get("ack_wait") == wanted["ack_wait"] or not may_create:
+            return
+    elif not may_create:
+        msg = f"stream {source.stream} has no consumer {source.durable!r}; TASKLORE_PROVISION=never leaves it to others"
+        raise ConfigurationError(msg)
+    await ask_jetstream(
+        client,
+        f"CONSUMER.DURABLE.CREATE.{source.stream}.{source.durable}",
+        {"stream_name": source.stream, "config": wanted},
+    )
+
+
+def _stream(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
+    return {
+        "name": name,
+        "subjects": subject_list,
+        "retention": "limits",
+        "storage": "file",
+        "discard": "new",
+        "duplicate_window": DUPLICATE_WINDOW,
+        "num_replicas": sizes.replicas,
+        "allow_direct": True,
+    }
+
+
+def _bucket(name: str, sizes: Sizes) -> dict[str, Any]:
+    return _stream(f"KV_{name}", [f"$KV.{name}.>"], sizes) | {
+        "max_msgs_per_subject": 1,
+        "allow_rollup_hdrs": True,
+        "deny_delete": True,
+        "duplicate_window": 120 * _SECOND,
+    }
+
+
+def _differences(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{wanted['name']}: {key} is {found.get(key)!r}, wanted {value!r}"
+        for key, value in wanted.items()
+        if key != "name" and not _same(value, found.get(key))
+    ]
+
+
+def _same(wanted: Any, found: Any) -> bool:
+    """Compare as the server stores it: what equals its default is left out of its answer."""
+    if isinstance(wanted, Mapping):
+        return isinstance(found, Mapping) and all(_same(value, found.get(key)) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        return len(wanted) == len(found or []) and all(map(_same, wanted, found or []))
+    return bool(wanted == found) or (not wanted and not found)

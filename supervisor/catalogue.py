@@ -1,0 +1,81 @@
+"""The agents a supervisor has heard of: an immutable map from agent id to card, learned by message, never by import."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from contracts.messages import AgentCard, TaskCard
+
+#: Tasks named one by one before "and 3 more": a person reads a sentence, not a list.
+_NAMED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One task of one agent, as it can be asked for."""
+
+    agent: AgentCard
+    task: TaskCard
+
+    @property
+    def label(self) -> str:
+        """The task's name in words: `analyze_budget` is "analyze budget"."""
+        return self.task.name.replace("_", " ").replace("-", " ")
+
+
+class Catalogue:
+    """What can be asked of whom; changing it returns a new one, so that readers keep a consistent view."""
+
+    __slots__ = ("_cards", "_offers")
+
+    def __init__(self, cards: Iterable[AgentCard] = ()) -> None:
+        known: dict[str, AgentCard] = {}
+        for card in cards:
+            held = known.get(card.agent_id)
+            if held is None or card.version >= held.version:
+                known[card.agent_id] = card
+        self._cards: Mapping[str, AgentCard] = MappingProxyType(dict(sorted(known.items())))
+        self._offers = tuple(Offer(card, task) for card in self._cards.values() for task in card.tasks)
+
+    @property
+    def cards(self) -> Mapping[str, AgentCard]:
+        """Every card by agent id, sorted by id."""
+        return self._cards
+
+    def with_card(self, card: AgentCard) -> "Catalogue":
+        """Return this catalogue with *card*; a card of a lower version than the one held changes nothing."""
+        held = self._cards.get(card.agent_id)
+        if held is not None and (card.version < held.version or card == held):
+            return self
+        return Catalogue([*self._cards.values(), card])
+
+    def without(self, agent_id: str) -> "Catalogue":
+        """Return this catalogue without *agent_id*, known or not."""
+        if agent_id not in self._cards:
+            return self
+        return Catalogue(card for card in self._cards.values() if card.agent_id != agent_id)
+
+    def find(self, agent_id: str, task_name: str) -> Offer | None:
+        """Return what *agent_id* offers under *task_name*, or None."""
+        card = self._cards.get(agent_id)
+        return next((Offer(card, task) for task in card.tasks if task.name == task_name), None) if card else None
+
+    def tasks(self) -> tuple[Offer, ...]:
+        """Return every task of every agent, sorted by agent id, then as its agent lists them."""
+        return self._offers
+
+    def abilities(self) -> str:
+        """Return what can be asked, as a sentence or two for a person."""
+        if not self._offers:
+            return "No agent has reported yet, so I cannot do anything; start one with `tasklore worker`."
+        said = [_ability(offer) for offer in self._offers[:_NAMED]]
+        more = len(self._offers) - len(said)
+        if more:
+            said.append(f"{more} more")
+        return f"I can: {'; '.join(said)}."
+
+
+def _ability(offer: Offer) -> str:
+    """Return the first sentence of the task's description, or its name when it has none."""
+    first = offer.task.description.strip().split("\n\n", 1)[0].replace("\n", " ").split(". ", 1)[0].rstrip(".")
+    return f"{first[0].lower()}{first[1:]} ({offer.label})" if first else offer.label

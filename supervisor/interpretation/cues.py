@@ -1,0 +1,110 @@
+"""Where a sentence speaks of a field, and how far that is from an amount."""
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+from supervisor.interpretation.fields import FieldShape, TaskShape
+from supervisor.interpretation.scene import Item, Scene
+from supervisor.interpretation.words import LIGHT, Token
+
+#: Steps a mark or word between a cue and an amount counts; a full stop separates more than a comma.
+_MARKS = {
+    ",": 2.0, ";": 3.0, ".": 4.0, "!": 4.0, "?": 4.0, "\n": 2.0, ":": 0.2, "=": 0.0, '"': 0.0, "'": 0.0, "-": 0.3,
+    "\u2013": 0.3, "\u2014": 0.3, "(": 0.3, ")": 0.6, "[": 0.1, "]": 0.1, "{": 0.1, "}": 0.6, "$": 0.0, "_": 0.0,
+}  # fmt: skip
+_CLAUSE = frozenset(
+    {"and", "but", "with", "while", "plus", "also", "then", "after", "before", "or", "against", "without"}
+)
+_LIGHT_STEP, _CLAUSE_STEP, _WORD_STEP = 0.15, 1.5, 1.0
+#: Another cue in between most likely owns the amount.
+_CUE_STEP = 2.5
+#: An amount in between certainly does.
+_AMOUNT_STEP = 8.0
+#: "limit 50000" is a little likelier than "50000 limit" where both could be.
+_AFTER_STEP = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """Tokens *first* up to, not including, *end* speak of *field*."""
+
+    field: FieldShape
+    first: int
+    end: int
+    penalty: float
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+
+class CueIndex:
+    """The phrases of one task's fields by their first stem; built once a card."""
+
+    def __init__(self, shape: TaskShape) -> None:
+        self._phrases: dict[str, list[tuple[tuple[str, ...], FieldShape, float]]] = {}
+        for field in shape.fields:
+            for phrase in field.phrases:
+                self._phrases.setdefault(phrase.stems[0], []).append((phrase.stems, field, phrase.penalty))
+
+    def find(self, tokens: tuple[Token, ...]) -> tuple[Cue, ...]:
+        """Return where *tokens* speak of a field; a longer phrase hides the shorter ones inside it."""
+        found = []
+        for first, token in enumerate(tokens):
+            for stems, field, penalty in self._phrases.get(token.stem, ()):
+                end = _end_of(stems, tokens, first)
+                if end:
+                    found.append(Cue(field, first, end, penalty))
+        longest: dict[int, int] = {}
+        for cue in found:
+            for place in range(cue.first, cue.end):
+                longest[place] = max(longest.get(place, 0), cue.end - cue.first)
+        return tuple(cue for cue in found if min(longest[place] for place in range(cue.first, cue.end)) <= len(cue))
+
+
+def _end_of(stems: tuple[str, ...], tokens: tuple[Token, ...], first: int) -> int:
+    place = first
+    for expected in stems:
+        while place < len(tokens) and tokens[place].text in {"-", "_"}:
+            place += 1
+        if place >= len(tokens) or tokens[place].stem != expected:
+            return 0
+        place += 1
+    return place
+
+
+class Distances:
+    """Steps between the cues and the amounts of one sentence."""
+
+    def __init__(self, scene: Scene, cues: tuple[Cue, ...]) -> None:
+        steps = [_step(token) for token in scene.tokens]
+        for cue in cues:
+            steps[cue.first] = max(steps[cue.first], _CUE_STEP)
+        self._places: dict[int, tuple[int, int]] = {}
+        for item in scene.items:
+            first, end = scene.index_at(item.start), scene.index_at(item.end - 1) + 1
+            self._places[item.start] = (first, end)
+            for place in range(first, end):
+                steps[place] = 0.0
+            steps[first] = _AMOUNT_STEP
+        self._until = [0.0, *accumulate(steps)]
+
+    def between(self, cue: Cue, item: Item) -> float:
+        """Return the steps from *cue* to *item*, 0 when they touch or the cue is a word of the amount ("3 days")."""
+        return self.to_stretch(cue, item, item)
+
+    def to_stretch(self, cue: Cue, first: Item, last: Item) -> float:
+        """Return the steps from *cue* to the nearer end of the list from *first* to *last*."""
+        start, end = self._places[first.start][0], self._places[last.start][1]
+        if cue.end <= start:
+            return self._until[start] - self._until[cue.end] + cue.penalty
+        if cue.first >= end:
+            return self._until[cue.first] - self._until[end] + cue.penalty + _AFTER_STEP
+        return cue.penalty
+
+
+def _step(token: Token) -> float:
+    if not token.is_word:
+        return _MARKS.get(token.text, 0.5)
+    if token.text in _CLAUSE:
+        return _CLAUSE_STEP
+    return _LIGHT_STEP if token.text in LIGHT else _WORD_STEP

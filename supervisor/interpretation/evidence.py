@@ -1,0 +1,130 @@
+"""What of a language model's reading stands in the text: every quote is looked up and every digit compared by value."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from contracts.errors import InvalidAmount
+from contracts.numerals import parse_number
+from supervisor.interpretation.amounts import Doubt, value_in
+from supervisor.interpretation.fields import FieldShape
+from supervisor.interpretation.outcome import Span
+from supervisor.interpretation.plain_values import NEGATIONS
+from supervisor.interpretation.scene import Item, Scene
+from supervisor.interpretation.words import stems_of, tokens_of
+
+#: Characters; a longer quote is the whole text handed back, which proves nothing.
+_LONGEST_QUOTE = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text that may be quoted: the sentence, or an earlier turn of the conversation with its id."""
+
+    scene: Scene
+    turn_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """A *value* whose every part stands in the text, at *spans*."""
+
+    value: Any
+    spans: tuple[Span, ...]
+
+
+def prove(
+    field: FieldShape, said: Sequence[str], quote: str, sources: Sequence[Source], used: set[tuple[str | None, int]]
+) -> Proven | None:
+    """Return *said* as the value of *field*, or None when *quote* does not stand in a source or does not hold it.
+
+    Amounts whose place is in *used* belong to other fields already and prove nothing.
+    """
+    if not quote.strip() or len(quote) > _LONGEST_QUOTE:
+        return None
+    for source in sources:
+        for start in _places(quote, source.scene.text):
+            proven = _prove_at(field, said, source, start, start + len(quote), used)
+            if proven is not None:
+                return proven
+    return None
+
+
+def _places(quote: str, text: str) -> Iterator[int]:
+    """Yield where *quote* stands in *text*, never cutting a word or a number in two."""
+    start = text.find(quote)
+    while start >= 0:
+        end = start + len(quote)
+        cuts_before = start > 0 and text[start - 1].isalnum() and quote[0].isalnum()
+        cuts_after = end < len(text) and text[end].isalnum() and quote[-1].isalnum()
+        if not cuts_before and not cuts_after:
+            yield start
+        start = text.find(quote, start + 1)
+
+
+def _prove_at(
+    field: FieldShape, said: Sequence[str], source: Source, start: int, end: int, used: set[tuple[str | None, int]]
+) -> Proven | None:
+    quote = source.scene.text[start:end]
+    if field.is_list and not said:
+        is_denied = any(token.text in NEGATIONS or token.text == "none" for token in tokens_of(quote))
+        return Proven([], (Span(field.name, start, end, quote, source.turn_id),)) if is_denied else None
+    if not said or (len(said) > 1 and not field.is_list):
+        return None
+    if field.is_numeric:
+        return _prove_amounts(field, said, source, start, end, used)
+    if field.kind == "choice":
+        return _prove_choices(field, said, source, start, quote)
+    if field.kind == "text":
+        return _prove_texts(field, said, source, start, quote)
+    # A quote can show that a yes or a date was spoken of, not which: those are left to the rules and to asking.
+    return None
+
+
+def _prove_amounts(
+    field: FieldShape, said: Sequence[str], source: Source, start: int, end: int, used: set[tuple[str | None, int]]
+) -> Proven | None:
+    free = [
+        item
+        for item in source.scene.items
+        if start <= item.found.start and item.found.end <= end and (source.turn_id, item.found.start) not in used
+    ]
+    taken: list[Item] = []
+    for text in said:
+        item = next((item for item in free if _is_worth(item, text)), None)
+        if item is None:
+            return None
+        free.remove(item)
+        taken.append(item)
+    values = [value_in(field, item, source.scene) for item in taken]
+    if any(isinstance(value, Doubt) for value in values):
+        return None
+    spans = tuple(Span(field.name, item.found.start, item.found.end, item.found.text, source.turn_id) for item in taken)
+    return Proven(values if field.is_list else values[0], spans)
+
+
+def _is_worth(item: Item, text: str) -> bool:
+    try:
+        return item.found.value is not None and parse_number(text) == item.found.value
+    except InvalidAmount:
+        return False
+
+
+def _prove_choices(field: FieldShape, said: Sequence[str], source: Source, start: int, quote: str) -> Proven | None:
+    stems = {token.stem for token in tokens_of(quote)}
+    by_name = {str(choice): choice for choice in field.choices}
+    if not all(text in by_name and stems_of(text) and set(stems_of(text)) <= stems for text in said):
+        return None
+    values = [by_name[text] for text in said]
+    span = Span(field.name, start, start + len(quote), quote, source.turn_id)
+    return Proven(values if field.is_list else values[0], (span,))
+
+
+def _prove_texts(field: FieldShape, said: Sequence[str], source: Source, start: int, quote: str) -> Proven | None:
+    spans = []
+    for text in said:
+        place = next(_places(text, quote), -1) if text.strip() else -1
+        if place < 0:
+            return None
+        spans.append(Span(field.name, start + place, start + place + len(text), text, source.turn_id))
+    return Proven(list(said) if field.is_list else said[0], tuple(spans))

@@ -1,0 +1,279 @@
+"""The fields of one task filled from one sentence, with what each value rests on and what is in doubt."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from contracts.units import CURRENCIES
+from supervisor.interpretation.amounts import Claim, Doubt, claim_amounts, is_year, strangeness, value_in
+from supervisor.interpretation.cues import Cue, Distances
+from supervisor.interpretation.fields import FieldShape
+from supervisor.interpretation.outcome import Span
+from supervisor.interpretation.plain_values import Reading, chosen, dated, switched, switched_off, trailing, worded
+from supervisor.interpretation.questions import ask_which_value
+from supervisor.interpretation.routing import Prepared
+from supervisor.interpretation.scene import Item, Scene, runs_of
+from supervisor.interpretation.words import LIGHT
+
+#: Steps within which a second amount is as plainly the field's as the first ("limit 50k, limit 60k").
+_PLAIN = 0.8
+#: Amounts named in a question about which of them is meant.
+_MOST_RIVALS = 8
+#: Words before an amount that nothing announces which still let it be the one value that is missing.
+_BEFORE_LOOSE = LIGHT | {"between", "among", "amongst", "against", "than", "and", "but", "with"}
+_NOT_BEFORE_LOOSE = frozenset({"in", "at", "on", "last", "per", "over", "during"})
+
+
+@dataclass
+class Filled:
+    """What one sentence says about one task: values ready for JSON, where they stand, doubts, and what is left over.
+
+    *unplaced* is the question about an amount that must not be left out although nothing says which field it is for.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+    loose: list[Item] = field(default_factory=list)
+    guessed: set[str] = field(default_factory=set)
+    unplaced: str | None = None
+    is_certain: bool = True
+
+    def has(self, shape: FieldShape) -> bool:
+        """True when *shape* was said, if only to raise a doubt."""
+        return shape.name in self.values or any(doubt.field is shape for doubt in self.doubts)
+
+    def put(self, reading: Reading, text: str) -> None:
+        """Keep *reading*; of a list its value is one item."""
+        self.values[reading.field.name] = reading.value
+        self.point(reading.field.name, reading.start, reading.end, text)
+        if not reading.is_sure:
+            self.guess(reading.field.name)
+
+    def guess(self, name: str) -> None:
+        """Record that nothing in the sentence announces the value of *name*."""
+        self.guessed.add(name)
+        self.is_certain = False
+
+    def point(self, name: str, start: int, end: int, text: str) -> None:
+        """Record that the value of *name* rests on these characters of *text*."""
+        self.spans.append(Span(name, start, end, text[start:end]))
+
+    def doubt(self, doubt: Doubt) -> None:
+        """Record that *doubt* has to be asked; a value that was there is dropped."""
+        self.values.pop(doubt.field.name, None)
+        self.spans = [span for span in self.spans if span.field != doubt.field.name]
+        if not any(other.field is doubt.field for other in self.doubts):
+            self.doubts.append(doubt)
+        self.is_certain = False
+
+
+def fill(scene: Scene, task: Prepared, asked: Sequence[FieldShape] = ()) -> Filled:
+    """Return what *scene* says about *task*; a value without any cue may fill a field that was *asked* for."""
+    cues = task.cues.find(scene.tokens)
+    filled = Filled(is_certain=not scene.is_corrected)
+    for reading in switched_off(scene, cues):
+        if not filled.has(reading.field):
+            filled.put(reading, scene.text)
+    _fill_amounts(scene, task, cues, filled, asked)
+    _fill_plain(scene, task, cues, filled, asked)
+    return filled
+
+
+# -- amounts ------------------------------------------------------------------------------------------------------
+
+
+def _fill_amounts(
+    scene: Scene, task: Prepared, cues: tuple[Cue, ...], filled: Filled, asked: Sequence[FieldShape]
+) -> None:
+    open_fields = tuple(shape for shape in task.shape.fields if shape.is_numeric and not filled.has(shape))
+    claims, loose, distances = claim_amounts(scene, cues, open_fields)
+    claims += _asked_for(_open_of(task, filled, claims), loose, asked)
+    loose = _unclaimed(loose, claims)
+    claims += _by_elimination(scene, _open_of(task, filled, claims), claims, loose)
+    loose = _unclaimed(loose, claims)
+    _keep(scene, claims, filled)
+    _doubt_rivals(scene, cues, claims, loose, distances, filled)
+    _empty_lists(scene, cues, open_fields, filled)
+    filled.loose = [item for item in loose if not is_year(item, scene)]
+    for claim in claims:
+        if claim.distance is None:
+            filled.guess(claim.field.name)
+    if filled.loose:
+        filled.is_certain = False
+
+
+def _keep(scene: Scene, claims: list[Claim], filled: Filled) -> None:
+    for claim in sorted(claims, key=lambda claim: claim.item.start):
+        shape, found = claim.field, claim.item.found
+        value = value_in(shape, claim.item, scene)
+        if isinstance(value, Doubt):
+            filled.doubt(value)
+            continue
+        if shape.is_list:
+            filled.values.setdefault(shape.name, []).append(value)
+        else:
+            filled.values[shape.name] = value
+        filled.point(shape.name, found.start, found.end, scene.text)
+    for doubt in filled.doubts:
+        filled.values.pop(doubt.field.name, None)
+
+
+def _open_of(task: Prepared, filled: Filled, claims: list[Claim]) -> list[FieldShape]:
+    claimed = {claim.field.name for claim in claims}
+    return [s for s in task.shape.fields if s.is_numeric and s.name not in claimed and not filled.has(s)]
+
+
+def _unclaimed(loose: list[Item], claims: list[Claim]) -> list[Item]:
+    return [item for item in loose if not any(claim.item is item for claim in claims)]
+
+
+def _asked_for(fields: list[FieldShape], loose: list[Item], asked: Sequence[FieldShape]) -> list[Claim]:
+    """Return loose amounts as the plain answers to what was asked, in the order of the question."""
+    names = {shape.name for shape in asked}
+    wanted = [shape for shape in fields if shape.name in names]
+    if len(wanted) == 1 and wanted[0].is_list:
+        return [Claim(wanted[0], item, 0.0) for item in loose]
+    scalars = [shape for shape in wanted if not shape.is_list]
+    if not scalars or len(scalars) != len(loose):
+        return []
+    return [Claim(shape, item, 0.0) for shape, item in zip(scalars, loose, strict=True)]
+
+
+def _by_elimination(scene: Scene, fields: list[FieldShape], claims: list[Claim], loose: list[Item]) -> list[Claim]:
+    """Return the one list of amounts for the one list field left, and the one bare amount for the one value left."""
+    lists = [shape for shape in fields if shape.is_list]
+    brackets = {item.bracket for item in loose if item.bracket is not None}
+    if len(lists) == 1 and len(brackets) == 1:
+        return [Claim(lists[0], item, 1.0) for item in loose if item.bracket is not None]
+    taken = {claim.item.run for claim in claims}
+    runs = [run for number, run in runs_of(tuple(loose)).items() if number not in taken and _may_be_value(scene, run)]
+    if len(runs) != 1:
+        return []
+    run, needed = runs[0], [shape for shape in fields if shape.is_required]
+    if len(needed) == 1 and (needed[0].is_list or len(run) == 1):
+        return [Claim(needed[0], item, None) for item in run]
+    return [Claim(lists[0], item, None) for item in run] if len(lists) == 1 and not needed and len(run) > 1 else []
+
+
+def _may_be_value(scene: Scene, run: list[Item]) -> bool:
+    """True when nothing shows that *run* counts something else ("in 2026", "page 7", "for 3 months", "3 apples")."""
+    first, last = scene.index_at(run[0].start), scene.index_at(run[-1].end - 1) + 1
+    if any(item.found.unit is not None and item.found.unit not in CURRENCIES for item in run):
+        return False
+    before = scene.tokens[first - 1] if first else None
+    if before is not None and before.is_word and (before.text not in _BEFORE_LOOSE or before.text in _NOT_BEFORE_LOOSE):
+        return False
+    after = scene.tokens[last] if last < len(scene.tokens) else None
+    return after is None or not after.is_word or after.text in _BEFORE_LOOSE
+
+
+def _doubt_rivals(
+    scene: Scene, cues: tuple[Cue, ...], claims: list[Claim], loose: list[Item], distances: Distances, filled: Filled
+) -> None:
+    """Raise a doubt where a second amount is as plainly meant for a field as the one it got."""
+    for claim in claims:
+        if claim.field.is_list:
+            continue
+        own = [cue for cue in cues if cue.field is claim.field]
+        rivals = [
+            item
+            for item in loose[:_MOST_RIVALS]
+            if item.found.value != claim.item.found.value
+            and not strangeness(item, claim.field, scene)
+            and (
+                any(distances.between(cue, item) < _PLAIN for cue in own)
+                or (item.run == claim.item.run and item.bracket is None)
+            )
+        ]
+        if rivals:
+            said = sorted([claim.item, *rivals], key=lambda item: item.start)
+            filled.doubt(Doubt(claim.field, ask_which_value(claim.field, [item.found.text for item in said])))
+
+
+def _empty_lists(scene: Scene, cues: tuple[Cue, ...], fields: tuple[FieldShape, ...], filled: Filled) -> None:
+    """Read `[]` as the empty list of the field named just before it, or of the only list field."""
+    for start in scene.empty_brackets:
+        place = scene.index_at(start)
+        lists = [shape for shape in fields if shape.is_list and not filled.has(shape)]
+        named = [shape for shape in lists if any(c.field is shape and 0 <= place - c.end <= 2 for c in cues)]
+        for shape in named or (lists if len(lists) == 1 else []):
+            filled.put(Reading(shape, [], start, start + 2), scene.text)
+
+
+# -- everything else ----------------------------------------------------------------------------------------------
+
+
+def _fill_plain(
+    scene: Scene, task: Prepared, cues: tuple[Cue, ...], filled: Filled, asked: Sequence[FieldShape]
+) -> None:
+    taken: set[int] = set()
+    for shape in task.shape.fields:
+        if shape.is_numeric or filled.has(shape):
+            continue
+        readings = list(_read_plain(scene, shape, cues, taken, is_asked=shape in asked))
+        _keep_plain(shape, readings, scene, filled)
+        taken.update(reading.start for reading in readings)
+    _fill_last_text(scene, task, cues, filled, asked)
+
+
+def _read_plain(
+    scene: Scene, shape: FieldShape, cues: tuple[Cue, ...], taken: set[int], *, is_asked: bool
+) -> Iterable[Reading]:
+    if shape.kind == "choice":
+        return chosen(scene, shape, cues)
+    if shape.kind == "boolean":
+        reading = switched(scene, shape, cues, is_asked=is_asked)
+        return [reading] if reading else []
+    if shape.kind in {"date", "moment", "duration"}:
+        return dated(scene, shape, taken)[: None if shape.is_list else 1]
+    if shape.kind == "text" and not shape.is_list:
+        reading = worded(scene, shape, cues, taken)
+        return [reading] if reading else []
+    if shape.kind == "text":
+        return _listed_text(scene, shape, cues, taken)
+    return []
+
+
+def _listed_text(scene: Scene, shape: FieldShape, cues: tuple[Cue, ...], taken: set[int]) -> list[Reading]:
+    """Return each quotation, for a list of texts whose cue stands before them."""
+    first = min((scene.tokens[cue.first].start for cue in cues if cue.field is shape), default=None)
+    if first is None:
+        return []
+    return [
+        Reading(shape, quoted.text, quoted.start, quoted.end)
+        for quoted in scene.quoted
+        if quoted.start > first and quoted.start not in taken
+    ]
+
+
+def _keep_plain(shape: FieldShape, readings: list[Reading], scene: Scene, filled: Filled) -> None:
+    if not readings:
+        return
+    if shape.is_list:
+        for reading in readings:
+            filled.point(shape.name, reading.start, reading.end, scene.text)
+        filled.values[shape.name] = [reading.value for reading in readings]
+    elif len(readings) > 1:
+        filled.doubt(Doubt(shape, ask_which_value(shape, [reading.value for reading in readings])))
+    else:
+        filled.put(readings[0], scene.text)
+
+
+def _fill_last_text(
+    scene: Scene, task: Prepared, cues: tuple[Cue, ...], filled: Filled, asked: Sequence[FieldShape]
+) -> None:
+    """Give the one text still needed what follows the words that chose the task, or a plain answer to its question."""
+    needed = [shape for shape in task.shape.required if not filled.has(shape)]
+    if len(needed) != 1 or needed[0].kind != "text" or needed[0].is_list:
+        return
+    if needed[0] in asked:
+        text = scene.text.strip()
+        start = scene.text.find(text)
+        if text and not filled.values:
+            filled.put(Reading(needed[0], text, start, start + len(text)), scene.text)
+        return
+    after = [place for place, token in enumerate(scene.tokens) if token.stem in task.names]
+    reading = trailing(scene, needed[0], after[-1], cues) if after else None
+    if reading is not None:
+        filled.put(reading, scene.text)

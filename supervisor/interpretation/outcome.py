@@ -1,0 +1,97 @@
+"""What an interpretation can come to: four frozen types, each carrying all that the next step needs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from contracts.messages import ChatTurn, TaskCall
+from supervisor.catalogue import Catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The characters a value of *field* rests on: `text[start:end]` of the sentence, or of the turn *turn_id*.
+
+    A list has one for each item. A value kept from the conversation ("same history") points to the words that ask for
+    it, and *turn_id* names the turn whose task held it.
+    """
+
+    field: str
+    start: int
+    end: int
+    text: str
+    turn_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A task that can be assigned as it stands; `is_certain` is False when amounts were left over or taken back.
+
+    *guessed* names the values that nothing in the sentence announced, given to the only field they could be for.
+    """
+
+    agent_id: str
+    task: TaskCall
+    spans: tuple[Span, ...] = ()
+    is_certain: bool = True
+    guessed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A task that lacks values: *question* asks for *missing*, *known* holds what was said.
+
+    *doubted* names those of *missing* that were said, but with two readings or in another unit. Keep `call` with the
+    assistant's turn: the answer to the question is understood from it.
+    """
+
+    agent_id: str
+    task_name: str
+    known: Mapping[str, Any]
+    missing: tuple[str, ...]
+    question: str
+    spans: tuple[Span, ...] = ()
+    doubted: frozenset[str] = frozenset()
+
+    @property
+    def call(self) -> TaskCall:
+        """What is known so far, for the turn that asks."""
+        return TaskCall(name=self.task_name, parameters=dict(self.known))
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """Words with two readings: *question* names both.
+
+    About a value, *agent_id*, *task_name* and *known* are set and `call` goes with the turn; about which task is meant,
+    they are None.
+    """
+
+    question: str
+    agent_id: str | None = None
+    task_name: str | None = None
+    known: Mapping[str, Any] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()
+
+    @property
+    def call(self) -> TaskCall | None:
+        """What is known so far, for the turn that asks; None when not even the task is."""
+        return TaskCall(name=self.task_name, parameters=dict(self.known)) if self.task_name else None
+
+
+@dataclass(frozen=True, slots=True)
+class Unfitting:
+    """Nothing that any agent does: *text* says what could be asked instead."""
+
+    text: str
+
+
+Interpretation = Understood | Missing | Ambiguous | Unfitting
+
+
+class Interpreter(Protocol):
+    """Turns words into a task, or into what to say instead."""
+
+    async def interpret(self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn]) -> Interpretation:
+        """Return what *text* asks for, given the earlier turns of its conversation, oldest first."""

@@ -1,0 +1,77 @@
+"""The questions asked back, and which fields an earlier one asked for: the only file that words or reads them."""
+
+from collections.abc import Mapping, Sequence
+
+from contracts.messages import ChatTurn
+from supervisor.catalogue import Offer
+from supervisor.interpretation.fields import FieldShape, TaskShape
+
+_WHICH_TASK = "Do you mean "
+_WHOSE = "What is '"
+
+
+def ask_for(fields: Sequence[FieldShape]) -> str:
+    """Return the question for values nobody said."""
+    labels = [field.label for field in fields]
+    if len(labels) == 1:
+        return f"What is {labels[0]}?{_hint(fields[0])}"
+    return f"What are {', '.join(labels[:-1])} and {labels[-1]}?"
+
+
+def _hint(field: FieldShape) -> str:
+    if field.choices:
+        return f" One of: {', '.join(str(choice) for choice in field.choices)}."
+    return f" For example: {field.examples[0]}." if field.examples else ""
+
+
+def ask_which_value(field: FieldShape, values: Sequence[object]) -> str:
+    """Return the question for a field that was given several values."""
+    said = [str(value) for value in values]
+    return f"Is {field.label} {', '.join(said[:-1])} or {said[-1]}?"
+
+
+def ask_whose(text: str, fields: Sequence[FieldShape]) -> str:
+    """Return the question for an amount that nothing assigns to a field."""
+    labels = [field.label for field in fields]
+    return ask_for(fields) if len(labels) == 1 else f"{_WHOSE}{text}': {', '.join(labels[:-1])} or {labels[-1]}?"
+
+
+def ask_unknown_reference(field: FieldShape) -> str:
+    """Return the question for "same history" when the conversation holds none."""
+    return f"This conversation has no earlier {field.label}. What is {field.label}?"
+
+
+def ask_which_task(offers: Sequence[Offer]) -> str:
+    """Return the question for words that fit several tasks."""
+    names = [f"{offer.label} ({offer.agent.agent_id})" for offer in offers]
+    return f"{_WHICH_TASK}{', '.join(names[:-1])} or {names[-1]}?"
+
+
+def asks_which_task(turn: ChatTurn) -> bool:
+    """True when *turn* asked which task is meant."""
+    return turn.task is None and turn.text.startswith(_WHICH_TASK)
+
+
+def ask_to_confirm(offer: Offer, values: Mapping[str, object]) -> str:
+    """Return the question for a task that only a language model saw in the words."""
+    said = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+    return f"{_WHICH_TASK}{offer.label} with {said}?" if said else f"{_WHICH_TASK}{offer.label}?"
+
+
+def asks_to_confirm(turn: ChatTurn) -> bool:
+    """True when *turn* asked whether its task is meant."""
+    return turn.task is not None and turn.text.startswith(_WHICH_TASK)
+
+
+def fields_asked(turn: ChatTurn, shape: TaskShape) -> tuple[FieldShape, ...]:
+    """Return the fields that *turn* waits for: required ones it lacks, and those its question names."""
+    if turn.text.startswith(_WHOSE):
+        return tuple(field for field in shape.fields if field.is_numeric)
+    known = turn.task.parameters if turn.task else {}
+    return tuple(
+        field for field in shape.fields if field.name not in known and (field.is_required or _asks(turn.text, field))
+    )
+
+
+def _asks(text: str, field: FieldShape) -> bool:
+    return f"What is {field.label}" in text or f"Is {field.label} " in text

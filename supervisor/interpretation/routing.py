@@ -1,0 +1,139 @@
+"""Which task a sentence asks for: keywords, names, descriptions, examples and cues, weighed by how rare they are."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from supervisor.catalogue import Catalogue, Offer
+from supervisor.interpretation.cues import CueIndex
+from supervisor.interpretation.fields import TaskShape, shape_of
+from supervisor.interpretation.scene import Scene
+from supervisor.interpretation.words import STOP, stems_of
+
+#: How much one word says, by where the card has it; a word counts once, by its best place.
+_NAMED, _KEYWORD, _NAME_WORD, _CUE, _EXAMPLE, _DESCRIBED = 12.0, 3.0, 2.0, 1.5, 1.0, 0.8
+#: Evidence below this is chance: one word of a description, or one cue without a value.
+_ENOUGH = 2.0
+#: A runner-up this near to the best makes the choice a question.
+_CLOSE = 0.85
+_STOP_STEMS = frozenset(stem for word in STOP for stem in stems_of(word))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One task ready to be chosen and filled."""
+
+    offer: Offer
+    shape: TaskShape
+    cues: CueIndex
+    #: Stems that name the task or its agent, the strong half of the evidence.
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """*task* and the evidence for it; *rivals* are nearly as likely."""
+
+    task: Prepared
+    score: float
+    rivals: tuple[Prepared, ...] = ()
+
+
+class Router:
+    """The tasks of one catalogue, indexed by the stems that speak for them."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.tasks = tuple(_prepare(offer) for offer in catalogue.tasks())
+        weights = [_weights(task) for task in self.tasks]
+        spread = Counter(stem for stems in weights for stem in stems)
+        self._index: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
+        for place, stems in enumerate(weights):
+            for stem, weight in stems.items():
+                rarity = math.log(1 + len(self.tasks) / spread[stem]) / math.log(1 + len(self.tasks))
+                self._index[stem].append((place, weight, weight * rarity))
+        self._phrases = [tuple(_keyword_phrases(task)) for task in self.tasks]
+
+    def find(self, agent_id: str, task_name: str) -> Prepared | None:
+        """Return the prepared task, or None when the catalogue has no such."""
+        return next(
+            (t for t in self.tasks if (t.offer.agent.agent_id, t.offer.task.name) == (agent_id, task_name)), None
+        )
+
+    def choose(self, scene: Scene) -> Choice | None:
+        """Return the likeliest task with its rivals, or None when nothing fits."""
+        evidence, rarity = self._weigh(scene)
+        ranked = sorted((place for place in evidence if evidence[place] >= _ENOUGH), key=lambda place: -rarity[place])
+        if not ranked:
+            return None
+        best = rarity[ranked[0]]
+        rivals = tuple(self.tasks[place] for place in ranked[1:] if rarity[place] >= best * _CLOSE)
+        return Choice(self.tasks[ranked[0]], best, rivals)
+
+    def _weigh(self, scene: Scene) -> tuple[dict[int, float], dict[int, float]]:
+        """Return the evidence for each task that has any: plain, and weighed by how few tasks share it."""
+        evidence: dict[int, float] = defaultdict(float)
+        rarity: dict[int, float] = defaultdict(float)
+        stems = dict.fromkeys(token.stem for token in scene.tokens if token.is_word)
+        for stem in stems:
+            for place, weight, rare in self._index.get(stem, ()):
+                evidence[place] += weight
+                rarity[place] += rare
+        text = scene.text.lower()
+        for place, task in enumerate(self.tasks):
+            named = _named_in(text, task.offer) or (
+                _KEYWORD if any(all(part in stems for part in phrase) for phrase in self._phrases[place]) else 0.0
+            )
+            if named:
+                evidence[place] += named
+                rarity[place] += named
+        return evidence, rarity
+
+
+def _named_in(text: str, offer: Offer) -> float:
+    is_named = offer.agent.agent_id.lower() in text or ("_" in offer.task.name and offer.task.name.lower() in text)
+    return _NAMED if is_named else 0.0
+
+
+def _prepare(offer: Offer) -> Prepared:
+    shape = shape_of(offer.task)
+    keywords = frozenset(stem for word in (*offer.agent.keywords, *offer.task.keywords) for stem in stems_of(word))
+    names = keywords | (frozenset((*stems_of(offer.task.name), *stems_of(_bare_id(offer)))) - _STOP_STEMS)
+    return Prepared(offer, shape, CueIndex(shape), names)
+
+
+def _bare_id(offer: Offer) -> str:
+    return offer.agent.agent_id.removesuffix("Agent")
+
+
+def _weights(task: Prepared) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    for stems, weight in _evidence(task):
+        for stem in stems:
+            if weight == _KEYWORD or stem not in _STOP_STEMS:
+                weights[stem] = max(weights.get(stem, 0.0), weight)
+    return weights
+
+
+def _evidence(task: Prepared) -> Iterator[tuple[tuple[str, ...], float]]:
+    agent, card = task.offer.agent, task.offer.task
+    for keyword in (*agent.keywords, *card.keywords):
+        if len(stems := stems_of(keyword)) == 1:
+            yield stems, _KEYWORD
+    yield stems_of(card.name), _NAME_WORD
+    yield stems_of(_bare_id(task.offer)), _NAME_WORD
+    for field in task.shape.fields:
+        for phrase in field.phrases:
+            yield phrase.stems, _CUE
+        for choice in field.choices:
+            yield stems_of(str(choice)), _CUE
+    for example in card.examples:
+        yield stems_of(example), _EXAMPLE
+    for text in (card.description, agent.description):
+        yield stems_of(text), _DESCRIBED
+
+
+def _keyword_phrases(task: Prepared) -> Iterator[tuple[str, ...]]:
+    for keyword in (*task.offer.agent.keywords, *task.offer.task.keywords):
+        if len(stems := stems_of(keyword)) > 1:
+            yield stems

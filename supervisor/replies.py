@@ -1,0 +1,257 @@
+"""Answers in words: what was found, whether it was remembered, how long it took, or what went wrong and its cure.
+
+Pure functions. Results are rendered by their shape alone, so every agent's answer reads like this one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from contracts.messages import CompletionReport, MemoryNote, PersonReply, ReplyKind, TaskAssignment, TaskCall, TaskCard
+from supervisor.interpretation.outcome import Interpretation, Understood, Unfitting
+
+#: Lines of a result shown to a person; the whole of it is in the report.
+_MOST_LINES = 60
+#: Characters of one text value shown to a person.
+_LONGEST_TEXT = 2_000
+#: Items of a list on one line.
+_MOST_ITEMS = 40
+#: Words from which on a list of texts is shown as bullets.
+_BULLET_WORDS = 4
+
+_WAYS_OUT = {
+    "rejected": "The agent could not take that: {message} Say it again with that mended.",
+    "expired": "Its time ran out before it was done: {message} Ask again, or start more workers if this happens often.",
+    "cancelled": "It was cancelled: {message} Ask again to start it anew.",
+    "failed": "It failed after {attempts}: {message}",
+    "other": "It ended in a way this version does not know: {message} Update the supervisor.",
+}
+
+
+def interpretation_reply(found: Interpretation, *, request_id: str, conversation_id: str) -> PersonReply:
+    """Return what to say when *found* is no task yet: the question back, or what could be asked.
+
+    Raises:
+        TypeError: *found* is understood, so that there is a task to run instead.
+    """
+    if isinstance(found, Understood):
+        raise TypeError("an understood task is answered by its report; run it")
+    if isinstance(found, Unfitting):
+        return PersonReply(request_id=request_id, conversation_id=conversation_id, kind="unable", text=found.text)
+    return PersonReply(
+        request_id=request_id,
+        conversation_id=conversation_id,
+        kind="question",
+        text=found.question,
+        agent_id=found.agent_id,
+        task=found.call,
+        missing=found.missing,
+    )
+
+
+def report_reply(
+    report: CompletionReport | None,
+    card: TaskCard | None,
+    *,
+    assignment: TaskAssignment,
+    request_id: str,
+    conversation_id: str,
+    problem: str | None = None,
+) -> PersonReply:
+    """Return the answer to *assignment*.
+
+    Args:
+        report: what came back; None while it is still running, or when it was never started.
+        card: the task's card, None when its agent has been retired meanwhile.
+        assignment: what was asked.
+        request_id: the request that this answers.
+        conversation_id: the conversation it belongs to.
+        problem: why the task could not be handed over; nothing was started then.
+    """
+    kind, text = _said(report, card, assignment, request_id, problem)
+    return PersonReply(
+        request_id=request_id,
+        conversation_id=conversation_id,
+        kind=kind,
+        text=text,
+        agent_id=assignment.agent_id,
+        task=assignment.task,
+        report=report,
+    )
+
+
+def _said(
+    report: CompletionReport | None,
+    card: TaskCard | None,
+    assignment: TaskAssignment,
+    request_id: str,
+    problem: str | None,
+) -> tuple[ReplyKind, str]:
+    if problem is not None:
+        return "failed", f"I could not hand this over, and nothing was started: {_sentence(problem)}"
+    if report is None:
+        return "pending", (
+            f"{assignment.agent_id} is still at it. Ask again with the request id {request_id} for the answer:"
+            " nothing is started twice."
+        )
+    if report.status == "completed":
+        return "answer", describe_result(report, card, assignment.task)
+    return "failed", describe_failure(report)
+
+
+def describe_result(report: CompletionReport, card: TaskCard | None, call: TaskCall | None = None) -> str:
+    """Return a completed *report* in words: what was asked, the result line by line, and where it came from."""
+    label = _label(card.name if card is not None else report.task_name)
+    asked = (
+        "; ".join(f"{name.replace('_', ' ')} {_inline(value)}" for name, value in call.parameters.items())
+        if call
+        else ""
+    )
+    lines = list(_lines(report.result))
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[:_MOST_LINES], f"... and {len(lines) - _MOST_LINES} lines more; the report holds them all."]
+    heading = f"{label} for {asked}:" if asked else f"{label}:"
+    return "\n".join([heading, *lines, describe_origin(report)])
+
+
+def describe_origin(report: CompletionReport) -> str:
+    """Return whether the answer was remembered (and how old it is) or computed, and how long that took."""
+    note, took = report.memory, describe_time(report.run_ms)
+    if note.outcome in {"hit", "near"}:
+        age = f" from {describe_time(note.age_ms)} ago" if note.age_ms is not None else ""
+        return f"Remembered{age}{_nearness(note)}; answered in {took}."
+    return {
+        "joined": f"Computed once for several who asked the same at once; answered in {took}.",
+        "refreshed": f"Computed afresh in {took}, and remembered.",
+        "miss": f"Computed in {took}, and remembered.",
+        "unavailable": f"Computed in {took}; the memory did not answer, so it may not be remembered.",
+        "bypassed": f"Computed in {took}; the memory was left out, as asked.",
+    }.get(note.outcome, f"Computed in {took}.")
+
+
+def _nearness(note: MemoryNote) -> str:
+    if note.outcome != "near":
+        return ""
+    values = ", ".join(
+        f"{name.replace('_', ' ')} {_inline(value)}" for name, value in (note.computed_for or {}).items()
+    )
+    away = f", {_number(Decimal(str(note.distance)))} away" if note.distance is not None else ""
+    return f", for a neighbouring question{f' ({values})' if values else ''}{away}"
+
+
+def describe_failure(report: CompletionReport) -> str:
+    """Return why a task did not complete, and what to do about it."""
+    error = report.error
+    message = _sentence(error.message or error.type) if error is not None else "no reason was given."
+    attempts = "one attempt" if report.attempt <= 1 else f"{report.attempt} attempts"
+    text = _WAYS_OUT[report.status if report.status in _WAYS_OUT else "other"].format(
+        message=message, attempts=attempts
+    )
+    if report.status == "failed" and error is not None:
+        text += " Asking again may help." if error.retryable else f" ({error.type})"
+    return text
+
+
+def describe_time(duration_ms: float) -> str:
+    """Return a duration as a person says it: "3 ms", "1.5 s", "2 minutes", "3 days"."""
+    if duration_ms < 1_000:
+        return f"{int(duration_ms)} ms" if duration_ms >= 1 else "under 1 ms"
+    seconds = duration_ms / 1_000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {name}" if count == 1 else f"{count} {name}s"
+    raise AssertionError("sixty seconds are a minute")
+
+
+# -- a result, by its shape ---------------------------------------------------------------------------------------
+
+
+def _lines(value: Any, indent: str = "  ") -> Iterator[str]:
+    """Yield *value* as labelled lines; a value that fits on one line stands beside its label."""
+    if isinstance(value, Mapping) and not _is_amount(value):
+        for name, part in value.items():
+            if _is_block(part):
+                yield f"{indent}{_label(str(name))}:"
+                yield from _lines(part, indent + "  ")
+            else:
+                yield f"{indent}{_label(str(name))}: {_inline(part)}"
+    elif _is_block(value):
+        for part in value:
+            yield f"{indent}- {_inline(part)}"
+    else:
+        yield f"{indent}{_inline(value)}"
+
+
+def _is_block(value: Any) -> bool:
+    """True for what needs lines of its own: an object, or a list with a sentence or an object in it."""
+    if isinstance(value, Mapping):
+        return bool(value) and not _is_amount(value)
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return False
+    return any(
+        (isinstance(part, str) and len(part.split()) >= _BULLET_WORDS)
+        or (isinstance(part, Mapping) and not _is_amount(part))
+        for part in value
+    )
+
+
+def _inline(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float | Decimal):
+        return _number(Decimal(str(value)))
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        if _is_amount(value):
+            return f"{_inline(value['value'])} {value['unit']}" if value.get("unit") else _inline(value["value"])
+        return ", ".join(f"{str(name).replace('_', ' ')} {_inline(part)}" for name, part in value.items()) or "none"
+    items = [_inline(part) for part in value[:_MOST_ITEMS]]
+    more = f" and {len(value) - _MOST_ITEMS} more" if len(value) > _MOST_ITEMS else ""
+    separator = (
+        "; "
+        if any("," in item and isinstance(part, Mapping) for item, part in zip(items, value, strict=False))
+        else ", "
+    )
+    return f"{separator.join(items)}{more}" if items else "none"
+
+
+def _number(value: Decimal) -> str:
+    if not value.is_finite():
+        return str(value)
+    plain = format(value.normalize(), "f") if abs(value.adjusted()) < 30 else str(value)
+    whole, point, fraction = plain.partition(".")
+    try:
+        return f"{int(whole):,}{point}{fraction}" if not whole.startswith("-0") else plain
+    except ValueError:
+        return plain
+
+
+def _text(value: str) -> str:
+    """Return *value* on one line; digits that came as text because they are many get their separators."""
+    if value and len(value) <= 80 and value.lstrip("-").replace(".", "", 1).isdecimal() and len(value) > 15:
+        try:
+            return _number(Decimal(value))
+        except InvalidOperation:
+            return value
+    value = " ".join(value.split())
+    return value if len(value) <= _LONGEST_TEXT else f"{value[:_LONGEST_TEXT]}..."
+
+
+def _is_amount(value: Mapping[str, Any]) -> bool:
+    return "value" in value and set(value) <= {"value", "unit"}
+
+
+def _label(name: str) -> str:
+    words = name.replace("_", " ").replace("-", " ").strip() or name
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,179 @@
+"""The supervisor's main job: a person's text in, an answer out, whatever happens in between."""
+
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import structlog
+from pydantic import ValidationError
+
+from contracts import subjects
+from contracts.errors import MemoryUnavailable, NotAccepted
+from contracts.identifiers import new_id
+from contracts.messages import ChatTurn, PersonReply, PersonRequest, Speaker, TaskAssignment, TaskCard
+from supervisor.catalogue import Catalogue
+from supervisor.dispatch import Dispatch
+from supervisor.interpretation.outcome import Interpretation, Understood
+from supervisor.replies import interpretation_reply, report_reply
+
+log = structlog.get_logger(__name__)
+
+#: Turns that a reference such as "same history" may reach back to.
+LOOK_BACK = 20
+
+
+class Interpreting(Protocol):
+    """What the service needs of an interpreter."""
+
+    async def interpret(self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn]) -> Interpretation:
+        """Return what *text* asks for, given what was said before."""
+
+
+class Remembering(Protocol):
+    """What the service needs of the conversation store."""
+
+    async def append(self, conversation_id: str, turn: bytes, turn_id: str) -> bool:
+        """Add a turn once."""
+
+    async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
+        """Return the last turns, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """How a turn is published to TURNS: subject, body and message id; returns at once."""
+
+    send: Callable[[str, bytes, str], Awaitable[None]]
+
+
+class Service:
+    """Answers requests for one supervisor id; several replicas may serve one id."""
+
+    def __init__(
+        self,
+        supervisor_id: str,
+        *,
+        catalogue: Callable[[], Catalogue],
+        interpreter: Interpreting,
+        dispatch: Dispatch,
+        conversations: Remembering,
+        publishing: Publishing,
+        max_attempts: int = 5,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._supervisor_id = supervisor_id
+        self._catalogue = catalogue
+        self._interpreter = interpreter
+        self._dispatch = dispatch
+        self._conversations = conversations
+        self._publishing = publishing
+        self._max_attempts = max_attempts
+        self._now = now
+
+    async def answer(self, request: PersonRequest) -> PersonReply:
+        """Return the answer to *request*, or what is missing, or `pending` when it takes longer than `wait_ms`.
+
+        The same `request_id` again starts nothing twice: it finds the task that it started.
+        """
+        started = time.monotonic()
+        request_id = request.request_id or new_id(int(self._now().timestamp() * 1000))
+        conversation_id = request.conversation_id or request_id
+        previous = await self._previous(conversation_id, request_id)
+        await self._note(request, request_id, conversation_id, "person", request.text)
+        found = await self._interpreter.interpret(request.text, catalogue=self._catalogue(), previous=previous)
+        if isinstance(found, Understood):
+            reply = await self._run(found, request, request_id, conversation_id)
+        else:
+            reply = interpretation_reply(found, request_id=request_id, conversation_id=conversation_id)
+        reply = reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)})
+        await self._note(request, request_id, conversation_id, "assistant", reply.text, reply)
+        return reply
+
+    async def _run(
+        self, found: Understood, request: PersonRequest, request_id: str, conversation_id: str
+    ) -> PersonReply:
+        now = self._now()
+        card = self._card_of(found)
+        assignment = TaskAssignment(
+            task_id=self._task_id(request, request_id),
+            agent_id=found.agent_id,
+            supervisor_id=self._supervisor_id,
+            task=found.task,
+            created_at=now,
+            deadline=now + timedelta(seconds=card.deadline_s) if card is not None and card.deadline_s else None,
+            max_attempts=card.max_attempts if card is not None else self._max_attempts,
+            memory=request.memory if request.memory != "other" else "bypass",
+            request_id=request_id,
+            user_id=request.user_id,
+            conversation_id=conversation_id,
+        )
+        report = None
+        problem = None
+        try:
+            await self._dispatch.assign(assignment)
+            report = await self._dispatch.report_of(assignment, request.wait_ms / 1000)
+        except NotAccepted as error:
+            problem = str(error)
+        return report_reply(
+            report,
+            card,
+            assignment=assignment,
+            request_id=request_id,
+            conversation_id=conversation_id,
+            problem=problem,
+        )
+
+    def _card_of(self, found: Understood) -> TaskCard | None:
+        offer = self._catalogue().find(found.agent_id, found.task.name)
+        return offer.task if offer is not None else None
+
+    def _task_id(self, request: PersonRequest, request_id: str) -> str:
+        if request.request_id is None:
+            return request_id
+        digest = hashlib.blake2b(f"{self._supervisor_id}/{request_id}".encode(), digest_size=16).hexdigest()
+        return f"r-{digest}"
+
+    async def _previous(self, conversation_id: str, request_id: str) -> list[ChatTurn]:
+        try:
+            stored = await self._conversations.recent(conversation_id, LOOK_BACK)
+        except MemoryUnavailable as error:
+            log.warning("conversation_away", error=str(error))
+            return []
+        turns = []
+        for body in stored:
+            try:
+                turns.append(ChatTurn.model_validate_json(body))
+            except ValidationError:
+                log.warning("unreadable_turn")
+        return [turn for turn in turns if turn.request_id != request_id]
+
+    async def _note(
+        self,
+        request: PersonRequest,
+        request_id: str,
+        conversation_id: str,
+        speaker: Speaker,
+        text: str,
+        reply: PersonReply | None = None,
+    ) -> None:
+        """Keep one turn in the conversation, and publish it for whoever learns from it."""
+        turn = ChatTurn(
+            turn_id=f"{request_id[:62]}-{speaker[0]}",
+            conversation_id=conversation_id,
+            user_id=request.user_id,
+            speaker=speaker,
+            text=text,
+            at=self._now(),
+            request_id=request_id,
+            agent_id=reply.agent_id if reply is not None else None,
+            task=reply.task if reply is not None else None,
+        )
+        body = turn.model_dump_json(exclude_none=True).encode()
+        try:
+            await self._conversations.append(conversation_id, body, turn.turn_id)
+        except MemoryUnavailable as error:
+            log.warning("turn_not_kept", error=str(error))
+        await self._publishing.send(subjects.turns(request.user_id or conversation_id), body, turn.turn_id)

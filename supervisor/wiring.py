@@ -1,0 +1,217 @@
+"""The wiring of a supervisor process: the one place where its connections are opened and its parts meet."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from faststream import ExceptionMiddleware
+from faststream.nats import NatsMessage
+from nats.aio.client import Client
+from pydantic import ValidationError
+
+from contracts import subjects
+from contracts.errors import ConfigurationError, TaskloreError, Unreachable
+from contracts.messages import AgentCard, PersonReply, PersonRequest
+from memory.conversation import Conversations
+from memory.ledger import Ledger
+from runtime import valkey
+from runtime.connection import connected
+from runtime.leases import Leases
+from runtime.llm import Llm
+from runtime.outbox import Outbox, open_outbox
+from runtime.process import Process
+from runtime.pull import PullEngine
+from runtime.settings import Settings
+from runtime.streams import Sizes, Source, declare_consumer, declare_streams
+from supervisor.cards import CardIndex
+from supervisor.dispatch import Dispatch
+from supervisor.interpretation import make_interpreter
+from supervisor.service import Publishing, Service
+
+log = structlog.get_logger(__name__)
+
+#: Requests answered side by side; each mostly waits for its report.
+REQUESTS_AT_ONCE = 256
+#: Reports taken at once to repair the ledger and serve who waits.
+REPORT_SLOTS = 256
+#: Seconds an unheard-of report stays with a supervisor before another replica is offered it.
+REPORT_ACK_WAIT_S = 10.0
+#: Seconds between looks at the whole bucket of cards: a lost notice is mended by then.
+RELOAD_S = 30.0
+
+
+async def run_supervisor(settings: Settings, *, on_ready: Callable[[str], None] = lambda _address: None) -> None:
+    """Answer requests until SIGTERM or SIGINT; *on_ready* is told the HTTP address once requests are taken.
+
+    Raises:
+        Unreachable: a server does not answer at the start, or the connection was closed for good.
+        DriftedConfiguration: a stream or consumer is not as it should be.
+    """
+    supervisor = Supervisor(settings, on_ready)
+    await supervisor.process.run(supervisor.lifespan, supervisor.start, supervisor.drain)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What is open in this process."""
+
+    client: Client
+    engine: PullEngine
+    service: Service
+
+
+class Supervisor:
+    """One supervisor process; its frame calls `lifespan`, `start` and `drain`."""
+
+    def __init__(self, settings: Settings, on_ready: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._on_ready = on_ready
+        self.process = Process(f"{settings.supervisor_id}-{os.getpid()}", settings)
+        self._cards = CardIndex()
+        self._parts: _Parts | None = None
+        self._serve_requests()
+        self._hear_cards()
+
+    def _serve_requests(self) -> None:
+        broker, supervisor_id = self.process.broker, self._settings.supervisor_id
+        broker.add_middleware(_readable_refusals())
+
+        @broker.subscriber(
+            subjects.requests(supervisor_id), queue=supervisor_id, max_workers=REQUESTS_AT_ONCE, title="requests"
+        )
+        async def answer(request: PersonRequest) -> PersonReply:
+            return await self._demand_parts().service.answer(request)
+
+    def _hear_cards(self) -> None:
+        """Follow the bucket of cards: each put and each delete is a message on the bucket's own subject."""
+        notices = self.process.broker.subscriber(subjects.CARD_NOTICES, title="cards")
+
+        @notices(filter=lambda message: "KV-Operation" not in message.headers)
+        async def learn(card: AgentCard) -> None:
+            self._cards.learn(card)
+
+        @notices
+        async def forget(message: NatsMessage) -> None:
+            self._cards.forget(message.raw_message.subject.rpartition(".")[2])
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Open every connection, and close them in the other order."""
+        async with AsyncExitStack() as stack:
+            self._parts = parts = await self._open(stack)
+            self.process.serve_probes(stack, {"reports": parts.engine.vital_sign}, {"reports": self._ready})
+            yield
+            await self.process.end_tasks()
+
+    async def _open(self, stack: AsyncExitStack) -> _Parts:
+        settings, process = self._settings, self.process
+        name = f"tasklore-pull-{process.name}"
+        client = await stack.enter_async_context(connected(process.nats_url, name, process.listener(self._reconnected)))
+        await self._heal(client)
+        redis = await stack.enter_async_context(valkey.connect(process.redis_url, name=process.name))
+        leases = await stack.enter_async_context(Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics))
+        outbox = await stack.enter_async_context(open_outbox(client, process.metrics))
+        llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
+        keep = timedelta(days=settings.ledger_keep_days)
+        dispatch = Dispatch(client, outbox, Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000))
+        engine = PullEngine(
+            client, self._reports(), REPORT_SLOTS, dispatch, leases, process.metrics, lambda: self._heal(client)
+        )
+        await client.subscribe(subjects.reports_to(settings.supervisor_id), cb=dispatch.hear_hint)
+        service = Service(
+            settings.supervisor_id,
+            catalogue=lambda: self._cards.catalogue,
+            interpreter=make_interpreter(llm),
+            dispatch=dispatch,
+            conversations=Conversations(redis),
+            publishing=Publishing(_turn_sender(outbox)),
+            max_attempts=settings.max_attempts,
+        )
+        return _Parts(client, engine, service)
+
+    async def start(self) -> None:
+        """Learn the agents and begin to serve reports."""
+        parts = self._demand_parts()
+        await self._cards.load(parts.client)
+        self.process.spawn(parts.engine.run())
+        self.process.spawn(self._reload_cards())
+        log.info("supervisor_ready", supervisor=self._settings.supervisor_id)
+        self._on_ready(self.process.address)
+
+    async def drain(self) -> None:
+        """Take no more reports; another replica, or the next start, has them."""
+        self._demand_parts().engine.stop()
+
+    def _ready(self) -> tuple[bool, str]:
+        ready = self._parts is not None and self._parts.engine.ready
+        return ready, f"{len(self._cards.catalogue.cards)} agents known"
+
+    def _reports(self) -> Source:
+        supervisor_id = self._settings.supervisor_id
+        return Source(subjects.REPORTS, supervisor_id, subjects.reports_to(supervisor_id), REPORT_ACK_WAIT_S)
+
+    async def _heal(self, client: Client) -> None:
+        may_create = self._settings.provision == "auto"
+        if may_create:
+            await declare_streams(client, Sizes(self._settings.tasks_max_bytes, self._settings.replicas))
+        await declare_consumer(client, self._reports(), may_create=may_create)
+
+    async def _reload_cards(self) -> None:
+        while True:
+            await asyncio.sleep(RELOAD_S)
+            await self._load_cards()
+
+    async def _load_cards(self) -> None:
+        try:
+            await self._cards.load(self._demand_parts().client)
+        except Unreachable as error:
+            log.info("cards_not_reloaded", error=str(error))
+
+    def _reconnected(self) -> None:
+        if self._parts is not None:
+            self._parts.engine.reconnected()
+            self.process.spawn(self._load_cards())
+
+    def _demand_parts(self) -> _Parts:
+        if self._parts is None:
+            raise ConfigurationError("the supervisor is not ready yet; try again")
+        return self._parts
+
+
+def _readable_refusals() -> ExceptionMiddleware:
+    """Return a middleware that answers an unusable request with a sentence instead of silence."""
+    refusals = ExceptionMiddleware()
+
+    @refusals.add_handler(ValidationError, publish=True)
+    async def refuse(error: ValidationError) -> PersonReply:
+        found = "; ".join(
+            f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
+            for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
+        )
+        return _refusal(f"This request cannot be read: {found}")
+
+    @refusals.add_handler(TaskloreError, publish=True)
+    async def explain(error: TaskloreError) -> PersonReply:
+        return _refusal(str(error))
+
+    return refusals
+
+
+def _refusal(text: str) -> PersonReply:
+    return PersonReply(request_id="unknown", conversation_id="unknown", kind="failed", text=text)
+
+
+def _turn_sender(outbox: Outbox) -> Callable[[str, bytes, str], Coroutine[Any, Any, None]]:
+    async def noted(problem: Exception | None) -> None:
+        if problem is not None:
+            log.warning("turn_not_published", error=str(problem))
+
+    async def send(subject: str, body: bytes, message_id: str) -> None:
+        await outbox.send(subject, body, message_id, noted)
+
+    return send

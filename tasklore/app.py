@@ -1,0 +1,151 @@
+"""The commands and their options; what a command does is imported only when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Context, Exit, Option, Typer, echo
+
+from tasklore import agents_app, ltm_app
+from tasklore.options import SETTLED, Json, example
+
+app = Typer(
+    name="tasklore",
+    epilog=example("tasklore demo", 'tasklore up & tasklore ask "limit 50k, spent 42000: how is my budget?"'),
+    **SETTLED,
+)
+
+Agents = Annotated[
+    list[str] | None,
+    Option("--agents", metavar="REF", help="Agents to run, repeatable; without it all that are installed."),
+]
+References = Annotated[
+    list[str] | None,
+    Argument(metavar="[REF]...", help="A module (my_agents.greeter), a file (./greeter.py), an installed agent."),
+]
+
+
+@app.callback(invoke_without_command=True)
+def front(
+    context: Context, version: Annotated[bool, Option("--version", help="Print the version and exit.")] = False
+) -> None:
+    """Agent workers that remember: ask in plain words, compute once, recall ever after.
+
+    Exit codes: 0 done, 1 the task failed or was not finished in time, 2 unusable input, 3 a server cannot be reached.
+    """
+    if version:
+        from importlib import metadata
+
+        echo(metadata.version("tasklore"))
+    elif context.invoked_subcommand is None:
+        echo(context.get_help())
+        raise Exit
+
+
+@app.command(epilog=example("tasklore demo"))
+def demo() -> int:
+    """Show what it does: start everything, ask three questions, leave nothing behind."""
+    from tasklore.demonstration import demonstrate
+    from tasklore.running import run
+
+    return run(demonstrate())
+
+
+@app.command(epilog=example("tasklore up --agents ./greeter.py --data-dir ./data"))
+def up(
+    agents: Agents = None,
+    more: Annotated[list[str] | None, Argument(metavar="[REF]...", hidden=True)] = None,
+    data_dir: Annotated[
+        Path | None, Option("--data-dir", metavar="DIR", help="Keep data here; without it they are gone at the end.")
+    ] = None,
+    workers: Annotated[int, Option("--workers", metavar="N", min=1, max=64, help="Worker processes.")] = 1,
+) -> int:
+    """Run everything on this machine until Ctrl-C: servers, a supervisor and workers.
+
+    Prints one line when it is ready: `ready nats=... redis=... http=...`, the last one the supervisor's health and
+    metrics. DIR/endpoints.json (without --data-dir: .tasklore/endpoints.json) then tells the other commands where it
+    runs. With TASKLORE_NATS_URL and TASKLORE_REDIS_URL set, those servers are used and none is started. What dies is
+    started again. TASKLORE_LOG_LEVEL=info lets every process tell more.
+    """
+    from tasklore.running import run
+    from tasklore.serving import serve_all
+
+    return run(serve_all([*(agents or ()), *(more or ())], data_dir, workers))
+
+
+@app.command(
+    epilog=example(
+        'tasklore ask "Check my budget: limit 50k, spent 42,000"',
+        'tasklore ask --conversation trip "the same with 45k spent"',
+    )
+)
+def ask(
+    text: Annotated[list[str], Argument(metavar="TEXT", help="What you want to know, in plain words.")],
+    conversation: Annotated[
+        str | None, Option("--conversation", metavar="ID", help="Go on with this conversation, or begin it.")
+    ] = None,
+    user: Annotated[str | None, Option("--user", metavar="ID", help="Ask as this user.")] = None,
+    as_json: Json = False,
+    no_memory: Annotated[
+        bool, Option("--no-memory", help="Neither read nor write the long-term memory for this question.")
+    ] = False,
+    wait: Annotated[
+        float, Option("--wait", metavar="S", min=0, max=600, help="Seconds to wait for the answer.")
+    ] = 30.0,
+    request_id: Annotated[
+        str | None, Option("--request-id", metavar="ID", help="Fetch the answer to a question that was pending.")
+    ] = None,
+) -> int:
+    """Ask a question, or give a task, in plain words.
+
+    Ends with 0 for an answer, for a question back and for "I cannot do that"; with 1 when the task failed or was not
+    finished in time; with 3 when nobody answers.
+    """
+    from tasklore.asking import ask_aloud, make_request
+    from tasklore.running import run
+
+    request = make_request(
+        " ".join(text),
+        conversation_id=conversation,
+        user_id=user,
+        request_id=request_id,
+        memory="bypass" if no_memory else "use",
+        wait_ms=int(wait * 1000),
+    )
+    return run(ask_aloud(request, as_json=as_json))
+
+
+@app.command(epilog=example("tasklore worker ./greeter.py", "tasklore worker --config config/agent_config.json"))
+def worker(
+    references: References = None,
+    config: Annotated[
+        Path | None,
+        Option("--config", metavar="FILE", help="JSON file with the settings of one agent (agent_id names it)."),
+    ] = None,
+    slots: Annotated[
+        int | None, Option("--slots", metavar="N", min=1, max=4096, help="Tasks held at once of each agent.")
+    ] = None,
+) -> None:
+    """Serve agents until SIGTERM or Ctrl-C; prints `ready http=...` on stdout once tasks are taken."""
+    from tasklore.serving import serve_worker
+
+    serve_worker(references or [], config, slots)
+
+
+@app.command(epilog=example("tasklore supervisor"))
+def supervisor() -> None:
+    """Answer requests until SIGTERM or Ctrl-C; prints `ready http=...` on stdout once they are taken."""
+    from tasklore.serving import serve_supervisor
+
+    serve_supervisor()
+
+
+app.add_typer(agents_app.app, name="agents")
+app.add_typer(ltm_app.app, name="ltm")
+
+
+@app.command(epilog=example("tasklore config"))
+def config(as_json: Json = False) -> None:
+    """Print every setting with its value, its unit and where the value comes from; secrets are masked."""
+    from tasklore.configuration import print_settings
+
+    print_settings(as_json=as_json)

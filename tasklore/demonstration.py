@@ -1,0 +1,113 @@
+"""`tasklore demo`: three questions to a whole system that leaves nothing behind."""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import IO
+
+from contracts.errors import TaskloreError, Unreachable
+from contracts.messages import PersonReply
+from tasklore.asking import ask, make_request
+from tasklore.exits import FAILED, OK
+from tasklore.places import DEFAULT_SUPERVISOR
+from tasklore.screen import patience, printable, say, styled
+from tasklore.system import Plan, running
+
+AGENT = "workers.agents.budget"
+
+#: Three questions, two of them one and the same in other words.
+QUESTIONS = (
+    "Check my budget: the limit is 50000 and I have spent 42000.",
+    "How is my budget doing? $50,000.00 limit, forty-two thousand spent so far.",
+    "Budget of 50k, and by now 45,000 is spent.",
+)
+
+_SERVED = frozenset({"hit", "joined", "near"})
+#: Seconds in which a supervisor has heard of an agent that is ready.
+_HEARS_WITHIN_S = 5.0
+
+
+async def demonstrate() -> int:
+    """Start everything in a temporary directory, ask, print, stop everything; return the exit code.
+
+    Raises:
+        TaskloreError: something cannot start here; the message says what.
+    """
+    started = time.perf_counter()
+    with _log_file() as log:
+        plan = Plan(agents=(AGENT,), log=log, grace_s=5.0)
+        async with _started(plan, log) as nats_url:
+            print(
+                f"{styled('Tasklore', 'bold')}  NATS, Valkey, a supervisor and a worker are up "
+                f"({time.perf_counter() - started:.1f} s)\n"
+            )
+            played = [await _play(nats_url, question) for question in QUESTIONS]
+    print(_moral(played))
+    return OK if all(reply.kind == "answer" for reply, _ in played) else FAILED
+
+
+async def _play(nats_url: str, question: str) -> tuple[PersonReply, float]:
+    """Ask *question*, print it with its answer, and return both the reply and the milliseconds it took."""
+    reply, took_ms = await _asked(nats_url, question)
+    print(f"{styled('>', 'cyan')} {styled(question, 'bold')}")
+    if reply.report is not None and reply.report.memory.key is not None:
+        print(f"  {styled('understood as', 'dim')} {printable(reply.report.memory.key)}")
+    is_served = reply.report is not None and reply.report.memory.outcome in _SERVED
+    verdict = styled("remembered", "green") if is_served else styled("computed", "yellow")
+    body = printable(reply.text).splitlines()
+    # The heading repeats the question, the last line tells what our own line does.
+    lines = body[1:-1] if reply.kind == "answer" else body
+    for line in lines:
+        print(f"  {line.strip() if not line.startswith('    ') else line[2:]}")
+    print(f"  {verdict if reply.kind == 'answer' else styled(reply.kind, 'red')} in {took_ms:.1f} ms\n")
+    return reply, took_ms
+
+
+async def _asked(nats_url: str, question: str) -> tuple[PersonReply, float]:
+    """Ask until the supervisor has heard of the agent, which it does within milliseconds of its start."""
+    give_up_at = time.monotonic() + _HEARS_WITHIN_S
+    while True:
+        started = time.perf_counter()
+        reply = await ask(nats_url, DEFAULT_SUPERVISOR, make_request(question))
+        took_ms = (time.perf_counter() - started) * 1000
+        if reply.kind != "unable" or time.monotonic() > give_up_at:
+            return reply, took_ms
+
+
+def _moral(played: list[tuple[PersonReply, float]]) -> str:
+    first, second = played[0][1], played[1][1]
+    outcomes = [reply.report.memory.outcome if reply.report is not None else reply.kind for reply, _ in played]
+    if outcomes != ["miss", "hit", "miss"]:
+        return f"That went another way than it should: {', '.join(outcomes)}."
+    return (
+        f"The second question was the first one in other words: nothing was computed, "
+        f"and the answer came {first / second:.1f} times as fast."
+    )
+
+
+@contextlib.asynccontextmanager
+async def _started(plan: Plan, log: IO[bytes]) -> AsyncIterator[str]:
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            async with patience("starting NATS, Valkey, a supervisor and a worker"):
+                system = await stack.enter_async_context(running(plan))
+        except (TaskloreError, Unreachable):
+            _show_end_of(log)
+            raise
+        yield system.endpoints.nats
+
+
+@contextlib.contextmanager
+def _log_file() -> Iterator[IO[bytes]]:
+    with tempfile.TemporaryFile(prefix="tasklore-demo-") as log:
+        yield log
+
+
+def _show_end_of(log: IO[bytes]) -> None:
+    log.seek(0)
+    for line in log.read().decode(errors="replace").splitlines()[-5:]:
+        say(printable(line))
+
+
+__all__ = ["QUESTIONS", "demonstrate"]

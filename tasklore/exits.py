@@ -1,0 +1,39 @@
+"""How a command ends: exit codes, and one line on stderr that names the cure."""
+
+from contracts.errors import ConfigurationError, InvalidInput, TaskloreError, Unreachable
+
+#: It worked, also when the answer is a question back or "I cannot do that".
+OK = 0
+#: The task failed, or was not finished within `--wait`.
+FAILED = 1
+#: The command line, a file or a setting is unusable.
+USAGE = 2
+#: A server does not answer.
+UNREACHABLE = 3
+#: What a shell expects of a process that ended by a signal: this plus the signal's number.
+SIGNALLED = 128
+
+
+class Interrupted(Exception):  # noqa: N818  # a wish of whoever sits there, no error
+    """Somebody asked this process to end; *signal_number* is how."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(f"ended by signal {signal_number}")
+        self.signal_number = signal_number
+
+
+class Refused(TaskloreError):  # noqa: N818  # as the errors of contracts are named
+    """A command cannot do what was asked for; *code* is how the process ends."""
+
+    def __init__(self, message: str, code: int = USAGE) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def code_of(error: TaskloreError) -> int:
+    """Return the exit code that *error* means."""
+    if isinstance(error, Refused):
+        return error.code
+    if isinstance(error, Unreachable):
+        return UNREACHABLE
+    return USAGE if isinstance(error, ConfigurationError | InvalidInput) else FAILED

@@ -1,0 +1,75 @@
+"""Where the servers of a command are, and whether somebody listens there before anything heavier is tried."""
+
+import asyncio
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from contracts.errors import ConfigurationError, Unreachable
+from contracts.identifiers import checked_name
+from runtime.endpoints import (
+    DATA_DIR_VARIABLE,
+    DEFAULT_DATA_DIR,
+    NATS_VARIABLE,
+    REDIS_VARIABLE,
+    Endpoints,
+    find_endpoints,
+    masked_url,
+    read_endpoints,
+)
+
+SUPERVISOR_VARIABLE = "TASKLORE_SUPERVISOR_ID"
+#: The default of the setting of this name; a test compares the two.
+DEFAULT_SUPERVISOR = "SupervisorAgent"
+
+#: Seconds in which a server accepts a connection; one that is up needs milliseconds.
+_LISTENS_WITHIN_S = 2.0
+
+_PORTS = {"nats": 4222, "tls": 4222, "redis": 6379, "rediss": 6379}
+
+
+def current_endpoints() -> Endpoints:
+    """Return the servers that the environment or `endpoints.json` names.
+
+    Raises:
+        Unreachable: neither does: nothing was started.
+        ConfigurationError: the file is there and cannot be read.
+    """
+    read_endpoints(endpoints_dir())
+    try:
+        return find_endpoints(os.environ)
+    except ConfigurationError as error:
+        raise Unreachable(str(error)) from error
+
+
+def endpoints_dir() -> Path:
+    """Return the directory in which `endpoints.json` is looked for."""
+    return Path(os.environ.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR)
+
+
+def current_supervisor() -> str:
+    """Return whom to ask, without loading every setting.
+
+    Raises:
+        InvalidInput: the name in the environment is none.
+    """
+    return checked_name(os.environ.get(SUPERVISOR_VARIABLE) or DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE)
+
+
+async def demand_listener(url: str) -> None:
+    """Return when somebody accepts connections at *url*; several addresses are left to the client library.
+
+    Raises:
+        Unreachable: nobody does; the message names the address and the cure.
+    """
+    parts = urlsplit(url)
+    if "," in url or parts.hostname is None or parts.scheme not in _PORTS:
+        return
+    what, variable = ("NATS server", NATS_VARIABLE) if _PORTS[parts.scheme] == 4222 else ("Redis", REDIS_VARIABLE)
+    try:
+        async with asyncio.timeout(_LISTENS_WITHIN_S):
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port or _PORTS[parts.scheme])
+    except (OSError, TimeoutError, ValueError) as error:
+        msg = f"no {what} answers at {masked_url(url)}; start the system with `tasklore up`, or correct {variable}"
+        raise Unreachable(msg) from error
+    writer.close()

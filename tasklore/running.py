@@ -1,0 +1,43 @@
+"""Running one coroutine to its end, or until somebody wants it to stop: then it is cancelled and cleans up."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from tasklore.exits import Interrupted
+
+T = TypeVar("T")
+
+#: Ctrl-C, a polite end, and the terminal going away.
+_WISHES = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of *work*; a signal cancels it, a second one cancels what it does to clean up.
+
+    Raises:
+        Interrupted: a signal came; everything *work* had opened is closed.
+    """
+    return asyncio.run(_watched(work))
+
+
+async def _watched(work: Coroutine[Any, Any, T]) -> T:
+    task = asyncio.ensure_future(work)
+    wishes: list[int] = []
+
+    def stop(wish: int) -> None:
+        wishes.append(wish)
+        task.cancel()
+
+    loop = asyncio.get_running_loop()
+    for wish in _WISHES:
+        # What somebody chose to ignore (nohup) stays ignored.
+        if signal.getsignal(wish) != signal.SIG_IGN:
+            loop.add_signal_handler(wish, stop, wish)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if wishes:
+            raise Interrupted(wishes[0]) from None
+        raise

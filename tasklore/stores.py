@@ -1,0 +1,73 @@
+"""Connections that a short command opens: to the long-term memory, and to NATS for cards."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from nats.aio.client import Client
+
+from contracts.errors import InvalidInput
+from contracts.messages import AgentCard
+from memory.keys import parse_ltm
+from memory.long_term import LongTermMemory
+from runtime import valkey
+from runtime.connection import connected
+from supervisor.cards import read_cards
+from tasklore.places import current_endpoints, demand_listener
+
+
+@contextlib.asynccontextmanager
+async def long_term_memory() -> AsyncIterator[LongTermMemory]:
+    """Open the long-term memory of the system that runs here.
+
+    Raises:
+        Unreachable: there is none, or its Redis does not answer.
+    """
+    url = current_endpoints().redis_url
+    await demand_listener(url)
+    # A person waits: an answer late is better than none.
+    async with valkey.connect(url, name="tasklore-ltm", deadline_s=10.0) as client:
+        await client.check()
+        yield LongTermMemory(client, budget_s=5.0)
+
+
+@contextlib.asynccontextmanager
+async def nats_client() -> AsyncIterator[Client]:
+    """Open a connection to the NATS of the system that runs here.
+
+    Raises:
+        Unreachable: there is none, or it does not answer.
+    """
+    url = current_endpoints().nats
+    await demand_listener(url)
+    async with connected(url, "tasklore-cards") as client:
+        yield client
+
+
+async def card_of(client: Client, agent_id: str) -> AgentCard:
+    """Return the card of *agent_id*.
+
+    Raises:
+        InvalidInput: no agent of this id was ever started, or it was retired; the message names those there are.
+        Unreachable: the bucket does not answer.
+    """
+    cards = {card.agent_id: card for card in await read_cards(client)}
+    if agent_id not in cards:
+        known = ", ".join(cards) or "none yet"
+        raise InvalidInput(f"no agent is called {agent_id!r}; known are {known} (see `tasklore agents list`)")
+    return cards[agent_id]
+
+
+async def whole_key(memory: LongTermMemory, key: str) -> str:
+    """Return the whole key that *key*, or the question *key*, means.
+
+    Raises:
+        InvalidInput: nothing is remembered under that question, or several versions or users have it.
+    """
+    if parse_ltm(key) is not None:
+        return key
+    found = [entry.key async for entry in memory.entries(task=key.partition(":")[0]) if entry.parts.question == key]
+    if not found:
+        raise InvalidInput(f"nothing is remembered under {key!r}; `tasklore ltm list` shows what is")
+    if len(found) > 1:
+        raise InvalidInput(f"{key!r} is remembered {len(found)} times; give one whole key: {', '.join(sorted(found))}")
+    return found[0]

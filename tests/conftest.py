@@ -1,0 +1,3 @@
+"""Fixtures for every test: real servers, and the scripted model."""
+
+pytest_plugins = ["tests.servers", "tests.fixtures_llm"]

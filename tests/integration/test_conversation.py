@@ -1,0 +1,101 @@
+"""Conversations' contract, for the store on real servers and for the fake that stands for it."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import InvalidInput
+from memory import keys
+from memory.conversation import Conversations
+from memory.fakes import FakeConversations
+
+Store = Conversations | FakeConversations
+
+
+@pytest.fixture(params=["store", "fake"])
+def conversations(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Store:
+    """Return each kind, keeping five turns."""
+    store = request.param == "store"
+    return Conversations(valkey_or_redis, keep_turns=5) if store else FakeConversations(keep_turns=5)
+
+
+async def test_turns_come_back_oldest_first(conversations: Store) -> None:
+    """Byte for byte."""
+    for number in range(3):
+        assert await conversations.append("c", b'{"n":%d}' % number, f"t{number}")
+    assert await conversations.recent("c") == [b'{"n":0}', b'{"n":1}', b'{"n":2}']
+    assert await conversations.recent("c", 2) == [b'{"n":1}', b'{"n":2}']
+
+
+@pytest.mark.parametrize("count", [0, -1])
+async def test_no_turns_asked_are_none_given(conversations: Store, count: int) -> None:
+    """Not all of them."""
+    await conversations.append("c", b"1", "t1")
+    assert await conversations.recent("c", count) == []
+
+
+async def test_a_turn_is_added_once(conversations: Store) -> None:
+    """A retry changes nothing, not even when its text differs."""
+    assert await conversations.append("c", b"1", "t1")
+    assert not await conversations.append("c", b"2", "t1")
+    assert await conversations.recent("c") == [b"1"]
+
+
+async def test_a_turn_is_added_once_by_many_at_the_same_time(conversations: Store) -> None:
+    """Checking and adding are one step."""
+    added = await asyncio.gather(*(conversations.append("c", b"1", "t1") for _ in range(20)))
+    assert added.count(True) == 1
+    assert await conversations.recent("c") == [b"1"]
+
+
+async def test_a_conversation_is_bounded(conversations: Store) -> None:
+    """The oldest turns fall off; the newest id is still known."""
+    for number in range(12):
+        await conversations.append("c", b"%d" % number, f"t{number}")
+    assert await conversations.recent("c", 100) == [b"7", b"8", b"9", b"10", b"11"]
+    assert not await conversations.append("c", b"again", "t11")
+
+
+async def test_conversations_do_not_mix(conversations: Store) -> None:
+    """Whatever their free text ids contain."""
+    ids = ["a", "a:ids", "a}", "{a}", "a%7D", "ä: 1"]
+    for one in ids:
+        await conversations.append(one, one.encode(), "t")
+    assert [await conversations.recent(one) for one in ids] == [[one.encode()] for one in ids]
+
+
+async def test_an_unknown_conversation_is_empty(conversations: Store) -> None:
+    """Not an error."""
+    assert await conversations.recent("never") == []
+
+
+async def test_an_empty_id_is_refused(conversations: Store) -> None:
+    """It would be nobody's conversation."""
+    with pytest.raises(InvalidInput):
+        await conversations.append("", b"1", "t")
+
+
+async def test_a_forgotten_conversation_starts_anew(conversations: Store) -> None:
+    """Its turn ids are forgotten with it."""
+    await conversations.append("c", b"1", "t1")
+    assert await conversations.forget("c")
+    assert not await conversations.forget("c")
+    assert await conversations.recent("c") == []
+    assert await conversations.append("c", b"1", "t1")
+
+
+async def test_a_conversation_is_kept_from_its_last_turn_on(valkey_or_redis: Redis) -> None:
+    """Turns and ids leave together."""
+    await Conversations(valkey_or_redis, keep=timedelta(minutes=1)).append("c", b"1", "t1")
+    lives = [await valkey_or_redis.pttl(key) for key in (keys.conversation("c"), keys.conversation_ids("c"))]
+    assert all(0 < life <= 60_000 for life in lives)
+
+
+async def test_the_ids_kept_are_as_many_as_the_turns(valkey_or_redis: Redis) -> None:
+    """A busy conversation does not grow behind the scenes."""
+    conversations = Conversations(valkey_or_redis, keep_turns=5)
+    for number in range(20):
+        await conversations.append("c", b"1", f"t{number}")
+    assert await valkey_or_redis.zcard(keys.conversation_ids("c")) == 5

@@ -1,0 +1,343 @@
+"""`runtime.llm` through the real client library against a scripted server."""
+
+import io
+import logging
+import subprocess
+import sys
+import traceback
+from decimal import Decimal
+
+import pytest
+import structlog
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from contracts.errors import (
+    ConfigurationError,
+    LlmCutOff,
+    LlmError,
+    LlmMalformed,
+    LlmNotConfigured,
+    LlmRateLimited,
+    LlmRefused,
+    LlmRejected,
+    LlmTimeout,
+    LlmUnavailable,
+)
+from runtime.llm import Expense, Llm, LlmRole, LlmSettings, ModelPrice, Spent
+from tests.llm_double import (
+    Asked,
+    Canned,
+    ScriptedLlm,
+    answer,
+    cut_off,
+    dropped,
+    fault,
+    filtered,
+    rate_limited,
+    raw,
+    refusal,
+    saying,
+    truncated,
+)
+from tests.llm_questions import GOOD, KEY, Book, Colour, Opener, Pauses, ask
+
+pytest_plugins = ["tests.fixtures_llm"]
+
+
+async def test_an_answer_comes_back_as_the_model_asked_for(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """The value, what it cost, who gave it and in how many attempts are in one reply."""
+    scripted_llm.queue(answer(GOOD, input_tokens=1_000, output_tokens=50, cached_tokens=200))
+    reply = await ask(open_llm())
+    assert reply.value == Colour(reasoning="grass is green", colour="green")
+    # 800 at 0.40, 200 cached at 0.10 and 50 out at 1.60 dollars a million.
+    assert reply.usage == Expense(1_000, 50, Decimal("0.00042"))
+    assert reply.usage.as_usage().model_dump(include={"input_tokens", "output_tokens", "cost_usd"}) == {
+        "input_tokens": 1_000,
+        "output_tokens": 50,
+        "cost_usd": 0.00042,
+    }
+    assert (reply.model, reply.attempts) == ("gpt-4.1-mini", 1)
+    assert reply.duration_ms >= 0
+
+
+@pytest.mark.parametrize(
+    ("role", "model", "temperature"),
+    [
+        ("finder", "gpt-4.1-nano", 0.1),
+        ("editor", "gpt-4.1-mini", 0.2),
+        ("supervisor", "gpt-4.1-mini", 0.0),
+        ("nobody described it", "gpt-4.1-mini", 0.2),
+    ],
+)
+async def test_each_role_asks_its_own_model(
+    open_llm: Opener, scripted_llm: ScriptedLlm, role: str, model: str, temperature: float
+) -> None:
+    """Model, temperature, limit, prompts and the strict schema stand in the request as the role has them."""
+    scripted_llm.queue(GOOD)
+    await ask(open_llm(), role)
+    asked = scripted_llm.requests[0]
+    assert (asked.model, asked.body["temperature"], asked.body["max_completion_tokens"]) == (model, temperature, 2_048)
+    assert (asked.system, asked.user, asked.schema_name) == ("Name the colour.", "grass", "Colour")
+    assert asked.body["response_format"]["json_schema"]["strict"] is True
+    assert list(asked.schema["properties"]) == asked.schema["required"] == ["reasoning", "colour", "shade"]
+    assert asked.schema["additionalProperties"] is False
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_role_without_temperature_leaves_it_to_the_provider(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
+    """Reasoning models refuse any temperature, so none is sent."""
+    scripted_llm.queue(GOOD)
+    await ask(open_llm(roles={"editor": LlmRole(model="o-any", temperature=None)}))
+    assert "temperature" not in scripted_llm.requests[0].body
+
+
+async def test_a_role_of_ones_own_leaves_the_shipped_ones() -> None:
+    """Describing one role does not take the others away."""
+    settings = LlmSettings(roles={"poet": LlmRole(model="verse")})
+    assert (settings.role("poet").model, settings.role("finder").model) == ("verse", "gpt-4.1-nano")
+
+
+async def test_nobody_to_ask_is_an_error_of_its_own() -> None:
+    """Without key and base URL nothing is sent anywhere; a blank setting counts as none."""
+    settings = LlmSettings(base_url=" ", api_key=SecretStr(""))
+    assert not settings.configured
+    async with Llm(settings) as llm:
+        with pytest.raises(LlmNotConfigured, match="TASKLORE_LLM_API_KEY"):
+            await ask(llm)
+
+
+NOT_RETRIED: list[tuple[Canned, type[LlmError], str]] = [
+    (refusal("I would rather not."), LlmRefused, "I would rather not"),
+    (filtered(), LlmRefused, "content filter"),
+    (fault(400, "filtered prompt", code="content_filter"), LlmRefused, "filtered prompt"),
+    (cut_off(), LlmCutOff, "max_output_tokens"),
+    (fault(400, "bad schema"), LlmRejected, "bad schema"),
+    (fault(401, "bad key"), LlmRejected, "401"),
+    (fault(404, "no such model"), LlmRejected, "gpt-4.1-mini"),
+    (fault(429, "pay first", code="insufficient_quota"), LlmRejected, "pay first"),
+]
+
+RETRIED: list[tuple[Canned, type[LlmError], str]] = [
+    (saying("no JSON at all"), LlmMalformed, "Colour"),
+    (saying('{"reasoning": "cut'), LlmMalformed, "Colour"),
+    (answer({"reasoning": "", "colour": "blue"}), LlmMalformed, "colour"),
+    (answer({"colour": "red"}), LlmMalformed, "reasoning"),
+    (saying(None), LlmMalformed, "holds no Colour"),
+    (raw(b"<html>proxy</html>", content_type="text/html"), LlmMalformed, "no JSON"),
+    (raw(b'{"choices": [{"mess'), LlmMalformed, "no JSON"),
+    (raw(b"[]"), LlmMalformed, "list"),
+    (raw(b'{"choices": []}'), LlmMalformed, "no chat completion"),
+    (raw(b'{"error": {"message": "upstream"}}'), LlmMalformed, "choices"),
+    (rate_limited(), LlmRateLimited, "slow down"),
+    (fault(408), LlmTimeout, "408"),
+    (fault(500), LlmUnavailable, "500"),
+    (fault(503), LlmUnavailable, "503"),
+    (dropped(), LlmUnavailable, "127.0.0.1"),
+    (truncated(), LlmUnavailable, "127.0.0.1"),
+]
+
+
+@pytest.mark.parametrize(("canned", "error", "words"), NOT_RETRIED)
+async def test_what_asking_again_cannot_mend_is_asked_once(
+    open_llm: Opener, scripted_llm: ScriptedLlm, canned: Canned, error: type[LlmError], words: str
+) -> None:
+    """Each hopeless fault has its class, and no second request."""
+    scripted_llm.queue(canned, GOOD)
+    with pytest.raises(error, match=words) as caught:
+        await ask(open_llm())
+    assert type(caught.value) is error
+    assert len(scripted_llm.requests) == 1
+
+
+@pytest.mark.parametrize(("canned", "error", "words"), RETRIED)
+async def test_what_asking_again_may_mend_is_asked_again(
+    open_llm: Opener, scripted_llm: ScriptedLlm, canned: Canned, error: type[LlmError], words: str
+) -> None:
+    """Each passing fault is retried up to the limit, then raised as its class; a later good answer wins."""
+    llm = open_llm(max_attempts=2)
+    scripted_llm.queue(canned, canned)
+    with pytest.raises(error, match=words) as caught:
+        await ask(llm)
+    assert type(caught.value) is error
+    assert len(scripted_llm.requests) == 2
+    scripted_llm.queue(canned, GOOD)
+    reply = await ask(llm)
+    assert (reply.value.colour, reply.attempts) == ("green", 2)
+
+
+async def test_errors_keep_what_caused_them(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """The client library's own error is the cause, for whoever debugs."""
+    scripted_llm.queue(fault(401))
+    with pytest.raises(LlmRejected) as caught:
+        await ask(open_llm())
+    assert type(caught.value.__cause__).__name__ == "AuthenticationError"
+
+
+async def test_every_attempt_is_accounted(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """An answer that did not fit was paid for too: reply, task and process see the sum."""
+    book, spent = Book(), Spent()
+    scripted_llm.queue(
+        answer({"reasoning": "", "colour": "blue"}, input_tokens=1_000, output_tokens=100),
+        fault(500),
+        answer(GOOD, input_tokens=1_000, output_tokens=50),
+    )
+    reply = await ask(open_llm(meter=book), spent=spent)
+    first, last = Expense(1_000, 100, Decimal("0.00056")), Expense(1_000, 50, Decimal("0.00048"))
+    assert book.lines == [
+        ("editor", "gpt-4.1-mini", first, "LlmMalformed"),
+        ("editor", "gpt-4.1-mini", Expense(), "LlmUnavailable"),
+        ("editor", "gpt-4.1-mini", last, None),
+    ]
+    assert reply.usage == spent.usage == first + last
+    assert reply.attempts == spent.attempts == 3
+
+
+@pytest.mark.parametrize("canned", [refusal(), cut_off(), filtered()])
+async def test_a_failed_task_still_knows_what_it_spent(
+    open_llm: Opener, scripted_llm: ScriptedLlm, canned: Canned
+) -> None:
+    """No reply comes back, but the task's account holds the tokens; two questions add up in it."""
+    spent = Spent()
+    llm = open_llm()
+    for _ in range(2):
+        scripted_llm.queue(canned)
+        with pytest.raises(LlmError):
+            await ask(llm, spent=spent)
+    assert spent == Spent(Expense(200, 40, Decimal("0.000144")), attempts=2)
+
+
+async def test_a_model_without_a_price_costs_nothing_until_told(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """Local models are free; a price in the settings changes that, and dated names share it."""
+    prices = {"priced": ModelPrice(input=Decimal(1), output=Decimal(2))}
+    llm = open_llm(
+        roles={"free": LlmRole(model="local"), "priced": LlmRole(model="priced-2026-01-31")},
+        prices=prices,
+    )
+    scripted_llm.queue(GOOD, answer(GOOD, input_tokens=10, output_tokens=10, cached_tokens=10))
+    assert (await ask(llm, "free")).usage == Expense(100, 20)
+    assert (await ask(llm, "priced")).usage.cost_usd == Decimal("0.00003")
+
+
+@pytest.mark.parametrize("usage", ["null", '"many"', '{"prompt_tokens": -3}', '{"prompt_tokens": 1e300}'])
+async def test_nonsense_about_usage_does_not_spoil_the_answer(
+    open_llm: Opener, scripted_llm: ScriptedLlm, usage: str
+) -> None:
+    """A provider that cannot count still answers; nothing is billed for it."""
+    message = '{"content": "{\\"reasoning\\": \\"\\", \\"colour\\": \\"red\\"}"}'
+    scripted_llm.queue(raw(f'{{"choices": [{{"message": {message}}}], "usage": {usage}}}'.encode()))
+    reply = await ask(open_llm())
+    assert (reply.value.colour, reply.usage) == ("red", Expense())
+
+
+class Hasty(BaseModel):
+    """An answer that decides before it thinks."""
+
+    colour: str
+    reasoning: str
+
+
+async def test_an_answer_must_begin_with_its_reasoning(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """A verdict before the reasoning is a mistake in our code, found before anybody is asked."""
+    with pytest.raises(ConfigurationError, match="'colour'"):
+        await open_llm().ask("editor", Hasty, system="", user="")
+    assert scripted_llm.requests == []
+
+
+@pytest.mark.parametrize("canned", [fault(401, f"Incorrect API key provided: {KEY}"), fault(500, KEY)])
+async def test_the_key_is_never_shown(
+    open_llm: Opener, scripted_llm: ScriptedLlm, caplog: pytest.LogCaptureFixture, canned: Canned
+) -> None:
+    """Not in settings, nor in an error or its whole traceback, nor in any log, even when the provider quotes it."""
+    caplog.set_level(logging.DEBUG)
+    printed = io.StringIO()
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(printed))
+    try:
+        llm = open_llm(max_attempts=1)
+        scripted_llm.queue(canned)
+        with pytest.raises(LlmError) as caught:
+            await ask(llm)
+    finally:
+        structlog.reset_defaults()
+    trace = "".join(traceback.format_exception(caught.value))
+    shown = [repr(llm), repr(llm.settings), llm.settings.model_dump_json(), repr(caught.value), trace, caplog.text]
+    assert "***" in str(caught.value)
+    assert "llm_attempt_failed" in printed.getvalue()
+    assert not [text for text in [*shown, printed.getvalue()] if KEY in text]
+
+
+async def test_a_key_from_a_file_loses_its_newline(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """Mounted secrets end with one, which no header can carry."""
+    scripted_llm.queue(GOOD)
+    await ask(open_llm(api_key=SecretStr(f"{KEY}\n")))
+    assert scripted_llm.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_key_that_no_header_carries_is_refused_unquoted() -> None:
+    """The complaint names the setting and not its value."""
+    with pytest.raises(ValidationError, match="api_key") as caught:
+        LlmSettings(api_key=SecretStr("sk-vielgehéim"))
+    assert "vielgeh" not in str(caught.value)
+
+
+def test_a_base_url_without_scheme_is_refused() -> None:
+    """The mistake shows at start, not at the first question."""
+    with pytest.raises(ValidationError, match="http://"):
+        LlmSettings(base_url="localhost:8080")
+
+
+async def test_a_server_of_ones_own_learns_no_credentials_from_the_environment(
+    scripted_llm: ScriptedLlm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only our own settings say who is asked and with what; the client's variables belong to another server."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-somebody-else")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-somebody-else")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    scripted_llm.queue(GOOD)
+    async with Llm(LlmSettings(base_url=scripted_llm.base_url)) as llm:
+        await ask(llm)
+    assert "somebody-else" not in str(scripted_llm.requests[0].headers)
+
+
+async def test_a_server_that_is_not_there_is_unavailable(pauses: Pauses) -> None:
+    """A refused connection is a passing fault that names the host."""
+    with ScriptedLlm() as gone:
+        address = gone.base_url
+    async with Llm(LlmSettings(base_url=address), sleep=pauses.sleep) as llm:
+        with pytest.raises(LlmUnavailable, match=r"127\.0\.0\.1"):
+            await ask(llm)
+    assert len(pauses.pauses) == 2
+
+
+def test_importing_us_does_not_import_the_client() -> None:
+    """Its CPU time is spent only by who asks; opening and closing spends nothing either."""
+    code = (
+        "import asyncio, sys\n"
+        "from runtime.llm import Llm, LlmSettings\n"
+        "async def main():\n"
+        "    async with Llm(LlmSettings(api_key='sk-test')): pass\n"
+        "asyncio.run(main())\n"
+        "print(sorted({'openai', 'httpx', 'httpx2'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+async def test_the_double_answers_by_a_function_of_the_request(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """What is queued goes first; then the script sees what was asked."""
+
+    def respond(asked: Asked) -> Colour:
+        return Colour(reasoning=asked.user, colour="red")
+
+    scripted_llm.respond = respond
+    scripted_llm.queue(GOOD)
+    llm = open_llm()
+    assert [(await ask(llm)).value.reasoning for _ in range(2)] == ["grass is green", "grass"]
+
+
+async def test_the_double_does_not_invent_answers(open_llm: Opener) -> None:
+    """A request that no test scripted fails at once and says why."""
+    with pytest.raises(LlmRejected, match="nothing scripted"):
+        await ask(open_llm())

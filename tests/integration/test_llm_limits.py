@@ -1,0 +1,167 @@
+"""Deadlines, pauses and the shared limit of `runtime.llm`, against a scripted server."""
+
+import asyncio
+from threading import Event
+
+import pytest
+
+from contracts.errors import LlmRateLimited, LlmTimeout
+from runtime.llm import Llm, LlmRole, LlmSettings
+from tests.llm_double import ScriptedLlm, answer, fault, rate_limited, stalled
+from tests.llm_questions import GOOD, Opener, Pauses, ask
+
+pytest_plugins = ["tests.fixtures_llm"]
+
+
+async def test_a_stalled_attempt_times_out_and_is_retried(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """The deadline of an attempt ends it, and the next one may succeed."""
+    llm = open_llm(roles={"editor": LlmRole(attempt_deadline_s=0.3)}, max_attempts=50)
+    await llm.warm_up()
+    scripted_llm.queue(stalled())
+    scripted_llm.respond = lambda asked: answer(GOOD)
+    reply = await ask(llm)
+    # A busy machine may need more than the second one.
+    assert reply.attempts >= 2
+    assert reply.value.colour == "green"
+
+
+async def test_a_stalled_model_is_a_timeout_in_the_end(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """When every attempt stalls, the error says so."""
+    scripted_llm.respond = lambda asked: stalled()
+    llm = open_llm(roles={"editor": LlmRole(attempt_deadline_s=0.2)}, max_attempts=2)
+    await llm.warm_up()
+    with pytest.raises(LlmTimeout, match=r"0\.2 s"):
+        await ask(llm)
+    assert len(scripted_llm.requests) == 2
+
+
+async def test_the_tasks_deadline_ends_a_long_attempt(scripted_llm: ScriptedLlm) -> None:
+    """Of the attempt's deadline and the task's, the nearer one counts; after it nothing is asked again."""
+    scripted_llm.respond = lambda asked: stalled()
+    async with Llm(LlmSettings(base_url=scripted_llm.base_url)) as llm:
+        await llm.warm_up()
+        with pytest.raises(LlmTimeout):
+            await ask(llm, deadline_s=0.2)
+    assert len(scripted_llm.requests) <= 1
+
+
+async def test_nothing_is_asked_when_no_time_is_left(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """A spent deadline costs no request."""
+    with pytest.raises(LlmTimeout, match="no time is left"):
+        await ask(open_llm(), deadline_s=0.0)
+    assert scripted_llm.requests == []
+
+
+async def test_waiting_for_a_slot_counts_against_the_deadline(scripted_llm: ScriptedLlm) -> None:
+    """A question that never gets its turn is a timeout, and was never sent."""
+    gate = Event()
+    scripted_llm.queue(answer(GOOD).behind(gate))
+    async with Llm(LlmSettings(base_url=scripted_llm.base_url, max_concurrency=1)) as llm:
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(ask(llm))
+            await scripted_llm.wait_for_requests(1)
+            with pytest.raises(LlmTimeout):
+                await ask(llm, deadline_s=0.2)
+            gate.set()
+        assert first.result().value.colour == "green"
+    assert len(scripted_llm.requests) == 1
+
+
+async def test_pauses_grow_and_stay_below_their_cap(
+    open_llm: Opener, scripted_llm: ScriptedLlm, pauses: Pauses
+) -> None:
+    """The range that jitter is drawn from doubles up to the cap."""
+    scripted_llm.queue(*[fault(500)] * 4, GOOD)
+    await ask(open_llm(max_attempts=5, backoff_base_s=1.0, backoff_cap_s=3.0))
+    assert pauses.pauses == [1.0, 2.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("headers", "asked_s"),
+    [
+        ({"retry_after": "7"}, 7.0),
+        ({"retry_after_ms": "1500", "retry_after": "9"}, 1.5),
+        ({"retry_after": "Wed, 21 Oct 2026 07:28:12 GMT", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 12.0),
+        ({"retry_after": "soon"}, 0.0),
+        ({"retry_after": "nan"}, 0.0),
+        ({"retry_after": "-5"}, 0.0),
+    ],
+)
+@pytest.mark.parametrize("status", [429, 503])
+async def test_the_providers_pause_is_kept(
+    open_llm: Opener,
+    scripted_llm: ScriptedLlm,
+    pauses: Pauses,
+    headers: dict[str, str],
+    asked_s: float,
+    status: int,
+) -> None:
+    """Retry-After in each spelling is waited out, with our jitter on top; nonsense leaves only the jitter."""
+    scripted_llm.queue(fault(status, **headers), GOOD)
+    await ask(open_llm(backoff_base_s=0.5))
+    assert pauses.pauses == [asked_s + 0.5]
+
+
+async def test_a_pause_past_our_patience_goes_to_the_caller(
+    open_llm: Opener, scripted_llm: ScriptedLlm, pauses: Pauses
+) -> None:
+    """Nobody holds a task for an hour because a provider says so; the error carries its word."""
+    scripted_llm.queue(rate_limited(3_600))
+    with pytest.raises(LlmRateLimited) as caught:
+        await ask(open_llm())
+    assert caught.value.retry_after_s == 3_600
+    assert pauses.pauses == []
+
+
+async def test_a_pause_past_the_deadline_is_not_begun(
+    open_llm: Opener, scripted_llm: ScriptedLlm, pauses: Pauses
+) -> None:
+    """The error is raised while the task can still do something else."""
+    scripted_llm.queue(rate_limited(20))
+    with pytest.raises(LlmRateLimited):
+        await ask(open_llm(), deadline_s=15.0)
+    assert pauses.pauses == []
+    assert len(scripted_llm.requests) == 1
+
+
+async def test_all_roles_share_one_limit(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """With a limit of two, two requests are under way, never three, whoever asks."""
+    gate = Event()
+    scripted_llm.respond = lambda asked: answer(GOOD).after(0.03).behind(gate)
+    llm = open_llm(max_concurrency=2)
+    async with asyncio.TaskGroup() as group:
+        for role in ["finder", "editor", "supervisor"] * 3:
+            group.create_task(ask(llm, role))
+        await scripted_llm.wait_for_requests(2, in_flight=True)
+        gate.set()
+    assert len(scripted_llm.requests) == 9
+    assert scripted_llm.max_in_flight == 2
+
+
+async def test_a_pause_holds_no_slot(scripted_llm: ScriptedLlm) -> None:
+    """While one question waits to be asked again, another one gets its answer."""
+    resumed = asyncio.Event()
+
+    async def sleep(pause_s: float) -> None:
+        await resumed.wait()
+
+    scripted_llm.queue(fault(500), GOOD, GOOD)
+    async with Llm(LlmSettings(base_url=scripted_llm.base_url, max_concurrency=1), sleep=sleep) as llm:
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(ask(llm))
+            await scripted_llm.wait_for_requests(1)
+            second = await ask(llm)
+            resumed.set()
+        assert (first.result().attempts, second.attempts) == (2, 1)
+
+
+async def test_a_cancelled_question_frees_its_slot(scripted_llm: ScriptedLlm) -> None:
+    """Cancelling a task in the middle of a request leaves the model to others."""
+    scripted_llm.queue(stalled(), GOOD)
+    async with Llm(LlmSettings(base_url=scripted_llm.base_url, max_concurrency=1)) as llm:
+        first = asyncio.create_task(ask(llm))
+        await scripted_llm.wait_for_requests(1)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert (await ask(llm)).value.colour == "green"

@@ -1,0 +1,160 @@
+"""The Redis client against a real server: frozen, killed, restarted, crowded, and one that refuses us."""
+
+import asyncio
+import socket
+
+import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from contracts.errors import ConfigurationError, Unreachable
+from runtime import valkey
+from runtime.claims import free_port
+from runtime.embedded import EmbeddedServers
+
+PATIENCE_S = 20.0
+SET = "return redis.call('SET', KEYS[1], ARGV[1])"
+
+
+async def test_it_stores_and_answers_in_bytes_under_its_name(servers: EmbeddedServers) -> None:
+    """Commands, scripts and pipelines; the server lists it by the name it was given."""
+    async with valkey.connect(servers.redis_url, name="worker-7") as client:
+        await client.set("valkey-client:a", "1")
+        sha = await client.script_load(SET)
+        pipeline = client.pipeline(transaction=False)
+        for number in range(40):
+            pipeline.evalsha(sha, 1, f"valkey-client:{number}", str(number))
+        assert await pipeline.execute() == [b"OK"] * 40
+        assert await client.mget(["valkey-client:a", "valkey-client:39", "valkey-client:none"]) == [b"1", b"39", None]
+        assert "worker-7" in [one["name"] for one in await client.client_list()]
+
+
+async def test_more_callers_than_connections_wait_for_one(servers: EmbeddedServers) -> None:
+    """None is refused, and no more connections are opened than allowed."""
+    async with valkey.connect(servers.redis_url, name="crowd", max_connections=3, deadline_s=PATIENCE_S) as client:
+        await client.set("valkey-client:crowd", "1")
+        assert set(await asyncio.gather(*(client.get("valkey-client:crowd") for _ in range(300)))) == {b"1"}
+        assert [one["name"] for one in await client.client_list()].count("crowd") <= 3
+
+
+async def test_a_frozen_server_costs_every_kind_of_call_one_deadline(own_servers: EmbeddedServers) -> None:
+    """Commands, pipelines, reads under WATCH and single connections all end; afterwards they work on."""
+    async with valkey.connect(own_servers.redis_url, deadline_s=0.2) as client:
+        single = client.client()
+        await single.set("a", "1")
+        own_servers.valkey.pause()
+        async with asyncio.timeout(PATIENCE_S):
+            pipeline = client.pipeline()
+            pipeline.get("a")
+            for call in (client.get("a"), pipeline.execute(), client.pipeline().watch("a"), single.get("a")):
+                with pytest.raises(RedisTimeoutError):
+                    await call
+        own_servers.valkey.resume()
+        async with asyncio.timeout(PATIENCE_S):
+            while not await _answers(client):
+                pass
+            assert await client.get("a") == b"1"
+            assert await single.get("a") == b"1"
+        await single.aclose()
+
+
+async def test_calls_cut_off_in_a_crowd_give_their_connections_back(own_servers: EmbeddedServers) -> None:
+    """After hundreds of calls past their deadline no connection is lost, and no answer goes to another caller."""
+    async with valkey.connect(own_servers.redis_url, max_connections=4, deadline_s=0.1) as client:
+        for number in range(50):
+            await client.set(f"n{number}", str(number))
+        own_servers.valkey.pause()
+        calls = (client.get(f"n{number % 50}") for number in range(300))
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(outcome, RedisTimeoutError) for outcome in outcomes)
+        own_servers.valkey.resume()
+        client.deadline_s = PATIENCE_S
+        found = await asyncio.gather(*(client.get(f"n{number}") for number in range(50)))
+        assert found == [str(number).encode() for number in range(50)]
+        assert await asyncio.gather(*(client.blpop(["empty"], timeout=0.1) for _ in range(4))) == [None] * 4
+
+
+async def test_a_callers_own_shorter_deadline_is_his_own_timeout(own_servers: EmbeddedServers) -> None:
+    """It is not mistaken for the server's, and the client is whole afterwards."""
+    async with valkey.connect(own_servers.redis_url, max_connections=2, deadline_s=PATIENCE_S) as client:
+        await client.set("a", "1")
+        own_servers.valkey.pause()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await client.get("a")
+        own_servers.valkey.resume()
+        assert await client.get("a") == b"1"
+
+
+async def test_a_restarted_server_is_found_by_the_next_call(own_servers: EmbeddedServers) -> None:
+    """Nobody has to notice: the broken connection is replaced within the call."""
+    async with valkey.connect(own_servers.redis_url, deadline_s=PATIENCE_S) as client:
+        await client.set("a", "1")
+        own_servers.valkey.kill()
+        with pytest.raises(RedisConnectionError):
+            await client.get("a")
+        await own_servers.valkey.start()
+        await client.set("a", "2")
+        assert await client.get("a") == b"2"
+
+
+async def test_a_server_that_is_away_is_named_with_the_cure_and_without_the_password() -> None:
+    """Opening is no connecting: only asking finds out."""
+    url = f"redis://me:hush@127.0.0.1:{free_port()}/0"
+    async with valkey.connect(url) as client:
+        with pytest.raises(Unreachable, match=r"me:\*\*\*@127.*TASKLORE_REDIS_URL") as caught:
+            await client.check()
+    assert "hush" not in str(caught.value)
+
+
+async def test_a_server_that_accepts_and_says_nothing_is_unreachable_in_time() -> None:
+    """Neither connecting nor reading is waited for longer than the deadline."""
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        async with valkey.connect(f"redis://127.0.0.1:{deaf.getsockname()[1]}", deadline_s=PATIENCE_S) as client:
+            async with asyncio.timeout(PATIENCE_S / 2):
+                with pytest.raises(Unreachable):
+                    await client.check(deadline_s=0.1)
+
+
+async def test_a_wrong_password_is_told_from_a_server_that_is_away(own_servers: EmbeddedServers) -> None:
+    """The cure is another one."""
+    async with valkey.connect(own_servers.redis_url) as admin:
+        await admin.config_set("requirepass", "right")
+        url = own_servers.redis_url.replace("://", "://:wrong@")
+        async with valkey.connect(url) as client:
+            with pytest.raises(Unreachable, match="refuses the user or password"):
+                await client.check()
+        async with valkey.connect(own_servers.redis_url.replace("://", "://:right@")) as client:
+            await client.check()
+
+
+async def test_a_server_that_answers_passes_the_check(servers: EmbeddedServers) -> None:
+    """Again and again."""
+    async with valkey.connect(servers.redis_url) as client:
+        await client.check()
+        await client.check()
+
+
+@pytest.mark.parametrize("url", ["http://:hush@h", "localhost:6379", "redis://h:port/0", ""])
+async def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
+    """Without its password."""
+    with pytest.raises(ConfigurationError, match=r"TASKLORE_REDIS_URL.*redis://") as caught:
+        async with valkey.connect(url):
+            pass
+    assert "hush" not in str(caught.value)
+
+
+async def test_leaving_closes_every_connection(servers: EmbeddedServers) -> None:
+    """Also those that were open at once."""
+    async with valkey.connect(servers.redis_url, name="leaver", deadline_s=PATIENCE_S) as client:
+        await asyncio.gather(*(client.ping() for _ in range(10)))
+    async with valkey.connect(servers.redis_url) as other, asyncio.timeout(PATIENCE_S):
+        while "leaver" in [one["name"] for one in await other.client_list()]:
+            pass
+
+
+async def _answers(client: valkey.Valkey) -> bool:
+    try:
+        return bool(await client.ping())
+    except RedisTimeoutError:
+        return False

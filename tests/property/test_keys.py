@@ -1,0 +1,108 @@
+"""Keys in both directions: the same values always share one, different values never do."""
+
+import random
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.amounts import Amount
+from contracts.parameters import Parameters
+
+
+class Mixed(Parameters):
+    """One field of each kind."""
+
+    number: Amount
+    text: str
+    whole: int
+    some: tuple[Amount, ...] = ()
+    words: tuple[str, ...] = ()
+    maybe: str | None = None
+    flag: bool = False
+
+
+class Budget(Parameters):
+    """The seed's task."""
+
+    budget_limit: Amount
+    spent: Amount
+    history: tuple[Amount, ...] = ()
+
+
+numbers = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**12), max_value=10**12, places=3)
+texts = st.text(max_size=12).filter(lambda text: text.isprintable())
+mixed = st.fixed_dictionaries(
+    {
+        "number": numbers,
+        "text": texts,
+        "whole": st.integers(min_value=-(10**15), max_value=10**15),
+        "some": st.lists(numbers, max_size=4),
+        "words": st.lists(texts, max_size=3),
+        "maybe": st.none() | texts,
+        "flag": st.booleans(),
+    }
+)
+
+
+def values_of(raw: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what *raw* means, by value."""
+    return (raw["number"], raw["text"], raw["whole"], tuple(raw["some"]), tuple(raw["words"]), raw["maybe"], raw["flag"])
+
+
+@given(mixed, mixed)
+def test_two_sets_of_parameters_share_a_key_only_when_they_are_equal(left: dict[str, Any], right: dict[str, Any]) -> None:
+    """A key is equal exactly when all values are."""
+    same = Mixed.read(left).key("task") == Mixed.read(right).key("task")
+
+    assert same == (values_of(left) == values_of(right))
+
+
+@given(mixed, st.randoms(use_true_random=False))
+def test_order_and_spelling_do_not_change_the_key(raw: dict[str, Any], rng: random.Random) -> None:
+    """Fields in any order, numbers as text with zeros behind: one question."""
+    names = list(raw)
+    rng.shuffle(names)
+    number = raw["number"]
+    respelled = {name: raw[name] for name in names} | {"number": f"{number:f}0" if "." in f"{number:f}" else number}
+
+    assert Mixed.read(respelled).key("task") == Mixed.read(raw).key("task")
+
+
+@given(texts, texts)
+def test_text_never_leaks_into_its_neighbour(left: str, right: str) -> None:
+    """Moving characters over the border between two fields changes the key."""
+    one = Mixed.read({"number": 1, "text": left, "whole": 1, "maybe": right})
+    other = Mixed.read({"number": 1, "text": left + right, "whole": 1, "maybe": ""})
+
+    assert (one.key("t") == other.key("t")) == (right == "")
+
+
+def test_a_million_distinct_parameter_sets_have_a_million_keys() -> None:
+    """No two of a million random questions are taken for one another, short keys and hashed ones alike."""
+    rng = random.Random(20261121)
+    asked: set[tuple[int, int, tuple[int, ...]]] = set()
+    keys: set[str] = set()
+    wanted = 1_000_000
+    while len(asked) < wanted:
+        history = tuple(rng.choices(range(100_000), k=rng.choice((0, 1, 2, 5, 6, 24))))
+        asked.add((rng.randrange(10**6), rng.randrange(10**6), history))
+    for limit, spent, history in asked:
+        # The instances are built as validation builds them; validating a million would take a minute of the suite.
+        budget = Budget.model_construct(
+            budget_limit=Amount(limit), spent=Amount(spent), history=tuple(map(Amount, history))
+        )
+        keys.add(budget.key("analyze_budget"))
+
+    assert len(keys) == wanted
+
+
+def test_the_shortcut_of_the_million_is_what_validation_builds() -> None:
+    """An instance made without validation has the key of a validated one."""
+    raw = {"budget_limit": 12, "spent": Decimal("0.5"), "history": [1, 2, 3]}
+    built = Budget.model_construct(
+        budget_limit=Amount(12), spent=Amount(Decimal("0.5")), history=tuple(map(Amount, (1, 2, 3)))
+    )
+
+    assert built.key("analyze_budget") == Budget.read(raw).key("analyze_budget")

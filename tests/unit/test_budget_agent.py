@@ -1,0 +1,163 @@
+"""The budget agent: both documented examples exactly, and every rule of its recommendations."""
+
+import json
+from typing import Any
+
+import pytest
+
+from contracts.errors import ConfigurationError
+from workers.agents.budget import agent
+from workers.testing import AgentKit, run_task
+
+STEADY = {"budget_limit": 50000, "spent": 42000, "history": [5000, 7000, 8000, 6000]}
+SPIKY = {"budget_limit": 100000, "spent": 30000, "history": [5000, 6000, 7000, 5000, 25000, 6000]}
+
+
+async def analyzed(parameters: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """Return the result of one analysis."""
+    report = await run_task(agent, "analyze_budget", parameters, **options)
+    assert report.status == "completed", report.error
+    result: dict[str, Any] = report.result
+    return result
+
+
+async def advice(limit: Any, spent: Any, history: list[Any]) -> list[str]:
+    """Return the recommendations for a budget."""
+    result = await analyzed({"budget_limit": limit, "spent": spent, "history": history})
+    sentences: list[str] = result["recommendations"]
+    return sentences
+
+
+async def test_a_steady_budget_that_will_not_last() -> None:
+    """The first documented example, with JSON numbers."""
+    result = await analyzed(STEADY)
+    assert json.dumps({name: value for name, value in result.items() if name != "recommendations"}) == (
+        '{"remaining": 8000, "spending_rate": 6500, "overshoot_risk": true, "predicted_spending": 68000, '
+        '"anomalies": []}'
+    )
+    assert result["recommendations"] == [
+        "Spending is heading for 68000, 18000 over the limit: spend less a period.",
+    ]
+
+
+async def test_a_budget_with_one_unusual_period() -> None:
+    """The second documented example, which holds with all six values of the history."""
+    assert await analyzed(SPIKY) == {
+        "remaining": 70000,
+        "spending_rate": 9000,
+        "overshoot_risk": False,
+        "predicted_spending": 84000,
+        "anomalies": [{"value": 25000, "index": 4}],
+        "recommendations": ["Look into period 5: 25000 is far above the mean of 9000."],
+    }
+
+
+async def test_the_same_history_cut_at_five_values_is_another_question() -> None:
+    """Its mean is 9600, so the six-value answer must never serve it."""
+    kit = AgentKit(agent)
+    assert (await kit.run("analyze_budget", SPIKY)).memory.outcome == "miss"
+    report = await kit.run("analyze_budget", SPIKY | {"history": SPIKY["history"][:5]})  # type: ignore[index]
+    assert (report.memory.outcome, report.result["spending_rate"]) == ("miss", 9600)
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        {"budget_limit": 50000.0, "spent": "42000", "history": ["5k", "7,000", 8e3, 6000]},
+        {"limit": "50k", "spending": "$42,000.00", "history": [5000, 7000, 8000, 6000]},
+        {"history": [5000, 7000, "8000.0", "6 thousand"], "budget": "fifty thousand", "spent": "42K"},
+    ],
+)
+async def test_every_spelling_is_answered_from_memory(spelled: dict[str, Any]) -> None:
+    """Aliases, wordings, currency signs and order make no new question."""
+    kit = AgentKit(agent)
+    first = await kit.run("analyze_budget", STEADY)
+    again = await kit.run("analyze_budget", spelled)
+    assert (first.memory.outcome, again.memory.outcome) == ("miss", "hit")
+    assert first.memory.key == again.memory.key == "analyze_budget:50000:42000:5000,7000,8000,6000"
+    assert again.result == first.result
+
+
+async def test_without_history_there_is_no_rate_and_a_wish_for_one() -> None:
+    """No history and an empty one are the same question."""
+    kit = AgentKit(agent)
+    report = await kit.run("analyze_budget", {"budget_limit": 50000, "spent": 42000})
+    assert report.result == {
+        "remaining": 8000,
+        "spending_rate": 0,
+        "overshoot_risk": False,
+        "predicted_spending": 42000,
+        "anomalies": [],
+        "recommendations": ["Give the spending of earlier periods (history) to get a prediction."],
+    }
+    assert (
+        await kit.run("analyze_budget", {"budget_limit": 5e4, "spent": "42k", "history": []})
+    ).memory.outcome == "hit"
+
+
+async def test_each_finding_has_its_own_recommendation() -> None:
+    """Exhausted, overspent, heading over the limit, and each anomaly, in this order."""
+    assert await advice(100, 100, [0]) == ["The budget is used up: stop spending or raise the limit."]
+    assert await advice(100, 130, []) == [
+        "The budget is overspent by 30: stop spending or raise the limit.",
+        "Give the spending of earlier periods (history) to get a prediction.",
+    ]
+    assert await advice(100, 100, [1, 1, 1, 9, 1, 1, 9]) == [
+        "The budget is used up: stop spending or raise the limit.",
+        "Spending is heading for 123, 23 over the limit: spend less a period.",
+        "Look into period 4: 9 is far above the mean of 3.29.",
+        "Look into period 7: 9 is far above the mean of 3.29.",
+    ]
+    assert await advice(1000, 10, [5, 5]) == []
+
+
+async def test_exactly_the_limit_is_no_overshoot_and_exactly_the_threshold_no_anomaly() -> None:
+    """Both comparisons are strict, and exact where the mean has no end of digits."""
+    result = await analyzed({"budget_limit": 12, "spent": 6, "history": [1, 1, 4]})
+    assert (result["overshoot_risk"], result["anomalies"]) == (False, [])
+    result = await analyzed({"budget_limit": "11.99", "spent": 6, "history": [1, 1, "4.01"]})
+    assert (result["overshoot_risk"], result["anomalies"]) == (True, [{"value": 4.01, "index": 2}])
+    result = await analyzed({"budget_limit": 100, "spent": 0, "history": [3, 3, 4]})
+    assert result["spending_rate"] == "3.333333333333333333333333333333333"
+    assert result["predicted_spending"] == 10
+
+
+async def test_cents_are_exact() -> None:
+    """No float stands between what was sent and what comes back."""
+    result = await analyzed({"budget_limit": "0.3", "spent": 0.1, "history": [0.1, 0.1]})
+    assert (result["remaining"], result["predicted_spending"], result["overshoot_risk"]) == (0.2, 0.3, False)
+
+
+async def test_the_multiplier_decides_what_is_unusual_and_enters_the_memory() -> None:
+    """2.0 is the default in every spelling; another value is another question."""
+    history = {"budget_limit": 100, "spent": 0, "history": [10, 10, 10, 18]}
+    assert (await analyzed(history))["anomalies"] == []
+    lower = {"anomaly_threshold_multiplier": 1.4}
+    assert (await analyzed(history, settings=lower))["anomalies"] == [{"value": 18, "index": 3}]
+    task = agent.tasks["analyze_budget"]
+    versions = [
+        agent.configured({"anomaly_threshold_multiplier": value}).memory_version(task) for value in (2, "2.00", 1.5)
+    ]
+    assert versions[:2] == ["v1.1", "v1.1"]
+    assert versions[2].startswith("v1.1+")
+    with pytest.raises(ConfigurationError, match="greater than 0"):
+        agent.configured({"anomaly_threshold_multiplier": -1})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"budget_limit": 5}, "spent is missing"),
+        ({"budget_limit": True, "spent": 1}, "budget_limit"),
+        ({"budget_limit": 5, "spent": "much"}, "spent"),
+        ({"budget_limit": 5, "spent": 1, "currency": "USD"}, "currency is not a parameter"),
+        ({"budget_limit": 5, "limit": 6, "spent": 1}, "given twice"),
+        ({"budget_limit": 5, "spent": 1, "history": [1, float("nan")]}, "history"),
+    ],
+)
+async def test_bad_parameters_are_rejected_with_the_field(parameters: dict[str, Any], told: str) -> None:
+    """At once, without a run."""
+    report = await run_task(agent, "analyze_budget", parameters)
+    assert report.status == "rejected"
+    assert report.error is not None
+    assert told in report.error.message

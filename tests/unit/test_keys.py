@@ -1,0 +1,114 @@
+"""Redis keys: one tag each, and no part that can pass for another."""
+
+import pytest
+
+from contracts.errors import InvalidInput
+from memory import keys
+
+AGENT = "BudgetTrackerAgent"
+QUESTION = "analyze_budget:50000:42000:5000,7000,8000,6000"
+
+
+def test_an_entry_key_reads_as_the_design_says() -> None:
+    """Programs in other languages spell it themselves."""
+    assert keys.ltm(AGENT, "1.1", QUESTION) == f"tl:ltm:{{BudgetTrackerAgent}}:v1.1:{QUESTION}"
+    assert keys.ltm(AGENT, "1.1+3fa9", QUESTION, "YW5uYQ") == f"tl:ltm:{{{AGENT}}}:v1.1+3fa9:u:YW5uYQ:{QUESTION}"
+
+
+def test_a_version_may_bring_its_own_v() -> None:
+    """`v1.1` and `1.1` are one version, not `vv1.1`."""
+    assert keys.ltm(AGENT, "v1.1", QUESTION) == keys.ltm(AGENT, "1.1", QUESTION)
+
+
+@pytest.mark.parametrize("token", [None, "YW5uYQ"])
+@pytest.mark.parametrize("question", [QUESTION, "u", "u:YW5uYQ:analyze_budget:1", "u:u:u", "use:1", "greet"])
+def test_an_entry_key_can_be_taken_apart(question: str, token: str | None) -> None:
+    """Listing and forgetting read the agent, user and task out of the key."""
+    parts = keys.parse_ltm(keys.ltm(AGENT, "1.1", question, token))
+    assert parts == (AGENT, "1.1", token, question)
+
+
+def test_a_task_called_u_cannot_read_as_a_users_entry() -> None:
+    """Else a shared task could plant an answer for a user."""
+    planted = keys.ltm(AGENT, "1.1", "u:YW5uYQ:analyze_budget:1")
+    assert planted != keys.ltm(AGENT, "1.1", "analyze_budget:1", "YW5uYQ")
+
+
+@pytest.mark.parametrize("key", ["", "tl:ltm:", "tl:ltm:{A}", "tl:ltm:{A}:v1.1:", "tl:task:{1}", "tl:ltm:{a b}:v1:x"])
+def test_what_is_no_entry_key_is_not_taken_apart(key: str) -> None:
+    """A foreign key under the prefix is left alone."""
+    assert keys.parse_ltm(key) is None
+
+
+EVERY_KEY = [
+    keys.ltm(AGENT, "1.1", "greet:{a}:}{"),
+    keys.ltm(AGENT, "1.1", "greet:{", "YW5uYQ"),
+    keys.hits_of(keys.ltm(AGENT, "1.1", QUESTION)),
+    keys.flight_of(keys.ltm(AGENT, "1.1", QUESTION)),
+    keys.ltm_users("YW5uYQ"),
+    keys.quarantine(AGENT),
+    keys.task("018f-{x}"),
+    keys.conversation("}{ hello: {world}"),
+    keys.conversation_ids("}{"),
+]
+
+
+@pytest.mark.parametrize("key", EVERY_KEY)
+def test_every_key_has_exactly_one_pair_of_braces(key: str) -> None:
+    """The pair is the cluster's hash tag; a second one would be a lie."""
+    assert (key.count("{"), key.count("}")) == (1, 1)
+    assert key.index("{") + 1 < key.index("}")
+
+
+def test_keys_that_one_script_touches_share_a_tag() -> None:
+    """A cluster refuses a script over two tags."""
+    entry = keys.ltm(AGENT, "1.1", QUESTION, "YW5uYQ")
+    assert {_tag(key) for key in (entry, keys.hits_of(entry), keys.flight_of(entry))} == {AGENT}
+    assert _tag(keys.conversation("a:b{c}")) == _tag(keys.conversation_ids("a:b{c}"))
+
+
+@pytest.mark.parametrize("agent_id", ["", "a b", "a{b", "a:b", "a*", "x" * 65, "agent\n"])
+def test_an_agent_id_that_could_be_a_delimiter_is_refused(agent_id: str) -> None:
+    """Agent ids are checked, not escaped."""
+    with pytest.raises(InvalidInput, match="agent id"):
+        keys.ltm(agent_id, "1.1", QUESTION)
+
+
+@pytest.mark.parametrize("version", ["", "v", "1:1", "1.1{", "1 1"])
+def test_a_version_that_could_be_a_delimiter_is_refused(version: str) -> None:
+    """So are versions."""
+    with pytest.raises(InvalidInput, match="version"):
+        keys.ltm(AGENT, version, QUESTION)
+
+
+@pytest.mark.parametrize("token", ["", "a:b", "a=", "a}"])
+def test_a_user_token_that_is_no_base64url_is_refused(token: str) -> None:
+    """An id that was not made a token first is a mistake of the caller."""
+    with pytest.raises(InvalidInput, match="user token"):
+        keys.ltm(AGENT, "1.1", QUESTION, token)
+    with pytest.raises(InvalidInput, match="user token"):
+        keys.ltm_users(token)
+
+
+@pytest.mark.parametrize("conversation_id", ["", "x" * 513, "\ud800"])
+def test_a_conversation_id_without_a_key_is_refused(conversation_id: str) -> None:
+    """Nothing, far too much, and what is no text."""
+    with pytest.raises(InvalidInput, match="conversation id"):
+        keys.conversation(conversation_id)
+
+
+def test_free_ids_never_share_a_key() -> None:
+    """Escaping keeps ids apart that differ only in a delimiter."""
+    ids = ["a", "a%20", "a ", "a:", "a:ids", "a}", "a}:ids", "ä", "%C3%A4"]
+    spelled = {keys.conversation(one) for one in ids} | {keys.conversation_ids(one) for one in ids}
+    assert len(spelled) == 2 * len(ids)
+
+
+def test_a_pattern_matches_one_agent_or_all() -> None:
+    """`*` right behind the brace would also match a longer agent name."""
+    assert keys.ltm_pattern("Budget") == "tl:ltm:{Budget}:*"
+    assert keys.ltm_pattern() == "tl:ltm:{*"
+
+
+def _tag(key: str) -> str:
+    return key[key.index("{") + 1 : key.index("}")]

@@ -1,0 +1,155 @@
+"""Logs: JSON lines where nobody watches, text on a terminal, and one form for ours and the libraries'."""
+
+import io
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from runtime.logs import Format, Level, about_task, configure
+
+
+class Terminal(io.StringIO):
+    """A stream that somebody watches."""
+
+    def isatty(self) -> bool:
+        """Say yes."""
+        return True
+
+
+def fail_over(sentence: str) -> None:
+    """Fail with *sentence* among the local variables."""
+    raise KeyError(len(sentence))
+
+
+@pytest.fixture(autouse=True)
+def restored_logging() -> Iterator[None]:
+    """Put back what was configured before the test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    logging.captureWarnings(capture=False)
+    root.handlers[:], root.level = handlers, level
+
+
+def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    """Return the events written so far."""
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_an_event_is_one_json_line_where_nobody_watches() -> None:
+    """With its level and a time in UTC."""
+    out = io.StringIO()
+    configure(stream=out)
+    structlog.get_logger().info("worker_ready", agents=["A"])
+    [event] = lines(out)
+    assert (event["event"], event["level"], event["agents"]) == ("worker_ready", "info", ["A"])
+    assert event["timestamp"].endswith("Z")
+
+
+@pytest.mark.parametrize(("form", "is_json"), [("auto", False), ("console", False), ("json", True)])
+def test_a_terminal_gets_text_unless_json_is_asked_for(form: Format, is_json: bool) -> None:
+    """`auto` looks at the stream."""
+    out = Terminal()
+    configure("info", form, out)
+    structlog.get_logger().info("worker_ready")
+    assert out.getvalue().startswith("{") is is_json
+    assert "worker_ready" in out.getvalue()
+
+
+def test_what_is_not_a_terminal_gets_no_colours() -> None:
+    """A file of text is read with other programs."""
+    out = io.StringIO()
+    configure("info", "console", out)
+    structlog.get_logger().info("worker_ready", slots=3)
+    assert "\x1b" not in out.getvalue()
+
+
+@pytest.mark.parametrize(("level", "heard"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
+def test_nothing_below_the_level_is_written(level: Level, heard: int) -> None:
+    """For ours and for libraries alike."""
+    out = io.StringIO()
+    configure(level, "json", out)
+    for log in (structlog.get_logger(), logging.getLogger("some.library")):
+        log.debug("one")
+        log.info("two")
+        log.warning("three")
+        log.error("four")
+    assert len(lines(out)) == 2 * heard
+
+
+def test_a_library_speaks_in_the_same_form() -> None:
+    """With its name, its arguments filled in and its exception as text."""
+    out = io.StringIO()
+    configure(stream=out)
+    try:
+        fail_over("a sentence")
+    except KeyError:
+        logging.getLogger("nats.aio").exception("failed %s", "twice")
+    [event] = lines(out)
+    assert (event["event"], event["level"], event["logger"]) == ("failed twice", "error", "nats.aio")
+    assert "KeyError: 10" in event["exception"]
+
+
+@pytest.mark.parametrize("library", ["openai._base_client", "httpx", "nats", "faststream"])
+def test_libraries_that_repeat_what_people_wrote_are_not_heard_below_warning(library: str) -> None:
+    """Not at debug either, where a client prints whole prompts."""
+    out = io.StringIO()
+    configure("debug", "json", out)
+    logging.getLogger(library).info("a prompt")
+    logging.getLogger(library).debug("a prompt")
+    logging.getLogger(library).warning("trouble")
+    assert [event["event"] for event in lines(out)] == ["trouble"]
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_a_traceback_holds_no_local_variables(form: Format) -> None:
+    """They are what people wrote."""
+    out = Terminal()
+    configure("info", form, out)
+    try:
+        fail_over(" ".join(("my", "salary")))
+    except KeyError:
+        structlog.get_logger().exception("task_failed")
+    assert "in fail_over" in out.getvalue()
+    assert "my salary" not in out.getvalue()
+
+
+def test_every_event_of_a_task_says_which_one_it_was() -> None:
+    """Until the block ends."""
+    out = io.StringIO()
+    configure(stream=out)
+    with about_task("BudgetTrackerAgent", "t-1"):
+        structlog.get_logger().info("started")
+    structlog.get_logger().info("idle")
+    started, idle = lines(out)
+    assert (started["agent"], started["task_id"]) == ("BudgetTrackerAgent", "t-1")
+    assert "task_id" not in idle
+
+
+def test_python_warnings_become_events() -> None:
+    """So that a stream of JSON stays one."""
+    out = io.StringIO()
+    configure(stream=out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logging.captureWarnings(capture=True)
+        warnings.warn("old ways", stacklevel=1)
+    assert "old ways" in lines(out)[0]["event"]
+
+
+def test_configuring_again_replaces_what_was_said_before() -> None:
+    """A logger made before the change follows it; nothing is written twice."""
+    first, second, log = io.StringIO(), io.StringIO(), structlog.get_logger("early")
+    configure(stream=first)
+    log.info("one")
+    configure(stream=second)
+    log.info("two")
+    logging.getLogger("some.library").warning("three")
+    assert [event["event"] for event in lines(first)] == ["one"]
+    assert [event["event"] for event in lines(second)] == ["two", "three"]

@@ -1,0 +1,199 @@
+"""Metrics: the names that dashboards read, zeros from the start, and no series that strangers can multiply."""
+
+import threading
+from decimal import Decimal
+
+import prometheus_client
+from prometheus_client.parser import text_string_to_metric_families
+
+from runtime.llm_prices import Expense
+from runtime.metrics import MAX_TASKS, Metrics
+
+COUNTED = {
+    "tasklore_tasks_total": {"agent", "task", "outcome"},
+    "tasklore_task_queue_wait_seconds_count": {"agent"},
+    "tasklore_task_duration_seconds_count": {"agent", "task"},
+    "tasklore_memory_lookups_total": {"agent", "outcome"},
+    "tasklore_memory_saved_seconds_total": set(),
+    "tasklore_memory_lookup_duration_seconds_count": set(),
+    "tasklore_stale_reports_refused_total": set(),
+    "tasklore_dead_letters_total": {"reason"},
+    "tasklore_slots": set(),
+    "tasklore_slots_used": set(),
+    "tasklore_deliveries_total": {"redelivered"},
+    "tasklore_lease_heartbeats_total": {"result"},
+    "tasklore_consumer_missing_total": set(),
+    "tasklore_publish_retries_total": set(),
+    "tasklore_reconnects_total": {"peer"},
+    "tasklore_event_loop_lag_seconds": set(),
+    "tasklore_llm_tokens_total": {"role", "model", "type"},
+    "tasklore_llm_cost_usd_total": {"role", "model"},
+    "tasklore_llm_request_duration_seconds_count": {"role", "model"},
+    "tasklore_llm_errors_total": {"class"},
+    "tasklore_build_info": {"version"},
+}
+
+
+def samples(metrics: Metrics) -> dict[str, dict[frozenset[tuple[str, str]], float]]:
+    """Return what a scraper reads: values by name and labels."""
+    found: dict[str, dict[frozenset[tuple[str, str]], float]] = {}
+    for family in text_string_to_metric_families(metrics.render().decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
+    return found
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float:
+    """Return the value of one series."""
+    return samples(metrics)[name][frozenset(labels.items())]
+
+
+def used(metrics: Metrics) -> Metrics:
+    """Count one of everything."""
+    metrics.count_task("A", "t", "completed", queued_s=0.1, run_s=0.2)
+    metrics.count_lookup("A", "hit")
+    metrics.record("finder", "m", Expense(1, 2, Decimal("0.5")), 0.3, "LlmTimeout")
+    return metrics
+
+
+def test_every_name_and_label_that_dashboards_read_is_there() -> None:
+    """With the prefix and the unit in the name."""
+    found = samples(used(Metrics("1.2.3")))
+    assert {name: {label for label, _ in next(iter(found[name]))} for name in COUNTED} == COUNTED
+
+
+def test_nothing_else_of_ours_is_exported() -> None:
+    """A series that nobody documents is a series that nobody reads."""
+    found = samples(used(Metrics("1")))
+    ours = {name for name in found if name.startswith("tasklore_") and not name.endswith(("_bucket", "_sum"))}
+    assert ours == set(COUNTED)
+
+
+def test_what_counts_a_loss_stands_at_zero_before_the_first() -> None:
+    """Otherwise the first loss is a new series, and no rise."""
+    found = samples(Metrics())
+    for name in ("stale_reports_refused", "consumer_missing", "publish_retries", "dead_letters", "reconnects"):
+        assert set(found[f"tasklore_{name}_total"].values()) == {0.0}
+    assert value(Metrics(), "tasklore_dead_letters_total", reason="failed") == 0
+    assert value(Metrics(), "tasklore_lease_heartbeats_total", result="failed") == 0
+
+
+def test_a_finished_task_shows_its_other_outcomes_at_zero() -> None:
+    """The first failure of a task that always succeeded is seen as a rise."""
+    metrics = used(Metrics())
+    assert value(metrics, "tasklore_tasks_total", agent="A", task="t", outcome="completed") == 1
+    assert value(metrics, "tasklore_tasks_total", agent="A", task="t", outcome="failed") == 0
+    assert value(metrics, "tasklore_memory_lookups_total", agent="A", outcome="unavailable") == 0
+
+
+def test_times_are_observed_in_seconds() -> None:
+    """Waiting by agent, running by task."""
+    metrics = Metrics()
+    metrics.count_task("A", "t", "failed", queued_s=1.5, run_s=700)
+    assert value(metrics, "tasklore_task_queue_wait_seconds_sum", agent="A") == 1.5
+    assert value(metrics, "tasklore_task_duration_seconds_bucket", agent="A", task="t", le="300.0") == 0
+    assert value(metrics, "tasklore_task_duration_seconds_bucket", agent="A", task="t", le="1800.0") == 1
+
+
+def test_the_memory_counts_lookups_and_what_they_spared() -> None:
+    """Many at once, as one batch brings them; a clock that went backwards spares nothing."""
+    metrics = Metrics()
+    metrics.count_lookup("A", "hit", 39)
+    metrics.count_lookup("A", "hit")
+    metrics.count_saved(2.5)
+    metrics.count_saved(-1)
+    with metrics.time_lookup():
+        pass
+    assert value(metrics, "tasklore_memory_lookups_total", agent="A", outcome="hit") == 40
+    assert value(metrics, "tasklore_memory_saved_seconds_total") == 2.5
+    assert value(metrics, "tasklore_memory_lookup_duration_seconds_count") == 1
+
+
+def test_what_is_transported_is_counted_by_kind() -> None:
+    """Deliveries, heartbeats, reports refused, letters set aside, connections lost."""
+    metrics = Metrics()
+    metrics.count_delivery(redelivered=True)
+    metrics.count_lease_heartbeat(delivered=False)
+    metrics.count_stale_report()
+    metrics.count_consumer_missing()
+    metrics.count_publish_retry()
+    metrics.count_dead_letter("expired")
+    metrics.count_reconnect("nats")
+    assert value(metrics, "tasklore_deliveries_total", redelivered="true") == 1
+    assert value(metrics, "tasklore_deliveries_total", redelivered="false") == 0
+    assert value(metrics, "tasklore_lease_heartbeats_total", result="failed") == 1
+    assert value(metrics, "tasklore_dead_letters_total", reason="expired") == 1
+    assert value(metrics, "tasklore_reconnects_total", peer="nats") == 1
+    for name in ("stale_reports_refused", "consumer_missing", "publish_retries"):
+        assert value(metrics, f"tasklore_{name}_total") == 1
+
+
+def test_a_language_model_is_counted_in_tokens_money_and_errors() -> None:
+    """An attempt without an error counts none."""
+    metrics = used(Metrics())
+    metrics.record("finder", "m", Expense(10, 20, Decimal("0.25")), 0.3, None)
+    assert value(metrics, "tasklore_llm_tokens_total", role="finder", model="m", type="input") == 11
+    assert value(metrics, "tasklore_llm_tokens_total", role="finder", model="m", type="output") == 22
+    assert value(metrics, "tasklore_llm_cost_usd_total", role="finder", model="m") == 0.75
+    assert samples(metrics)["tasklore_llm_errors_total"] == {frozenset({("class", "LlmTimeout")}): 1.0}
+
+
+def test_gauges_are_read_when_scraped() -> None:
+    """Nobody pushes them."""
+    held, metrics = [1], Metrics()
+    metrics.watch_slots(64, lambda: len(held))
+    metrics.watch_event_loop(lambda: 0.5)
+    held.append(2)
+    assert value(metrics, "tasklore_slots") == 64
+    assert value(metrics, "tasklore_slots_used") == 2
+    assert value(metrics, "tasklore_event_loop_lag_seconds") == 0.5
+
+
+def test_strangers_cannot_make_series_without_end() -> None:
+    """Past the limit every further name is one."""
+    metrics = Metrics()
+    for number in range(MAX_TASKS + 30):
+        metrics.count_task("A", f"t{number}", "rejected", queued_s=0, run_s=0)
+    metrics.count_task("A", "t0", "rejected", queued_s=0, run_s=0)
+    assert value(metrics, "tasklore_tasks_total", agent="other", task="other", outcome="rejected") == 30
+    assert value(metrics, "tasklore_tasks_total", agent="A", task="t0", outcome="rejected") == 2
+
+
+def test_an_outcome_from_the_future_is_counted_too() -> None:
+    """A newer writer's word does not stop an older worker."""
+    metrics = Metrics()
+    metrics.count_lookup("A", "other")
+    assert value(metrics, "tasklore_memory_lookups_total", agent="A", outcome="other") == 1
+
+
+def test_a_process_with_all_its_agents_stays_under_two_thousand_series() -> None:
+    """Twenty agents of three tasks each, on a scraper that pays by the series."""
+    metrics = Metrics()
+    for number in range(60):
+        metrics.count_task(f"A{number % 20}", f"t{number}", "completed", queued_s=0, run_s=0)
+        metrics.count_lookup(f"A{number % 20}", "hit")
+    assert sum(len(series) for series in samples(metrics).values()) <= 2000
+
+
+def test_two_registries_do_not_know_each_other_or_the_global_one() -> None:
+    """Several roles can live in one process, as they do in tests."""
+    first, second = used(Metrics()), Metrics()
+    assert "tasklore_llm_errors_total" not in samples(second)
+    assert "tasklore_llm_errors_total" in samples(first)
+    assert b"tasklore_" not in prometheus_client.generate_latest()
+
+
+def test_counting_from_several_threads_loses_nothing() -> None:
+    """The lease thread counts beside the event loop."""
+    metrics = Metrics()
+
+    def count() -> None:
+        for _ in range(2_000):
+            metrics.count_lease_heartbeat(delivered=True)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert value(metrics, "tasklore_lease_heartbeats_total", result="sent") == 8_000

@@ -1,0 +1,168 @@
+"""Parameters: one question however it is spelled, another one whenever a value differs."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from contracts.amounts import Amount
+from contracts.errors import InvalidParameters
+from contracts.parameters import Field, Parameters
+
+
+class Budget(Parameters):
+    """The parameters of the seed's task."""
+
+    budget_limit: Amount = Field(aliases=("limit",), cues=("limit",))
+    spent: Amount
+    history: tuple[Amount, ...] = ()
+
+
+class Trip(Parameters):
+    """Everything else that a field can be."""
+
+    city: str
+    travellers: int = 1
+    price: Amount | None = Field(default=None, unit="USD")
+    nights: tuple[int, ...] | int = 1
+    flexible: bool = False
+
+
+LIMITS = ["50k", "50,000", "50000.0", 50_000, 5e4, "fifty thousand", "$50,000.00", Decimal("50000.00"), "50 grand"]
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_every_wording_of_a_number_is_one_question(limit: object) -> None:
+    """The second wording is answered from memory, whatever it is."""
+    budget = Budget.read({"limit": limit, "spent": 42000})
+
+    assert budget.key("analyze_budget") == "analyze_budget:50000:42000:no_history"
+
+
+def test_the_keys_of_the_seed_are_the_keys() -> None:
+    """The three examples of the source document come out to the letter."""
+    spelled = [
+        Budget.read({"budget_limit": 50000, "spent": 42000, "history": [5000, 7000, 8000, 6000]}),
+        Budget.read({"budget_limit": 100000, "spent": 30000}),
+        Budget.read({"budget_limit": 75000, "spent": 50000, "history": ["10k", "12k", "15k"]}),
+    ]
+
+    assert [budget.key("analyze_budget") for budget in spelled] == [
+        "analyze_budget:50000:42000:5000,7000,8000,6000",
+        "analyze_budget:100000:30000:no_history",
+        "analyze_budget:75000:50000:10000,12000,15000",
+    ]
+
+
+def test_sixth_history_value_changes_the_question() -> None:
+    """Histories that differ only behind the fifth value used to share a key."""
+    five = [5000, 6000, 7000, 5000, 25000]
+    keys = {
+        Budget.read({"limit": 100000, "spent": 30000, "history": history}).key("analyze_budget")
+        for history in (five, [*five, 6000], [*five, 7000])
+    }
+
+    assert len(keys) == 3
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        ({"spent": 1}, "budget_limit is missing"),
+        ({"limit": True, "spent": 1}, "budget_limit: True is no amount"),
+        ({"limit": float("nan"), "spent": 1}, "budget_limit: nan"),
+        ({"limit": float("inf"), "spent": 1}, "budget_limit: inf"),
+        ({"limit": "1.500", "spent": 1}, "1.5 or 1500"),
+        ({"limit": 1, "budget_limit": 1, "spent": 1}, "given twice"),
+        ({"limit": 1, "spent": 1, "colour": 1}, "colour is not a parameter; known are budget_limit"),
+        ({"limit": 0.1 + 0.2, "spent": 1}, "send it as a string"),
+        ({"limit": None, "spent": 1}, "budget_limit"),
+        ({"limit": "a lot", "spent": 1}, "budget_limit: 'a lot' is no amount"),
+    ],
+)
+def test_a_bad_parameter_names_the_field_and_the_cure(raw: dict[str, Any], problem: str) -> None:
+    """Nobody has to guess what to mend."""
+    with pytest.raises(InvalidParameters, match=problem):
+        Budget.read(raw)
+
+
+def test_all_problems_are_told_at_once() -> None:
+    """A sender mends a request in one go."""
+    with pytest.raises(InvalidParameters) as caught:
+        Budget.read({"limit": "much", "spent": "little"})
+
+    assert "budget_limit" in str(caught.value)
+    assert "spent" in str(caught.value)
+
+
+def test_a_declared_unit_is_what_a_bare_number_means() -> None:
+    """Cents convert exactly, and the unit stands in the key."""
+    keys = {
+        Trip.read({"city": "Rome", "price": price}).key("plan") for price in (5, "5 USD", "500 cents", "$5.00", 5.0)
+    }
+
+    assert keys == {"plan:Rome:1:5USD:1:false"}
+
+
+def test_another_currency_is_not_guessed_at() -> None:
+    """Euros are no dollars."""
+    with pytest.raises(InvalidParameters, match="price"):
+        Trip.read({"city": "Rome", "price": "5 EUR"})
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ({"city": "5"}, {"city": "5.0"}),
+        ({"city": "a", "nights": 5}, {"city": "a", "nights": [5]}),
+        ({"city": "a:1"}, {"city": "a", "travellers": 1}),
+        ({"city": "no_city"}, {"city": "No_city"}),
+        ({"city": "~none"}, {"city": "none"}),
+        ({"city": "%"}, {"city": ""}),
+        ({"city": "true"}, {"city": "True"}),
+        ({"city": "a,b"}, {"city": "a%2Cb"}),
+    ],
+)
+def test_different_values_are_different_questions(left: dict[str, Any], right: dict[str, Any]) -> None:
+    """No value can imitate a delimiter, a mark of ours or another type."""
+    assert Trip.read(left).key("plan") != Trip.read(right).key("plan")
+
+
+def test_a_long_question_keeps_a_readable_start_and_stays_its_own() -> None:
+    """Past 120 characters the end is a digest of the whole."""
+    history = list(range(1000, 1100))
+    key = Budget.read({"limit": 1, "spent": 1, "history": history}).key("analyze_budget")
+    other = Budget.read({"limit": 1, "spent": 1, "history": [*history[:-1], 7]}).key("analyze_budget")
+
+    assert len(key) == len(other) == 120
+    assert key.startswith("analyze_budget:1:1:1000,1001,")
+    assert key != other
+    assert key[:93] == other[:93]
+
+
+def test_whole_numbers_are_read_in_words_and_never_cut() -> None:
+    """A field of whole numbers takes every wording of one, and nothing that would be rounded."""
+    assert Trip.read({"city": "Rome", "travellers": "two"}).travellers == 2
+    assert Trip.read({"city": "Rome", "travellers": 2.0}).travellers == 2
+    with pytest.raises(InvalidParameters, match="travellers"):
+        Trip.read({"city": "Rome", "travellers": 2.5})
+
+
+def test_an_alias_that_names_two_fields_is_refused_at_once() -> None:
+    """The class says so when it is written, not when it is used."""
+    with pytest.raises(TypeError, match="names two fields"):
+
+        class Twice(Parameters):
+            """Two fields, one alias."""
+
+            left: int = Field(aliases=("same",))
+            right: int = Field(aliases=("same",))
+
+
+def test_the_schema_on_a_card_tells_aliases_cues_and_units() -> None:
+    """A supervisor reads a sentence with nothing but this."""
+    properties = Budget.schema_for_cards()["properties"]
+
+    assert properties["budget_limit"]["aliases"] == ["limit"]
+    assert properties["budget_limit"]["cues"] == ["limit"]
+    assert Trip.schema_for_cards()["properties"]["price"]["unit"] == "USD"

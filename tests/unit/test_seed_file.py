@@ -1,0 +1,147 @@
+"""The file form: what is read out of it, what is kept back, and that export and import are each other's inverse."""
+
+import json
+
+import pytest
+
+from contracts.errors import InvalidInput
+from memory.seed_file import SeedEntry, TaskForm, entry_of, read, write
+
+BUDGET = TaskForm(("budget_limit", "spent", "history"), frozenset({"history"}))
+FORMS = {
+    "analyze_budget": BUDGET,
+    "greet": TaskForm(("name",)),
+    "share": TaskForm(("tickets",), frozenset({"tickets"})),
+}
+
+WHOLE = "analyze_budget:50000:42000:5000,7000,8000,6000"
+MAYBE_CUT = "analyze_budget:100000:30000:5000,6000,7000,5000,25000"
+ORIGINAL = json.dumps({"tasks": {WHOLE: {"remaining": 8000.0}, MAYBE_CUT: {"remaining": 70000.0}}}, indent=2)
+
+
+def test_a_key_is_read_back_into_raw_values_by_field() -> None:
+    """They stay text: the parameters class knows how to read numbers."""
+    entry = read(ORIGINAL, FORMS).entries[0]
+    assert entry.task_name == "analyze_budget"
+    assert entry.parameters == {"budget_limit": "50000", "spent": "42000", "history": ["5000", "7000", "8000", "6000"]}
+    assert entry.result == {"remaining": 8000.0}
+
+
+def test_an_entry_with_exactly_five_values_is_kept_back() -> None:
+    """Its question may have had a sixth: the mean it answers with is not that of these five."""
+    found = read(ORIGINAL, FORMS)
+    assert [entry.key for entry in found.entries] == [WHOLE]
+    assert [entry.key for entry in found.quarantined] == [MAYBE_CUT]
+
+
+@pytest.mark.parametrize("count", [1, 4, 6, 7])
+def test_other_lengths_are_whole(count: int) -> None:
+    """A writer that cuts never writes more than five."""
+    key = "share:" + ",".join(["5"] * count)
+    assert [entry.key for entry in read(json.dumps({"tasks": {key: 1}}), FORMS).entries] == [key]
+
+
+def test_no_history_is_the_empty_list() -> None:
+    """Not the text, and not None."""
+    (entry,) = read('{"tasks": {"analyze_budget:50000.0:42000:no_history": 1}}', FORMS).entries
+    assert entry.parameters == {"budget_limit": "50000.0", "spent": "42000", "history": []}
+
+
+def test_fields_declared_after_the_file_was_written_are_left_out() -> None:
+    """Their defaults answer for them."""
+    (entry,) = read('{"tasks": {"analyze_budget:1": 1}}', FORMS).entries
+    assert entry.parameters == {"budget_limit": "1"}
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [("unknown:1", "not one of"), ("greet:a:b", "2 values"), ("", "not one of"), ("greet:~json%5B", "escaped JSON")],
+)
+def test_a_key_that_fits_no_task_is_named_with_its_reason(key: str, reason: str) -> None:
+    """The rest of the file is imported all the same."""
+    found = read(json.dumps({"tasks": {key: 1, "greet:ann": 2}}), FORMS)
+    assert reason in found.refused[key]
+    assert [entry.key for entry in found.entries] == ["greet:ann"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"tasks": []}', "{'tasks': {}}", '{"tasks": {"greet:a": NaN}}', b"\xff"]
+)
+def test_a_file_of_another_form_is_refused(text: str | bytes) -> None:
+    """With a message that shows the form, or where JSON ends."""
+    with pytest.raises(InvalidInput, match="the file"):
+        read(text, FORMS)
+
+
+VALUES = [
+    ("analyze_budget", {"budget_limit": 50000, "spent": 0.5, "history": []}),
+    ("analyze_budget", {"budget_limit": "12345678901234567890", "spent": -3, "history": [1, 2, 3, 4, 5]}),
+    ("analyze_budget", {"budget_limit": {"value": 5, "unit": "USD"}, "spent": 1e-7, "history": [1] * 40}),
+    ("share", {"tickets": [None]}),
+    ("share", {"tickets": [None, None]}),
+    ("share", {"tickets": None}),
+    ("share", {"tickets": ["no_tickets"]}),
+    ("share", {"tickets": ["", "~none", "a,b", "a:b", "{x}", "%", "~json"]}),
+    ("share", {"tickets": [[1, 2], []]}),
+    ("greet", {"name": ""}),
+    ("greet", {"name": None}),
+    ("greet", {"name": "~none"}),
+    ("greet", {"name": "no_name"}),
+    ("greet", {"name": "Zoë: 100 %, {ok}\n"}),
+    ("greet", {"name": True}),
+]
+
+
+def test_what_was_exported_is_imported_whole_and_exported_alike() -> None:
+    """Long lists, five values, units and awkward text included; the same entries give the same bytes."""
+    entries = [entry_of(task, FORMS[task], values, {"n": n}) for n, (task, values) in enumerate(VALUES)]
+    text = write(entries)
+    found = read(text, FORMS)
+    assert (found.quarantined, found.refused) == ((), {})
+    assert {entry.key: _as_text(entry) for entry in found.entries} == {entry.key: _as_text(entry) for entry in entries}
+    assert len(found.entries) == len(VALUES)
+    assert write(reversed(found.entries)) == text
+
+
+def test_the_exported_form_is_the_one_that_others_write() -> None:
+    """Indented by two, tasks first."""
+    entry = entry_of("greet", FORMS["greet"], {"name": "ann"}, {"text": "hi"})
+    assert write([entry]) == '{\n  "tasks": {\n    "greet:ann": {\n      "text": "hi"\n    }\n  }\n}'
+
+
+def test_a_long_list_is_exported_whole() -> None:
+    """The memory's own key is hashed by then; the file's is not."""
+    history = list(range(100))
+    entry = entry_of("analyze_budget", BUDGET, {"budget_limit": 1, "spent": 2, "history": history}, 1)
+    assert entry.key.split(":")[3].split(",") == [str(value) for value in history]
+
+
+def test_five_values_that_another_writer_put_over_ours_are_kept_back_again() -> None:
+    """The mark in the file is bound to the result, so a cut entry cannot inherit it."""
+    values = {"budget_limit": 1, "spent": 2, "history": [1, 2, 3, 4, 5]}
+    entry = entry_of("analyze_budget", BUDGET, values, {"mean": 3})
+    document = json.loads(write([entry]))
+    assert len(read(json.dumps(document), FORMS).entries) == 1
+    document["tasks"][entry.key] = {"mean": 9}
+    assert len(read(json.dumps(document), FORMS).quarantined) == 1
+
+
+def test_an_entry_is_exported_with_every_field_or_not_at_all() -> None:
+    """A gap would move the later values into the wrong fields."""
+    with pytest.raises(InvalidInput, match="spent, history missing"):
+        entry_of("analyze_budget", BUDGET, {"budget_limit": 1}, 1)
+
+
+def _as_text(entry: SeedEntry) -> tuple[dict[str, object], object]:
+    """Return the entry with scalars as the text a key spells them with."""
+    return {name: _text(value) for name, value in entry.parameters.items()}, entry.result
+
+
+def _text(value: object) -> object:
+    if isinstance(value, list):
+        return [_text(item) for item in value]
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.7f}".rstrip("0")
+    return str(value) if isinstance(value, int) else value

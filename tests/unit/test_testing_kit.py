@@ -1,0 +1,310 @@
+"""The testing kit and the context that it hands to tasks."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel
+
+from contracts.errors import GiveUp, LlmRefused, LlmTimeout, RetryLater
+from contracts.messages import ChatTurn
+from examples.trip import Trip
+from examples.trip import agent as trip_agent
+from workers import Agent, Amount, Context, Parameters
+from workers.context import Services
+from workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
+
+
+class Question(Parameters):
+    """What is asked in these tests."""
+
+    text: str = "?"
+
+
+class Opinion(BaseModel):
+    """What a model says in these tests."""
+
+    reasoning: str
+    word: str
+
+
+def curious(uses: tuple[Literal["llm", "clock"], ...] = (), remember: Any = "shared", attempts: int = 5) -> Agent:
+    """Return an agent whose tasks touch everything there is."""
+    agent = Agent("Curious")
+    task = agent.task(uses=uses, remember=remember, max_attempts=attempts)
+
+    @task
+    async def judge(question: Question, context: Context) -> dict[str, Any]:
+        """Ask the model."""
+        opinion = await context.llm.ask("judge", Opinion, system="Judge.", user=question.text)
+        return {"word": opinion.word, "attempts": context.usage.input_tokens}
+
+    @task
+    async def tell_time(question: Question, context: Context) -> str:
+        """Read the clock."""
+        return context.now().isoformat()
+
+    @task
+    async def recall_talk(question: Question, context: Context) -> list[str]:
+        """Read the conversation."""
+        return [f"{turn.speaker}: {turn.text}" for turn in await context.conversation.recent(2)]
+
+    @task
+    async def name_user(question: Question, context: Context) -> list[str | None]:
+        """Read who asks, both ways."""
+        return [context.user_id, context.assignment.user_id, context.assignment.conversation_id]
+
+    @task
+    async def show_user(question: Question, context: Context) -> list[str | None]:
+        """Read who asks from the assignment."""
+        return [context.assignment.user_id, context.assignment.conversation_id, context.assignment.task.name]
+
+    return agent
+
+
+async def test_the_example_agent_shares_a_trip() -> None:
+    """The agent of the documentation, in every wording of its numbers."""
+    kit = AgentKit(trip_agent)
+    report = await kit.run("share_trip", {"hotel": "1.2k", "travellers": 3, "tickets": ["30", "$60.00"]})
+    again = await kit.run("share_trip", {"tickets": [30, 60.0], "hotel": 1200, "travellers": "three"})
+    alone = await kit.run("share_trip", {"hotel": 100, "travellers": 1})
+    assert report.result == {"each": 430, "dearest_ticket": 60}
+    assert (report.status, report.attempt, report.memory.outcome) == ("completed", 1, "miss")
+    assert (again.memory.outcome, again.memory.key, again.result) == ("hit", report.memory.key, report.result)
+    assert alone.result == {"each": 100, "dearest_ticket": None}
+
+
+async def test_parameters_may_be_given_as_their_class() -> None:
+    """A typed test need not spell a dictionary."""
+    parameters = Trip(hotel=Amount(90), travellers=3)
+    assert (await run_task(trip_agent, "share_trip", parameters)).result["each"] == 30
+
+
+async def test_the_memory_of_a_kit_obeys_the_assignment() -> None:
+    """Refresh computes and overwrites, bypass neither reads nor writes, and the switch turns all of it off."""
+    runs: list[int] = []
+    agent = Agent("Counter")
+
+    @agent.task
+    async def count(question: Question) -> int:
+        """Count runs."""
+        runs.append(1)
+        return len(runs)
+
+    kit = AgentKit(agent)
+    seen = [await kit.run("count", {}, memory=mode) for mode in ("use", "use", "bypass", "use", "refresh", "use")]
+    assert [report.memory.outcome for report in seen] == ["miss", "hit", "bypassed", "hit", "refreshed", "hit"]
+    assert [report.result for report in seen] == [1, 1, 2, 1, 3, 3]
+    off = AgentKit(agent, remembers=False)
+    assert [(await off.run("count", {})).memory.outcome for _ in range(2)] == ["off", "off"]
+
+
+async def test_the_age_of_a_remembered_answer_is_told() -> None:
+    """By the clock of the kit."""
+    kit = AgentKit(trip_agent)
+    await kit.run("share_trip", {"hotel": 1, "travellers": 1})
+    kit.services.at += timedelta(minutes=1)
+    assert (await kit.run("share_trip", {"hotel": 1, "travellers": 1})).memory.age_ms == 60_000
+
+
+async def test_two_users_share_nothing_of_a_task_remembered_per_user() -> None:
+    """Each has an answer of their own."""
+    kit = AgentKit(curious(remember="user"))
+    seen = [await kit.run("name_user", {}, user_id=user) for user in ("ann", "ben", "ann")]
+    assert [report.memory.outcome for report in seen] == ["miss", "miss", "hit"]
+    assert [report.result[0] for report in seen] == ["ann", "ben", "ann"]
+
+
+async def test_a_model_answers_from_the_script() -> None:
+    """What was asked can be looked at, and what the task makes of it is its own."""
+    kit = AgentKit(curious(uses=("llm",)), llm=[Opinion(reasoning="short", word="fine")])
+    report = await kit.run("judge", {"text": "How is it?"})
+    assert report.result["word"] == "fine"
+    (asked,) = kit.asked
+    assert (asked.role, asked.answer, asked.system, asked.user) == ("judge", Opinion, "Judge.", "How is it?")
+
+
+async def test_an_error_in_the_script_is_raised_and_retried_if_it_may_be() -> None:
+    """A timeout is worth another run, a refusal is not."""
+    fine = Opinion(reasoning="short", word="fine")
+    report = await run_task(curious(uses=("llm",)), "judge", {}, llm=[LlmTimeout("late"), fine])
+    assert (report.status, report.attempt) == ("completed", 2)
+    report = await run_task(curious(uses=("llm",)), "judge", {}, llm=[LlmRefused("no"), fine])
+    assert (report.status, report.attempt) == ("failed", 1)
+    assert report.error is not None
+    assert (report.error.type, report.error.message) == ("LlmRefused", "no")
+
+
+async def test_a_script_that_does_not_fit_fails_the_test_and_not_the_task() -> None:
+    """Too short, or of another class."""
+    with pytest.raises(AssertionError, match="no answer left"):
+        await run_task(curious(uses=("llm",)), "judge", {})
+    with pytest.raises(AssertionError, match="asks 'judge' for a Opinion"):
+        await run_task(curious(uses=("llm",)), "judge", {}, llm=[Question()])
+
+
+@pytest.mark.parametrize(
+    ("task_name", "cure"),
+    [
+        ("judge", "uses=('llm',)"),
+        ("tell_time", "uses=('clock',)"),
+        ("recall_talk", '@agent.task(remember="user") or remember=False'),
+        ("name_user", '@agent.task(remember="user") or remember=False'),
+    ],
+)
+async def test_undeclared_access_is_refused_with_the_cure(task_name: str, cure: str) -> None:
+    """A shared answer must depend on nothing but its parameters."""
+    report = await run_task(curious(attempts=1), task_name, {}, user_id="ann", conversation=["Hello"])
+    assert report.status == "failed"
+    assert report.error is not None
+    assert report.error.type == "UndeclaredAccess"
+    assert cure in report.error.message
+
+
+async def test_a_shared_task_does_not_see_who_asks_in_its_assignment() -> None:
+    """The assignment is there, without the fields that tell a person."""
+    report = await run_task(curious(), "show_user", {}, user_id="ann", conversation=["Hello"])
+    assert report.result == [None, None, "show_user"]
+
+
+@pytest.mark.parametrize("remember", ["user", False])
+async def test_declared_access_gives_what_was_declared(remember: Any) -> None:
+    """Conversation, user and clock, for a task that says so."""
+    agent = curious(uses=("clock",), remember=remember)
+    said = ["one", "two", "three"]
+    talk = await run_task(agent, "recall_talk", {}, user_id="ann", conversation=said)
+    assert talk.result == ["person: two", "person: three"]
+    assert (await run_task(agent, "name_user", {}, user_id="ann")).result == ["ann", "ann", None]
+    moment = datetime(2030, 5, 1, tzinfo=UTC)
+    assert (await run_task(agent, "tell_time", {}, user_id="ann", now=moment)).result == moment.isoformat()
+    assert (await run_task(agent, "recall_talk", {}, user_id="ann")).result == []
+
+
+async def test_turns_may_be_given_whole() -> None:
+    """An assistant's turn, in a conversation of one's own name."""
+    turn = ChatTurn(turn_id="t", conversation_id="mine", speaker="assistant", text="Hi", at=NOW)
+    report = await run_task(curious(remember=False), "recall_talk", {}, conversation=[turn])
+    assert report.result == ["assistant: Hi"]
+
+
+async def test_progress_is_recorded_and_cut_to_its_range() -> None:
+    """A fraction out of range never fails a task."""
+    agent = Agent("Slow")
+
+    @agent.task
+    async def work(question: Question, context: Context) -> None:
+        """Tell progress."""
+        await context.progress(0.5, "half")
+        await context.progress(1.0000001)
+        await context.progress(-1)
+        await context.progress(float("nan"))
+        await context.progress(None, "who knows")
+
+    kit = AgentKit(agent)
+    report = await kit.run("work", {})
+    assert (report.status, report.result) == ("completed", None)
+    assert [told.fraction for told in kit.progress] == [0.5, 1.0, 0.0, None, None]
+    assert (kit.progress[0].text, kit.progress[0].task_id, kit.progress[0].at) == ("half", report.task_id, NOW)
+
+
+async def test_a_task_that_raises_runs_again_until_it_may_not() -> None:
+    """The report counts runs and names the error; the kit keeps each exception with its traceback."""
+    agent = Agent("Flaky")
+    attempts: list[int] = []
+
+    @agent.task(max_attempts=3)
+    async def flaky(question: Question, context: Context) -> int:
+        """Fail until the text is used up."""
+        attempts.append(context.attempt)
+        if context.attempt > len(question.text):
+            return context.attempt
+        raise {"r": RetryLater, "g": GiveUp, "v": ValueError}[question.text[context.attempt - 1]]("not yet")
+
+    kit = AgentKit(agent)
+    assert (await kit.run("flaky", {"text": "rv"})).result == 3
+    assert attempts == [1, 2, 3]
+    assert [type(error) for error in kit.raised] == [RetryLater, ValueError]
+    assert all(error.__traceback__ is not None for error in kit.raised)
+    report = await kit.run("flaky", {"text": "vvv"})
+    assert report.error is not None
+    assert (report.status, report.attempt, report.error.type) == ("failed", 3, "ValueError")
+    report = await kit.run("flaky", {"text": "vg"})
+    assert (report.status, report.attempt) == ("failed", 2)
+    report = await kit.run("flaky", {"text": "vv"}, max_attempts=2)
+    assert (report.status, report.attempt) == ("failed", 2)
+
+
+async def test_only_completed_results_are_remembered() -> None:
+    """A failure is computed anew."""
+    agent = Agent("Once")
+    runs: list[int] = []
+
+    @agent.task
+    async def once(question: Question) -> int:
+        """Fail at first."""
+        runs.append(1)
+        if len(runs) == 1:
+            raise GiveUp("not now")
+        return 1
+
+    kit = AgentKit(agent)
+    seen = [await kit.run("once", {}) for _ in range(3)]
+    assert [(report.status, report.memory.outcome) for report in seen] == [
+        ("failed", "miss"),
+        ("completed", "miss"),
+        ("completed", "hit"),
+    ]
+
+
+async def test_an_unknown_task_is_rejected_with_those_that_exist() -> None:
+    """As a worker does it."""
+    report = await run_task(trip_agent, "share_trp", {})
+    assert report.status == "rejected"
+    assert report.error is not None
+    assert "it has share_trip" in report.error.message
+
+
+async def test_a_wish_to_stop_reaches_a_plain_function_in_its_thread() -> None:
+    """It looks at `cancelled` now and then and returns."""
+    agent = Agent("Loop")
+    started = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    @agent.task
+    def spin(question: Question, context: Context) -> bool:
+        """Run until somebody wishes otherwise."""
+        loop.call_soon_threadsafe(started.set)
+        while not context.cancelled:
+            pass
+        return True
+
+    task = agent.tasks["spin"]
+    kit = AgentKit(agent)
+    order = kit._read("spin", {}, None, "use", 1)
+    context = Context(task, order.assignment, kit.services)  # type: ignore[arg-type]  # a readable order has one
+    running = asyncio.create_task(task.run(Question(), context))
+    async with asyncio.timeout(30):
+        await started.wait()
+        context.request_stop()
+        assert await running == b"true"
+
+
+async def test_the_deadline_of_a_task_bounds_its_questions_to_a_model() -> None:
+    """What is left of it goes with each question; a deadline without a zone is in UTC."""
+    left: list[float | None] = []
+
+    class Watching(ScriptedLlm):
+        async def ask(self, role: str, answer: Any, **said: Any) -> Any:
+            left.append(said["deadline_s"])
+            return await super().ask(role, answer, **said)
+
+    agent = curious(uses=("llm",))
+    task = agent.tasks["judge"]
+    fine = Opinion(reasoning="short", word="fine")
+    services: Services = KitServices(Watching([fine, fine, fine]), NOW)
+    order = AgentKit(agent)._read("judge", {}, None, "use", 1)
+    for deadline in (None, NOW + timedelta(seconds=9), (NOW + timedelta(seconds=9)).replace(tzinfo=None)):
+        assignment = order.assignment.model_copy(update={"deadline": deadline})  # type: ignore[union-attr]  # it has
+        await task.run(Question(), Context(task, assignment, services))
+    assert left == [None, 9.0, 9.0]

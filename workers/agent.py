@@ -1,0 +1,174 @@
+"""An agent: a named, versioned set of tasks, and the decorator that adds one."""
+
+import copy
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, overload
+
+from pydantic import BaseModel
+
+from contracts.errors import ConfigurationError, InvalidInput
+from contracts.identifiers import checked_name
+from workers.agent_settings import changed_settings, fingerprint, initial_settings
+from workers.task import REMEMBER_FOR, Task, TaskOptions, Use, demand_version, read_task, words_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Agent:
+    """What a module declares once, at its top level, and decorates its tasks with.
+
+    Args:
+        agent_id: 1 to 64 letters, digits, `_` or `-`; it stands in subjects and keys, so renaming forgets everything.
+        version: raise it when the results of every task mean something new; remembered ones are then left behind.
+        description: one sentence for whoever chooses an agent.
+        keywords: words in a sentence that point at this agent.
+        settings: a pydantic model with a default for every field, or an instance of one. Values other than the
+            defaults become part of the memory's keys.
+
+    Raises:
+        ConfigurationError: one of them cannot be used.
+    """
+
+    def __init__(
+        self,
+        agent_id: str,
+        *,
+        version: int = 1,
+        description: str = "",
+        keywords: Iterable[str] = (),
+        settings: BaseModel | type[BaseModel] | None = None,
+    ) -> None:
+        try:
+            self.agent_id = checked_name(agent_id, "agent_id")
+        except (InvalidInput, TypeError) as error:
+            msg = f"agent_id {agent_id!r} must be 1 to 64 letters, digits, '_' or '-'"
+            raise ConfigurationError(msg) from error
+        demand_version(version, agent_id)
+        self.version = version
+        self.description = description
+        self.keywords = words_of(keywords, f"{agent_id}: keywords")
+        self._settings = initial_settings(agent_id, settings)
+        self._fingerprint = fingerprint(self._settings)
+        self._tasks: dict[str, Task] = {}
+
+    def __repr__(self) -> str:
+        return f"Agent({self.agent_id!r}, version={self.version}, tasks=[{', '.join(self._tasks)}])"
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        """The tasks by name, in the order of their declaration."""
+        return MappingProxyType(self._tasks)
+
+    @property
+    def settings(self) -> BaseModel | None:
+        """The settings in force, None when the agent declares none."""
+        return self._settings
+
+    @overload
+    def task(self, handler: F, /) -> F: ...
+
+    @overload
+    def task(
+        self,
+        handler: None = None,
+        /,
+        *,
+        name: str | None = None,
+        version: int = 1,
+        remember: Literal["shared", "user", False] = "shared",
+        remember_for: timedelta | None = REMEMBER_FOR,
+        max_attempts: int = 5,
+        deadline: timedelta | None = None,
+        idempotent: bool = True,
+        uses: Iterable[Use] = (),
+        keywords: Iterable[str] = (),
+        examples: Iterable[str] = (),
+    ) -> Callable[[F], F]: ...
+
+    def task(
+        self,
+        handler: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        version: int = 1,
+        remember: Literal["shared", "user", False] = "shared",
+        remember_for: timedelta | None = REMEMBER_FOR,
+        max_attempts: int = 5,
+        deadline: timedelta | None = None,
+        idempotent: bool = True,
+        uses: Iterable[Use] = (),
+        keywords: Iterable[str] = (),
+        examples: Iterable[str] = (),
+    ) -> Any:
+        """Add a function as a task and return it unchanged, so that it can still be called and tested directly.
+
+        Its arguments are known by annotation: one subclass of `Parameters`, and if wanted `Context` and the agent's
+        settings class. Its docstring is what a supervisor reads to choose it. A plain `def` runs in a thread.
+
+        Args:
+            handler: the function, when the decorator is written without parentheses.
+            name: the task's name, by default the function's.
+            version: raise it when results mean something new.
+            remember: who may be served a remembered result: everybody, the user who asked, or nobody.
+            remember_for: how long, 30 days by default; None means for ever.
+            max_attempts: runs, the first included.
+            deadline: what a supervisor gives the task when the request says none.
+            idempotent: whether running it twice does no harm, so that it may run while the ledger is away.
+            uses: "llm", "clock": what it touches through its context.
+            keywords: words in a sentence that point at this task, beside those of the agent.
+            examples: sentences that ask for it.
+
+        Raises:
+            ConfigurationError: the function or an option cannot be served; the message says how to mend it.
+        """
+        options = TaskOptions(
+            name=name,
+            version=version,
+            remember=remember,
+            remember_for=remember_for,
+            max_attempts=max_attempts,
+            deadline=deadline,
+            idempotent=idempotent,
+            uses=uses,
+            keywords=keywords,
+            examples=examples,
+        )
+        settings = None if self._settings is None else type(self._settings)
+        # Quoted annotations may name classes that are local to the function in which the task is declared.
+        names = dict(sys._getframe(1).f_locals)  # noqa: SLF001 - the documented way to the caller's names
+
+        def add(function: F) -> F:
+            self._add(read_task(function, self.agent_id, options, settings, names))
+            return function
+
+        return add if handler is None else add(handler)
+
+    def memory_version(self, task: Task) -> str:
+        """Return the version part of memory keys: "v1.2" for version 1 of the agent and 2 of *task*.
+
+        Settings other than the defaults add `+` and their fingerprint, so that no answer of theirs serves others.
+        """
+        mark = f"+{self._fingerprint}" if self._fingerprint else ""
+        return f"v{self.version}.{task.version}{mark}"
+
+    def configured(self, values: Mapping[str, Any]) -> "Agent":
+        """Return the same agent with the settings in *values*, by name, in place of its own.
+
+        Raises:
+            ConfigurationError: a name is no setting of the agent, or a value does not fit it.
+        """
+        agent = copy.copy(self)
+        agent._settings = changed_settings(self.agent_id, self._settings, values)  # noqa: SLF001 - its own class
+        agent._fingerprint = fingerprint(agent._settings)  # noqa: SLF001
+        agent._tasks = dict(self._tasks)  # noqa: SLF001
+        return agent
+
+    def _add(self, task: Task) -> None:
+        if task.name in self._tasks:
+            msg = f"{self.agent_id} has two tasks {task.name!r}; rename one, or give it @agent.task(name=...)"
+            raise ConfigurationError(msg)
+        self._tasks[task.name] = task

@@ -1,0 +1,136 @@
+"""Concluding: the ledger decides which report counts, the stream keeps it, and only then the delivery is settled."""
+
+import random
+from collections.abc import Sequence
+from typing import Protocol
+
+import structlog
+
+from contracts import subjects
+from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted
+from runtime.outbox import Outbox
+from runtime.pull import Delivery, PullEngine
+from workers.verdict import Verdict, dead_letter
+
+log = structlog.get_logger(__name__)
+
+#: Seconds after which a delivery is offered again when its verdict could not be stored.
+_RETURN_S = 2.0
+
+
+class ResultTooLarge(GiveUp):
+    """A result does not fit into a message; return a reference to it instead."""
+
+
+class Fence(Protocol):
+    """What decides which of several reports of one generation counts: `memory.ledger.Ledger` fits."""
+
+    async def finish_many(self, reports: Sequence[tuple[str, int, str, bytes]]) -> list[bytes | None]:
+        """Return for each None, or the earlier report to be published in its place."""
+
+
+class ConclusionMeter(Protocol):
+    """What concluding counts."""
+
+    def count_stale_report(self) -> None:
+        """Note that a report came after another one of its generation."""
+
+    def count_dead_letter(self, reason: str) -> None:
+        """Note that a delivery was given up."""
+
+
+class Conclusion:
+    """Brings verdicts to their end: ledger, REPORTS (and DEAD before it), acknowledgement; in this order."""
+
+    def __init__(self, fence: Fence, outbox: Outbox, meter: ConclusionMeter) -> None:
+        self._fence = fence
+        self._outbox = outbox
+        self._meter = meter
+
+    async def conclude(self, verdicts: Sequence[Verdict], line: PullEngine) -> None:
+        """Store and publish *verdicts*; returns when all are on their way, each settles when it is stored."""
+        bodies = [_fitting_body(verdict) for verdict in verdicts]
+        try:
+            earlier = await self._fence.finish_many(
+                [
+                    (verdict.assignment.task_id, verdict.generation, verdict.status, body)
+                    for verdict, body in zip(verdicts, bodies, strict=True)
+                ]
+            )
+        except MemoryUnavailable as error:
+            log.warning("ledger_away", error=str(error), reports=len(verdicts))
+            await self._conclude_unfenced(verdicts, line)
+            return
+        for verdict, body, stored in zip(verdicts, bodies, earlier, strict=True):
+            if stored is not None:
+                self._meter.count_stale_report()
+            elif verdict.dead_reason is not None:
+                await self._bury(verdict, verdict.dead_reason)
+            await self._publish(verdict, body if stored is None else stored, line)
+
+    async def publish_again(self, verdict: Verdict, stored: bytes, line: PullEngine) -> None:
+        """Publish the report that the ledger already has for this generation, and settle the delivery."""
+        await self._publish(verdict, stored, line)
+
+    async def _conclude_unfenced(self, verdicts: Sequence[Verdict], line: PullEngine) -> None:
+        for verdict in verdicts:
+            if verdict.must_be_fenced:
+                await line.hand_back(verdict.delivery, _RETURN_S)
+                continue
+            if verdict.dead_reason is not None:
+                await self._bury(verdict, verdict.dead_reason)
+            await self._publish(verdict, verdict.body("none"), line)
+
+    async def _publish(self, verdict: Verdict, body: bytes, line: PullEngine) -> None:
+        assignment, generation, delivery = verdict.assignment, verdict.generation, verdict.delivery
+
+        async def settled(problem: NotAccepted | None) -> None:
+            if problem is None:
+                await line.settle(delivery)
+            else:
+                log.error("report_not_stored", task_id=assignment.task_id, error=str(problem))
+                await line.hand_back(delivery, _RETURN_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
+
+        await self._outbox.send(
+            subjects.report(assignment.supervisor_id, assignment.task_id, generation),
+            body,
+            subjects.report_message_id(assignment.task_id, generation),
+            settled,
+        )
+
+    async def _bury(self, verdict: Verdict, reason: str) -> None:
+        error = verdict.error or GiveUp("given up")
+        await self.bury(
+            verdict.delivery,
+            dead_letter(
+                verdict.delivery,
+                reason=reason,
+                error=error,
+                attempts=verdict.attempt,
+                task_id=verdict.assignment.task_id,
+                usage=verdict.usage,
+            ),
+            reason=reason,
+        )
+
+    async def bury(self, delivery: Delivery, letter: bytes, *, reason: str) -> None:
+        """Put *letter* about *delivery* into DEAD and return when it is stored.
+
+        Raises:
+            NotAccepted: DEAD did not take it.
+        """
+        message_id = f"dead:{delivery.subject}:{delivery.sequence}"
+        await self._outbox.put(subjects.dead(delivery.subject), letter, message_id)
+        self._meter.count_dead_letter(reason)
+
+
+def _fitting_body(verdict: Verdict) -> bytes:
+    """Return the report of *verdict*; a result that is too large turns it into a failure that says so."""
+    body = verdict.body("ledger")
+    if len(body) <= subjects.MAX_BODY:
+        return body
+    size = len(verdict.result_json or b"")
+    verdict.status = "failed"
+    verdict.error = ResultTooLarge(f"the result has {size} bytes, a report at most {subjects.MAX_BODY}; return less")
+    verdict.result_json = None
+    return verdict.body("ledger")

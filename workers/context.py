@@ -1,0 +1,238 @@
+"""What a running task may touch: its assignment, progress, cancellation, and what it declared to use."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from pydantic import BaseModel
+
+from contracts.errors import UndeclaredAccess
+from contracts.messages import ChatTurn, Progress, TaskAssignment, Usage
+from runtime.llm import Reply, Spent
+from runtime.llm_wire import T
+
+if TYPE_CHECKING:
+    from workers.task import Task
+
+#: Turns; a model is seldom helped by more, and the store keeps 200.
+RECENT_TURNS = 20
+
+#: What tells who asked; a result that serves everybody must not depend on it.
+_WHO_ASKED = ("user_id", "conversation_id", "session_id", "request_id", "parent_id")
+
+
+class LanguageModel(Protocol):
+    """What a context needs of `runtime.llm.Llm`."""
+
+    @property
+    def configured(self) -> bool:
+        """Say whether asking can succeed."""
+
+    async def ask(
+        self,
+        role: str,
+        answer: type[T],
+        *,
+        system: str,
+        user: str,
+        deadline_s: float | None = None,
+        spent: Spent | None = None,
+    ) -> Reply[T]:
+        """Return the model's answer within *deadline_s*, adding every attempt to *spent*."""
+
+
+class Services(Protocol):
+    """What a host lends to all of its contexts."""
+
+    @property
+    def llm(self) -> LanguageModel:
+        """The language models of this process."""
+
+    def now(self) -> datetime:
+        """Return the current time with its time zone."""
+
+    async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:
+        """Send *progress* to whoever listens; a failure is counted there and never reaches the task."""
+
+    async def recent_turns(self, conversation_id: str, count: int) -> Sequence[ChatTurn]:
+        """Return the last *count* turns, oldest first; none for an unknown conversation."""
+
+
+class Conversation:
+    """The conversation in which a task was asked for; an assignment without one has no turns."""
+
+    def __init__(self, conversation_id: str | None, services: Services) -> None:
+        self._conversation_id = conversation_id
+        self._services = services
+
+    async def recent(self, count: int = RECENT_TURNS) -> tuple[ChatTurn, ...]:
+        """Return the last *count* turns, oldest first.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time; the task is run again.
+        """
+        if self._conversation_id is None or count < 1:
+            return ()
+        return tuple(await self._services.recent_turns(self._conversation_id, count))
+
+
+class TaskLlm:
+    """The language models as one task sees them: its deadline and its account go with every question."""
+
+    def __init__(self, model: LanguageModel, spent: Spent, deadline: datetime | None, services: Services) -> None:
+        self._model = model
+        self._spent = spent
+        self._deadline = deadline
+        self._services = services
+
+    @property
+    def configured(self) -> bool:
+        """Say whether asking can succeed; when not, answer by rules."""
+        return self._model.configured
+
+    async def ask(self, role: str, answer: type[T], *, system: str, user: str) -> T:
+        """Return what the model of *role* says, as an *answer*, whose first field must be `reasoning`.
+
+        Its shape is checked, its content is not: look up every value in the text you gave before you trust it.
+
+        Raises:
+            LlmNotConfigured: no model is configured.
+            LlmError: it refused, was cut off, did not answer before the task's deadline, or answered another shape.
+        """
+        deadline_s = None
+        if self._deadline is not None:
+            deadline_s = (self._deadline - self._services.now()).total_seconds()
+        reply = await self._model.ask(role, answer, system=system, user=user, deadline_s=deadline_s, spent=self._spent)
+        return reply.value
+
+
+class Context:
+    """What the host hands to a handler that asks for it; one for every run of a task.
+
+    Whatever can make two runs differ is declared: the clock and the LLM with `uses`, and the person who asks with
+    `remember="user"` (or False), since a shared answer is served to everybody.
+    """
+
+    def __init__(
+        self,
+        task: "Task",
+        assignment: TaskAssignment,
+        services: Services,
+        *,
+        settings: BaseModel | None = None,
+        attempt: int = 1,
+    ) -> None:
+        self._task = task
+        self._assignment = assignment
+        self._services = services
+        self._settings = settings
+        self._attempt = attempt
+        self._cancelled = False
+        self._spent = Spent()
+
+    @cached_property
+    def assignment(self) -> TaskAssignment:
+        """The assignment as it came; for a task whose answers are shared, without the fields that tell who asked."""
+        if self._task.remember != "shared":
+            return self._assignment
+        return self._assignment.model_copy(update=dict.fromkeys(_WHO_ASKED))
+
+    @property
+    def settings(self) -> BaseModel | None:
+        """The agent's settings, None when it has none; a handler that takes its settings class gets them typed."""
+        return self._settings
+
+    @property
+    def attempt(self) -> int:
+        """Which run of the task this is, 1 for the first."""
+        return self._attempt
+
+    @property
+    def user_id(self) -> str | None:
+        """Who asked; None for a task that is remembered for nobody and was asked by nobody known.
+
+        Raises:
+            UndeclaredAccess: the task's answers are shared.
+        """
+        self._demand_owner("user_id")
+        return self._assignment.user_id
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation the task was asked in.
+
+        Raises:
+            UndeclaredAccess: the task's answers are shared.
+        """
+        self._demand_owner("conversation")
+        return Conversation(self._assignment.conversation_id, self._services)
+
+    @property
+    def llm(self) -> TaskLlm:
+        """The language models.
+
+        Raises:
+            UndeclaredAccess: the task does not declare `uses=("llm",)`.
+        """
+        self._demand_use("llm", "llm")
+        return TaskLlm(self._services.llm, self._spent, _aware(self._assignment.deadline), self._services)
+
+    @property
+    def usage(self) -> Usage:
+        """What this run has spent on language models so far; the host puts it on the report."""
+        return self._spent.usage.as_usage()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody wishes the task to stop; a long one looks here now and then and returns."""
+        return self._cancelled
+
+    def now(self) -> datetime:
+        """Return the current time in UTC.
+
+        Raises:
+            UndeclaredAccess: the task does not declare `uses=("clock",)`.
+        """
+        self._demand_use("clock", "now()")
+        return self._services.now().astimezone(UTC)
+
+    async def progress(self, fraction: float | None, text: str = "") -> None:
+        """Tell how far the task is: *fraction* from 0 to 1 (cut to that), None when the end is not known.
+
+        Nobody may be listening, and nothing is kept: it never fails a task.
+        """
+        if fraction is not None:
+            fraction = None if math.isnan(fraction) else min(1.0, max(0.0, fraction))
+        assignment = self._assignment
+        told = Progress(
+            task_id=assignment.task_id,
+            agent_id=assignment.agent_id,
+            fraction=fraction,
+            text=text,
+            at=self._services.now(),
+        )
+        await self._services.publish_progress(assignment.supervisor_id, told)
+
+    def request_stop(self) -> None:
+        """Make `cancelled` true; for the host."""
+        self._cancelled = True
+
+    def _demand_use(self, use: str, what: str) -> None:
+        if use not in self._task.uses:
+            msg = f"{self._task.name} touches context.{what}; declare @agent.task(uses=({use!r},))"
+            raise UndeclaredAccess(msg)
+
+    def _demand_owner(self, what: str) -> None:
+        if self._task.remember == "shared":
+            msg = (
+                f"{self._task.name} reads context.{what}, but its answers are shared by everybody; "
+                f'declare @agent.task(remember="user") or remember=False'
+            )
+            raise UndeclaredAccess(msg)
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    # Other programs may leave the zone out; the wire is in UTC.
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment

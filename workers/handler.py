@@ -1,0 +1,161 @@
+"""What the signature of a task's function says: which argument is what, and how its result is written."""
+
+import asyncio
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, JsonValue, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema
+
+from contracts.errors import ConfigurationError, GiveUp
+from contracts.parameters import Parameters
+from workers.context import Context
+
+_UNNAMED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A task's function, with the names of its arguments by role; None for a role it does not take."""
+
+    function: Callable[..., Any]
+    label: str
+    parameters: type[Parameters]
+    parameters_name: str
+    context_name: str | None
+    settings_name: str | None
+    result: TypeAdapter[Any]
+    is_async: bool
+
+    async def call(self, parameters: Parameters, context: Context) -> bytes:
+        """Return the result as JSON; a plain function runs in a thread, so that it blocks nobody.
+
+        Raises:
+            GiveUp: the result does not fit the return annotation.
+            Exception: whatever the function raises.
+        """
+        arguments: dict[str, Any] = {self.parameters_name: parameters}
+        if self.context_name is not None:
+            arguments[self.context_name] = context
+        if self.settings_name is not None:
+            arguments[self.settings_name] = context.settings
+        if self.is_async:
+            value = await self.function(**arguments)
+        else:
+            value = await asyncio.to_thread(self.function, **arguments)
+            if inspect.isawaitable(value):
+                value = await value
+        return self._write(value)
+
+    def result_schema(self) -> dict[str, JsonValue] | None:
+        """Return the JSON schema of the result, None for a type that JSON schema cannot describe."""
+        try:
+            return self.result.json_schema(mode="serialization")
+        except PydanticInvalidForJsonSchema:
+            return None
+
+    def _write(self, value: Any) -> bytes:
+        try:
+            return self.result.dump_json(self.result.validate_python(value))
+        except (ValidationError, ValueError, TypeError) as error:
+            msg = f"{self.label} returned a {type(value).__name__} that does not fit its return annotation: {error}"
+            raise GiveUp(msg) from error
+
+
+def read_handler(
+    function: Callable[..., Any], label: str, settings: type[BaseModel] | None, names: Mapping[str, Any]
+) -> Handler:
+    """Return what the signature of *function* says; *names* are those visible where it is defined.
+
+    Args:
+        function: what `@agent.task` decorates.
+        label: "TripAgent.share_trip", for messages.
+        settings: the settings class of the agent, None when it has none.
+        names: local names that annotations in quotes may use, beside the module's own.
+
+    Raises:
+        ConfigurationError: the signature cannot be served; the message says how to mend it.
+    """
+    hints = _hints_of(function, label, names)
+    roles: dict[type, str] = {}
+    parameters: type[Parameters] | None = None
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind = hints.get(name)
+        role = _role_of(kind, settings)
+        if role is None or parameter.kind in _UNNAMED:
+            raise ConfigurationError(f"{label}: {_what_fits(name, kind, settings)}")
+        if role in roles:
+            msg = f"{label} takes two of {role.__name__}: {roles[role]!r} and {name!r}; merge them into one class"
+            raise ConfigurationError(msg)
+        roles[role] = name
+        if role is Parameters:
+            parameters = typing.cast("type[Parameters]", kind)
+    if parameters is None:
+        msg = f"{label} takes no parameters class; add an argument whose annotation is a subclass of Parameters"
+        raise ConfigurationError(msg)
+    _demand_closed(parameters, label)
+    return Handler(
+        function,
+        label,
+        parameters,
+        roles[Parameters],
+        roles.get(Context),
+        roles.get(settings) if settings is not None else None,
+        _result_of(hints, label),
+        inspect.iscoroutinefunction(function),
+    )
+
+
+def _hints_of(function: Callable[..., Any], label: str, names: Mapping[str, Any]) -> dict[str, Any]:
+    plain = inspect.isfunction(function) or inspect.ismethod(function)
+    if not plain or inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        msg = f"{label} is no plain function; decorate a `def` or `async def` that returns its result"
+        raise ConfigurationError(msg)
+    try:
+        return typing.get_type_hints(function, localns=dict(names), include_extras=True)
+    except (NameError, TypeError, AttributeError) as error:
+        msg = f"{label} has an annotation that cannot be read: {error}; define or import it above the function"
+        raise ConfigurationError(msg) from error
+
+
+def _role_of(kind: Any, settings: type[BaseModel] | None) -> type | None:
+    if not isinstance(kind, type):
+        return None
+    if issubclass(kind, Parameters):
+        return Parameters
+    if kind is Context:
+        return Context
+    return settings if settings is not None and kind is settings else None
+
+
+def _what_fits(name: str, kind: Any, settings: type[BaseModel] | None) -> str:
+    """Return why the argument *name* is not served, and what would be."""
+    fitting = ["a subclass of Parameters", "Context", *([settings.__name__] if settings is not None else [])]
+    what = "has no annotation" if kind is None else f"is annotated with {getattr(kind, '__name__', kind)}"
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        cure = f"derive it from Parameters, or hand it to Agent(settings={kind.__name__})"
+    else:
+        cure = "move plain values into the parameters class"
+    return f"the argument {name!r} {what}; a task takes named arguments of {', '.join(fitting)} only: {cure}"
+
+
+def _demand_closed(parameters: type[Parameters], label: str) -> None:
+    config = parameters.model_config
+    if config.get("extra") != "forbid" or not config.get("frozen"):
+        name = parameters.__name__
+        msg = f"{label}: {name} must stay closed and frozen; remove `extra` and `frozen` from its model_config"
+        raise ConfigurationError(msg)
+
+
+def _result_of(hints: Mapping[str, Any], label: str) -> TypeAdapter[Any]:
+    if "return" not in hints:
+        msg = f"{label} has no return annotation; say what it returns (a pydantic model, dict, Amount, ...)"
+        raise ConfigurationError(msg)
+    try:
+        return TypeAdapter(hints["return"])
+    except PydanticUserError as error:
+        msg = f"{label} returns {hints['return']!r}, which has no JSON form; return a pydantic model of plain fields"
+        raise ConfigurationError(msg) from error

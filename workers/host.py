@@ -1,0 +1,129 @@
+"""The host of a worker process: one pull engine an agent, and the small loops that keep its word."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import structlog
+from pydantic import ValidationError
+
+from contracts.errors import MemoryUnavailable
+from contracts.messages import Cancellation, ChatTurn, Progress
+from memory.conversation import Conversations
+from memory.long_term import LongTermMemory
+from runtime.llm import Llm
+from runtime.pull import PullEngine
+from workers.agent import Agent
+from workers.desk import TaskDesk
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between two writes of how often entries were served: what a crash loses of a mere statistic.
+FLUSH_S = 1.0
+
+Sender = Callable[[str, Progress], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Lent:
+    """What contexts of this process may use; fits `workers.context.Services`."""
+
+    llm: Llm
+    conversations: Conversations
+    send_progress: Sender
+
+    def now(self) -> datetime:
+        """Return the time in UTC."""
+        return datetime.now(UTC)
+
+    async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:
+        """Send *progress*; nobody may be listening, and a lost one harms nothing."""
+        try:
+            await self.send_progress(supervisor_id, progress)
+        except Exception as error:  # noqa: BLE001 - progress must never fail a task, whatever the broker raises
+            log.info("progress_lost", task_id=progress.task_id, error=str(error) or type(error).__name__)
+
+    async def recent_turns(self, conversation_id: str, count: int) -> Sequence[ChatTurn]:
+        """Return the last *count* readable turns, oldest first."""
+        turns = []
+        for body in await self.conversations.recent(conversation_id, count):
+            try:
+                turns.append(ChatTurn.model_validate_json(body))
+            except ValidationError:
+                log.warning("unreadable_turn", conversation=bool(conversation_id))
+        return turns
+
+
+@dataclass(slots=True)
+class Bench:
+    """An agent at work: its engine and its desk."""
+
+    agent: Agent
+    engine: PullEngine
+    desk: TaskDesk
+
+
+@dataclass(slots=True)
+class Host:
+    """The agents of this process, working until `drain`."""
+
+    benches: list[Bench] = field(default_factory=list)
+    hits: Counter[str] = field(default_factory=Counter)
+
+    def reconnected(self) -> None:
+        """Let every engine ask anew."""
+        for bench in self.benches:
+            bench.engine.reconnected()
+
+    def cancel(self, wish: Cancellation) -> None:
+        """Cancel a task if it runs here."""
+        for bench in self.benches:
+            if bench.desk.cancel(wish.task_id, wish.reason):
+                log.info("task_cancelled", agent=bench.agent.agent_id, task_id=wish.task_id)
+
+    @property
+    def held(self) -> int:
+        """Deliveries that are open in this process."""
+        return sum(bench.engine.held for bench in self.benches)
+
+    def alive(self) -> tuple[bool, str]:
+        """Return whether every engine makes progress or is provably idle, and a word on the one that does not."""
+        for bench in self.benches:
+            fine, word = bench.engine.vital_sign()
+            if not fine:
+                return False, f"{bench.agent.agent_id}: {word}"
+        return True, f"{len(self.benches)} agents, {self.held} deliveries open"
+
+    def ready(self) -> tuple[bool, str]:
+        """Return whether every consumer can be read, and which cannot."""
+        missing = [bench.agent.agent_id for bench in self.benches if not bench.engine.ready]
+        return not missing, f"no consumer for {', '.join(missing)}" if missing else "pulling"
+
+    async def flush_hits(self, memory: LongTermMemory) -> None:
+        """Write what was served since the last time, until cancelled; the last of it by `flush_once`."""
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            await self.flush_once(memory)
+
+    async def flush_once(self, memory: LongTermMemory) -> None:
+        """Write what was served since the last time; kept for the next time when Redis is away."""
+        served = Counter(self.hits)
+        if not served:
+            return
+        self.hits.clear()
+        try:
+            await memory.count_hits(served)
+        except MemoryUnavailable:
+            self.hits.update(served)
+
+    async def drain(self, grace_s: float) -> None:
+        """Stop taking work and wait up to *grace_s* seconds for what runs; engines end by themselves after it."""
+        for bench in self.benches:
+            bench.engine.stop()
+        loop = asyncio.get_running_loop()
+        gives_up_at = loop.time() + grace_s
+        while self.held and loop.time() < gives_up_at:
+            await asyncio.sleep(0.02)
+        log.info("drained", left=self.held)

@@ -1,0 +1,187 @@
+"""Finding agents: by module path, by file path, or by the name of an entry point of group `tasklore.agents`."""
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Any
+
+from contracts.errors import ConfigurationError
+from workers.agent import Agent
+from workers.user_code import origin_of, running_user_code
+
+#: Under it a distribution declares its agents: `budget = "my_agents.budget:agent"`.
+GROUP = "tasklore.agents"
+
+
+def load_agents(reference: str) -> tuple[Agent, ...]:
+    """Return the agents that *reference* names, in the order of their declaration.
+
+    Args:
+        reference: a module ("my_agents.greeter"), a file ("./greeter.py") or an entry point ("budget"); a module or
+            file may be followed by the name of one agent in it ("my_agents.greeter:agent").
+
+    Raises:
+        ConfigurationError: nothing is found there, its code raises, or it declares no agent with a task; the message
+            names what was looked for, the nearest names, and the user's own line that raised.
+    """
+    place, _, attribute = reference.partition(":")
+    if not place:
+        raise ConfigurationError("no agent is named; give a module path, a file path or an entry point's name")
+    if place.endswith(".py") or "/" in place or "\\" in place:
+        return _agents_in(_load_file(Path(place)), attribute, reference)
+    point = _entry_point(place)
+    if point is not None and not attribute:
+        return _agents_at(point)
+    return _agents_in(_load_module(place), attribute, reference)
+
+
+def find_agent(agent_id: str) -> Agent:
+    """Return the agent with *agent_id* among those that installed distributions declare.
+
+    Raises:
+        ConfigurationError: none has this id; the message names those that are there.
+    """
+    known: dict[str, Agent] = {}
+    broken: list[str] = []
+    for point in entry_points(group=GROUP):
+        try:
+            known |= {agent.agent_id: agent for agent in _agents_at(point)}
+        except ConfigurationError as error:
+            # Somebody else's broken agent must not stop this one.
+            broken.append(str(error))
+    if agent_id not in known:
+        cure = f"name its module or file; installed are {', '.join(sorted(known)) or 'none'}"
+        told = "".join(f"; {problem}" for problem in broken)
+        raise ConfigurationError(f"no installed agent is called {agent_id!r}{_nearest(agent_id, known)}; {cure}{told}")
+    return known[agent_id]
+
+
+def _entry_point(name: str) -> EntryPoint | None:
+    """Return the entry point called *name*; refuse a name that is also a module in the current folder."""
+    point = next(iter(entry_points(group=GROUP, name=name)), None)
+    if point is not None and Path(f"{name}.py").is_file():
+        msg = f"{name!r} is an installed agent ({point.value}) and a file here; write './{name}.py' or '{point.value}'"
+        raise ConfigurationError(msg)
+    return point
+
+
+def _agents_at(point: EntryPoint) -> tuple[Agent, ...]:
+    return _agents_in(_load_module(point.module), point.attr or "", f"{point.name} ({point.value})")
+
+
+def _load_module(path: str) -> ModuleType:
+    _make_importable(Path.cwd())
+    if not all(part.isidentifier() for part in path.split(".")):
+        raise ConfigurationError(f"{path!r} is no module path; write 'package.module', or './file.py' for a file")
+    try:
+        with running_user_code(f"the module {path!r}", path):
+            return importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        # Only its own absence arrives here as such; what it misses itself has been told with its line.
+        raise ConfigurationError(_absent_module(path, error.name or path)) from error
+
+
+def _absent_module(path: str, missing: str) -> str:
+    parent = missing.rpartition(".")[0]
+    names = _neighbours(parent)
+    cure = f"write './{path.replace('.', '/')}.py' for a file, or start where {path.partition('.')[0]!r} lies"
+    where = f"in {parent!r}" if parent else f"in {Path.cwd()} or among what is installed"
+    return f"there is no module {missing!r} {where}{_nearest(missing, names)}; {cure}"
+
+
+def _neighbours(parent: str) -> list[str]:
+    """Return what could have been meant: modules beside the missing one, and entry points."""
+    if parent:
+        beside = getattr(sys.modules.get(parent), "__path__", ())
+        return [f"{parent}.{module.name}" for module in iter_modules(beside)]
+    here = [module.name for module in iter_modules([str(Path.cwd())])]
+    return here + [point.name for point in entry_points(group=GROUP)]
+
+
+def _load_file(path: Path) -> ModuleType:
+    path = path.expanduser().resolve()
+    if not path.is_file():
+        beside = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        raise ConfigurationError(f"there is no file {str(path)!r}{_nearest(path.name, beside)}; give the path of one")
+    root, name = _place_in_package(path)
+    _make_importable(root)
+    if "." in name:
+        return _load_module(name)
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        if getattr(loaded, "__file__", None) == str(path):
+            return loaded
+        # Somebody else bears this name already (`json.py`): it must not be replaced under those who use it.
+        name = f"{name}_{hashlib.blake2b(str(path).encode(), digest_size=4).hexdigest()}"
+    return sys.modules.get(name) or _execute(name, path)
+
+
+def _execute(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ConfigurationError(f"{str(path)!r} cannot be loaded as Python; give a file that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    # Annotations are looked up there while the file runs.
+    sys.modules[name] = module
+    try:
+        with running_user_code(f"the file {str(path)!r}"):
+            spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+def _place_in_package(path: Path) -> tuple[Path, str]:
+    """Return the folder that must be importable, and the module path of the file from there."""
+    parts, folder = [path.stem], path.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return folder, ".".join(parts)
+
+
+def _make_importable(folder: Path) -> None:
+    # At the end: a `memory.py` beside the user's file must not hide a package of ours or of the standard library.
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+        importlib.invalidate_caches()
+
+
+def _agents_in(module: ModuleType, attribute: str, reference: str) -> tuple[Agent, ...]:
+    names = {name: value for name, value in vars(module).items() if isinstance(value, Agent)}
+    if attribute:
+        named: Any = vars(module).get(attribute)
+        if not isinstance(named, Agent):
+            what = f"no agent {attribute!r}" if named is None else f"{attribute!r}, but it is a {type(named).__name__}"
+            cure = f"agents there are {', '.join(names) or 'none'}"
+            raise ConfigurationError(f"{reference}: the module has {what}{_nearest(attribute, names)}; {cure}")
+        names = {attribute: named}
+    agents = tuple({id(agent): agent for agent in names.values()}.values())
+    if not agents:
+        cure = 'write `agent = Agent("MyAgent")` at its top level'
+        raise ConfigurationError(f"{reference}: {origin_of(module)} declares no agent; {cure}")
+    _demand_servable(agents, reference)
+    return agents
+
+
+def _demand_servable(agents: tuple[Agent, ...], reference: str) -> None:
+    seen: set[str] = set()
+    for agent in agents:
+        if not agent.tasks:
+            msg = f"{reference}: {agent.agent_id} has no task; decorate a function with @agent.task"
+            raise ConfigurationError(msg)
+        if agent.agent_id in seen:
+            raise ConfigurationError(f"{reference}: two agents are called {agent.agent_id!r}; rename one")
+        seen.add(agent.agent_id)
+
+
+def _nearest(name: str, known: Any) -> str:
+    near = get_close_matches(name, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,152 @@
+"""An order: one delivery that has been read, with everything its run and its report need."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from contracts import subjects
+from contracts.errors import InvalidInput
+from contracts.identifiers import user_token
+from contracts.messages import MemoryOutcome, TaskAssignment
+from contracts.parameters import Parameters
+from memory import keys
+from runtime.pull import Delivery
+from workers.agent import Agent
+from workers.task import Task
+
+
+@dataclass(slots=True, eq=False)
+class Order:
+    """An assignment that a worker holds. `question` is its key for people, `memory_key` where its answer is remembered.
+
+    `outcome` is what the memory has to do with it so far: `miss` and `refreshed` will be remembered once computed.
+    """
+
+    delivery: Delivery
+    assignment: TaskAssignment
+    task: Task
+    parameters: Parameters
+    generation: int
+    attempt: int
+    queued_ms: int
+    question: str
+    memory_key: str | None
+    outcome: MemoryOutcome
+    user: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Unfit:
+    """A delivery that no run can mend: `assignment` is None when not even its sender is known."""
+
+    delivery: Delivery
+    assignment: TaskAssignment | None
+    generation: int
+    attempt: int
+    problem: Exception
+    expired: bool = False
+
+
+def read_order(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bool) -> Order | Unfit:
+    """Return *delivery* as an order for *agent*, or why it cannot be one; *remembers* is the agent's memory switch."""
+    generation = _header_number(delivery, subjects.GENERATION_HEADER)
+    attempt = _header_number(delivery, subjects.ATTEMPT_HEADER) + delivery.deliveries - 1
+    try:
+        assignment = _read_assignment(delivery.body)
+    except InvalidInput as error:
+        return Unfit(delivery, _salvage(delivery.body), generation, attempt, error)
+    try:
+        if assignment.deadline is not None and _aware(assignment.deadline) <= now:
+            late = InvalidInput(f"the deadline {assignment.deadline.isoformat()} had passed before a worker was free")
+            return Unfit(delivery, assignment, generation, attempt, late, expired=True)
+        task = _task_of(agent, assignment)
+        parameters = task.parameters.read(assignment.task.parameters)
+        owner = task.owner_of(assignment)
+    except InvalidInput as error:
+        return Unfit(delivery, assignment, generation, attempt, error)
+    token = user_token(owner) if owner is not None else None
+    outcome = _outcome(task, assignment, remembers=remembers)
+    question = parameters.key(task.name)
+    memory_key = None
+    if outcome in ("miss", "refreshed"):
+        memory_key = keys.ltm(agent.agent_id, agent.memory_version(task), question, token)
+    queued_ms = max(0, int((now - _aware(assignment.created_at)).total_seconds() * 1000))
+    return Order(
+        delivery,
+        assignment,
+        task,
+        parameters,
+        generation,
+        attempt,
+        queued_ms,
+        question,
+        memory_key,
+        outcome,
+        user=token,
+    )
+
+
+def _read_assignment(body: bytes) -> TaskAssignment:
+    if len(body) > subjects.MAX_BODY:
+        msg = f"the body has {len(body)} bytes, at most {subjects.MAX_BODY} are taken; send a reference instead"
+        raise InvalidInput(msg)
+    try:
+        return TaskAssignment.model_validate_json(body)
+    except ValidationError as error:
+        found = "; ".join(
+            f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
+            for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
+        )
+        msg = f"this is no task assignment: {found}"
+        raise InvalidInput(msg) from error
+
+
+def _salvage(body: bytes) -> TaskAssignment | None:
+    """Return just enough of a broken assignment to report to its sender, or None."""
+    try:
+        raw = from_json(body[: subjects.MAX_BODY], allow_partial="trailing-strings")
+        task = raw.get("task")
+        name = task.get("name") if isinstance(task, dict) else None
+        return TaskAssignment.model_validate(
+            {
+                "task_id": raw.get("task_id"),
+                "agent_id": raw.get("agent_id"),
+                "supervisor_id": raw.get("supervisor_id"),
+                "task": {"name": name or "unknown"},
+                "created_at": datetime.now(UTC),
+            }
+        )
+    except (ValueError, AttributeError, RecursionError):
+        return None
+
+
+def _task_of(agent: Agent, assignment: TaskAssignment) -> Task:
+    if assignment.agent_id != agent.agent_id:
+        msg = f"agent_id is {assignment.agent_id!r}, but the subject is of {agent.agent_id!r}; correct one of them"
+        raise InvalidInput(msg)
+    task = agent.tasks.get(assignment.task.name)
+    if task is None:
+        msg = f"{agent.agent_id} has no task {assignment.task.name!r}; it has {', '.join(sorted(agent.tasks))}"
+        raise InvalidInput(msg)
+    return task
+
+
+def _outcome(task: Task, assignment: TaskAssignment, *, remembers: bool) -> MemoryOutcome:
+    if task.remember == "never" or not remembers:
+        return "off"
+    if assignment.memory == "use":
+        return "miss"
+    # A word from a newer supervisor must not serve an answer that it may not want.
+    return "refreshed" if assignment.memory == "refresh" else "bypassed"
+
+
+def _header_number(delivery: Delivery, name: str) -> int:
+    """Return a counting header; 1 when it is missing or no number."""
+    text = (delivery.headers or {}).get(name, "")
+    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,145 @@
+"""What a worker says about itself: the card of its agent, and every five seconds that it is alive."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import nats.js.errors
+import structlog
+from nats.aio.client import Client
+from nats.js.kv import KeyValue
+from pydantic import ValidationError
+
+from contracts import subjects
+from contracts.errors import AgentConflict, Unreachable
+from contracts.messages import AgentCard, WorkerPresence
+from runtime.buckets import BUCKET_FAILURES, BUCKET_S, read_bucket
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between two signs of life; the bucket forgets a worker after 15.
+REFRESH_S = 5.0
+#: How often a card is put against a newer revision before giving up: each loss means that somebody else put one.
+_TRIES = 5
+
+
+async def announce(client: Client, card: AgentCard, forget: Callable[[str], Awaitable[None]]) -> None:
+    """Put *card* into the bucket unless a higher version lies there.
+
+    *forget* is awaited with each task whose parameters changed without a new version: what was remembered under the old
+    ones would answer other questions.
+
+    Raises:
+        AgentConflict: a live worker serves this agent and version with other tasks or parameters.
+        Unreachable: the bucket did not answer.
+    """
+    try:
+        async with asyncio.timeout(BUCKET_S * _TRIES):
+            bucket = await client.jetstream().key_value(subjects.AGENTS_BUCKET)
+            for _ in range(_TRIES):
+                if await _put_card(client, bucket, card, forget):
+                    return
+    except BUCKET_FAILURES as error:
+        msg = f"the bucket {subjects.AGENTS_BUCKET!r} did not take the card of {card.agent_id}: {error}"
+        raise Unreachable(msg) from error
+    msg = f"the card of {card.agent_id} was replaced {_TRIES} times by others; start one worker after another"
+    raise AgentConflict(msg)
+
+
+async def _put_card(
+    client: Client, bucket: KeyValue, card: AgentCard, forget: Callable[[str], Awaitable[None]]
+) -> bool:
+    body = card.model_dump_json().encode()
+    try:
+        entry = await bucket.get(card.agent_id)
+    except nats.js.errors.KeyNotFoundError as error:
+        # A retired card leaves a marker, over which the next one is put.
+        revision = error.entry.revision if error.entry is not None else 0
+        return await _update(bucket, card.agent_id, body, revision or 0)
+    known = _read_card(entry.value or b"")
+    if known is not None and known.version > card.version:
+        log.warning("newer_card_kept", agent=card.agent_id, version=card.version, newer=known.version)
+        return True
+    if known is not None and known.version == card.version and known.digest != card.digest:
+        await _refuse_conflict(client, card)
+        for task in changed_tasks(known, card):
+            log.warning("parameters_changed", agent=card.agent_id, task=task, cure="raise the task's version")
+            await forget(task)
+    return await _update(bucket, card.agent_id, body, entry.revision or 0)
+
+
+async def _update(bucket: KeyValue, key: str, body: bytes, revision: int) -> bool:
+    try:
+        await bucket.update(key, body, last=revision)
+    except nats.js.errors.KeyWrongLastSequenceError:
+        return False
+    return True
+
+
+def changed_tasks(old: AgentCard, new: AgentCard) -> list[str]:
+    """Return the tasks of one version whose parameters are not what they were."""
+    before = {task.name: task for task in old.tasks}
+    return [
+        task.name
+        for task in new.tasks
+        if task.name in before
+        and before[task.name].version == task.version
+        and before[task.name].parameters != task.parameters
+    ]
+
+
+async def _refuse_conflict(client: Client, card: AgentCard) -> None:
+    for worker in await live_workers(client):
+        if worker.agent_id == card.agent_id and worker.version == card.version and worker.digest != card.digest:
+            msg = (
+                f"worker {worker.worker_id} serves {card.agent_id} version {card.version} with other tasks or "
+                f"parameters (its digest {worker.digest}, ours {card.digest}); raise the version of one, or rename it"
+            )
+            raise AgentConflict(msg)
+
+
+async def live_workers(client: Client) -> list[WorkerPresence]:
+    """Return every worker that was alive within the last 15 seconds, by agent.
+
+    Raises:
+        Unreachable: the bucket did not answer.
+    """
+    found = await read_bucket(client, subjects.WORKERS_BUCKET)
+    return [presence for body in found if (presence := _read_presence(body)) is not None]
+
+
+async def show_presence(client: Client, presence: WorkerPresence) -> None:
+    """Refresh *presence* until cancelled; an outage is waited out."""
+    body = presence.model_dump_json().encode()
+    key = f"{presence.agent_id}.{presence.worker_id}"
+    while True:
+        try:
+            async with asyncio.timeout(BUCKET_S):
+                bucket = await client.jetstream().key_value(subjects.WORKERS_BUCKET)
+                await bucket.put(key, body)
+        except BUCKET_FAILURES as error:
+            log.info("presence_not_shown", agent=presence.agent_id, error=str(error) or type(error).__name__)
+        await asyncio.sleep(REFRESH_S)
+
+
+async def end_presence(client: Client, presence: WorkerPresence) -> None:
+    """Take *presence* out of the bucket, when the server can be reached."""
+    try:
+        async with asyncio.timeout(1.0):
+            bucket = await client.jetstream().key_value(subjects.WORKERS_BUCKET)
+            await bucket.delete(f"{presence.agent_id}.{presence.worker_id}")
+    except BUCKET_FAILURES:
+        return  # it ends by itself after 15 s
+
+
+def _read_card(body: bytes) -> AgentCard | None:
+    try:
+        return AgentCard.model_validate_json(body)
+    except ValidationError:
+        return None
+
+
+def _read_presence(body: bytes) -> WorkerPresence | None:
+    try:
+        return WorkerPresence.model_validate_json(body)
+    except ValidationError:
+        return None

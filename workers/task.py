@@ -1,0 +1,193 @@
+"""A task: one thing an agent can do, with everything that its caller, its memory and its host need to know of it."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, JsonValue
+
+from contracts.errors import ConfigurationError, InvalidInput
+from contracts.identifiers import checked_name
+from contracts.messages import TaskAssignment
+from contracts.parameters import Parameters
+from workers.context import Context
+from workers.handler import Handler, read_handler
+
+Use = Literal["llm", "clock"]
+
+#: Long enough for a question that comes back every month to be known again.
+REMEMBER_FOR = timedelta(days=30)
+
+#: What the wire allows; more is a loop, not a retry.
+_MOST_ATTEMPTS = 1000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task:
+    """One task as `@agent.task` declared it.
+
+    `remember_for` None means for ever. `deadline` is what a supervisor gives when the request says none; None: no
+    limit. `idempotent` tells that running it twice does no harm, so that it may run while the ledger is away.
+    """
+
+    name: str
+    version: int
+    description: str
+    remember: Literal["shared", "user", "never"]
+    remember_for: timedelta | None
+    max_attempts: int
+    deadline: timedelta | None
+    idempotent: bool
+    uses: frozenset[str]
+    keywords: tuple[str, ...]
+    examples: tuple[str, ...]
+    handler: Handler = field(repr=False)
+
+    @property
+    def parameters(self) -> type[Parameters]:
+        """The class of its parameters: contract, schema and memory key in one."""
+        return self.handler.parameters
+
+    def owner_of(self, assignment: TaskAssignment) -> str | None:
+        """Return the user for whom the result is remembered, None when it is not remembered for a user.
+
+        Raises:
+            InvalidInput: the task is remembered per user and the assignment names none.
+        """
+        if self.remember != "user":
+            return None
+        if not assignment.user_id:
+            msg = f"user_id is missing; {self.name} is remembered for each user, so say who asks"
+            raise InvalidInput(msg)
+        return assignment.user_id
+
+    async def run(self, parameters: Parameters, context: Context) -> bytes:
+        """Return the result as JSON.
+
+        Raises:
+            GiveUp: the result does not fit the return annotation, or the task itself gave up.
+            InvalidInput: the task is remembered per user and nobody is named.
+            Exception: whatever the task raises.
+        """
+        if self.remember == "user":
+            self.owner_of(context.assignment)
+        return await self.handler.call(parameters, context)
+
+    def result_schema(self) -> dict[str, JsonValue] | None:
+        """Return the JSON schema of its result, None when there is none."""
+        return self.handler.result_schema()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskOptions:
+    """What `@agent.task(...)` was given, not yet checked."""
+
+    name: str | None
+    version: int
+    remember: Literal["shared", "user", False]
+    remember_for: timedelta | None
+    max_attempts: int
+    deadline: timedelta | None
+    idempotent: bool
+    uses: Iterable[Use]
+    keywords: Iterable[str]
+    examples: Iterable[str]
+
+
+def read_task(
+    function: Callable[..., Any],
+    agent_id: str,
+    options: TaskOptions,
+    settings: type[BaseModel] | None,
+    names: Mapping[str, Any],
+) -> Task:
+    """Return the task that *function* and *options* declare; *names* as in `read_handler`.
+
+    Raises:
+        ConfigurationError: something cannot be served; the message says how to mend it.
+    """
+    name = options.name if options.name is not None else getattr(function, "__name__", "task")
+    label = f"{agent_id}.{name}"
+    _demand_name(name, f"{agent_id}: the task name")
+    handler = read_handler(function, label, settings, names)
+    description = inspect.getdoc(function)
+    if not description:
+        msg = f"{label} has no docstring; say what it answers: the supervisor reads it to choose the task"
+        raise ConfigurationError(msg)
+    _demand_limits(options, label)
+    return Task(
+        name=name,
+        version=options.version,
+        description=description,
+        remember=_remember(options, label),
+        remember_for=options.remember_for,
+        max_attempts=options.max_attempts,
+        deadline=options.deadline,
+        idempotent=options.idempotent,
+        uses=_uses(options, label),
+        keywords=words_of(options.keywords, f"{label}: keywords"),
+        examples=words_of(options.examples, f"{label}: examples"),
+        handler=handler,
+    )
+
+
+def words_of(words: Iterable[str], what: str) -> tuple[str, ...]:
+    """Return *words* as a tuple.
+
+    Raises:
+        ConfigurationError: it is one string instead of several, or holds something else than strings.
+    """
+    if isinstance(words, str):
+        raise ConfigurationError(f"{what} must be several strings; write ({words!r},)")
+    several = tuple(words)
+    if not all(isinstance(word, str) and word.strip() for word in several):
+        raise ConfigurationError(f"{what} must be strings that are not empty, not {several!r}")
+    return several
+
+
+def demand_version(version: int, what: str) -> None:
+    """Refuse a version that is no whole number from 1.
+
+    Raises:
+        ConfigurationError: it is another.
+    """
+    if type(version) is not int or version < 1:
+        raise ConfigurationError(f"{what}: version must be a whole number from 1, not {version!r}")
+
+
+def _demand_name(name: str, what: str) -> None:
+    try:
+        checked_name(name, what)
+    except InvalidInput as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _demand_limits(options: TaskOptions, label: str) -> None:
+    demand_version(options.version, label)
+    attempts = options.max_attempts
+    if type(attempts) is not int or not 1 <= attempts <= _MOST_ATTEMPTS:
+        msg = f"{label}: max_attempts counts runs, the first included: 1 to {_MOST_ATTEMPTS}, not {attempts!r}"
+        raise ConfigurationError(msg)
+    for name, span in (("remember_for", options.remember_for), ("deadline", options.deadline)):
+        if span is not None and not (isinstance(span, timedelta) and span > timedelta(0)):
+            raise ConfigurationError(f"{label}: {name} must be a timedelta above zero, or None; not {span!r}")
+
+
+def _remember(options: TaskOptions, label: str) -> Literal["shared", "user", "never"]:
+    if options.remember is False:
+        return "never"
+    if options.remember not in ("shared", "user"):
+        msg = f'{label}: remember must be "shared", "user" or False, not {options.remember!r}'
+        raise ConfigurationError(msg)
+    return options.remember
+
+
+def _uses(options: TaskOptions, label: str) -> frozenset[str]:
+    uses = words_of(options.uses, f"{label}: uses")
+    unknown = sorted(set(uses) - set(get_args(Use)))
+    if unknown:
+        msg = f"{label}: uses knows {', '.join(get_args(Use))}, not {', '.join(unknown)}"
+        raise ConfigurationError(msg)
+    return frozenset(uses)

@@ -1,0 +1,60 @@
+"""Running a module that somebody else wrote, and saying which of their lines raised."""
+
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import contracts
+import runtime
+import workers
+from contracts.errors import ConfigurationError
+
+#: The machinery of an agent; the agents in `workers/agents` are users like any other.
+_MACHINERY = frozenset(Path(module.__file__ or "").resolve().parent for module in (contracts, workers, runtime))
+_STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+_INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
+
+
+@contextmanager
+def running_user_code(what: str, module_path: str = "") -> Iterator[None]:
+    """Turn whatever importing *what* raises into an error that shows the line of the user's own that raised it.
+
+    Raises:
+        ModuleNotFoundError: as it is, when *module_path* or a package on the way to it is not there.
+        ConfigurationError: everything else.
+    """
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        absent = error.name if isinstance(error, ModuleNotFoundError) else None
+        if absent and f"{module_path}.".startswith(f"{absent}."):
+            raise
+        raise ConfigurationError(f"{what} cannot be loaded: {_told(error)}") from error
+
+
+def origin_of(module: ModuleType) -> str:
+    """Return where *module* comes from: its file, else its name."""
+    return getattr(module, "__file__", None) or module.__name__
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):
+        return f'{error.filename}, line {error.lineno}: "{(error.text or "").strip()}" - SyntaxError: {error.msg}'
+    said = f"{type(error).__name__}: {error}"
+    foreign = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_foreign(frame.filename)]
+    # An agent that was installed as a library has no lines elsewhere.
+    own = [frame for frame in foreign if not Path(frame.filename).is_relative_to(_INSTALLED[0])] or foreign
+    return f'{own[-1].filename}, line {own[-1].lineno}: "{own[-1].line}" - {said}' if own else said
+
+
+def _is_foreign(filename: str) -> bool:
+    """Return whether a frame is neither of the standard library nor of the machinery here."""
+    if filename.startswith("<"):
+        return False
+    path = Path(filename).resolve()
+    if any(path.is_relative_to(folder) for folder in _INSTALLED):
+        return path.parent not in _MACHINERY
+    return path.parent not in _MACHINERY and not any(path.is_relative_to(folder) for folder in _STANDARD)

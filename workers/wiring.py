@@ -1,0 +1,222 @@
+"""The wiring of a worker process: the one place where its connections are opened and its parts meet."""
+
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from nats.aio.client import Client
+
+from contracts import subjects
+from contracts.errors import ConfigurationError
+from contracts.identifiers import new_id
+from contracts.messages import Cancellation, Progress, WorkerPresence
+from memory.breaker import Breaker
+from memory.conversation import Conversations
+from memory.ledger import Ledger
+from memory.long_term import LongTermMemory
+from memory.single_flight import SingleFlight
+from runtime import valkey
+from runtime.connection import connected
+from runtime.leases import Leases
+from runtime.llm import Llm
+from runtime.outbox import Outbox, open_outbox
+from runtime.process import Process
+from runtime.pull import PullEngine
+from runtime.settings import Settings
+from runtime.streams import Sizes, Source, declare_consumer, declare_streams
+from workers.agent import Agent
+from workers.card import card_of
+from workers.conclusion import Conclusion
+from workers.context import Context
+from workers.desk import RetryPolicy, TaskDesk
+from workers.host import Bench, Host, Lent
+from workers.order import Order
+from workers.presence import announce, end_presence, show_presence
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What is open in this process."""
+
+    client: Client
+    outbox: Outbox
+    leases: Leases
+    memory: LongTermMemory
+    ledger: Ledger
+    flights: SingleFlight[bytes]
+    lent: Lent
+
+
+async def run_worker(
+    agents: Sequence[Agent],
+    settings: Settings,
+    *,
+    remembers: bool = True,
+    on_ready: Callable[[str], None] = lambda _address: None,
+) -> None:
+    """Serve *agents* until SIGTERM or SIGINT; *on_ready* is told the HTTP address once tasks are taken.
+
+    *remembers* is the memory switch of all of them.
+
+    Raises:
+        Unreachable: a server does not answer at the start, or the connection was closed for good.
+        AgentConflict: another live worker serves an agent of this name with another schema.
+        DriftedConfiguration: a stream or consumer is not as it should be.
+    """
+    worker = Worker(agents, settings, remembers=remembers, on_ready=on_ready)
+    await worker.process.run(worker.lifespan, worker.start, worker.drain)
+
+
+class Worker:
+    """One worker process; its frame calls `lifespan`, `start` and `drain`."""
+
+    def __init__(
+        self, agents: Sequence[Agent], settings: Settings, *, remembers: bool, on_ready: Callable[[str], None]
+    ) -> None:
+        self._agents = agents
+        self._settings = settings
+        self._remembers = remembers
+        self._on_ready = on_ready
+        self._worker_id = _worker_id()
+        self.process = Process(self._worker_id, settings)
+        self._metrics = self.process.metrics
+        self._host = Host()
+        self._presences: list[WorkerPresence] = []
+        self._parts: _Parts | None = None
+        self._serve_cancellations()
+        self._progress = self.process.broker.publisher(
+            subjects.progress(settings.supervisor_id, "task"), schema=Progress, title="progress"
+        )
+
+    def _serve_cancellations(self) -> None:
+        @self.process.broker.subscriber(subjects.CANCEL_ANY, title="cancel")
+        async def cancel(wish: Cancellation) -> None:
+            self._host.cancel(wish)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Open every connection, and close them in the other order."""
+        async with AsyncExitStack() as stack:
+            self._parts = await self._open(stack)
+            self.process.serve_probes(stack, {"engines": self._host.alive}, {"consumers": self._host.ready})
+            yield
+            await self.process.end_tasks()
+
+    async def _open(self, stack: AsyncExitStack) -> _Parts:
+        settings, url = self._settings, self.process.nats_url
+        listener = self.process.listener(self._host.reconnected)
+        client = await stack.enter_async_context(connected(url, f"tasklore-pull-{self._worker_id}", listener))
+        await self._provision(client)
+        redis = await stack.enter_async_context(valkey.connect(self.process.redis_url, name=self._worker_id))
+        leases = await stack.enter_async_context(Leases(url, settings.ack_wait_s, self._metrics))
+        outbox = await stack.enter_async_context(open_outbox(client, self._metrics))
+        llm = await stack.enter_async_context(Llm(settings.llm(), meter=self._metrics))
+        breaker = Breaker()
+        budget_s = settings.memory_budget_ms / 1000
+        flights = await stack.enter_async_context(
+            SingleFlight[bytes](redis, owner=self._worker_id, budget_s=budget_s, breaker=breaker)
+        )
+        keep = timedelta(days=settings.ledger_keep_days)
+        return _Parts(
+            client,
+            outbox,
+            leases,
+            LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
+            Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000),
+            flights,
+            Lent(llm, Conversations(redis), self._send_progress),
+        )
+
+    async def start(self) -> None:
+        """Announce the agents and begin to take tasks."""
+        parts = self._demand_parts()
+        for agent in self._agents:
+            await self._start_agent(agent, parts)
+        self._metrics.watch_slots(self._settings.slots * len(self._agents), lambda: float(self._host.held))
+        self.process.spawn(self._host.flush_hits(parts.memory))
+        log.info("worker_ready", worker=self._worker_id, agents=[agent.agent_id for agent in self._agents])
+        self._on_ready(self.process.address)
+
+    async def _start_agent(self, agent: Agent, parts: _Parts) -> None:
+        card = card_of(agent)
+
+        async def forget(task: str) -> None:
+            await parts.memory.forget(agent_id=agent.agent_id, task=task)
+
+        await announce(parts.client, card, forget)
+        settings = self._settings
+        source = Source(subjects.TASKS, agent.agent_id, subjects.tasks_of(agent.agent_id), settings.ack_wait_s)
+        if settings.provision == "auto":
+            await self._heal(source)
+        desk = self._make_desk(agent, parts)
+        engine = PullEngine(
+            parts.client, source, settings.slots, desk, parts.leases, self._metrics, lambda: self._heal(source)
+        )
+        presence = WorkerPresence(
+            worker_id=self._worker_id,
+            agent_id=agent.agent_id,
+            version=card.version,
+            digest=card.digest,
+            slots=settings.slots,
+            http=self.process.address,
+            started_at=datetime.now(UTC),
+        )
+        self._host.benches.append(Bench(agent, engine, desk))
+        self._presences.append(presence)
+        self.process.spawn(engine.run())
+        self.process.spawn(show_presence(parts.client, presence))
+
+    def _make_desk(self, agent: Agent, parts: _Parts) -> TaskDesk:
+        def make_context(order: Order) -> Context:
+            return Context(order.task, order.assignment, parts.lent, settings=agent.settings, attempt=order.attempt)
+
+        return TaskDesk(
+            agent,
+            self._worker_id,
+            memory=parts.memory,
+            ledger=parts.ledger,
+            flights=parts.flights,
+            conclusion=Conclusion(parts.ledger, parts.outbox, self._metrics),
+            make_context=make_context,
+            meter=self._metrics,
+            hits=self._host.hits,
+            retry=RetryPolicy(self._settings.retry_base_s, self._settings.retry_cap_s),
+            remembers=self._remembers,
+        )
+
+    async def drain(self) -> None:
+        """Take nothing more, let what runs finish within the grace period, and say goodbye."""
+        await self._host.drain(self._settings.grace_s)
+        parts = self._demand_parts()
+        for presence in self._presences:
+            await end_presence(parts.client, presence)
+        await self._host.flush_once(parts.memory)
+
+    async def _provision(self, client: Client) -> None:
+        if self._settings.provision == "auto":
+            await declare_streams(client, Sizes(self._settings.tasks_max_bytes, self._settings.replicas))
+
+    async def _heal(self, source: Source) -> None:
+        client = self._demand_parts().client
+        await self._provision(client)
+        await declare_consumer(client, source, may_create=self._settings.provision == "auto")
+
+    async def _send_progress(self, supervisor_id: str, progress: Progress) -> None:
+        await self._progress.publish(progress, subject=subjects.progress(supervisor_id, progress.task_id))
+
+    def _demand_parts(self) -> _Parts:
+        if self._parts is None:
+            raise ConfigurationError("the worker was not opened; run it through its frame")
+        return self._parts
+
+
+def _worker_id() -> str:
+    """Return a name for this process that no other has had: host, process id and a random end."""
+    host = "".join(letter if letter.isalnum() else "-" for letter in socket.gethostname()[:20])
+    return f"{host}-{os.getpid()}-{new_id(0)[-6:]}"
