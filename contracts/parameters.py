@@ -1,4 +1,4 @@
-"""Parameters of a task: one frozen, closed class is the contract, the schema a supervisor fills and the memory's key."""
+"""Parameters of a task: one frozen, closed class is the contract, the schema a supervisor fills and the key."""
 
 import types
 from collections.abc import Collection, Mapping, Sequence
@@ -57,7 +57,7 @@ def Field(  # noqa: N802 - the name pydantic users expect
 class _Reading:
     """How raw values of one field are made ready: its unit, and whether numbers in words are understood."""
 
-    __slots__ = ("bare_list", "name", "numeric", "unit", "whole")
+    __slots__ = ("bare_list", "name", "numeric", "takes_int", "unit", "whole")
 
     def __init__(self, name: str, field: FieldInfo) -> None:
         kinds = _leaf_types(field.annotation)
@@ -65,14 +65,17 @@ class _Reading:
         self.unit = _declared(field, "unit")
         self.numeric = bool(kinds & {Amount, Decimal, int, float}) and str not in kinds
         self.whole = Amount not in kinds
+        # The field's own validation takes a whole number as it is, unless a unit has to be put to it.
+        self.takes_int = self.unit is None
         self.bare_list = _takes_only_lists(field.annotation)
 
     def read(self, raw: Any) -> Any:
         """Return *raw* with every number in it normalised; lists item by item."""
-        if isinstance(raw, list | tuple):
-            return [self.read(item) for item in raw]
-        if raw is None or (self.whole and type(raw) is int):
+        kind = type(raw)
+        if (kind is int and self.takes_int) or raw is None:
             return raw
+        if kind is list or kind is tuple:
+            return [item if type(item) is int and self.takes_int else self.read(item) for item in raw]
         amount = Amount.read(raw, unit=self.unit)
         if not self.whole:
             return amount
@@ -141,7 +144,7 @@ class Parameters(BaseModel):
         ready: dict[str, Any] = {}
         problems: list[str] = []
         for given, value in raw.items():
-            name = cls._aliases.get(given, given)
+            name: Any = cls._aliases.get(given, given)
             reading = cls._readings.get(name)
             if name in ready:
                 problems.append(f"{name} is given twice, by two of its names; give it once")

@@ -19,7 +19,7 @@ Past 120 characters the key is a readable prefix, `~` and 26 characters of base3
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -79,7 +79,10 @@ def _spell(value: Any) -> str:
 
 
 def _spell_amount(amount: Amount) -> str:
-    number = canonical(amount.value)
+    # An amount is normalised: its own spelling is the canonical one, unless that has an exponent.
+    number = str(amount.value)
+    if "E" in number:
+        number = canonical(amount.value)
     return number if amount.unit is None else f"{number}{_spell_unit(amount.unit)}"
 
 
@@ -117,7 +120,7 @@ def _spell_moment(moment: datetime) -> str:
     return quote((moment.astimezone(UTC) if moment.tzinfo else moment).isoformat(), safe="")
 
 
-_SPELLERS: dict[type, Any] = {
+_SPELLERS: dict[type, Callable[[Any], str]] = {
     Amount: _spell_amount,
     str: _spell_text,
     bool: lambda flag: "true" if flag else "false",

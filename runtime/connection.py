@@ -83,10 +83,10 @@ async def _connect(url: str, name: str, listener: Listener, closing: list[bool])
                 connect_timeout=2,
                 reconnect_time_wait=RECONNECT_WAIT_S,
                 max_reconnect_attempts=-1,
-                ping_interval=PING_S,  # type: ignore[arg-type]  # the library sleeps it: a float serves
+                ping_interval=PING_S,
                 max_outstanding_pings=2,
                 pending_size=PENDING_BYTES,
-                drain_timeout=DRAIN_S,  # type: ignore[arg-type]  # as above
+                drain_timeout=DRAIN_S,
                 skip_subject_validation=True,  # contracts.subjects has checked every part
                 disconnected_cb=on_disconnected,
                 reconnected_cb=on_reconnected,

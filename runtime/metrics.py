@@ -87,12 +87,17 @@ class Metrics:
         self._declare_transport()
         self._declare_llm()
 
-    def count_task(self, agent: str, task: str, outcome: str, *, queued_s: float, run_s: float) -> None:
-        """Count a terminal report by its status; it waited *queued_s* and ran *run_s* seconds."""
+    def count_tasks(self, agent: str, task: str, outcome: str, number: int = 1) -> None:
+        """Count *number* terminal reports by their status."""
         series = self._by_task.get((agent, task)) or self._new_task(agent, task)
-        series.outcomes[outcome].inc()
+        series.outcomes[outcome].inc(number)
+
+    def observe_task(self, agent: str, task: str, *, queued_s: float, run_s: float | None) -> None:
+        """Note that a task waited *queued_s* and ran *run_s* seconds; None when its answer was served instead."""
+        series = self._by_task.get((agent, task)) or self._new_task(agent, task)
         series.queue_wait.observe(queued_s)
-        series.duration.observe(run_s)
+        if run_s is not None:
+            series.duration.observe(run_s)
 
     def count_lookup(self, agent: str, outcome: str, number: int = 1) -> None:
         """Count what the memory had to do with *number* tasks."""

@@ -3,18 +3,16 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import nats.errors
 import structlog
-from nats.aio.client import Client
-from nats.aio.msg import Msg
 
 from contracts.errors import MessageTooLarge, NotAccepted
 from contracts.subjects import MAX_BODY, MESSAGE_ID_HEADER
+from runtime.link import Arrival, Link, read_headers
 
 log = structlog.get_logger(__name__)
 
@@ -29,7 +27,7 @@ _PAUSE_CAP_S = 5.0
 
 _ALREADY_THERE = "maximum messages per subject"
 
-Settled = Callable[[NotAccepted | None], Awaitable[None]]
+Settled = Callable[[NotAccepted | None], None]
 
 
 class OutboxMeter(Protocol):
@@ -48,7 +46,7 @@ class _NoMeter:
 class _Letter:
     subject: str
     body: bytes
-    headers: dict[str, str]
+    headers: str
     settled: Settled
     gives_up_at: float
     next_try_at: float = 0.0
@@ -62,20 +60,21 @@ class Outbox:
     A letter is stored, was stored before (a repeat, or a subject that takes one message only), or is given up.
     """
 
-    def __init__(self, client: Client, meter: OutboxMeter | None = None) -> None:
-        self._client = client
+    def __init__(self, link: Link, meter: OutboxMeter | None = None) -> None:
+        self._link = link
         self._meter = meter or _NoMeter()
         self._loop = asyncio.get_running_loop()
-        self._answers = client.new_inbox()
+        self.answers = link.new_inbox()
         self._letters: dict[str, _Letter] = {}
         self._count = 0
+        self._emptied = asyncio.Event()
 
     @property
     def waiting(self) -> int:
         """Letters that are not yet known to be stored."""
         return len(self._letters)
 
-    async def send(
+    def send(
         self,
         subject: str,
         body: bytes,
@@ -85,7 +84,7 @@ class Outbox:
         headers: Mapping[str, str] | None = None,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        """Publish *body* and return at once; *settled* is awaited with None when it is stored, else with the reason.
+        """Publish *body* and return at once; *settled* is called with None when it is stored, else with the reason.
 
         Raises:
             MessageTooLarge: *body* has more than 960 KiB.
@@ -93,14 +92,14 @@ class Outbox:
         if len(body) > MAX_BODY:
             msg = f"a message of {len(body)} bytes for {subject!r} is larger than {MAX_BODY}; send a reference instead"
             raise MessageTooLarge(msg)
-        all_headers = {MESSAGE_ID_HEADER: message_id}
+        lines = f"{MESSAGE_ID_HEADER}: {message_id}\r\n"
         if headers:
-            all_headers.update(headers)
+            lines += "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         self._count += 1
         token = str(self._count)
-        letter = _Letter(subject, body, all_headers, settled, self._loop.time() + patience_s)
+        letter = _Letter(subject, body, lines, settled, self._loop.time() + patience_s)
         self._letters[token] = letter
-        await self._publish(token, letter)
+        self._publish(token, letter)
 
     async def put(
         self,
@@ -119,26 +118,25 @@ class Outbox:
         """
         done: asyncio.Future[NotAccepted | None] = self._loop.create_future()
 
-        async def settled(problem: NotAccepted | None) -> None:
+        def settled(problem: NotAccepted | None) -> None:
             if not done.done():
                 done.set_result(problem)
 
-        await self.send(subject, body, message_id, settled, headers=headers, patience_s=patience_s)
+        self.send(subject, body, message_id, settled, headers=headers, patience_s=patience_s)
         async with asyncio.timeout(patience_s + ANSWER_S):
             problem = await done
         if problem is not None:
             raise problem
 
-    async def listen(self, message: Msg) -> None:
+    def hear(self, arrival: Arrival) -> None:
         """Take the server's word on one letter."""
-        token = message.subject.rpartition(".")[2]
+        token = arrival.subject.rpartition(".")[2]
         letter = self._letters.get(token)
         if letter is None:
             return
-        problem = _problem_in(message)
+        problem = _problem_in(arrival)
         if problem is None or _ALREADY_THERE in problem:
-            del self._letters[token]
-            await letter.settled(None)
+            self._end(token, letter, None)
             return
         letter.problem = problem
         letter.next_try_at = self._loop.time() + random.uniform(0.5, 1.0) * min(_PAUSE_CAP_S, 0.1 * 2**letter.tries)  # noqa: S311 - jitter
@@ -150,47 +148,53 @@ class Outbox:
             now = self._loop.time()
             for token, letter in list(self._letters.items()):
                 if now >= letter.gives_up_at:
-                    del self._letters[token]
-                    await letter.settled(NotAccepted(f"{letter.subject}: not stored: {letter.problem}; try again"))
-                elif now >= letter.next_try_at and self._client.is_connected:
+                    problem = NotAccepted(f"{letter.subject}: not stored: {letter.problem}; try again")
+                    self._end(token, letter, problem)
+                elif now >= letter.next_try_at and self._link.is_connected:
                     self._meter.count_publish_retry()
-                    await self._publish(token, letter)
+                    self._publish(token, letter)
 
     async def flush(self, within_s: float) -> bool:
         """Return whether everything was stored within *within_s* seconds."""
-        gives_up_at = self._loop.time() + within_s
-        while self._letters and self._loop.time() < gives_up_at:
-            await asyncio.sleep(0.01)
-        return not self._letters
+        if not self._letters:
+            return True
+        self._emptied.clear()
+        try:
+            async with asyncio.timeout(within_s):
+                await self._emptied.wait()
+        except TimeoutError:
+            return False
+        return True
 
-    async def _publish(self, token: str, letter: _Letter) -> None:
+    def _end(self, token: str, letter: _Letter, problem: NotAccepted | None) -> None:
+        del self._letters[token]
+        if not self._letters:
+            self._emptied.set()
+        letter.settled(problem)
+
+    def _publish(self, token: str, letter: _Letter) -> None:
         letter.tries += 1
         letter.next_try_at = self._loop.time() + ANSWER_S
-        try:
-            await self._client.publish(
-                letter.subject, letter.body, reply=f"{self._answers}.{token}", headers=letter.headers
-            )
-        except (nats.errors.Error, OSError) as error:
-            letter.problem = str(error) or type(error).__name__
+        self._link.send(letter.subject, letter.body, f"{self.answers}.{token}", letter.headers)
 
 
-def _problem_in(message: Msg) -> str | None:
+def _problem_in(arrival: Arrival) -> str | None:
     """Return what the server found wrong, or None when the letter is stored (now or before)."""
-    if message.headers and message.headers.get("Status") == "503":
+    if arrival.headers is not None and (read_headers(arrival.headers) or {}).get("Status") == "503":
         return "no stream takes this subject"
-    if b'"error"' not in message.data:
+    if b'"error"' not in arrival.body:
         return None
     try:
-        return str(json.loads(message.data)["error"]["description"])
+        return str(json.loads(arrival.body)["error"]["description"])
     except (ValueError, KeyError, TypeError):
         return "an answer that cannot be read"
 
 
 @asynccontextmanager
-async def open_outbox(client: Client, meter: OutboxMeter | None = None) -> AsyncIterator[Outbox]:
-    """Open an outbox on *client*; on leaving, it waits a moment for what is under way."""
-    outbox = Outbox(client, meter)
-    answers = await client.subscribe(f"{outbox._answers}.*", cb=outbox.listen)  # noqa: SLF001 - its own module
+async def open_outbox(link: Link, meter: OutboxMeter | None = None) -> AsyncIterator[Outbox]:
+    """Open an outbox on *link*; on leaving, it waits a moment for what is under way."""
+    outbox = Outbox(link, meter)
+    answers = await link.listen(f"{outbox.answers}.*", outbox.hear)
     sweeper = asyncio.create_task(outbox.sweep())
     try:
         yield outbox
@@ -199,5 +203,5 @@ async def open_outbox(client: Client, meter: OutboxMeter | None = None) -> Async
     finally:
         sweeper.cancel()
         await asyncio.gather(sweeper, return_exceptions=True)
-        if not client.is_closed:
+        if not link.client.is_closed:
             await answers.unsubscribe()

@@ -14,6 +14,7 @@ from runtime.broker import make_broker
 from runtime.connection import Listener
 from runtime.health import Check, HealthServer, Pulse
 from runtime.metrics import Metrics
+from runtime.origin import demand_own_packages
 from runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -27,11 +28,13 @@ Hook = Callable[[], Awaitable[None]]
 class Process:
     """One process from start to end.
 
-    FastStream catches SIGTERM and SIGINT and calls, in this order: the lifespan, `start`, `drain`, the broker's end, the
-    rest of the lifespan. A background task that fails, or a connection closed for good, ends the process with its error.
+    FastStream catches SIGTERM and SIGINT and calls, in this order: the lifespan, `start`, `drain`, the broker's end,
+    the rest of the lifespan. A background task that fails, or a connection closed for good, ends the process with its
+    error.
     """
 
     def __init__(self, name: str, settings: Settings) -> None:
+        demand_own_packages()
         if settings.nats_url is None or settings.redis_url is None:
             raise ConfigurationError(
                 "no servers are named; set TASKLORE_NATS_URL and TASKLORE_REDIS_URL, or run `tasklore up`"
@@ -53,9 +56,7 @@ class Process:
         Raises:
             TaskloreError: what ended it; nothing on a signal.
         """
-        self._app = FastStream(
-            self.broker, logger=None, lifespan=lifespan, after_startup=[start], on_shutdown=[drain]
-        )
+        self._app = FastStream(self.broker, logger=None, lifespan=lifespan, after_startup=[start], on_shutdown=[drain])
         await self._app.run(sleep_time=_POLL_S)
         if isinstance(self._failure, TaskloreError):
             raise self._failure

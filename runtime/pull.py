@@ -12,12 +12,11 @@ from typing import Protocol
 
 import nats.errors
 import structlog
-from nats.aio.client import Client
-from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from contracts.errors import TaskloreError
 from runtime.leases import Leases
+from runtime.link import Arrival, Link, read_headers
 from runtime.streams import Source
 
 log = structlog.get_logger(__name__)
@@ -34,6 +33,7 @@ _PAUSE_S, _PAUSE_CAP_S = 0.1, 2.0
 _ACK = b"+ACK"
 _NAK = b"-NAK"
 _TERM = b"+TERM"
+_ACK_SUBJECT = "$JS.ACK."
 _GONE = {"409", "503", "400"}
 
 
@@ -75,7 +75,7 @@ class PullEngine:
 
     def __init__(
         self,
-        client: Client,
+        link: Link,
         source: Source,
         slots: int,
         desk: Desk,
@@ -83,7 +83,7 @@ class PullEngine:
         meter: PullMeter,
         heal: Callable[[], Awaitable[None]],
     ) -> None:
-        self._client = client
+        self._link = link
         self._source = source
         self._slots = slots
         self._desk = desk
@@ -91,13 +91,14 @@ class PullEngine:
         self._meter = meter
         self._heal = heal
         self._loop = asyncio.get_running_loop()
-        self._inbox = client.new_inbox()
+        self._inbox = link.new_inbox()
         self._request = f"$JS.API.CONSUMER.MSG.NEXT.{source.stream}.{source.durable}"
         self._held: dict[str, Delivery] = {}
         self._arrived: list[Delivery] = []
         self._wanted = 0
         self._failures = 0
         self._wake = asyncio.Event()
+        self._settled = asyncio.Event()
         self._stopping = False
         self._missing = False
         self._heard_at = self._loop.time()
@@ -111,20 +112,20 @@ class PullEngine:
     @property
     def ready(self) -> bool:
         """Whether the consumer is there and the connection stands."""
-        return not self._missing and self._client.is_connected
+        return not self._missing and self._link.is_connected
 
     def vital_sign(self) -> tuple[bool, str]:
         """Return whether the loop makes progress or is provably idle, and a word on it."""
         silent_s = self._loop.time() - self._heard_at
         if self._stopping:
             return True, "draining"
-        if not self._client.is_connected:
+        if not self._link.is_connected:
             return True, "reconnecting"
         return silent_s < 2 * LOST_S or len(self._held) >= self._slots, f"last heard {silent_s:.1f} s ago"
 
     async def run(self) -> None:
         """Pull until `stop`; returns when the last open delivery is dealt with."""
-        listening = await self._client.subscribe(f"{self._inbox}.*", cb=self._hear)
+        listening = await self._link.listen(f"{self._inbox}.*", self._hear)
         async with asyncio.TaskGroup() as group:
             self._group = group
             while not self._stopping:
@@ -143,6 +144,12 @@ class PullEngine:
         self._stopping = True
         self._wake.set()
 
+    async def emptied(self) -> None:
+        """Return when no delivery is open; after `stop` none is added."""
+        while self._held:
+            self._settled.clear()
+            await self._settled.wait()
+
     def reconnected(self) -> None:
         """Forget requests of the old connection, which the server has forgotten too."""
         self._wanted = 0
@@ -150,53 +157,48 @@ class PullEngine:
         self._heard_at = self._loop.time()
         self._wake.set()
 
-    async def settle(self, delivery: Delivery) -> None:
+    def settle(self, delivery: Delivery) -> None:
         """Tell the server that *delivery* is dealt with for good."""
-        await self._close(delivery, _ACK)
+        self._close(delivery, _ACK)
 
-    async def hand_back(self, delivery: Delivery, delay_s: float = 0.0) -> None:
+    def hand_back(self, delivery: Delivery, delay_s: float = 0.0) -> None:
         """Give *delivery* back, to be offered again after *delay_s* seconds."""
         word = _NAK if delay_s <= 0 else b'-NAK {"delay": %d}' % int(delay_s * 1e9)
-        await self._close(delivery, word)
+        self._close(delivery, word)
 
-    async def discard(self, delivery: Delivery) -> None:
+    def discard(self, delivery: Delivery) -> None:
         """Take *delivery* out of the stream without having dealt with it."""
-        await self._close(delivery, _TERM)
+        self._close(delivery, _TERM)
 
-    async def _close(self, delivery: Delivery, word: bytes) -> None:
+    def _close(self, delivery: Delivery, word: bytes) -> None:
         self._leases.drop(delivery.reply)
         if self._held.pop(delivery.reply, None) is None:
             return
         self._wake.set()
-        try:
-            await self._client.publish(delivery.reply, word)
-        except (nats.errors.Error, OSError) as error:
-            # It will be offered again after ack_wait, and the ledger knows what became of it.
-            log.info("acknowledgement_lost", error=str(error) or type(error).__name__)
+        if not self._held:
+            self._settled.set()
+        # A word lost with the connection means another offer after ack_wait; the ledger knows what became of it.
+        self._link.send(delivery.reply, word)
 
     async def _ask(self) -> float:
         """Ask for what fits into the free slots; return seconds until the next look."""
         now = self._loop.time()
-        if self._wanted and now - self._heard_at > LOST_S and self._client.is_connected:
+        if self._wanted and now - self._heard_at > LOST_S and self._link.is_connected:
             log.warning("pull_request_lost", durable=self._source.durable)
             self._wanted = 0
             self._failures += 1
-        if self._failures and not self._wanted and self._client.is_connected:
+        if self._failures and not self._wanted and self._link.is_connected:
             await self._find_again()
         free = self._slots - len(self._held) - self._wanted
-        if free > 0 and self._client.is_connected and (not self._wanted or free >= self._slots // 2):
-            await self._send_request(free)
+        if free > 0 and self._link.is_connected and (not self._wanted or free >= self._slots // 2):
+            self._send_request(free)
         return SIGN_OF_LIFE_S
 
-    async def _send_request(self, batch: int) -> None:
+    def _send_request(self, batch: int) -> None:
         if not self._wanted:
             self._heard_at = self._loop.time()
         order = {"batch": batch, "expires": int(STANDING_S * 1e9), "idle_heartbeat": int(SIGN_OF_LIFE_S * 1e9)}
-        try:
-            await self._client.publish(self._request, json.dumps(order).encode(), reply=f"{self._inbox}.s")
-        except (nats.errors.Error, OSError) as error:
-            log.info("pull_request_unsent", error=str(error) or type(error).__name__)
-            return
+        self._link.send(self._request, json.dumps(order).encode(), f"{self._inbox}.s")
         self._wanted += batch
 
     async def _find_again(self) -> None:
@@ -213,16 +215,16 @@ class PullEngine:
             self._failures = 0
             self._missing = False
 
-    async def _hear(self, message: Msg) -> None:
+    def _hear(self, arrival: Arrival) -> None:
         self._heard_at = self._loop.time()
-        headers = message.headers
-        if headers and "Status" in headers and not message.reply.startswith("$JS.ACK"):
+        headers = read_headers(arrival.headers)
+        if headers and "Status" in headers and not arrival.reply.startswith(_ACK_SUBJECT):
             self._hear_status(headers)
             return
         self._wanted = max(0, self._wanted - 1)
-        delivery = _delivery_of(message, self._heard_at)
+        delivery = _delivery_of(arrival, headers, self._heard_at)
         if self._stopping or len(self._held) >= self._slots:
-            await self._client.publish(delivery.reply, _NAK)
+            self._link.send(delivery.reply, _NAK)
             return
         self._held[delivery.reply] = delivery
         self._leases.hold(delivery.reply)
@@ -256,26 +258,26 @@ class PullEngine:
         except Exception:
             log.exception("desk_failed", durable=self._source.durable)
             for delivery in batch:
-                await self.hand_back(delivery, 1.0)
+                self.hand_back(delivery, 1.0)
 
     async def _silence(self, listening: Subscription) -> None:
-        if self._client.is_connected:
+        if self._link.is_connected:
             try:
                 await listening.unsubscribe()
             except (nats.errors.Error, OSError) as error:
                 log.info("unsubscribe_failed", error=str(error) or type(error).__name__)
 
 
-def _delivery_of(message: Msg, arrived_at: float) -> Delivery:
-    """Return *message* with what its acknowledgement subject tells: attempts and sequence (JetStream's ack format)."""
-    tokens = message.reply.split(".")
+def _delivery_of(arrival: Arrival, headers: dict[str, str] | None, arrived_at: float) -> Delivery:
+    """Return *arrival* with what its acknowledgement subject tells: attempts and sequence (JetStream's ack format)."""
+    tokens = arrival.reply.split(".")
     # Newer servers put domain and account before the stream name.
     first = 6 if len(tokens) >= 11 else 4
     return Delivery(
-        subject=message.subject,
-        body=message.data,
-        headers=message.headers,
-        reply=message.reply,
+        subject=arrival.subject,
+        body=arrival.body,
+        headers=headers,
+        reply=arrival.reply,
         deliveries=int(tokens[first]),
         sequence=int(tokens[first + 1]),
         arrived_at=arrived_at,

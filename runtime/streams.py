@@ -93,8 +93,7 @@ async def declare_streams(client: Client, sizes: Sizes) -> None:
         Unreachable: the server does not answer.
     """
     existing = [
-        (wanted, await ask_or_none(client, f"STREAM.INFO.{wanted['name']}"))
-        for wanted in stream_configurations(sizes)
+        (wanted, await ask_or_none(client, f"STREAM.INFO.{wanted['name']}")) for wanted in stream_configurations(sizes)
     ]
     drift = [line for wanted, info in existing if info is not None for line in _differences(wanted, info["config"])]
     if drift:
@@ -110,7 +109,7 @@ async def declare_consumer(client: Client, source: Source, *, may_create: bool =
     """Create the durable consumer of *source*, or adjust its timing.
 
     Raises:
-        ConfigurationError: it is missing and *may_create* is False: whoever provisions this installation has to make it.
+        ConfigurationError: it is missing and *may_create* is False: whoever provisions has to make it.
         DriftedConfiguration: it exists and reads something else.
         Unreachable: the server does not answer.
     """

@@ -69,6 +69,8 @@ class Dispatch:
         waiters.append(waiter)
         gives_up_at = loop.time() + within_s
         try:
+            # It may have come before anybody waited, or long ago when the request is a repeated one.
+            await self._look(assignment.task_id)
             while not waiter.done():
                 left_s = gives_up_at - loop.time()
                 if left_s <= 0:
@@ -97,11 +99,11 @@ class Dispatch:
             report = _read_report(delivery.body)
             if report is not None:
                 if report.fence == "none" and not await self._repair(report, delivery.body):
-                    await line.hand_back(delivery, _LOOK_S)
+                    line.hand_back(delivery, _LOOK_S)
                     self._serve(report)
                     continue
                 self._serve(report)
-            await line.settle(delivery)
+            line.settle(delivery)
 
     async def _repair(self, report: CompletionReport, body: bytes) -> bool:
         try:

@@ -14,6 +14,8 @@ from supervisor.interpretation.outcome import Interpretation, Understood, Unfitt
 _MOST_LINES = 60
 #: Characters of one text value shown to a person.
 _LONGEST_TEXT = 2_000
+#: Levels of nesting, and characters of indent, past which nobody reads on.
+_DEEPEST = 16
 #: Items of a list on one line.
 _MOST_ITEMS = 40
 #: Words from which on a list of texts is shown as bullets.
@@ -171,7 +173,9 @@ def describe_time(duration_ms: float) -> str:
 
 def _lines(value: Any, indent: str = "  ") -> Iterator[str]:
     """Yield *value* as labelled lines; a value that fits on one line stands beside its label."""
-    if isinstance(value, Mapping) and not _is_amount(value):
+    if len(indent) > _DEEPEST:
+        yield f"{indent}..."
+    elif isinstance(value, Mapping) and value and not _is_amount(value):
         for name, part in value.items():
             if _is_block(part):
                 yield f"{indent}{_label(str(name))}:"
@@ -198,9 +202,11 @@ def _is_block(value: Any) -> bool:
     )
 
 
-def _inline(value: Any) -> str:
+def _inline(value: Any, depth: int = 0) -> str:
     if value is None:
         return "none"
+    if depth > _DEEPEST:
+        return "..."
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float | Decimal):
@@ -210,8 +216,11 @@ def _inline(value: Any) -> str:
     if isinstance(value, Mapping):
         if _is_amount(value):
             return f"{_inline(value['value'])} {value['unit']}" if value.get("unit") else _inline(value["value"])
-        return ", ".join(f"{str(name).replace('_', ' ')} {_inline(part)}" for name, part in value.items()) or "none"
-    items = [_inline(part) for part in value[:_MOST_ITEMS]]
+        return (
+            ", ".join(f"{str(name).replace('_', ' ')} {_inline(part, depth + 1)}" for name, part in value.items())
+            or "none"
+        )
+    items = [_inline(part, depth + 1) for part in value[:_MOST_ITEMS]]
     more = f" and {len(value) - _MOST_ITEMS} more" if len(value) > _MOST_ITEMS else ""
     separator = (
         "; "

@@ -2,8 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -42,11 +41,8 @@ class Remembering(Protocol):
         """Return the last turns, oldest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Publishing:
-    """How a turn is published to TURNS: subject, body and message id; returns at once."""
-
-    send: Callable[[str, bytes, str], Awaitable[None]]
+#: How a turn is published to TURNS: subject, body and message id; returns at once.
+Publish = Callable[[str, bytes, str], None]
 
 
 class Service:
@@ -60,7 +56,7 @@ class Service:
         interpreter: Interpreting,
         dispatch: Dispatch,
         conversations: Remembering,
-        publishing: Publishing,
+        publish: Publish,
         max_attempts: int = 5,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -69,7 +65,7 @@ class Service:
         self._interpreter = interpreter
         self._dispatch = dispatch
         self._conversations = conversations
-        self._publishing = publishing
+        self._publish = publish
         self._max_attempts = max_attempts
         self._now = now
 
@@ -176,4 +172,4 @@ class Service:
             await self._conversations.append(conversation_id, body, turn.turn_id)
         except MemoryUnavailable as error:
             log.warning("turn_not_kept", error=str(error))
-        await self._publishing.send(subjects.turns(request.user_id or conversation_id), body, turn.turn_id)
+        self._publish(subjects.turns(request.user_id or conversation_id), body, turn.turn_id)

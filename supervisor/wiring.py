@@ -2,11 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import structlog
 from faststream import ExceptionMiddleware
@@ -22,6 +21,7 @@ from memory.ledger import Ledger
 from runtime import valkey
 from runtime.connection import connected
 from runtime.leases import Leases
+from runtime.link import Link
 from runtime.llm import Llm
 from runtime.outbox import Outbox, open_outbox
 from runtime.process import Process
@@ -31,7 +31,7 @@ from runtime.streams import Sizes, Source, declare_consumer, declare_streams
 from supervisor.cards import CardIndex
 from supervisor.dispatch import Dispatch
 from supervisor.interpretation import make_interpreter
-from supervisor.service import Publishing, Service
+from supervisor.service import Service
 
 log = structlog.get_logger(__name__)
 
@@ -115,12 +115,13 @@ class Supervisor:
         await self._heal(client)
         redis = await stack.enter_async_context(valkey.connect(process.redis_url, name=process.name))
         leases = await stack.enter_async_context(Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics))
-        outbox = await stack.enter_async_context(open_outbox(client, process.metrics))
+        link = Link(client)
+        outbox = await stack.enter_async_context(open_outbox(link, process.metrics))
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
         keep = timedelta(days=settings.ledger_keep_days)
         dispatch = Dispatch(client, outbox, Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000))
         engine = PullEngine(
-            client, self._reports(), REPORT_SLOTS, dispatch, leases, process.metrics, lambda: self._heal(client)
+            link, self._reports(), REPORT_SLOTS, dispatch, leases, process.metrics, lambda: self._heal(client)
         )
         await client.subscribe(subjects.reports_to(settings.supervisor_id), cb=dispatch.hear_hint)
         service = Service(
@@ -129,7 +130,7 @@ class Supervisor:
             interpreter=make_interpreter(llm),
             dispatch=dispatch,
             conversations=Conversations(redis),
-            publishing=Publishing(_turn_sender(outbox)),
+            publish=_turn_sender(outbox),
             max_attempts=settings.max_attempts,
         )
         return _Parts(client, engine, service)
@@ -206,12 +207,12 @@ def _refusal(text: str) -> PersonReply:
     return PersonReply(request_id="unknown", conversation_id="unknown", kind="failed", text=text)
 
 
-def _turn_sender(outbox: Outbox) -> Callable[[str, bytes, str], Coroutine[Any, Any, None]]:
-    async def noted(problem: Exception | None) -> None:
+def _turn_sender(outbox: Outbox) -> Callable[[str, bytes, str], None]:
+    def noted(problem: Exception | None) -> None:
         if problem is not None:
             log.warning("turn_not_published", error=str(problem))
 
-    async def send(subject: str, body: bytes, message_id: str) -> None:
-        await outbox.send(subject, body, message_id, noted)
+    def send(subject: str, body: bytes, message_id: str) -> None:
+        outbox.send(subject, body, message_id, noted)
 
     return send

@@ -7,6 +7,7 @@ import sys
 from typer import Abort, TyperException
 
 from contracts.errors import TaskloreError
+from runtime.origin import demand_own_packages
 from tasklore.app import app
 from tasklore.exits import OK, SIGNALLED, USAGE, Interrupted, code_of
 from tasklore.screen import complain
@@ -25,6 +26,7 @@ def main() -> None:
 
 def _run() -> int:
     try:
+        demand_own_packages()
         return app(prog_name="tasklore", standalone_mode=False) or OK
     except TyperException as error:
         context = getattr(error, "ctx", None)

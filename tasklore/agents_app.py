@@ -2,16 +2,22 @@
 
 from typing import Annotated
 
-from typer import Argument, Option, Typer
+from typer import Argument, Context, Option, Typer
 
-from tasklore.options import SETTLED, Json, example
+from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
-app = Typer(help="See which agents there are, and retire one.", no_args_is_help=True, **SETTLED)
+app = Typer(epilog=example("tasklore agents list"), **SETTLED)
 
 AgentArgument = Annotated[str, Argument(metavar="AGENT", help="The agent's id.")]
 
 
-@app.command("list", epilog=example("tasklore agents list"))
+@app.callback(invoke_without_command=True)
+def front(context: Context) -> None:
+    """See which agents there are, and retire one."""
+    show_help_alone(context)
+
+
+@app.command("list", cls=Command, epilog=example("tasklore agents list"))
 def list_agents(as_json: Json = False) -> None:
     """List every agent that was ever started, with its live workers."""
     from tasklore.cards import print_agents
@@ -20,7 +26,7 @@ def list_agents(as_json: Json = False) -> None:
     run(print_agents(as_json=as_json))
 
 
-@app.command(epilog=example("tasklore agents show BudgetTrackerAgent"))
+@app.command(cls=Command, epilog=example("tasklore agents show BudgetTrackerAgent"))
 def show(agent: AgentArgument, as_json: Json = False) -> None:
     """Show one agent: its tasks, their parameters, and its workers."""
     from tasklore.cards import print_agent
@@ -29,12 +35,15 @@ def show(agent: AgentArgument, as_json: Json = False) -> None:
     run(print_agent(agent, as_json=as_json))
 
 
-@app.command(epilog=example("tasklore agents retire OldAgent"))
+@app.command(cls=Command, epilog=example("tasklore agents retire OldAgent"))
 def retire(
     agent: AgentArgument,
     force: Annotated[bool, Option("--force", help="Also when workers of it are alive.")] = False,
 ) -> None:
-    """Take an agent out of the catalogue: it can no longer be asked until a worker of it starts again."""
+    """Take an agent out of the catalogue.
+
+    It can no longer be asked until a worker of it starts again.
+    """
     from tasklore.cards import retire_agent
     from tasklore.running import run
 

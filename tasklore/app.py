@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Context, Exit, Option, Typer, echo
 
 from tasklore import agents_app, ltm_app
-from tasklore.options import SETTLED, Json, example
+from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
 app = Typer(
     name="tasklore",
@@ -20,7 +20,7 @@ Agents = Annotated[
 ]
 References = Annotated[
     list[str] | None,
-    Argument(metavar="[REF]...", help="A module (my_agents.greeter), a file (./greeter.py), an installed agent."),
+    Argument(metavar="REF", help="A module (my_agents.greeter), a file (./greeter.py), an installed agent."),
 ]
 
 
@@ -36,35 +36,38 @@ def front(
         from importlib import metadata
 
         echo(metadata.version("tasklore"))
-    elif context.invoked_subcommand is None:
-        echo(context.get_help())
         raise Exit
+    show_help_alone(context)
 
 
-@app.command(epilog=example("tasklore demo"))
+@app.command(cls=Command, epilog=example("tasklore demo"))
 def demo() -> int:
-    """Show what it does: start everything, ask three questions, leave nothing behind."""
+    """Start everything, ask three questions, leave nothing behind.
+
+    The second question is the first one in other words, and is answered from memory.
+    """
     from tasklore.demonstration import demonstrate
     from tasklore.running import run
 
     return run(demonstrate())
 
 
-@app.command(epilog=example("tasklore up --agents ./greeter.py --data-dir ./data"))
+@app.command(cls=Command, epilog=example("tasklore up --agents ./greeter.py --data-dir ./data"))
 def up(
     agents: Agents = None,
-    more: Annotated[list[str] | None, Argument(metavar="[REF]...", hidden=True)] = None,
+    more: Annotated[list[str] | None, Argument(metavar="REF", hidden=True)] = None,
     data_dir: Annotated[
         Path | None, Option("--data-dir", metavar="DIR", help="Keep data here; without it they are gone at the end.")
     ] = None,
     workers: Annotated[int, Option("--workers", metavar="N", min=1, max=64, help="Worker processes.")] = 1,
 ) -> int:
-    """Run everything on this machine until Ctrl-C: servers, a supervisor and workers.
+    """Run everything on this machine until Ctrl-C.
 
-    Prints one line when it is ready: `ready nats=... redis=... http=...`, the last one the supervisor's health and
-    metrics. DIR/endpoints.json (without --data-dir: .tasklore/endpoints.json) then tells the other commands where it
-    runs. With TASKLORE_NATS_URL and TASKLORE_REDIS_URL set, those servers are used and none is started. What dies is
-    started again. TASKLORE_LOG_LEVEL=info lets every process tell more.
+    That is NATS and Valkey, a supervisor and workers, each a process of its own. Prints one line when it is ready:
+    `ready nats=... redis=... http=...`, the last one the supervisor's health and metrics. DIR/endpoints.json (without
+    --data-dir: .tasklore/endpoints.json) then tells the other commands where it runs. With TASKLORE_NATS_URL and
+    TASKLORE_REDIS_URL set, those servers are used and none is started. What dies is started again.
+    TASKLORE_LOG_LEVEL=info lets every process tell more.
     """
     from tasklore.running import run
     from tasklore.serving import serve_all
@@ -73,10 +76,11 @@ def up(
 
 
 @app.command(
+    cls=Command,
     epilog=example(
         'tasklore ask "Check my budget: limit 50k, spent 42,000"',
         'tasklore ask --conversation trip "the same with 45k spent"',
-    )
+    ),
 )
 def ask(
     text: Annotated[list[str], Argument(metavar="TEXT", help="What you want to know, in plain words.")],
@@ -114,7 +118,9 @@ def ask(
     return run(ask_aloud(request, as_json=as_json))
 
 
-@app.command(epilog=example("tasklore worker ./greeter.py", "tasklore worker --config config/agent_config.json"))
+@app.command(
+    cls=Command, epilog=example("tasklore worker ./greeter.py", "tasklore worker --config config/agent_config.json")
+)
 def worker(
     references: References = None,
     config: Annotated[
@@ -125,15 +131,23 @@ def worker(
         int | None, Option("--slots", metavar="N", min=1, max=4096, help="Tasks held at once of each agent.")
     ] = None,
 ) -> None:
-    """Serve agents until SIGTERM or Ctrl-C; prints `ready http=...` on stdout once tasks are taken."""
+    """Serve agents until SIGTERM or Ctrl-C.
+
+    Prints `ready http=...`, the address of its health and metrics, once tasks are taken; logs go to stderr. A file may
+    switch the memory off ("enable_ltm_cache": false) or name an old memory file to import once ("ltm_path"); every
+    other field in it is a setting of the agent.
+    """
     from tasklore.serving import serve_worker
 
     serve_worker(references or [], config, slots)
 
 
-@app.command(epilog=example("tasklore supervisor"))
+@app.command(cls=Command, epilog=example("tasklore supervisor"))
 def supervisor() -> None:
-    """Answer requests until SIGTERM or Ctrl-C; prints `ready http=...` on stdout once they are taken."""
+    """Answer requests until SIGTERM or Ctrl-C.
+
+    Prints `ready http=...`, the address of its health and metrics, once requests are taken; logs go to stderr.
+    """
     from tasklore.serving import serve_supervisor
 
     serve_supervisor()
@@ -143,9 +157,12 @@ app.add_typer(agents_app.app, name="agents")
 app.add_typer(ltm_app.app, name="ltm")
 
 
-@app.command(epilog=example("tasklore config"))
+@app.command(cls=Command, epilog=example("tasklore config"))
 def config(as_json: Json = False) -> None:
-    """Print every setting with its value, its unit and where the value comes from; secrets are masked."""
+    """Print every setting, its unit and where its value comes from.
+
+    Secrets are masked. Settings are environment variables; see docs/settings.md for what each is for.
+    """
     from tasklore.configuration import print_settings
 
     print_settings(as_json=as_json)

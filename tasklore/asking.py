@@ -35,6 +35,8 @@ def make_request(text: str, **fields: Any) -> PersonRequest:
     Raises:
         InvalidInput: a value cannot be sent; the message names it.
     """
+    if not text.strip():
+        raise InvalidInput("there is no question; say what you want to know")
     given: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
     given.setdefault("request_id", new_id(time.time_ns() // 1_000_000))
     try:
@@ -73,6 +75,15 @@ async def ask(nats_url: str, supervisor_id: str, request: PersonRequest) -> Pers
     listener = Listener(reconnected=lambda: heard.put_nowait(None))
     async with connected(nats_url, "tasklore-ask", listener) as client:
         return await _Asking(client, subjects.requests(supervisor_id), request, heard).run()
+
+
+async def ask_over(client: Client, supervisor_id: str, request: PersonRequest) -> PersonReply:
+    """Return the answer to *request* over a connection that is open, as `ask` does.
+
+    Raises:
+        Unreachable: as `ask`.
+    """
+    return await _Asking(client, subjects.requests(supervisor_id), request, asyncio.Queue()).run()
 
 
 class _Asking:

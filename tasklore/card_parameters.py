@@ -31,13 +31,28 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
     """
     required = set(schema.get("required", ()))
     fields: dict[str, Any] = {}
-    for name, field in schema.get("properties", {}).items():
+    for name, field in _inlined(schema.get("properties", {}), schema.get("$defs", {})).items():
         default = ... if name in required else field.get("default")
         kind = _kind(field, name)
         # A list's default is a JSON list, a tuple's too: both are keyed alike.
-        fields[name] = (kind, Field(default, unit=field.get("unit"), aliases=tuple(field.get("aliases", ()))))
+        fields[name] = (
+            kind,
+            Field(default, unit=field.get("unit"), aliases=tuple(field.get("aliases", ())), validate_default=True),
+        )
     made: type[Parameters] = create_model(f"{task_name}_parameters", __base__=Parameters, **fields)
     return made
+
+
+def _inlined(part: Any, definitions: Mapping[str, Any]) -> Any:
+    """Return *part* with its references to plain values (an enumeration) replaced by what they name."""
+    if isinstance(part, list):
+        return [_inlined(item, definitions) for item in part]
+    if not isinstance(part, Mapping):
+        return part
+    meant = definitions.get(str(part.get("$ref", "")).rpartition("/")[2], {})
+    if meant.get("type") in _KINDS:
+        return {**meant, **part}
+    return {word: _inlined(value, definitions) for word, value in part.items()}
 
 
 def _kind(field: Mapping[str, Any], name: str) -> Any:

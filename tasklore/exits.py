@@ -14,7 +14,7 @@ UNREACHABLE = 3
 SIGNALLED = 128
 
 
-class Interrupted(Exception):  # noqa: N818  # a wish of whoever sits there, no error
+class Interrupted(Exception):  # a wish of whoever sits there, no error
     """Somebody asked this process to end; *signal_number* is how."""
 
     def __init__(self, signal_number: int) -> None:
@@ -22,7 +22,7 @@ class Interrupted(Exception):  # noqa: N818  # a wish of whoever sits there, no 
         self.signal_number = signal_number
 
 
-class Refused(TaskloreError):  # noqa: N818  # as the errors of contracts are named
+class Refused(TaskloreError):  # as the errors of contracts are named
     """A command cannot do what was asked for; *code* is how the process ends."""
 
     def __init__(self, message: str, code: int = USAGE) -> None:

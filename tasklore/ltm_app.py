@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option, Typer
+from typer import Argument, Context, Option, Typer
 
-from tasklore.options import SETTLED, AgentId, Json, example
+from tasklore.options import SETTLED, AgentId, Command, Json, example, show_help_alone
 
-app = Typer(help="Look into the long-term memory, mend it, forget.", no_args_is_help=True, **SETTLED)
+app = Typer(epilog=example("tasklore ltm stats"), **SETTLED)
 
 Key = Annotated[
     str, Argument(metavar="KEY", help="A whole key, or the question in it (analyze_budget:50000:42000:no_history).")
@@ -15,7 +15,13 @@ Key = Annotated[
 TaskName = Annotated[str | None, Option("--task", metavar="TASK", help="Only of this task.")]
 
 
-@app.command("list", epilog=example("tasklore ltm list --since 1h"))
+@app.callback(invoke_without_command=True)
+def front(context: Context) -> None:
+    """Look into the long-term memory, mend it, forget."""
+    show_help_alone(context)
+
+
+@app.command("list", cls=Command, epilog=example("tasklore ltm list --since 1h"))
 def list_entries(
     since: Annotated[
         str | None, Option("--since", metavar="SPAN", help="Only what was remembered within this span: 90s, 1h, 30d.")
@@ -31,7 +37,7 @@ def list_entries(
     run(print_entries(since=since, agent=agent, task=task, as_json=as_json))
 
 
-@app.command(epilog=example("tasklore ltm show analyze_budget:50000:42000:no_history"))
+@app.command(cls=Command, epilog=example("tasklore ltm show analyze_budget:50000:42000:no_history"))
 def show(key: Key, as_json: Json = False) -> None:
     """Show one remembered answer."""
     from tasklore.memory_views import print_entry
@@ -40,32 +46,30 @@ def show(key: Key, as_json: Json = False) -> None:
     run(print_entry(key, as_json=as_json))
 
 
-@app.command(epilog=example("tasklore ltm stats --agent BudgetTrackerAgent"))
+@app.command(cls=Command, epilog=example("tasklore ltm stats --agent BudgetTrackerAgent"))
 def stats(agent: AgentId = None, as_json: Json = False) -> None:
-    """Tell how much is remembered, how often it was served and how much time that saved."""
+    """Tell how much is remembered, and how much time that saved."""
     from tasklore.memory_views import print_stats
     from tasklore.running import run
 
     run(print_stats(agent=agent, as_json=as_json))
 
 
-@app.command("set", epilog=example("tasklore ltm set analyze_budget:50000:42000:no_history result.json"))
+@app.command("set", cls=Command, epilog=example("tasklore ltm set analyze_budget:50000:42000:no_history result.json"))
 def set_entry(
     key: Key,
     file: Annotated[str, Argument(metavar="FILE", help="JSON file with the result; - reads stdin.")],
 ) -> None:
-    """Replace a remembered answer by hand, or remember a new one under a whole key."""
+    """Replace a remembered answer, or remember one under a whole key."""
     from tasklore.memory_edits import set_answer
     from tasklore.running import run
 
     run(set_answer(key, file))
 
 
-@app.command(epilog=example("tasklore ltm forget --agent BudgetTrackerAgent --older-than 30d"))
+@app.command(cls=Command, epilog=example("tasklore ltm forget --agent BudgetTrackerAgent --older-than 30d"))
 def forget(
-    question: Annotated[
-        str | None, Argument(metavar="[KEY]", help="What to forget, as in `tasklore ltm list`.")
-    ] = None,
+    question: Annotated[str | None, Argument(metavar="KEY", help="What to forget, as in `tasklore ltm list`.")] = None,
     key: Annotated[str | None, Option("--key", metavar="KEY", help="The same.")] = None,
     task: TaskName = None,
     agent: AgentId = None,
@@ -85,7 +89,9 @@ def forget(
 
 
 @app.command(
-    "import", epilog=example("tasklore ltm import LTM/BudgetTrackerAgent/memory.json --agent BudgetTrackerAgent")
+    "import",
+    cls=Command,
+    epilog=example("tasklore ltm import LTM/BudgetTrackerAgent/memory.json --agent BudgetTrackerAgent"),
 )
 def import_entries(
     file: Annotated[Path, Argument(metavar="FILE", help='A memory file: {"tasks": {key: result}}.')],
@@ -94,10 +100,10 @@ def import_entries(
     ],
     as_json: Json = False,
 ) -> None:
-    """Remember what a memory file holds; what is known already stays as it is.
+    """Remember what a memory file holds.
 
-    An entry with exactly five values in a list may have been cut there by another program and would answer another
-    question: it is put in quarantine, listed here, and never served.
+    What is known already stays as it is. An entry with exactly five values in a list may have been cut there by
+    another program and would answer another question: it is put in quarantine, listed here, and never served.
     """
     from tasklore.memory_edits import import_answers
     from tasklore.running import run
@@ -105,10 +111,10 @@ def import_entries(
     run(import_answers(file, agent, as_json=as_json))
 
 
-@app.command("export", epilog=example("tasklore ltm export --agent BudgetTrackerAgent memory.json"))
+@app.command("export", cls=Command, epilog=example("tasklore ltm export --agent BudgetTrackerAgent memory.json"))
 def export_entries(
     agent: Annotated[str, Option("--agent", metavar="AGENT", help="Whose memory.")],
-    file: Annotated[Path | None, Argument(metavar="[FILE]", help="Where to; without it stdout.")] = None,
+    file: Annotated[Path | None, Argument(metavar="FILE", help="Where to; without it stdout.")] = None,
 ) -> None:
     """Write an agent's shared memory as a file that `ltm import` reads."""
     from tasklore.memory_edits import export_answers

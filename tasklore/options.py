@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Context, Exit, Option, echo
+from typer.core import TyperCommand
 
 #: Plain help, the same on every terminal and in the manual; a crash of ours shows an ordinary traceback.
 SETTLED: dict[str, Any] = {
@@ -12,8 +13,30 @@ SETTLED: dict[str, Any] = {
     "context_settings": {"max_content_width": 100, "help_option_names": ["--help", "-h"]},
 }
 
+
+class Command(TyperCommand):
+    """A command whose help shows arguments by name alone, as its usage does."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the sections of arguments and options."""
+        shown: list[Any] = [one for one in self.get_params(ctx) if one.get_help_record(ctx) is not None]
+        arguments = [(one.metavar or one.name, one.help) for one in shown if one.param_type_name == "argument"]
+        options = [one.get_help_record(ctx) for one in shown if one.param_type_name == "option"]
+        for title, rows in (("Arguments", arguments), ("Options", options)):
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
 Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
 AgentId = Annotated[str | None, Option("--agent", metavar="AGENT", help="Only of this agent.")]
+
+
+def show_help_alone(context: Context) -> None:
+    """Print the help of a group that was called without a command."""
+    if context.invoked_subcommand is None:
+        echo(context.get_help())
+        raise Exit
 
 
 def example(*lines: str) -> str:

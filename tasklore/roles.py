@@ -9,11 +9,11 @@ import sysconfig
 from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from contracts.errors import Unreachable
 from runtime.child import GUARDED
-from tasklore.exits import OK, Refused
+from tasklore.exits import FAILED, OK, Refused
 
 #: What a role prints on stdout, followed by its HTTP address, once it takes work.
 READY = "ready http="
@@ -51,6 +51,9 @@ class Role:
         self._log = log
         self._grace_s = grace_s
         self._process: Process | None = None
+        self._guard: int | None = None
+        self._output: asyncio.ReadTransport | None = None
+        self._lines = asyncio.StreamReader()
         self._copying: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -61,22 +64,26 @@ class Role:
             Unreachable: it was not ready within `READY_WITHIN_S`.
         """
         self.kill()
-        process = self._process = await self._spawn()
-        if process.stdout is None:
-            raise Unreachable(f"{self.name} has no output to be heard by")
+        process = await self._spawn()
+        ready = asyncio.create_task(self._hear_address())
+        ended = asyncio.create_task(process.wait())
         try:
-            async with asyncio.timeout(READY_WITHIN_S):
-                while line := await process.stdout.readline():
-                    if line.startswith(READY.encode()):
-                        self.address = line.decode().removeprefix(READY).strip()
-                        self._copying = asyncio.create_task(_copy(process.stdout, self._log))
-                        return
-                    _write(line, self._log)
-                status = await process.wait()
-        except TimeoutError as error:
+            await asyncio.wait({ready, ended}, timeout=READY_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
+            if ready.done() and (address := ready.result()) is not None:
+                self.address = address
+                self._copying = asyncio.create_task(self._pass_on())
+                return
+            if ready.done():
+                # Its output ends a moment before it does.
+                await asyncio.wait({ended}, timeout=_REAP_S)
+        finally:
+            # Whoever is told that it ended is told so by `ended()`.
+            await _cancelled(ready, ended)
+        if process.returncode is None:
             self.kill()
-            raise Unreachable(f"{self.name} was not ready within {READY_WITHIN_S:.0f} s; see what it logged") from error
-        raise Refused(f"{self.name} ended with status {status} before it was ready", status if status > OK else 1)
+            raise Unreachable(f"{self.name} was not ready within {READY_WITHIN_S:.0f} s; see what it logged")
+        status = process.returncode
+        raise Refused(f"{self.name} ended with status {status} before it was ready", status if status > OK else FAILED)
 
     async def ended(self) -> int:
         """Return the status with which the process ended, once it has; negative is the number of a signal."""
@@ -101,33 +108,57 @@ class Role:
                 await process.wait()
 
     def kill(self) -> None:
-        """Kill the role and everything that it started."""
-        process = self._process
-        if process is None:
-            return
-        if process.returncode is None:
+        """Kill the role and everything that it started; does nothing when it never ran."""
+        if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-        if process.stdin is not None:
-            # The end of the pipe makes the guard leave, with whatever the role left in its process group.
-            process.stdin.close()
+                os.killpg(self._process.pid, signal.SIGKILL)
+        # The end of the pipe makes the guard kill what the role left behind, and itself.
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            os.close(guard)
+        output, self._output = self._output, None
+        if output is not None:
+            output.close()
 
     async def _spawn(self) -> Process:
-        command = (sys.executable, "-P", "-m", "tasklore", *self._arguments)
-        return await asyncio.create_subprocess_exec(
-            "/bin/sh",
-            "-c",
-            GUARDED,
-            "sh",
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=self._log,
-            env={**os.environ, **_import_path(), **self._environment},
-            # Ctrl-C in a terminal must reach only us: roles leave before their servers do.
-            start_new_session=True,
-            limit=_LONGEST_LINE,
+        # Pipes of our own: asyncio would take the process for alive until the guard has closed its ends too.
+        guarded, self._guard = os.pipe()
+        heard, output = os.pipe()
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                "/bin/sh",
+                "-c",
+                GUARDED,
+                "sh",
+                *(sys.executable, "-P", "-m", "tasklore", *self._arguments),
+                stdin=guarded,
+                stdout=output,
+                stderr=self._log,
+                env={**os.environ, **_import_path(), **self._environment},
+                # Ctrl-C in a terminal must reach only us: roles leave before their servers do.
+                start_new_session=True,
+            )
+        finally:
+            os.close(guarded)
+            os.close(output)
+        self._lines = asyncio.StreamReader(limit=_LONGEST_LINE)
+        self._output, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(self._lines), os.fdopen(heard, "rb", buffering=0)
         )
+        return self._process
+
+    async def _hear_address(self) -> str | None:
+        """Return the address out of the line that says ready; None when the output ends without one."""
+        while line := await self._lines.readline():
+            if line.startswith(READY.encode()):
+                return line.decode().removeprefix(READY).strip()
+            _write(line, self._log)
+        return None
+
+    async def _pass_on(self) -> None:
+        """Pass on what the user's agents print: a pipe that nobody reads would stop them."""
+        while chunk := await self._lines.read(_CHUNK):
+            _write(chunk, self._log)
 
     def _running(self) -> Process:
         if self._process is None:
@@ -135,10 +166,10 @@ class Role:
         return self._process
 
 
-async def _copy(source: asyncio.StreamReader, log: IO[bytes] | None) -> None:
-    """Pass on what the user's agents print: a pipe that nobody reads would stop them."""
-    while chunk := await source.read(_CHUNK):
-        _write(chunk, log)
+async def _cancelled(*tasks: "asyncio.Task[Any]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _write(chunk: bytes, log: IO[bytes] | None) -> None:

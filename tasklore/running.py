@@ -32,8 +32,9 @@ async def _watched(work: Coroutine[Any, Any, T]) -> T:
 
     loop = asyncio.get_running_loop()
     for wish in _WISHES:
-        # What somebody chose to ignore (nohup) stays ignored.
-        if signal.getsignal(wish) != signal.SIG_IGN:
+        # A terminal that goes away was chosen to be ignored by nohup; a shell ignores Ctrl-C for what it starts with &,
+        # where a signal that still arrives was sent on purpose.
+        if wish != signal.SIGHUP or signal.getsignal(wish) != signal.SIG_IGN:
             loop.add_signal_handler(wish, stop, wish)
     try:
         return await task

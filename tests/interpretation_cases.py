@@ -1,4 +1,4 @@
-"""Cards and conversations that the tests of interpretation share; no agent of ours, so that nothing is written for one."""
+"""Cards and conversations that the tests of interpretation share; none is of an agent that we ship."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime

@@ -122,8 +122,11 @@ class Host:
         """Stop taking work and wait up to *grace_s* seconds for what runs; engines end by themselves after it."""
         for bench in self.benches:
             bench.engine.stop()
-        loop = asyncio.get_running_loop()
-        gives_up_at = loop.time() + grace_s
-        while self.held and loop.time() < gives_up_at:
-            await asyncio.sleep(0.02)
-        log.info("drained", left=self.held)
+        try:
+            async with asyncio.timeout(grace_s):
+                for bench in self.benches:
+                    await bench.engine.emptied()
+        except TimeoutError:
+            log.warning("drained_with_work_left", left=self.held)
+        else:
+            log.info("drained")

@@ -22,6 +22,8 @@ class Order:
     """An assignment that a worker holds. `question` is its key for people, `memory_key` where its answer is remembered.
 
     `outcome` is what the memory has to do with it so far: `miss` and `refreshed` will be remembered once computed.
+    `user` is the token of whom it is remembered for, None when for everybody or nobody. `deadline` is the assignment's,
+    else the task's own counted from its creation, in UTC; None for no limit.
     """
 
     delivery: Delivery
@@ -34,7 +36,8 @@ class Order:
     question: str
     memory_key: str | None
     outcome: MemoryOutcome
-    user: str | None = None
+    user: str | None
+    deadline: datetime | None
 
 
 @dataclass(slots=True, eq=False)
@@ -58,10 +61,11 @@ def read_order(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bo
     except InvalidInput as error:
         return Unfit(delivery, _salvage(delivery.body), generation, attempt, error)
     try:
-        if assignment.deadline is not None and _aware(assignment.deadline) <= now:
-            late = InvalidInput(f"the deadline {assignment.deadline.isoformat()} had passed before a worker was free")
-            return Unfit(delivery, assignment, generation, attempt, late, expired=True)
         task = _task_of(agent, assignment)
+        deadline = _deadline_of(task, assignment)
+        if deadline is not None and deadline <= now:
+            late = InvalidInput(f"the deadline {deadline.isoformat()} had passed before a worker was free")
+            return Unfit(delivery, assignment, generation, attempt, late, expired=True)
         parameters = task.parameters.read(assignment.task.parameters)
         owner = task.owner_of(assignment)
     except InvalidInput as error:
@@ -84,7 +88,8 @@ def read_order(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bo
         question,
         memory_key,
         outcome,
-        user=token,
+        token,
+        deadline,
     )
 
 
@@ -131,6 +136,12 @@ def _task_of(agent: Agent, assignment: TaskAssignment) -> Task:
         msg = f"{agent.agent_id} has no task {assignment.task.name!r}; it has {', '.join(sorted(agent.tasks))}"
         raise InvalidInput(msg)
     return task
+
+
+def _deadline_of(task: Task, assignment: TaskAssignment) -> datetime | None:
+    if assignment.deadline is not None:
+        return _aware(assignment.deadline)
+    return _aware(assignment.created_at) + task.deadline if task.deadline is not None else None
 
 
 def _outcome(task: Task, assignment: TaskAssignment, *, remembers: bool) -> MemoryOutcome:

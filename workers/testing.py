@@ -17,16 +17,17 @@ from typing import Any
 from pydantic import BaseModel
 
 from contracts import subjects
-from contracts.errors import GiveUp, InvalidInput, LlmError
-from contracts.messages import ChatTurn, CompletionReport, MemoryMode, MemoryNote, Progress, Status, TaskAssignment
+from contracts.errors import LlmError
+from contracts.messages import ChatTurn, CompletionReport, MemoryMode, Progress, TaskAssignment
 from contracts.parameters import Parameters
 from runtime.llm import Expense, Reply, Spent, check_answer_model
 from runtime.llm_wire import T
 from runtime.pull import Delivery
 from workers.agent import Agent
 from workers.context import Context
+from workers.judgement import RetryPolicy, judge
 from workers.order import Order, Unfit, read_order
-from workers.verdict import Verdict, elapsed_ms
+from workers.verdict import Verdict, elapsed_ms, verdict_on
 
 #: The time in a kit unless another is given: fixed, so that a test says the same every day.
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -165,13 +166,13 @@ class AgentKit:
             self.raised.append(order.problem)
             assignment = order.assignment
             assert assignment is not None, order.problem  # noqa: S101 - the kit wrote it itself
-            note = MemoryNote(outcome="off")
-            return _report(Verdict(order.delivery, assignment, 1, 1, "rejected", "kit", note, error=order.problem))
+            return _report(Verdict(order.delivery, assignment, 1, 1, "rejected", "kit", "off", error=order.problem))
         if order.outcome == "miss" and order.memory_key in self._answers:
             stored, since = self._answers[order.memory_key]
-            age_ms = int((self.services.now() - since).total_seconds() * 1000)
-            note = MemoryNote(outcome="hit", key=order.question, age_ms=age_ms)
-            return _report(self._verdict(order, "completed", note, result_json=stored))
+            order.outcome = "hit"
+            verdict = verdict_on(order, "completed", "kit", result_json=stored)
+            verdict.age_ms = int((self.services.now() - since).total_seconds() * 1000)
+            return _report(verdict)
         return await self._compute(order)
 
     def _read(
@@ -202,7 +203,7 @@ class AgentKit:
         return read_order(delivery, self.agent, self.services.now(), remembers=self._remembers)
 
     async def _compute(self, order: Order) -> CompletionReport:
-        note = MemoryNote(outcome=order.outcome, key=order.question)
+        allowed = min(order.assignment.max_attempts, order.task.max_attempts)
         while True:
             context = Context(
                 order.task, order.assignment, self.services, settings=self.agent.settings, attempt=order.attempt
@@ -214,21 +215,18 @@ class AgentKit:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report
                 self.raised.append(error)
-                if _is_final(error) or order.attempt >= min(order.assignment.max_attempts, order.task.max_attempts):
-                    status: Status = "rejected" if isinstance(error, InvalidInput) else "failed"
-                    return _report(self._verdict(order, status, note, error=error, usage=context.usage))
+                judgement = judge(error, attempt=order.attempt, max_attempts=allowed, retry=RetryPolicy())
+                if judgement.pause_s is None:
+                    verdict = verdict_on(order, judgement.status, "kit")
+                    verdict.error, verdict.usage = error, context.usage
+                    return _report(verdict)
                 order.attempt += 1
                 continue
             if order.memory_key is not None:
                 self._answers[order.memory_key] = result, self.services.now()
-            run_ms = elapsed_ms(started)
-            return _report(
-                self._verdict(order, "completed", note, result_json=result, run_ms=run_ms, usage=context.usage)
-            )
-
-    def _verdict(self, order: Order, status: Status, note: MemoryNote, **rest: Any) -> Verdict:
-        delivery, assignment = order.delivery, order.assignment
-        return Verdict(delivery, assignment, order.generation, order.attempt, status, "kit", note, **rest)
+            verdict = verdict_on(order, "completed", "kit", result_json=result, run_ms=elapsed_ms(started))
+            verdict.usage = context.usage
+            return _report(verdict)
 
 
 async def run_task(
@@ -254,10 +252,6 @@ async def run_task(
 
 def _report(verdict: Verdict) -> CompletionReport:
     return CompletionReport.model_validate_json(verdict.body("none"))
-
-
-def _is_final(error: Exception) -> bool:
-    return isinstance(error, GiveUp | InvalidInput) or getattr(error, "retryable", True) is False
 
 
 def _turn(number: int, said: ChatTurn | str, now: datetime) -> ChatTurn:

@@ -7,17 +7,21 @@ import traceback
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pydantic_core import from_json
+
 from contracts.messages import (
     CompletionReport,
     DeadLetter,
     ErrorNote,
     Fence,
     MemoryNote,
+    MemoryOutcome,
     Status,
     TaskAssignment,
     Usage,
 )
 from runtime.pull import Delivery
+from workers.order import Order
 
 #: Bytes of a body that a dead letter keeps; the digest and the origin's sequence tell of the rest.
 DEAD_BODY = 512 * 1024
@@ -28,7 +32,7 @@ class Verdict:
     """What is to be said about *delivery*. `result_json` is spliced into the report as it was computed or remembered.
 
     `error` is the exception behind a status other than `completed`; a `dead_reason` sends the delivery to DEAD as well.
-    `saved_ms` is what computing a served answer once took.
+    `run_ms` is None when nothing ran; `saved_ms` is what computing a served answer once took; `age_ms` how old it is.
     """
 
     delivery: Delivery
@@ -37,9 +41,11 @@ class Verdict:
     attempt: int
     status: Status
     worker_id: str
-    memory: MemoryNote
+    outcome: MemoryOutcome
+    question: str | None = None
+    age_ms: int | None = None
     queued_ms: int = 0
-    run_ms: int = 0
+    run_ms: int | None = None
     result_json: bytes | None = None
     error: BaseException | None = None
     usage: Usage | None = None
@@ -49,33 +55,60 @@ class Verdict:
 
     def body(self, fence: Fence) -> bytes:
         """Return the report as it crosses the wire, with the word *fence* of the ledger."""
+        if self.result_json is not None and self.error is None:
+            return self._completed_body(fence, self.result_json)
+        return self._report(fence).model_dump_json().encode()
+
+    def _completed_body(self, fence: Fence, result_json: bytes) -> bytes:
+        """Return what `_report` would be as JSON: put together by hand, since every served answer passes here."""
         assignment = self.assignment
-        report = CompletionReport.model_construct(
-            schema_version=1,
+        usage = _NO_USAGE if self.usage is None else self.usage.model_dump_json().encode()
+        # Names have no character that JSON would escape; a key is percent-escaped, see contracts.questions.
+        head = (
+            f'{{"schema_version":1,"task_id":"{assignment.task_id}","generation":{self.generation},'
+            f'"agent_id":"{assignment.agent_id}","supervisor_id":"{assignment.supervisor_id}",'
+            f'"task_name":"{assignment.task.name}","status":"{self.status}","error":null,'
+            f'"memory":{{"outcome":"{self.outcome}","key":{_quoted(self.question)},"age_ms":{_number(self.age_ms)}}},'
+            f'"attempt":{self.attempt},"fence":"{fence}","worker_id":"{self.worker_id}",'
+            f'"queued_ms":{self.queued_ms},"run_ms":{self.run_ms or 0},"finished_at":"{_now()}",'
+        )
+        return b"".join((head.encode(), b'"usage":', usage, b',"result":', result_json, b"}"))
+
+    def _report(self, fence: Fence) -> CompletionReport:
+        assignment = self.assignment
+        return CompletionReport(
             task_id=assignment.task_id,
             generation=self.generation,
             agent_id=assignment.agent_id,
             supervisor_id=assignment.supervisor_id,
             task_name=assignment.task.name,
             status=self.status,
-            result=None,
+            result=from_json(self.result_json) if self.result_json is not None else None,
             error=error_note(self.error) if self.error is not None else None,
-            memory=self.memory,
+            memory=MemoryNote(outcome=self.outcome, key=self.question, age_ms=self.age_ms),
             attempt=self.attempt,
             fence=fence,
             worker_id=self.worker_id,
             queued_ms=self.queued_ms,
-            run_ms=self.run_ms,
-            usage=self.usage or Usage.model_construct(input_tokens=0, output_tokens=0, cost_usd=0.0),
+            run_ms=self.run_ms or 0,
+            usage=self.usage or Usage(),
             finished_at=datetime.now(UTC),
         )
-        if self.result_json is None:
-            return report.model_dump_json().encode()
-        head = report.__pydantic_serializer__.to_json(report, exclude=_RESULT)
-        return head[:-1] + b',"result":' + self.result_json + b"}"
 
 
-_RESULT = {"result"}
+_NO_USAGE = b'{"input_tokens":0,"output_tokens":0,"cost_usd":0.0}'
+
+
+def _quoted(text: str | None) -> str:
+    return "null" if text is None else f'"{text}"'
+
+
+def _number(value: int | None) -> str:
+    return "null" if value is None else str(value)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat().replace("+00:00", "Z")
 
 
 def error_note(error: BaseException) -> ErrorNote:
@@ -114,6 +147,27 @@ def dead_letter(
         died_at=datetime.now(UTC),
     )
     return letter.model_dump_json().encode()
+
+
+def verdict_on(
+    order: Order, status: Status, worker_id: str, *, result_json: bytes | None = None, run_ms: int | None = None
+) -> Verdict:
+    """Return the verdict *status* on *order*, with the memory's part in it as the order has it so far."""
+    return Verdict(
+        order.delivery,
+        order.assignment,
+        order.generation,
+        order.attempt,
+        status,
+        worker_id,
+        order.outcome,
+        order.question,
+        None,
+        order.queued_ms,
+        run_ms,
+        result_json,
+        must_be_fenced=not order.task.idempotent,
+    )
 
 
 def elapsed_ms(started: float) -> int:

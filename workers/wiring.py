@@ -22,6 +22,7 @@ from memory.single_flight import SingleFlight
 from runtime import valkey
 from runtime.connection import connected
 from runtime.leases import Leases
+from runtime.link import Link
 from runtime.llm import Llm
 from runtime.outbox import Outbox, open_outbox
 from runtime.process import Process
@@ -32,10 +33,12 @@ from workers.agent import Agent
 from workers.card import card_of
 from workers.conclusion import Conclusion
 from workers.context import Context
-from workers.desk import RetryPolicy, TaskDesk
+from workers.desk import TaskDesk
 from workers.host import Bench, Host, Lent
+from workers.judgement import RetryPolicy
 from workers.order import Order
 from workers.presence import announce, end_presence, show_presence
+from workers.runner import Runner, Stores
 
 log = structlog.get_logger(__name__)
 
@@ -45,6 +48,7 @@ class _Parts:
     """What is open in this process."""
 
     client: Client
+    link: Link
     outbox: Outbox
     leases: Leases
     memory: LongTermMemory
@@ -115,7 +119,8 @@ class Worker:
         await self._provision(client)
         redis = await stack.enter_async_context(valkey.connect(self.process.redis_url, name=self._worker_id))
         leases = await stack.enter_async_context(Leases(url, settings.ack_wait_s, self._metrics))
-        outbox = await stack.enter_async_context(open_outbox(client, self._metrics))
+        link = Link(client)
+        outbox = await stack.enter_async_context(open_outbox(link, self._metrics))
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=self._metrics))
         breaker = Breaker()
         budget_s = settings.memory_budget_ms / 1000
@@ -125,6 +130,7 @@ class Worker:
         keep = timedelta(days=settings.ledger_keep_days)
         return _Parts(
             client,
+            link,
             outbox,
             leases,
             LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
@@ -156,7 +162,7 @@ class Worker:
             await self._heal(source)
         desk = self._make_desk(agent, parts)
         engine = PullEngine(
-            parts.client, source, settings.slots, desk, parts.leases, self._metrics, lambda: self._heal(source)
+            parts.link, source, settings.slots, desk, parts.leases, self._metrics, lambda: self._heal(source)
         )
         presence = WorkerPresence(
             worker_id=self._worker_id,
@@ -174,19 +180,21 @@ class Worker:
 
     def _make_desk(self, agent: Agent, parts: _Parts) -> TaskDesk:
         def make_context(order: Order) -> Context:
-            return Context(order.task, order.assignment, parts.lent, settings=agent.settings, attempt=order.attempt)
+            assignment = order.assignment
+            if assignment.deadline != order.deadline:
+                assignment = assignment.model_copy(update={"deadline": order.deadline})
+            return Context(order.task, assignment, parts.lent, settings=agent.settings, attempt=order.attempt)
 
+        stores = Stores(parts.memory, parts.ledger, parts.flights, self._host.hits)
+        conclusion = Conclusion(agent.agent_id, agent.tasks, parts.ledger, parts.outbox, self._metrics)
+        retry = RetryPolicy(self._settings.retry_base_s, self._settings.retry_cap_s)
         return TaskDesk(
             agent,
             self._worker_id,
-            memory=parts.memory,
-            ledger=parts.ledger,
-            flights=parts.flights,
-            conclusion=Conclusion(parts.ledger, parts.outbox, self._metrics),
-            make_context=make_context,
+            stores=stores,
+            runner=Runner(self._worker_id, stores, conclusion, make_context, retry),
+            conclusion=conclusion,
             meter=self._metrics,
-            hits=self._host.hits,
-            retry=RetryPolicy(self._settings.retry_base_s, self._settings.retry_cap_s),
             remembers=self._remembers,
         )
 

@@ -25,10 +25,15 @@ _TIMES = frozenset({"second", "minute", "hour", "day", "week", "month", "year"})
 _YEAR_STEP = 3.0
 #: Each further member of a list, so that the one next to the cue is the surest.
 _MEMBER_STEP = 0.05
+#: Steps within which a cue plainly speaks of an amount, whatever else is there.
+RIGHT_BESIDE = 0.8
+#: A field is less likely to be given twice.
+_SECOND_STEP = 1.5
 #: Amounts at either end of a list that may belong to another field than the list does.
 _EDGE = 3
-#: Assignment is cubic: a sentence with more separate amounts is no sentence.
+#: Assignment is cubic: what has more separate amounts or cues is no sentence.
 _MOST_ROWS = 32
+_MOST_CUES = 256
 _YEARS = range(1900, 2101)
 _BEFORE_YEAR = word_set(
     "in since during until year january february march april may june july august september october november december"
@@ -62,8 +67,16 @@ def claim_amounts(
         return [], list(scene.items), distances
     rows = list(_rows(scene.items))
     columns = [field for field in fields for _ in (rows if field.is_list else (None,))]
-    costs = [_costs(row, scene, cues, fields, distances) for row in rows]
-    table = [[cost[field.name] for field in columns] + [FAR] * len(rows) for cost in costs]
+    costs = [_costs(row, scene, cues[:_MOST_CUES], fields, distances) for row in rows]
+    scalars = [field for field in fields if not field.is_list]
+    # A second amount for a field has a column of its own, which leaves it loose: else "limit 5, spent 4, limit 5" would
+    # push every amount one field on.
+    table = [
+        [cost[field.name] for field in columns]
+        + [_second_cost(row, cost[field.name]) for field in scalars]
+        + [FAR] * len(rows)
+        for row, cost in zip(rows, costs, strict=True)
+    ]
     claims = [
         Claim(columns[column], item, table[place][column])
         for place, column in enumerate(match_cheapest(table))
@@ -72,6 +85,11 @@ def claim_amounts(
     ]
     claimed = {claim.item.start for claim in claims}
     return claims, [item for item in scene.items if item.start not in claimed], distances
+
+
+def _second_cost(row: "_Row", cost: float) -> float:
+    """Return the cost of a second amount for a field: only a lone one said right beside a cue can be that."""
+    return cost + _SECOND_STEP if len(row.run) == 1 and cost <= RIGHT_BESIDE else _IMPOSSIBLE
 
 
 @dataclass(frozen=True, slots=True)

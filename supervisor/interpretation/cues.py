@@ -1,5 +1,6 @@
 """Where a sentence speaks of a field, and how far that is from an amount."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -18,10 +19,14 @@ _CLAUSE = frozenset(
 _LIGHT_STEP, _CLAUSE_STEP, _WORD_STEP = 0.15, 1.5, 1.0
 #: Another cue in between most likely owns the amount.
 _CUE_STEP = 2.5
+#: Two cues side by side are one name ("past spending").
+_COMPOUND_STEP = 1.0
 #: An amount in between certainly does.
 _AMOUNT_STEP = 8.0
 #: "limit 50000" is a little likelier than "50000 limit" where both could be.
 _AFTER_STEP = 0.05
+#: In "50000 limit 42000" the cue may as well lead the second amount.
+_LEADING_STEP, _RIGHT_ON = 1.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +82,9 @@ class Distances:
 
     def __init__(self, scene: Scene, cues: tuple[Cue, ...]) -> None:
         steps = [_step(token) for token in scene.tokens]
+        ends = {cue.end for cue in cues}
         for cue in cues:
-            steps[cue.first] = max(steps[cue.first], _CUE_STEP)
+            steps[cue.first] = max(steps[cue.first], _COMPOUND_STEP if cue.first in ends else _CUE_STEP)
         self._places: dict[int, tuple[int, int]] = {}
         for item in scene.items:
             first, end = scene.index_at(item.start), scene.index_at(item.end - 1) + 1
@@ -87,6 +93,7 @@ class Distances:
                 steps[place] = 0.0
             steps[first] = _AMOUNT_STEP
         self._until = [0.0, *accumulate(steps)]
+        self._starts = sorted(first for first, _ in self._places.values())
 
     def between(self, cue: Cue, item: Item) -> float:
         """Return the steps from *cue* to *item*, 0 when they touch or the cue is a word of the amount ("3 days")."""
@@ -98,8 +105,16 @@ class Distances:
         if cue.end <= start:
             return self._until[start] - self._until[cue.end] + cue.penalty
         if cue.first >= end:
-            return self._until[cue.first] - self._until[end] + cue.penalty + _AFTER_STEP
+            return self._until[cue.first] - self._until[end] + cue.penalty + self._after_step(cue)
         return cue.penalty
+
+    def _after_step(self, cue: Cue) -> float:
+        """Return what speaks against *cue* following its amount: little, unless another amount follows right on it."""
+        following = bisect_left(self._starts, cue.end)
+        is_leading = (
+            following < len(self._starts) and self._until[self._starts[following]] - self._until[cue.end] <= _RIGHT_ON
+        )
+        return _LEADING_STEP if is_leading else _AFTER_STEP
 
 
 def _step(token: Token) -> float:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contracts.units import CURRENCIES
-from supervisor.interpretation.amounts import Claim, Doubt, claim_amounts, is_year, strangeness, value_in
+from supervisor.interpretation.amounts import RIGHT_BESIDE, Claim, Doubt, claim_amounts, is_year, strangeness, value_in
 from supervisor.interpretation.cues import Cue, Distances
 from supervisor.interpretation.fields import FieldShape
 from supervisor.interpretation.outcome import Span
@@ -15,12 +15,11 @@ from supervisor.interpretation.routing import Prepared
 from supervisor.interpretation.scene import Item, Scene, runs_of
 from supervisor.interpretation.words import LIGHT
 
-#: Steps within which a second amount is as plainly the field's as the first ("limit 50k, limit 60k").
-_PLAIN = 0.8
 #: Amounts named in a question about which of them is meant.
 _MOST_RIVALS = 8
 #: Words before an amount that nothing announces which still let it be the one value that is missing.
 _BEFORE_LOOSE = LIGHT | {"between", "among", "amongst", "against", "than", "and", "but", "with"}
+_MORE = frozenset({"and", "plus", "another", "+", "&"})
 _NOT_BEFORE_LOOSE = frozenset({"in", "at", "on", "last", "per", "over", "during"})
 
 
@@ -182,13 +181,23 @@ def _doubt_rivals(
             if item.found.value != claim.item.found.value
             and not strangeness(item, claim.field, scene)
             and (
-                any(distances.between(cue, item) < _PLAIN for cue in own)
+                any(distances.between(cue, item) <= RIGHT_BESIDE for cue in own)
                 or (item.run == claim.item.run and item.bracket is None)
+                or _continues(scene, claim.item, item)
             )
         ]
         if rivals:
             said = sorted([claim.item, *rivals], key=lambda item: item.start)
             filled.doubt(Doubt(claim.field, ask_which_value(claim.field, [item.found.text for item in said])))
+
+
+def _continues(scene: Scene, claimed: Item, item: Item) -> bool:
+    """True for the 5k of "spent 10k on food and 5k on rent": one more of what was just counted."""
+    first = scene.index_at(item.start)
+    if first == 0 or scene.tokens[first - 1].text not in _MORE:
+        return False
+    before = [other for other in scene.items if other.end <= item.start]
+    return bool(before) and before[-1] is claimed
 
 
 def _empty_lists(scene: Scene, cues: tuple[Cue, ...], fields: tuple[FieldShape, ...], filled: Filled) -> None:

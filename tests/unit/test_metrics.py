@@ -34,6 +34,12 @@ COUNTED = {
 }
 
 
+def end_task(metrics: Metrics, agent: str, task: str, outcome: str, *, queued_s: float, run_s: float) -> None:
+    """Count one report the way a conclusion does."""
+    metrics.count_tasks(agent, task, outcome)
+    metrics.observe_task(agent, task, queued_s=queued_s, run_s=run_s)
+
+
 def samples(metrics: Metrics) -> dict[str, dict[frozenset[tuple[str, str]], float]]:
     """Return what a scraper reads: values by name and labels."""
     found: dict[str, dict[frozenset[tuple[str, str]], float]] = {}
@@ -50,7 +56,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
 
 def used(metrics: Metrics) -> Metrics:
     """Count one of everything."""
-    metrics.count_task("A", "t", "completed", queued_s=0.1, run_s=0.2)
+    end_task(metrics, "A", "t", "completed", queued_s=0.1, run_s=0.2)
     metrics.count_lookup("A", "hit")
     metrics.record("finder", "m", Expense(1, 2, Decimal("0.5")), 0.3, "LlmTimeout")
     return metrics
@@ -89,7 +95,7 @@ def test_a_finished_task_shows_its_other_outcomes_at_zero() -> None:
 def test_times_are_observed_in_seconds() -> None:
     """Waiting by agent, running by task."""
     metrics = Metrics()
-    metrics.count_task("A", "t", "failed", queued_s=1.5, run_s=700)
+    end_task(metrics, "A", "t", "failed", queued_s=1.5, run_s=700)
     assert value(metrics, "tasklore_task_queue_wait_seconds_sum", agent="A") == 1.5
     assert value(metrics, "tasklore_task_duration_seconds_bucket", agent="A", task="t", le="300.0") == 0
     assert value(metrics, "tasklore_task_duration_seconds_bucket", agent="A", task="t", le="1800.0") == 1
@@ -153,8 +159,8 @@ def test_strangers_cannot_make_series_without_end() -> None:
     """Past the limit every further name is one."""
     metrics = Metrics()
     for number in range(MAX_TASKS + 30):
-        metrics.count_task("A", f"t{number}", "rejected", queued_s=0, run_s=0)
-    metrics.count_task("A", "t0", "rejected", queued_s=0, run_s=0)
+        end_task(metrics, "A", f"t{number}", "rejected", queued_s=0, run_s=0)
+    end_task(metrics, "A", "t0", "rejected", queued_s=0, run_s=0)
     assert value(metrics, "tasklore_tasks_total", agent="other", task="other", outcome="rejected") == 30
     assert value(metrics, "tasklore_tasks_total", agent="A", task="t0", outcome="rejected") == 2
 
@@ -170,7 +176,7 @@ def test_a_process_with_all_its_agents_stays_under_two_thousand_series() -> None
     """Twenty agents of three tasks each, on a scraper that pays by the series."""
     metrics = Metrics()
     for number in range(60):
-        metrics.count_task(f"A{number % 20}", f"t{number}", "completed", queued_s=0, run_s=0)
+        end_task(metrics, f"A{number % 20}", f"t{number}", "completed", queued_s=0, run_s=0)
         metrics.count_lookup(f"A{number % 20}", "hit")
     assert sum(len(series) for series in samples(metrics).values()) <= 2000
 

@@ -1,0 +1,196 @@
+"""The wire as an AsyncAPI 3 document: every subject with its message, for programs and people outside.
+
+It comes from a broker of its own that is never connected: a documented subscriber on a started broker would take the
+messages of the pull engine. `python -m runtime.documents` prints what docs/asyncapi.json holds.
+"""
+
+import json
+import sys
+from typing import Any, NamedTuple
+
+from faststream.nats import NatsBroker
+from faststream.specification import AsyncAPI
+
+from contracts import subjects
+from contracts.identifiers import PARTITIONS
+from contracts.messages import (
+    AgentCard,
+    Cancellation,
+    ChatTurn,
+    CompletionReport,
+    DeadLetter,
+    ExtractedFacts,
+    Message,
+    PersonReply,
+    PersonRequest,
+    Progress,
+    TaskAssignment,
+    WorkerPresence,
+)
+
+#: The version of the wire as a whole, not of the package: it changes when a reader has to.
+WIRE_VERSION = "1.0.0"
+
+
+class Channel(NamedTuple):
+    """One subject: its *address* with names in braces, the message on it, and whether Tasklore takes or sends it."""
+
+    name: str
+    address: str
+    message: type[Message]
+    is_taken: bool
+    description: str
+
+
+def _template(subject: str) -> str:
+    """Return *subject* with its parts after the first, which stand for themselves, in braces."""
+    first, *rest = subject.split(".")
+    return ".".join([first, *(f"{{{part}}}" for part in rest)])
+
+
+_WHOSE = "{partition}.{user_token}"
+_CARDS = subjects.CARD_NOTICES.replace("*", "{agent_id}")
+
+#: Every subject on which a message of ours travels, in the order of docs/wire.md.
+CHANNELS = (
+    Channel(
+        "tasks",
+        subjects.TASKS_ALL.replace(">", "{agent_id}.{task_name}"),
+        TaskAssignment,
+        True,
+        f"A task for an agent, in stream {subjects.TASKS}; headers {subjects.MESSAGE_ID_HEADER}, "
+        f"{subjects.GENERATION_HEADER} and {subjects.ATTEMPT_HEADER}.",
+    ),
+    Channel(
+        "reports",
+        subjects.REPORTS_ALL.replace(">", "{supervisor_id}.{task_id}.{generation}"),
+        CompletionReport,
+        False,
+        f"The one terminal report of a generation of a task, in stream {subjects.REPORTS} for an hour.",
+    ),
+    Channel(
+        "turns",
+        subjects.TURNS_ALL.replace(">", _WHOSE),
+        ChatTurn,
+        False,
+        f"One thing said in a conversation, in stream {subjects.TURNS}; {PARTITIONS} partitions by user.",
+    ),
+    Channel(
+        "facts",
+        subjects.FACTS_ALL.replace(">", _WHOSE),
+        ExtractedFacts,
+        True,
+        f"What one turn told about a user, in stream {subjects.FACTS}; {PARTITIONS} partitions by user.",
+    ),
+    Channel(
+        "dead",
+        subjects.DEAD_ALL.replace(">", "{origin}"),
+        DeadLetter,
+        False,
+        f"A message that was given up, in stream {subjects.DEAD} for 30 days; {{origin}} is its whole old subject.",
+    ),
+    Channel(
+        "requests",
+        _template(subjects.requests("supervisor_id")),
+        PersonRequest,
+        True,
+        "A person's words; the answer, a PersonReply, goes to the reply subject of the message. Not stored.",
+    ),
+    Channel(
+        "progress",
+        _template(subjects.progress("supervisor_id", "task_id")),
+        Progress,
+        False,
+        "How far a running task is. Not stored.",
+    ),
+    Channel(
+        "cancel", _template(subjects.cancel("task_id")), Cancellation, True, "The wish to stop a task. Not stored."
+    ),
+    Channel(
+        "cards",
+        _CARDS,
+        AgentCard,
+        False,
+        f"What an agent offers, in the key-value bucket {subjects.AGENTS_BUCKET}; kept when its workers are gone.",
+    ),
+    Channel(
+        "workers",
+        _CARDS.replace(subjects.AGENTS_BUCKET, subjects.WORKERS_BUCKET) + ".{worker_id}",
+        WorkerPresence,
+        False,
+        f"A worker that is alive, in the key-value bucket {subjects.WORKERS_BUCKET}; gone after 15 s of silence.",
+    ),
+)
+
+
+def asyncapi() -> dict[str, Any]:
+    """Return the document; nothing is connected or started."""
+    broker = NatsBroker("nats://localhost:4222", description="Any NATS server from 2.14 with JetStream.", logger=None)
+    for channel in CHANNELS:
+        _document(broker, channel)
+    specification = AsyncAPI(
+        broker,
+        title="Tasklore",
+        version=WIRE_VERSION,
+        description="Tasks, reports and questions on NATS; docs/wire.md tells the rules around these messages.",
+        license={"name": "MIT"},
+    )
+    document: dict[str, Any] = json.loads(specification.to_specification().to_json())
+    _put_in_order(document)
+    _describe_answer(document)
+    return document
+
+
+def as_text(document: dict[str, Any]) -> str:
+    """Return *document* as the file docs/asyncapi.json holds it."""
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _document(broker: NatsBroker, channel: Channel) -> None:
+    if not channel.is_taken:
+        broker.publisher(channel.address, title=channel.name, description=channel.description, schema=channel.message)
+        return
+
+    async def take(message: Any) -> None:
+        """Never called."""
+
+    take.__annotations__["message"] = channel.message
+    broker.subscriber(channel.address, title=channel.name, description=channel.description)(take)
+
+
+def _put_in_order(document: dict[str, Any]) -> None:
+    """Make the document the same every time, and leave out a header that only FastStream's own clients would send."""
+    order = [channel.name for channel in CHANNELS]
+    document["channels"] = {name: document["channels"][name] for name in order}
+    document["operations"] = {name: document["operations"][name] for name in order}
+    components = document["components"]
+    messages = sorted(components["messages"].items(), key=lambda item: order.index(item[0].partition(":")[0]))
+    components["messages"] = {
+        name: {part: value for part, value in message.items() if part != "correlationId"} for name, message in messages
+    }
+    components["schemas"] = dict(sorted(components["schemas"].items()))
+
+
+def _describe_answer(document: dict[str, Any]) -> None:
+    """Add what FastStream leaves out: a request is answered on the reply subject of its message."""
+    schema = PersonReply.model_json_schema(ref_template="#/components/schemas/{model}")
+    components = document["components"]
+    schemas = components["schemas"] | schema.pop("$defs") | {PersonReply.__name__: schema}
+    components["schemas"] = dict(sorted(schemas.items()))
+    components["messages"]["answers:Message"] = {
+        "title": "answers:Message",
+        "payload": {"$ref": f"#/components/schemas/{PersonReply.__name__}"},
+    }
+    document["channels"]["answers"] = {
+        "address": None,
+        "description": "The reply subject that the request names.",
+        "messages": {"Message": {"$ref": "#/components/messages/answers:Message"}},
+    }
+    document["operations"]["requests"]["reply"] = {
+        "address": {"location": "$message.header#/reply"},
+        "channel": {"$ref": "#/channels/answers"},
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(as_text(asyncapi()))

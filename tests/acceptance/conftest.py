@@ -1,0 +1,66 @@
+"""Fixtures of the acceptance tests: a house that stands for all of them, and one of its own for whoever breaks it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from runtime.embedded import EmbeddedServers
+from tests.acceptance.house import House, Served
+from tests.acceptance.outside import Outside, outside
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A house with a worker and a supervisor that stay."""
+
+    house: House
+    worker: Served
+    supervisor: Served
+
+
+@pytest.fixture(scope="session")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    """Run one worker and one supervisor for all tests that neither stop nor freeze anything."""
+    folder = tmp_path_factory.mktemp("standing")
+    servers = EmbeddedServers(folder / "servers")
+    asyncio.run(servers.start())
+    house = House(servers, folder)
+    try:
+        worker, supervisor = house.worker(), house.supervisor()
+        yield Standing(house, worker.ready(), supervisor.ready())
+    finally:
+        house.close()
+        asyncio.run(servers.stop())
+
+
+@pytest.fixture
+async def program(standing: Standing) -> AsyncIterator[Outside]:
+    """Connect an outside program to the standing house."""
+    async with outside(standing.house.servers.nats_url) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def own_house(own_servers: EmbeddedServers, tmp_path: Path) -> AsyncIterator[House]:
+    """Give a house to one test alone, which may kill what it likes."""
+    house = House(own_servers, tmp_path)
+    try:
+        yield house
+    finally:
+        house.close()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name our marker."""
+    config.addinivalue_line("markers", "long: takes a minute; only run when asked for by `-m long`")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave long tests out unless an expression of markers was given."""
+    if not config.option.markexpr:
+        long = [item for item in items if item.get_closest_marker("long")]
+        items[:] = [item for item in items if item not in long]
+        config.hook.pytest_deselected(items=long)

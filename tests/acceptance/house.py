@@ -1,0 +1,154 @@
+"""Processes of the house for tests: real workers and supervisors, started, killed and read like an operator would."""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from runtime.child import GUARDED
+from runtime.embedded import EmbeddedServers
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBE = str(ROOT / "tests" / "acceptance" / "agents" / "probe.py")
+BUDGET = "workers.agents.budget"
+
+#: Seconds a process may take to be ready, or to leave; it needs two.
+PATIENCE_S = 40.0
+
+#: What makes processes quick enough to be watched: the pauses are short, the promises are the same.
+QUICK = {
+    "TASKLORE_ACK_WAIT_S": "2",
+    "TASKLORE_RETRY_BASE_S": "0.05",
+    "TASKLORE_RETRY_CAP_S": "0.2",
+    "TASKLORE_LOG_FORMAT": "json",
+    "TASKLORE_GRACE_S": "20",
+}
+
+
+class Served:
+    """One `tasklore` process that serves; in a `with` it is killed at the end, and also when pytest dies."""
+
+    def __init__(self, arguments: list[str], environment: Mapping[str, str], log: Path) -> None:
+        self._log = log
+        with log.open("ab") as errors:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", GUARDED, "sh", sys.executable, "-m", "tasklore", *arguments],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT), **QUICK, **environment},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        self._said: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        self.http = ""
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._said.put(line.decode())
+        self._said.put("")
+
+    def ready(self) -> Self:
+        """Return once the process takes work."""
+        while line := self._said.get(timeout=PATIENCE_S):
+            if line.startswith("ready http="):
+                self.http = line.removeprefix("ready http=").strip()
+                return self
+        raise AssertionError(f"the process ended before it was ready:\n{self.log()}")
+
+    def get(self, path: str) -> tuple[int, Any]:
+        """Return status and body of a page; JSON is read."""
+        try:
+            with urllib.request.urlopen(self.http + path, timeout=PATIENCE_S) as reply:  # noqa: S310 - our own address
+                status, body = reply.status, reply.read()
+        except urllib.error.HTTPError as error:
+            status, body = error.code, error.read()
+        return status, json.loads(body) if body.startswith(b"{") else body.decode()
+
+    def metric(self, name: str) -> float:
+        """Return the sum of every series whose name and labels begin with *name*."""
+        lines = [line for line in self.get("/metrics")[1].splitlines() if line.startswith(name)]
+        return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+    def log(self) -> str:
+        """Return what it wrote to stderr."""
+        return self._log.read_text(errors="replace")
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL, as a crash would."""
+        if self._process.poll() is None:
+            os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait(PATIENCE_S)
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def terminate(self) -> None:
+        """Ask it to leave, and return at once."""
+        self._process.terminate()
+
+    def wait(self) -> int:
+        """Return the status with which it left."""
+        return self._process.wait(PATIENCE_S)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+
+class House:
+    """A pair of servers, and the processes that a test starts on it."""
+
+    def __init__(self, servers: EmbeddedServers, folder: Path) -> None:
+        self.servers = servers
+        self.folder = folder
+        (folder / "runs").mkdir(exist_ok=True)
+        self._processes: list[Served] = []
+
+    def worker(self, *references: str, options: tuple[str, ...] = (), **settings: Any) -> Served:
+        """Start a worker for *references* (both test agents when none) and return at once; see `Served.ready`."""
+        return self._start(["worker", *(references or (BUDGET, PROBE)), *options], settings)
+
+    def supervisor(self, **settings: Any) -> Served:
+        """Start a supervisor and return at once."""
+        return self._start(["supervisor"], settings)
+
+    def runs(self, label: str) -> list[float]:
+        """Return when each run of *label* began, in seconds since 1970."""
+        path = self.folder / "runs" / label
+        return [float(line) for line in path.read_text().split()] if path.exists() else []
+
+    def close(self) -> None:
+        """Kill every process."""
+        for process in self._processes:
+            process.kill()
+
+    def _start(self, arguments: list[str], settings: Mapping[str, Any]) -> Served:
+        environment = {
+            "TASKLORE_NATS_URL": self.servers.nats_url,
+            "TASKLORE_REDIS_URL": self.servers.redis_url,
+            "PROBE_RUNS": str(self.folder / "runs"),
+        } | {f"TASKLORE_{name.upper()}": str(value) for name, value in settings.items()}
+        log = self.folder / f"{len(self._processes)}-{arguments[0]}.log"
+        process = Served(arguments, environment, log)
+        self._processes.append(process)
+        return process

@@ -1,0 +1,45 @@
+"""What a process loads: a heavy library is imported only where it is used, because every start pays for it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.architecture.tree import ROOT
+
+HEAVY = {"openai", "faststream", "fastapi", "redis", "nats", "prometheus_client", "httpx", "uvloop"}
+
+#: What is imported, what it may load of HEAVY, and at most how many modules in all.
+BUDGETS = [
+    ("contracts.messages", set(), 320),
+    ("workers", set(), 480),
+    ("workers.agents.budget", set(), 480),
+    ("workers.testing", {"nats"}, 520),
+    ("supervisor.interpretation", set(), 480),
+    ("tasklore.__main__", set(), 330),
+    ("tasklore.asking", {"nats"}, 520),
+    ("workers.wiring", {"nats", "redis", "faststream", "prometheus_client"}, 1100),
+    ("supervisor.wiring", {"nats", "redis", "faststream", "prometheus_client"}, 1100),
+]
+
+
+@pytest.mark.parametrize(("module", "allowed", "most"), BUDGETS)
+def test_a_door_loads_no_more_than_it_needs(module: str, allowed: set[str], most: int) -> None:
+    """Counted in a fresh interpreter: modules, not seconds, so that a slow machine changes nothing."""
+    code = f"import {module}, sys; print(*sys.modules)"
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+
+    assert {name for name in loaded if name in HEAVY} <= allowed
+    assert len(loaded) <= most
+
+
+def test_the_command_says_what_it_can_without_loading_the_house() -> None:
+    """`tasklore --help` needs neither pydantic nor another room than its own and the errors."""
+    code = "import tasklore.app, sys; print(*sys.modules)"
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+
+    assert not {"pydantic", "supervisor", "workers", "memory", "structlog"} & set(done.stdout.split())

@@ -1,0 +1,113 @@
+"""The house keeps its shape: small modules and functions, a charter for every room, nothing of this machine."""
+
+import ast
+import re
+import statistics
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.tree import ROOMS, ROOT, docstring_of, functions, modules, name_of, project_files, tree_of
+
+#: Lines of a module, and of a function without its docstring; what is longer is two.
+LONGEST_MODULE, LONGEST_FUNCTION = 400, 50
+#: What to aim at: lines, in the median of modules and of functions.
+MEDIAN_MODULE, MEDIAN_FUNCTION = 150, 10
+
+#: Public functions that may return Any, and why.
+RETURN_ANY = {
+    "contracts/parameters.py Field": "stands for a value of any type, as pydantic's own",
+    "contracts/parameters.py read": "a raw value, before pydantic checks it",
+    "contracts/words.py read": "a raw value, before pydantic checks it",
+    "runtime/valkey.py execute_command": "redis-py's own signature",
+    "runtime/valkey.py immediate_execute_command": "redis-py's own signature",
+    "workers/agent.py task": "two overloads say what it is",
+}
+
+
+def _lines(node: ast.stmt) -> int:
+    """Return the lines of *node*, its docstring left out."""
+    docstring = docstring_of(node)
+    described = (docstring.end_lineno or 0) - docstring.lineno + 1 if docstring is not None else 0
+    return (node.end_lineno or 0) - node.lineno + 1 - described
+
+
+def test_no_module_is_longer_than_a_reader_follows() -> None:
+    """At most 400 lines each; the median is printed with `pytest -s`."""
+    sizes = {name_of(file): len(file.read_text().splitlines()) for file in modules()}
+    median = statistics.median(sizes.values())
+    sys.stdout.write(f"\n{len(sizes)} modules, median {median:g} lines, longest {max(sizes.values())}\n")
+
+    assert {name: size for name, size in sizes.items() if size > LONGEST_MODULE} == {}
+    assert median <= MEDIAN_MODULE
+
+
+def test_no_function_is_longer_than_a_page() -> None:
+    """At most 50 lines each, docstrings left out; median and 90th percentile are printed with `pytest -s`."""
+    sizes = {
+        f"{name_of(file)}:{function.lineno} {function.name}": _lines(function)
+        for file in modules()
+        for function in functions(tree_of(file))
+    }
+    ordered = sorted(sizes.values())
+    median, p90 = statistics.median(ordered), ordered[len(ordered) * 9 // 10]
+    sys.stdout.write(f"\n{len(ordered)} functions, median {median:g} lines, p90 {p90}\n")
+
+    assert {name: size for name, size in sizes.items() if size > LONGEST_FUNCTION} == {}
+    assert median <= MEDIAN_FUNCTION
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_room_says_what_belongs_in_it(room: str) -> None:
+    """Its docstring has at least two sentences: what is in it, and what is not; and it ships its types."""
+    charter = ast.get_docstring(tree_of(ROOT / room / "__init__.py")) or ""
+
+    assert len(re.findall(r"[^.\s][.](?=\s|$)", charter)) >= 2, charter
+    assert (ROOT / room / "py.typed").is_file()
+
+
+def test_what_is_shipped_is_the_house() -> None:
+    """The wheel holds every room and nothing else, and `ruff` demands a docstring of every public thing."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+    assert sorted(project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]) == sorted(ROOMS)
+    assert "D" in project["tool"]["ruff"]["lint"]["select"]
+    assert not {"D100", "D101", "D102", "D103", "D104"} & set(project["tool"]["ruff"]["lint"]["ignore"])
+
+
+def test_any_is_returned_only_where_nothing_else_is_true() -> None:
+    """A public function that returns Any switches off its caller's types; each one has its reason."""
+    found = {
+        f"{name_of(file)} {function.name}"
+        for file in modules()
+        for function in functions(tree_of(file))
+        if not function.name.startswith("_") and isinstance(function.returns, ast.Name) and function.returns.id == "Any"
+    }
+
+    assert found <= set(RETURN_ANY), found - set(RETURN_ANY)
+
+
+def test_what_installs_the_project_names_no_host() -> None:
+    """Where packages come from is the business of whoever installs: pins carry hashes, no address."""
+    files = [*(ROOT / "requirements").glob("*.txt"), ROOT / "pyproject.toml", ROOT / "Makefile"]
+    files += (ROOT / "benchmarks").rglob("*.txt") if not (ROOT / "benchmarks" / ".peers").exists() else []
+
+    assert [name_of(file) for file in files if re.search(r"https?://|--(extra-)?index-url", file.read_text())] == []
+    assert not [file.name for file in ROOT.iterdir() if file.name.endswith(".lock")]
+
+
+def test_the_project_knows_no_path_of_the_machine_it_was_written_on() -> None:
+    """Nothing names a folder beside the checkout."""
+    foreign = re.compile("|".join((r"(?<![\w.])/wor" + r"k/", "/tm" + r"p/w\b", r"\bshare" + r"d/(?=\w)")))
+    naming = [name_of(file) for file in project_files() if foreign.search(_text(file))]
+
+    assert naming == []
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except UnicodeDecodeError:
+        return ""

@@ -1,0 +1,50 @@
+"""What other programs depend on is spelled in one file each: Redis keys, and NATS subjects, streams and headers."""
+
+import re
+
+from contracts import subjects
+from memory import keys
+from tests.architecture.tree import modules, name_of, strings, tree_of
+
+_KEY = re.compile(r"(^|[^\w])tl:")
+_STREAMS = "TASKS|LATER|REPORTS|TURNS|FACTS|DEAD"
+_SUBJECT = re.compile(
+    r"(tasks|reports|progress|cancel|requests|turns|facts|dead|schedules|due)\.([^ ]|$)"
+    rf"|({_STREAMS})$|Tasklore-|Nats-Msg-Id|traceparent$"
+)
+
+#: Strings that only look like a stream, and what they are.
+_OTHERWISE = {("tasklore/cards.py", "TASKS"): "the heading of a column"}
+
+
+def _spellers(pattern: re.Pattern[str]) -> set[str]:
+    return {
+        name_of(file)
+        for file in modules()
+        for string in strings(tree_of(file))
+        if pattern.search(string.value) and (name_of(file), string.value) not in _OTHERWISE
+    }
+
+
+def _subject_spellers() -> set[str]:
+    return _spellers(re.compile(rf"^(?:{_SUBJECT.pattern})"))
+
+
+def test_only_one_file_spells_a_redis_key() -> None:
+    """`memory/keys.py` and nobody else."""
+    assert _spellers(_KEY) == {"memory/keys.py"}
+
+
+def test_only_one_file_spells_a_subject_stream_or_header() -> None:
+    """`contracts/subjects.py` and nobody else."""
+    assert _subject_spellers() == {"contracts/subjects.py"}
+
+
+def test_what_is_looked_for_is_what_is_used() -> None:
+    """The patterns of these tests match the real names, so that they cannot pass by looking for others."""
+    assert _KEY.search(keys.task("t1"))
+    assert _KEY.search(keys.ltm("A", "1.1", "x:1"))
+    for subject in (subjects.task("A", "x"), subjects.report("S", "t", 1), subjects.turns("u"), subjects.requests("S")):
+        assert _SUBJECT.match(subject)
+    for word in (subjects.TASKS, subjects.DEAD, subjects.GENERATION_HEADER, subjects.ATTEMPT_HEADER):
+        assert _SUBJECT.match(word)

@@ -1,0 +1,224 @@
+"""Memory files: what of them is remembered, under the very keys that the agent itself uses."""
+
+import json
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Literal
+
+import pytest
+
+from contracts.errors import ConfigurationError, InvalidInput
+from contracts.parameters import Field, Parameters
+from memory import keys
+from memory.fakes import FakeLongTermMemory
+from tasklore.card_parameters import form_of, parameters_of
+from tasklore.memory_files import Imported, ImportForm, export_text, import_text
+from tasklore.worker_setup import prepare
+from workers import Agent, Amount
+from workers.agents.budget import Budget, agent
+from workers.card import card_of
+
+NOW_MS = 1_800_000_000_000
+FOUR = "analyze_budget:50000:42000:5000,7000,8000,6000"
+FIVE = "analyze_budget:100000:30000:5000,6000,7000,5000,25000"
+
+
+class Colour(Enum):
+    """One of two."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+class Everything(Parameters):
+    """A field of every kind that a file can carry."""
+
+    price: Amount
+    fee: Amount = Field(Amount(0, "USD"), unit="USD")
+    parts: tuple[Amount, ...] = ()
+    count: int = 1
+    counts: list[int] = Field([])
+    share: Decimal = Decimal("0.5")
+    ratio: float = 0.25
+    name: str = "no name"
+    names: tuple[str, ...] = ("a", "b")
+    is_new: bool = False
+    colour: Colour = Colour.RED
+    size: Literal["s", "l"] = "s"
+    note: str | None = None
+    limit: Amount | None = None
+    days: tuple[int, ...] | None = None
+    on: date = date(2026, 1, 2)
+    at: time = time(8, 30)
+    since: datetime = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+    within: timedelta = timedelta(minutes=5)
+
+
+def forms(**changes: Any) -> dict[str, ImportForm]:
+    """Return what an import of the budget agent's memory knows from its card."""
+    card = card_of(agent)
+    tasks = [task.model_copy(update=changes) for task in card.tasks]
+    return {task.name: ImportForm.of_card(card, task, timedelta(days=30)) for task in tasks}
+
+
+async def imported(memory: FakeLongTermMemory, tasks: dict[str, Any], **changes: Any) -> Imported:
+    """Import a file with *tasks*."""
+    text = json.dumps({"tasks": tasks}).encode()
+    return await import_text(memory, agent.agent_id, text, forms(**changes), now_ms=NOW_MS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"price": "50k"},
+        {"price": 1, "fee": 3, "parts": ["1k", "2.50"], "count": "7", "counts": [1, 2], "share": "0.125", "ratio": 0.1},
+        {"price": 1, "name": "5", "names": [], "is_new": True, "colour": "blue", "size": "l", "note": "none"},
+        {"price": 1, "limit": "$5", "days": [1, 2], "on": "2027-01-01", "at": "09:00", "within": "PT1H"},
+        {"price": 1, "days": [], "since": "2026-05-01T00:00:00Z", "note": ""},
+    ],
+)
+def test_the_card_alone_gives_the_key_of_the_class_itself(raw: dict[str, Any]) -> None:
+    """Defaults, units, None, lists and every kind of value."""
+    made = parameters_of("task", Everything.schema_for_cards())
+    assert made.read(raw).key("task") == Everything.read(raw).key("task")
+
+
+def test_a_card_tells_which_fields_are_lists() -> None:
+    """In declared order."""
+    form = form_of(Everything.schema_for_cards())
+    assert form.fields == tuple(Everything.model_fields)
+    assert form.lists == {"parts", "counts", "names", "days"}
+
+
+def test_a_type_that_a_file_cannot_carry_is_refused_with_the_way_out() -> None:
+    """A model inside the parameters."""
+
+    class Nested(Parameters):
+        inner: Budget
+
+    with pytest.raises(InvalidInput, match="tasklore worker --config"):
+        parameters_of("task", Nested.schema_for_cards())
+
+
+async def test_an_entry_is_remembered_where_the_agent_will_look() -> None:
+    """Four values are whole: they are served."""
+    memory = FakeLongTermMemory()
+    assert await imported(memory, {FOUR: {"remaining": 8000.0}}) == Imported(1, 0, (), {})
+    question = Budget.read({"limit": "50k", "spent": 42000, "history": [5000, 7000, 8000, 6000]}).key("analyze_budget")
+    found = await memory.recall(keys.ltm(agent.agent_id, "v1.1", question))
+    assert found is not None
+    assert json.loads(found.result_json) == {"remaining": 8000.0}
+
+
+async def test_five_values_may_be_cut_and_are_never_served() -> None:
+    """They lie in quarantine, listed and counted."""
+    memory = FakeLongTermMemory()
+    assert await imported(memory, {FIVE: {"spending_rate": 9000.0}}) == Imported(0, 0, (FIVE,), {})
+    assert [one.seed_key for one in await memory.quarantined(agent.agent_id)] == [FIVE]
+    assert [entry async for entry in memory.entries()] == []
+
+
+async def test_what_is_known_already_stays_as_it_is() -> None:
+    """A file is older than what was computed since."""
+    memory = FakeLongTermMemory()
+    await imported(memory, {FOUR: {"remaining": 1}})
+    assert await imported(memory, {FOUR: {"remaining": 2}}) == Imported(0, 1, (), {})
+
+
+async def test_what_cannot_be_read_is_refused_entry_by_entry() -> None:
+    """The others are imported all the same."""
+    memory = FakeLongTermMemory()
+    done = await imported(memory, {FOUR: {}, "dance:1": {}, "analyze_budget:much:1": {}, "analyze_budget:1:2:3:4": {}})
+    assert done.stored == 1
+    assert set(done.refused) == {"dance:1", "analyze_budget:much:1", "analyze_budget:1:2:3:4"}
+    assert "budget_limit" in done.refused["analyze_budget:much:1"]
+
+
+async def test_results_of_one_user_are_not_imported_for_all() -> None:
+    """A file does not say whose they are."""
+    done = await imported(FakeLongTermMemory(), {FOUR: {}}, remember="user")
+    assert "not shared" in done.refused[FOUR]
+
+
+async def test_what_was_exported_is_imported_again_whole() -> None:
+    """Five values of our own are marked as complete, so that they come back."""
+    source, target = FakeLongTermMemory(), FakeLongTermMemory()
+    for history in ([5000, 6000, 7000, 5000, 25000], [1, 2]):
+        parameters = Budget.read({"budget_limit": 9, "spent": 1, "history": history})
+        await source.remember(
+            keys.ltm(agent.agent_id, "v1.1", parameters.key("analyze_budget")),
+            b'{"remaining":8}',
+            computed_ms=1,
+            ttl=None,
+            now_ms=NOW_MS,
+            parameters_json=parameters.model_dump_json().encode(),
+        )
+    done = await export_text(source.entries(agent_id=agent.agent_id), card_of(agent))
+    assert (done.entries, done.version, done.others) == (2, "1.1", 0)
+    back = await import_text(target, agent.agent_id, done.text.encode(), forms(), now_ms=NOW_MS)  # type: ignore[arg-type]
+    assert back == Imported(2, 0, (), {})
+    assert {entry.key async for entry in target.entries()} == {entry.key async for entry in source.entries()}
+
+
+async def test_of_two_versions_the_one_used_last_is_exported() -> None:
+    """A file has no versions: two answers to one question would overwrite each other."""
+    memory = FakeLongTermMemory()
+    question = Budget.read({"limit": 1, "spent": 1}).key("analyze_budget")
+    for version, created in (("v1.1", NOW_MS), ("v1.1+3fa9", NOW_MS + 1)):
+        await memory.remember(
+            keys.ltm(agent.agent_id, version, question),
+            b"{}",
+            computed_ms=1,
+            ttl=None,
+            now_ms=created,
+            parameters_json=b'{"budget_limit":1,"spent":1,"history":[]}',
+        )
+    done = await export_text(memory.entries(), card_of(agent))
+    assert (done.entries, done.version, done.others) == (1, "1.1+3fa9", 1)
+
+
+async def test_an_empty_memory_is_not_exported() -> None:
+    """An empty file would look like a success."""
+    with pytest.raises(InvalidInput, match="nothing"):
+        await export_text(FakeLongTermMemory().entries(), card_of(agent))
+
+
+def test_a_configuration_alone_finds_its_agent(tmp_path: Any) -> None:
+    """The documented file, comment and all; its settings change the version of the keys."""
+    path = tmp_path / "agent_config.json"
+    path.write_text(
+        '{"agent_id": "BudgetTrackerAgent", "supervisor_id": "SupervisorAgent", "ltm_path": "LTM/x/memory.json",\n'
+        ' "enable_ltm_cache": false, // Enable/disable LTM\n "anomaly_threshold_multiplier": 1.5}'
+    )
+    prepared = prepare([], path)
+    assert [one.agent_id for one in prepared.agents] == ["BudgetTrackerAgent"]
+    assert prepared.remembers is False
+    assert prepared.supervisor_id == "SupervisorAgent"
+    assert prepared.configured is prepared.agents[0]
+    assert prepared.configured.memory_version(prepared.configured.tasks["analyze_budget"]).startswith("v1.1+")
+
+
+@pytest.mark.parametrize(
+    ("references", "text", "cure"),
+    [
+        (["workers.agents.budget"], '{"agent_id": "OtherAgent"}', "not served here"),
+        ([], '{"agent_id": "OtherAgent"}', "no installed agent"),
+        ([], '{"agent_id": "BudgetTrackerAgent", "colour": 1}', "no setting 'colour'"),
+        ([], "[]", "must be one JSON object"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_refused(
+    references: list[str], text: str, cure: str, tmp_path: Any
+) -> None:
+    """The message names what does not fit."""
+    path = tmp_path / "agent_config.json"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=cure):
+        prepare(references, path)
+
+
+def test_one_agent_named_twice_is_served_once() -> None:
+    """By its module and by its entry point."""
+    assert len(prepare(["workers.agents.budget", "workers.agents.budget:agent"], None).agents) == 1
+    assert isinstance(prepare(["workers.agents.budget"], None).agents[0], Agent)

@@ -1,0 +1,66 @@
+"""What a command loads before it works: a person waits for that."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+#: Modules that `tasklore ask` may load; it loads about 450, and about 2,000 with every library of the house.
+ASK_MODULES = 600
+
+_RUN = """
+import json, sys
+sys.argv = ["tasklore", *json.loads(sys.argv[1])]
+from tasklore.__main__ import main
+try:
+    main()
+except SystemExit as end:
+    print(json.dumps({"code": end.code, "modules": sorted(sys.modules)}))
+"""
+
+
+def loaded_by(*arguments: str) -> tuple[int, set[str]]:
+    """Return the exit code of `tasklore` with *arguments*, with no server to reach, and the modules it loaded."""
+    environment = {**os.environ, "TASKLORE_NATS_URL": "nats://127.0.0.1:1", "TASKLORE_REDIS_URL": "redis://127.0.0.1:1"}
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN, json.dumps(arguments)],
+        env=environment,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    told = json.loads(done.stdout.splitlines()[-1])
+    return told["code"], set(told["modules"])
+
+
+def test_asking_loads_only_what_asking_needs() -> None:
+    """Everything up to the refused connection, without the libraries that only servers of requests need."""
+    code, modules = loaded_by("ask", "limit 50k, spent 42000")
+    assert code == 3
+    assert not modules & {
+        "faststream",
+        "openai",
+        "fastapi",
+        "redis",
+        "pydantic_settings",
+        "uvloop",
+        "prometheus_client",
+    }
+    assert len(modules) < ASK_MODULES
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("ltm", "--help"), ("nonsense",)])
+def test_saying_what_there_is_loads_no_library_of_the_house(arguments: tuple[str, ...]) -> None:
+    """Help, version and a mistyped command answer at once."""
+    _, modules = loaded_by(*arguments)
+    assert not modules & {"nats", "faststream", "openai", "redis", "pydantic_settings", "rich", "structlog"}
+
+
+def test_a_worker_loads_no_library_that_it_may_never_use() -> None:
+    """Neither the client of language models nor an HTTP framework, unless an agent asks for it."""
+    script = "import json, sys, tasklore.serving, tasklore.worker_setup, workers.wiring, workers.agents.budget\n"
+    script += "print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=True)
+    assert not set(json.loads(done.stdout)) & {"openai", "fastapi", "httpx", "aiohttp"}

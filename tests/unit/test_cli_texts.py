@@ -1,0 +1,101 @@
+"""Spans of time, tables and what a terminal is spared."""
+
+import sys
+from datetime import timedelta
+
+import pytest
+
+from contracts.errors import InvalidInput, LlmError, Unreachable
+from tasklore import exits, screen
+from tasklore.spans import parse_span, read_aloud
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("90s", timedelta(seconds=90)),
+        ("15m", timedelta(minutes=15)),
+        (" 1H ", timedelta(hours=1)),
+        ("1.5 h", timedelta(minutes=90)),
+        ("30d", timedelta(days=30)),
+        ("2w", timedelta(weeks=2)),
+        ("0s", timedelta(0)),
+    ],
+)
+def test_a_span_is_a_number_and_a_unit(text: str, span: timedelta) -> None:
+    """Every unit, in either case, with or without a space."""
+    assert parse_span(text, "--since") == span
+
+
+@pytest.mark.parametrize("text", ["", "5", "h", "-1h", "1y", "1h30m", "1e9d", "999999999w", "nan s"])
+def test_anything_else_is_no_span(text: str) -> None:
+    """The error names the option and shows how to write one."""
+    with pytest.raises(InvalidInput, match=r"--since .*30d"):
+        parse_span(text, "--since")
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "said"),
+    [(0, "0 ms"), (999, "999 ms"), (1500, "2 s"), (90_000, "2 min"), (3_600_000, "1 h"), (2_592_000_000, "30 d")],
+)
+def test_spans_are_read_aloud_in_the_largest_unit(milliseconds: int, said: str) -> None:
+    """Rounded: a person wants the size of it."""
+    assert read_aloud(milliseconds) == said
+
+
+def test_what_never_ends_says_so() -> None:
+    """An entry without a time to live."""
+    assert read_aloud(None) == "for ever"
+
+
+def test_a_table_is_plain_aligned_text_when_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    """No colours, no tabs, no folding, numbers to the right."""
+    screen.print_table(("NAME", "HITS"), [("a", "1"), ("much longer" * 20, "1,000")], right=("HITS",))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "NAME".ljust(220) + "   HITS"
+    assert lines[1] == "a".ljust(220) + "      1"
+    assert lines[2].endswith("  1,000")
+    assert not any("\t" in line or "\x1b" in line for line in lines)
+
+
+class Terminal:
+    """A stream that somebody looks at."""
+
+    def isatty(self) -> bool:
+        """Say yes."""
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_colourful"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_colours_appear_only_where_they_are_wanted(
+    environment: dict[str, str], is_colourful: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal, unless NO_COLOR or the terminal itself says no."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert screen.is_colourful(Terminal()) is is_colourful  # type: ignore[arg-type]  # all that is asked of it
+    assert not screen.is_colourful(sys.stdout)
+
+
+def test_an_answer_cannot_steer_the_terminal() -> None:
+    """Escape sequences, carriage returns and bells of an agent or a model are left out."""
+    assert screen.printable("fine\x1b[2J\r\a\n\tstill ünïcode") == "fine[2J\n\tstill ünïcode"
+
+
+def test_an_error_is_one_line_however_it_was_written(capsys: pytest.CaptureFixture[str]) -> None:
+    """The log of a server that did not start has many."""
+    screen.complain("no\n  luck\n")
+    assert capsys.readouterr().err == "tasklore: no luck\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(Unreachable("away"), 3), (InvalidInput("bad"), 2), (exits.Refused("no", 1), 1), (LlmError("failed"), 1)],
+)
+def test_exit_codes_say_whose_fault_it_was(error: Exception, code: int) -> None:
+    """3 a server, 2 the input, 1 the work."""
+    assert exits.code_of(error) == code  # type: ignore[arg-type]  # all of them are ours

@@ -1,0 +1,145 @@
+"""Wrong input on purpose: one line on stderr that names the cure, an exit code that says whose fault it was."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tasklore.__main__ import main
+from tasklore.asking import make_request
+from tasklore.places import DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE
+
+#: Nobody listens there: it is a privileged port of loopback that no service has.
+NOBODY = "127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Run in an empty directory, with no variable of ours."""
+    for variable in [name for name in os.environ if name.startswith("TASKLORE_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Return the exit code of `tasklore` with *arguments*."""
+    monkeypatch.setattr("sys.argv", ["tasklore", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cure"),
+    [
+        (("aks",), "Did you mean 'ask'?"),
+        (("ask",), "Missing argument 'TEXT'; see `tasklore ask --help`"),
+        (("ask", " "), "say what you want to know"),
+        (("ask", "x", "--wait", "soon"), "'--wait'"),
+        (("ask", "x", "--wait", "601"), "less than or equal to 600"),
+        (("ask", "x", "--conversation", "c" * 300), "conversation_id"),
+        (("up", "--workers", "0"), "'--workers'"),
+        (("ltm", "list", "--since", "yesterday"), "such as 90s, 15m, 1h, 30d or 2w"),
+        (("ltm", "forget"), "say what to forget"),
+        (("ltm", "forget", "--all", "--agent", "A"), "--all means everything"),
+        (("ltm", "forget", "--all"), "say --yes to mean it"),
+        (("ltm", "forget", "a", "--key", "b"), "one after the other"),
+        (("ltm", "forget", "--older-than", "5y"), "such as 90s"),
+        (("ltm", "set", "a:1", "missing.json"), "cannot read 'missing.json'"),
+        (("ltm", "import", "missing.json", "--agent", "A"), "cannot read 'missing.json'"),
+        (("worker",), "no agent is named"),
+        (("worker", "no_such_agent"), "there is no module 'no_such_agent'"),
+        (("worker", "--config", "missing.json"), "'missing.json' cannot be read"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_cure(
+    arguments: tuple[str, ...], cure: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever was mistyped, code 2, nothing on stdout and no traceback."""
+    assert end_of(monkeypatch, *arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("tasklore: ")
+    assert told.err.count("\n") == 1
+    assert cure in told.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [("ask", "x"), ("ltm", "list"), ("agents", "list"), ("supervisor",), ("worker", "budget")]
+)
+def test_with_nothing_started_every_command_says_what_to_start(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Code 3, and the command that helps."""
+    assert end_of(monkeypatch, *arguments) == 3
+    assert "`tasklore up`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [("ask", "x"), ("ltm", "stats"), ("agents", "list"), ("supervisor",)])
+def test_a_server_that_is_away_is_named_without_its_password(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Code 3, at once, with the address."""
+    monkeypatch.setenv("TASKLORE_NATS_URL", f"nats://me:secret@{NOBODY}")
+    monkeypatch.setenv("TASKLORE_REDIS_URL", f"redis://me:secret@{NOBODY}")
+    assert end_of(monkeypatch, *arguments) == 3
+    told = capsys.readouterr().err
+    assert NOBODY in told
+    assert "secret" not in told
+
+
+def test_an_unreadable_endpoints_file_is_the_users_to_mend(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Code 2: a server may well be there."""
+    (nowhere / ".tasklore").mkdir()
+    (nowhere / ".tasklore" / "endpoints.json").write_text("{", "utf-8")
+    assert end_of(monkeypatch, "ask", "x") == 2
+    assert "endpoints.json" in capsys.readouterr().err
+
+
+def test_a_bad_setting_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The variable, and what it takes."""
+    monkeypatch.setenv("TASKLORE_SLOTS", "many")
+    assert end_of(monkeypatch, "config") == 2
+    assert "TASKLORE_SLOTS" in capsys.readouterr().err
+
+
+def test_half_of_the_servers_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`up` starts both or none."""
+    monkeypatch.setenv("TASKLORE_NATS_URL", f"nats://{NOBODY}")
+    assert end_of(monkeypatch, "up") == 2
+    assert "TASKLORE_REDIS_URL" in capsys.readouterr().err
+
+
+def test_settings_are_printed_with_their_source_and_without_secrets(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line each; what came from the environment says so."""
+    monkeypatch.setenv("TASKLORE_LLM_API_KEY", "sk-secret")
+    monkeypatch.setenv("TASKLORE_SLOTS", "8")
+    assert end_of(monkeypatch, "config") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert next(line.split() for line in lines if line.startswith("TASKLORE_SLOTS")) == [
+        "TASKLORE_SLOTS", "8", "messages", "environment",
+    ]  # fmt: skip
+    assert not any("sk-secret" in line for line in lines)
+
+
+def test_a_question_of_several_words_needs_no_quotes() -> None:
+    """And has an id of its own, so that sending it again starts nothing twice."""
+    one, other = make_request("limit 50k spent 42k", user_id=None), make_request("limit 50k spent 42k")
+    assert one.text == other.text
+    assert one.user_id is None
+    assert one.request_id != other.request_id
+
+
+def test_the_supervisor_is_called_the_same_without_loading_the_settings() -> None:
+    """The one default that `ask` spells for itself."""
+    from runtime.settings import Settings
+    from runtime.settings_table import variable_of
+
+    assert Settings.model_fields["supervisor_id"].default == DEFAULT_SUPERVISOR
+    assert variable_of("supervisor_id") == SUPERVISOR_VARIABLE
