@@ -83,7 +83,12 @@ class Link:
         if client.is_closed:
             log.warning("sent_to_closed_connection", bytes=len(data))
             return
-        client._pending.append(data)  # noqa: SLF001 - see the head of the file
+        transport = client._transport  # noqa: SLF001 - see the head of the file
+        if client.is_connected and transport is not None and not client._pending:  # noqa: SLF001
+            # The library's flusher would be two turns of the loop later; a broken connection is noticed by its reader.
+            transport.writelines([data])
+            return
+        client._pending.append(data)  # noqa: SLF001
         client._pending_data_size += len(data)  # noqa: SLF001
         flushes = client._flush_queue  # noqa: SLF001
         if flushes is not None and flushes.empty():

@@ -60,9 +60,10 @@ class Outbox:
     A letter is stored, was stored before (a repeat, or a subject that takes one message only), or is given up.
     """
 
-    def __init__(self, link: Link, meter: OutboxMeter | None = None) -> None:
+    def __init__(self, link: Link, meter: OutboxMeter | None = None, patience_s: float = PATIENCE_S) -> None:
         self._link = link
         self._meter = meter or _NoMeter()
+        self._patience_s = patience_s
         self._loop = asyncio.get_running_loop()
         self.answers = link.new_inbox()
         self._letters: dict[str, _Letter] = {}
@@ -82,9 +83,11 @@ class Outbox:
         settled: Settled,
         *,
         headers: Mapping[str, str] | None = None,
-        patience_s: float = PATIENCE_S,
+        patience_s: float | None = None,
     ) -> None:
         """Publish *body* and return at once; *settled* is called with None when it is stored, else with the reason.
+
+        It is given up after *patience_s* seconds; None is the outbox's own patience.
 
         Raises:
             MessageTooLarge: *body* has more than 960 KiB.
@@ -97,7 +100,8 @@ class Outbox:
             lines += "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         self._count += 1
         token = str(self._count)
-        letter = _Letter(subject, body, lines, settled, self._loop.time() + patience_s)
+        gives_up_at = self._loop.time() + (self._patience_s if patience_s is None else patience_s)
+        letter = _Letter(subject, body, lines, settled, gives_up_at)
         self._letters[token] = letter
         self._publish(token, letter)
 
@@ -191,9 +195,11 @@ def _problem_in(arrival: Arrival) -> str | None:
 
 
 @asynccontextmanager
-async def open_outbox(link: Link, meter: OutboxMeter | None = None) -> AsyncIterator[Outbox]:
+async def open_outbox(
+    link: Link, meter: OutboxMeter | None = None, patience_s: float = PATIENCE_S
+) -> AsyncIterator[Outbox]:
     """Open an outbox on *link*; on leaving, it waits a moment for what is under way."""
-    outbox = Outbox(link, meter)
+    outbox = Outbox(link, meter, patience_s)
     answers = await link.listen(f"{outbox.answers}.*", outbox.hear)
     sweeper = asyncio.create_task(outbox.sweep())
     try:

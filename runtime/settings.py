@@ -65,12 +65,8 @@ class Settings(BaseSettings):
 
     supervisor_id: str = Field(default="SupervisorAgent", pattern=NAME_PATTERN)
     """Whose requests are answered and whose reports are read; systems that share a NATS differ in it."""
-    request_wait_s: Positive = 30.0
-    """How long a person's request waits for its answer before the reply says that it is still being worked on."""
-    max_attempts: int = Field(default=5, ge=1, le=100)
-    """How often a task is run before it is given up, the first run included, unless it says so itself."""
 
-    slots: int = Field(default=64, ge=1, le=4096)
+    slots: int = Field(default=128, ge=1, le=4096)
     """What a worker holds at most of each agent; more hides latency, fewer shares work evenly between workers."""
     ack_wait_s: float = Field(default=30.0, ge=1, le=3600)
     """When a task of a worker that fell silent goes to another; a C call that blocks the process longer runs twice."""
@@ -86,7 +82,7 @@ class Settings(BaseSettings):
     memory_budget_ms: int = Field(default=50, ge=1, le=10_000)
     """What a look into the long-term memory may take before the task is computed instead."""
     memory_keep_days: float | None = Field(default=30.0, gt=0)
-    """How long an answer is remembered unless its task says otherwise; `none` is for ever."""
+    """How long an answer is kept that a person sets or imports; a task says it for its own. `none` is for ever."""
     ledger_deadline_ms: int = Field(default=1000, ge=10, le=60_000)
     """How long the ledger is waited for; past it a task runs unfenced, or is parked when it must not run twice."""
     ledger_keep_days: float = Field(default=7.0, gt=0)

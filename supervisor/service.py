@@ -23,6 +23,9 @@ log = structlog.get_logger(__name__)
 #: Turns that a reference such as "same history" may reach back to.
 LOOK_BACK = 20
 
+#: Runs, the first included, of a task whose card was retired between understanding and assigning it.
+MAX_ATTEMPTS = 5
+
 
 class Interpreting(Protocol):
     """What the service needs of an interpreter."""
@@ -57,7 +60,6 @@ class Service:
         dispatch: Dispatch,
         conversations: Remembering,
         publish: Publish,
-        max_attempts: int = 5,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._supervisor_id = supervisor_id
@@ -66,7 +68,6 @@ class Service:
         self._dispatch = dispatch
         self._conversations = conversations
         self._publish = publish
-        self._max_attempts = max_attempts
         self._now = now
 
     async def answer(self, request: PersonRequest) -> PersonReply:
@@ -100,7 +101,7 @@ class Service:
             task=found.task,
             created_at=now,
             deadline=now + timedelta(seconds=card.deadline_s) if card is not None and card.deadline_s else None,
-            max_attempts=card.max_attempts if card is not None else self._max_attempts,
+            max_attempts=card.max_attempts if card is not None else MAX_ATTEMPTS,
             memory=request.memory if request.memory != "other" else "bypass",
             request_id=request_id,
             user_id=request.user_id,

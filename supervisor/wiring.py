@@ -113,10 +113,12 @@ class Supervisor:
         name = f"tasklore-pull-{process.name}"
         client = await stack.enter_async_context(connected(process.nats_url, name, process.listener(self._reconnected)))
         await self._heal(client)
-        redis = await stack.enter_async_context(valkey.connect(process.redis_url, name=process.name))
+        redis = await stack.enter_async_context(
+            valkey.connect(process.redis_url, name=process.name, max_connections=settings.redis_max_connections)
+        )
         leases = await stack.enter_async_context(Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics))
         link = Link(client)
-        outbox = await stack.enter_async_context(open_outbox(link, process.metrics))
+        outbox = await stack.enter_async_context(open_outbox(link, process.metrics, settings.publish_deadline_s))
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
         keep = timedelta(days=settings.ledger_keep_days)
         dispatch = Dispatch(client, outbox, Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000))
@@ -131,7 +133,6 @@ class Supervisor:
             dispatch=dispatch,
             conversations=Conversations(redis),
             publish=_turn_sender(outbox),
-            max_attempts=settings.max_attempts,
         )
         return _Parts(client, engine, service)
 

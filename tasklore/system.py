@@ -156,6 +156,7 @@ async def _keep_server(server: ServerProcess, say: Callable[[str], None]) -> Non
         say(f"{server.program} died; starting it again on the same port and data")
         try:
             await server.start()
+            say(f"{server.program} is back")
             pause_s = FIRST_PAUSE_S
         except TaskloreError as error:
             say(f"{error}; trying again in {pause_s:g} s")

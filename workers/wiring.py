@@ -117,10 +117,12 @@ class Worker:
         listener = self.process.listener(self._host.reconnected)
         client = await stack.enter_async_context(connected(url, f"tasklore-pull-{self._worker_id}", listener))
         await self._provision(client)
-        redis = await stack.enter_async_context(valkey.connect(self.process.redis_url, name=self._worker_id))
+        redis = await stack.enter_async_context(
+            valkey.connect(self.process.redis_url, name=self._worker_id, max_connections=settings.redis_max_connections)
+        )
         leases = await stack.enter_async_context(Leases(url, settings.ack_wait_s, self._metrics))
         link = Link(client)
-        outbox = await stack.enter_async_context(open_outbox(link, self._metrics))
+        outbox = await stack.enter_async_context(open_outbox(link, self._metrics, settings.publish_deadline_s))
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=self._metrics))
         breaker = Breaker()
         budget_s = settings.memory_budget_ms / 1000

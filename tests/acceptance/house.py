@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -18,7 +19,9 @@ from runtime.child import GUARDED
 from runtime.embedded import EmbeddedServers
 
 ROOT = Path(__file__).resolve().parents[2]
-PROBE = str(ROOT / "tests" / "acceptance" / "agents" / "probe.py")
+AGENTS = ROOT / "tests" / "acceptance" / "agents"
+PROBE = str(AGENTS / "probe.py")
+NAPPER = str(AGENTS / "napper.py")
 BUDGET = "workers.agents.budget"
 
 #: Seconds a process may take to be ready, or to leave; it needs two.
@@ -85,6 +88,13 @@ class Served:
         """Return what it wrote to stderr."""
         return self._log.read_text(errors="replace")
 
+    def await_log(self, event: str) -> None:
+        """Return once it has logged *event*."""
+        gives_up_at = time.monotonic() + PATIENCE_S
+        while event not in self.log():
+            assert time.monotonic() < gives_up_at, f"no {event!r} in:\n{self.log()}"
+            time.sleep(0.02)
+
     def kill(self) -> None:
         """Kill it with SIGKILL, as a crash would."""
         if self._process.poll() is None:
@@ -125,8 +135,8 @@ class House:
         self._processes: list[Served] = []
 
     def worker(self, *references: str, options: tuple[str, ...] = (), **settings: Any) -> Served:
-        """Start a worker for *references* (both test agents when none) and return at once; see `Served.ready`."""
-        return self._start(["worker", *(references or (BUDGET, PROBE)), *options], settings)
+        """Start a worker for *references* (all that tests use when none) and return at once; see `Served.ready`."""
+        return self._start(["worker", *(references or (BUDGET, PROBE, NAPPER)), *options], settings)
 
     def supervisor(self, **settings: Any) -> Served:
         """Start a supervisor and return at once."""

@@ -58,7 +58,7 @@ def test_an_argument_comes_before_the_environment_which_comes_before_the_default
     found = {name: (row.value, row.source) for name, row in rows(settings).items()}
     assert found["slots"] == ("9", "argument")
     assert found["replicas"] == ("3", "environment")
-    assert found["max_attempts"] == ("5", "default")
+    assert found["llm_max_attempts"] == ("3", "default")
 
 
 def test_an_empty_variable_is_no_setting_and_none_is_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_settings_never_change() -> None:
         ("TASKLORE_SLOTS", "0", "greater than or equal to 1"),
         ("TASKLORE_SLOTS", "many", "a valid integer"),
         ("TASKLORE_ACK_WAIT_S", "nan", "TASKLORE_ACK_WAIT_S"),
-        ("TASKLORE_REQUEST_WAIT_S", "inf", "finite"),
+        ("TASKLORE_LLM_ATTEMPT_DEADLINE_S", "inf", "finite"),
         ("TASKLORE_PUBLISH_DEADLINE_S", "300", "less than 300"),
         ("TASKLORE_PROVISION", "maybe", "'auto' or 'never'"),
         ("TASKLORE_NATS_URL", "localhost:4222", "begins with nats://"),

@@ -111,6 +111,15 @@ async def trouble(trouble: Trouble) -> Echo:
     raise ConnectionRefusedError(f"the bank of {trouble.label} does not answer")
 
 
+@agent.task
+async def sulk(trouble: Trouble) -> Echo:
+    """Give up at first, and be remembered afterwards."""
+    run = note_run(trouble.label)
+    if run <= trouble.times:
+        raise GiveUp("not in the mood")
+    return Echo(label=trouble.label, number=run)
+
+
 @agent.task(remember=False)
 async def swell(size: Size) -> str:
     """Return a result of this size."""

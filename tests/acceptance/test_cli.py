@@ -1,0 +1,302 @@
+"""The short commands against a running house: ask, agents, ltm, config."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from uuid import uuid4
+
+import pytest
+
+from runtime.embedded import EmbeddedServers
+from tests.acceptance.command import PATIENCE_S, environment, tasklore
+from tests.acceptance.conftest import Standing
+from tests.acceptance.house import BUDGET, House, Served
+
+Command = Callable[..., "CompletedProcess[str]"]
+
+QUESTION = "Check my budget: limit 50k, spent 42,000"
+KEY = "analyze_budget:50000:42000:no_history"
+AGENT = "BudgetTrackerAgent"
+
+TRIP = '''"""Say what a trip costs each traveller."""
+
+from pydantic import BaseModel
+
+from workers import Agent, Amount, Parameters
+
+agent = Agent("TripAgent", keywords=("trip", "travellers", "hotel"))
+
+
+class Trip(Parameters):
+    hotel: Amount
+    travellers: int
+    tickets: tuple[Amount, ...] = ()
+
+
+class Share(BaseModel):
+    each: Amount
+    dearest_ticket: Amount | None
+
+
+@agent.task
+async def share_trip(trip: Trip) -> Share:
+    """Tell what each traveller pays for the hotel and all tickets together."""
+    total = trip.hotel + sum(trip.tickets)
+    return Share(each=total / trip.travellers, dearest_ticket=max(trip.tickets, default=None))
+'''
+
+
+def commands_at(servers: EmbeddedServers, cwd: Path) -> Command:
+    """Return what runs a command in *cwd* with *servers*."""
+    env = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url)
+
+    def run(*arguments: str, stdin: str = "") -> "CompletedProcess[str]":
+        return tasklore(*arguments, cwd=cwd, env=env, stdin=stdin)
+
+    return run
+
+
+@pytest.fixture
+def command(standing: Standing, tmp_path: Path) -> Command:
+    """Run commands against the house that stands for all tests."""
+    return commands_at(standing.house.servers, tmp_path)
+
+
+@pytest.fixture
+async def own(own_house: House, tmp_path: Path) -> Command:
+    """Run commands against a house of one's own, with the budget agent, whose memory is empty."""
+    worker, supervisor = own_house.worker(BUDGET), own_house.supervisor()
+    worker.ready()
+    supervisor.ready()
+    return commands_at(own_house.servers, tmp_path)
+
+
+def answer(done: "CompletedProcess[str]") -> dict[str, object]:
+    """Return the reply of an `ask --json` that went well."""
+    assert done.returncode == 0, done.stderr
+    reply: dict[str, object] = json.loads(done.stdout)
+    return reply
+
+
+def test_an_answer_is_text_for_people(command: Command) -> None:
+    """The result line by line on stdout, nothing else anywhere."""
+    done = command("ask", QUESTION)
+    assert done.returncode == 0
+    assert "Remaining: 8,000" in done.stdout
+    assert done.stderr == ""
+
+
+def test_an_answer_is_json_for_programs(command: Command) -> None:
+    """The whole reply, with the report in it."""
+    reply = answer(command("ask", "--json", *QUESTION.split()))
+    assert reply["kind"] == "answer"
+    assert reply["report"]["memory"]["key"] == KEY  # type: ignore[index]  # an answer has one
+
+
+def test_a_question_back_is_no_failure_and_can_be_answered(command: Command) -> None:
+    """The hint names the conversation, in which the missing value completes the question."""
+    asked = command("ask", "Check my budget of 50k")
+    assert asked.returncode == 0
+    assert "spent" in asked.stdout
+    hint = asked.stderr.strip()
+    assert hint.startswith("tasklore: answer with: tasklore ask --conversation ")
+    conversation = hint.split()[6]
+    completed = command("ask", "--conversation", conversation, "I spent 42000")
+    assert completed.returncode == 0
+    assert "Remaining: 8,000" in completed.stdout
+
+
+def test_what_nobody_can_do_is_said_and_no_failure(command: Command) -> None:
+    """With what can be done instead."""
+    done = command("ask", "sing me a song")
+    assert done.returncode == 0
+    assert "analyze" in done.stdout
+
+
+def test_a_task_that_failed_is_a_failure(command: Command) -> None:
+    """Code 1, with the reason."""
+    done = command("ask", f"probe trouble with label cli-{uuid4().hex[:8]} and kind give_up")
+    assert done.returncode == 1, done.stdout
+    assert "no run can mend this" in done.stdout
+
+
+def test_no_memory_is_neither_read_nor_written(command: Command) -> None:
+    """For this one question."""
+    reply = answer(command("ask", "--json", "--no-memory", "limit 777, spent 7"))
+    assert reply["report"]["memory"]["outcome"] == "bypassed"  # type: ignore[index]  # an answer has one
+    listed = json.loads(command("ltm", "list", "--json").stdout)
+    assert not [entry for entry in listed if entry["question"].startswith("analyze_budget:777:")]
+
+
+def test_the_same_request_again_is_the_same_task(command: Command) -> None:
+    """How a pending answer is fetched: nothing is started twice."""
+    request = f"cli-{uuid4()}"
+    first = answer(command("ask", "--json", "--request-id", request, "limit 901, spent 7"))
+    again = answer(command("ask", "--json", "--request-id", request, "limit 901, spent 7"))
+    assert first["report"] == again["report"]
+
+
+def test_nobody_who_takes_requests_is_said_with_the_cure(servers: EmbeddedServers, tmp_path: Path) -> None:
+    """NATS is there and a supervisor is not: code 3."""
+    env = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_SUPERVISOR_ID="Nobody")
+    done = tasklore("ask", "hello", cwd=tmp_path, env=env)
+    assert done.returncode == 3
+    assert "`tasklore supervisor`" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_agents_and_their_workers_are_listed(command: Command) -> None:
+    """As a table, and as JSON."""
+    lines = command("agents", "list").stdout.splitlines()
+    assert lines[0].split() == ["AGENT", "VERSION", "WORKERS", "TASKS"]
+    assert any(line.split()[:2] == [AGENT, "v1"] and "analyze_budget" in line for line in lines)
+    listed = json.loads(command("agents", "list", "--json").stdout)
+    card = next(one["card"] for one in listed if one["card"]["agent_id"] == AGENT)
+    assert card["tasks"][0]["name"] == "analyze_budget"
+
+
+def test_an_agent_is_shown_with_its_parameters_and_its_workers_address(command: Command, standing: Standing) -> None:
+    """What can be asked of it, and where its health is served."""
+    done = command("agents", "show", AGENT)
+    assert "budget_limit (required)" in done.stdout
+    assert "history (default [])" in done.stdout
+    assert standing.worker.http in done.stdout
+    unknown = command("agents", "show", "NoAgent")
+    assert unknown.returncode == 2
+    assert AGENT in unknown.stderr
+
+
+async def test_an_agent_is_retired_once_its_workers_are_gone(own: Command, own_house: House) -> None:
+    """With live workers only by force; afterwards nobody can ask it."""
+    refused = own("agents", "retire", AGENT)
+    assert refused.returncode == 2
+    assert "live worker" in refused.stderr
+    assert own("agents", "retire", AGENT, "--force").returncode == 0
+    assert "No agent" in own("agents", "list").stdout
+    assert answer(own("ask", "--json", QUESTION))["kind"] == "unable"
+    assert own("agents", "retire", AGENT).returncode == 2
+
+
+async def test_what_is_remembered_can_be_seen_changed_and_forgotten(own: Command, tmp_path: Path) -> None:
+    """list, show, stats, set and forget, by the question alone."""
+    assert "Nothing is remembered yet." in own("ltm", "list").stdout
+    for question in (QUESTION, QUESTION, "limit 60k, spent 42,000"):
+        answer(own("ask", "--json", question))
+    listed = json.loads(own("ltm", "list", "--since", "1h", "--agent", AGENT, "--json").stdout)
+    assert [entry["question"] for entry in listed] == ["analyze_budget:60000:42000:no_history", KEY]
+    assert json.loads(own("ltm", "show", KEY, "--json").stdout)["result"]["remaining"] == 8000
+    assert json.loads(own("ltm", "stats", "--json").stdout)["entries"] == 2
+
+    (tmp_path / "result.json").write_text('{"remaining": 1}')
+    assert own("ltm", "set", KEY, "result.json").returncode == 0
+    assert answer(own("ask", "--json", QUESTION))["report"]["result"] == {"remaining": 1}  # type: ignore[index]
+    bad = own("ltm", "set", KEY, "-", stdin="{nope")
+    assert bad.returncode == 2
+    assert "not JSON" in bad.stderr
+
+    assert own("ltm", "forget", KEY).stdout == "Forgot 1 answer.\n"
+    assert own("ltm", "show", KEY).returncode == 2
+    assert own("ltm", "forget", "--older-than", "1h").stdout == "Nothing fits; nothing was forgotten.\n"
+    assert own("ltm", "forget", "--all", "--yes").stdout == "Forgot 1 answer.\n"
+
+
+async def test_a_memory_file_comes_in_and_goes_out(own: Command, tmp_path: Path) -> None:
+    """The cut entry is quarantined, listed and counted; the whole one answers the next question."""
+    whole, cut = (
+        "analyze_budget:50000:42000:5000,7000,8000,6000",
+        "analyze_budget:100000:30000:5000,6000,7000,5000,25000",
+    )
+    (tmp_path / "memory.json").write_text(
+        json.dumps({"tasks": {whole: {"remaining": 8000.0}, cut: {"x": 1}, "a:1": {}}})
+    )
+    done = own("ltm", "import", "memory.json", "--agent", AGENT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "Imported 1 answer."
+    assert f"  {cut}" in done.stdout.splitlines()
+    assert "Refused 1 entry:" in done.stdout
+    question = "limit 50k, spent 42000, history 5000, 7000, 8000, 6000"
+    assert answer(own("ask", "--json", question))["report"]["memory"]["outcome"] == "hit"  # type: ignore[index]
+    five = "limit 100000, spent 30000, history 5000, 6000, 7000, 5000, 25000"
+    assert answer(own("ask", "--json", five))["report"]["result"]["spending_rate"] == 9600  # type: ignore[index]
+    assert len(json.loads(own("ltm", "stats", "--json").stdout)["quarantined"]) == 1
+    assert own("ltm", "export", "--agent", AGENT, "out.json").returncode == 0
+    assert set(json.loads((tmp_path / "out.json").read_text())["tasks"]) == {whole, cut}
+
+
+async def test_a_configured_worker_imports_its_old_memory_once(own_house: House, tmp_path: Path) -> None:
+    """By its settings and its file alone; what was forgotten since is not brought back."""
+    (tmp_path / "memory.json").write_text(json.dumps({"tasks": {KEY: {"remaining": 8000.0}}}))
+    config = tmp_path / "agent_config.json"
+    config.write_text(
+        json.dumps({"agent_id": AGENT, "ltm_path": str(tmp_path / "memory.json"), "anomaly_threshold_multiplier": 1.5})
+    )
+    command = commands_at(own_house.servers, tmp_path)
+    with configured(own_house, tmp_path, config) as worker:
+        worker.ready()
+        listed = json.loads(command("ltm", "list", "--json").stdout)
+        assert [entry["question"] for entry in listed] == [KEY]
+        assert "+" in listed[0]["version"]
+    assert command("ltm", "forget", "--all", "--yes").returncode == 0
+    with configured(own_house, tmp_path, config) as worker:
+        worker.ready()
+        assert json.loads(command("ltm", "list", "--json").stdout) == []
+
+
+def configured(house: House, folder: Path, config: Path) -> Served:
+    """Start a worker with a configuration file and nothing else."""
+    env = {"TASKLORE_NATS_URL": house.servers.nats_url, "TASKLORE_REDIS_URL": house.servers.redis_url}
+    return Served(["worker", "--config", str(config)], env, folder / "configured.log")
+
+
+async def test_an_agent_of_the_users_own_needs_nothing_of_ours_edited(own_house: House, tmp_path: Path) -> None:
+    """A file outside the tree is served, learned by the supervisor, and answers a sentence."""
+    (tmp_path / "trip.py").write_text(TRIP)
+    supervisor, worker = own_house.supervisor(), own_house.worker(str(tmp_path / "trip.py"))
+    supervisor.ready()
+    worker.ready()
+    command = commands_at(own_house.servers, tmp_path)
+    done = command("ask", "Share our trip: hotel 300, 3 travellers, tickets 60 and 90")
+    assert done.returncode == 0
+    assert "Each: 150" in done.stdout
+    assert "Dearest ticket: 90" in done.stdout
+
+
+def test_output_on_a_terminal_is_coloured_and_folded_to_its_width(standing: Standing, tmp_path: Path) -> None:
+    """The same table, with a bold head; NO_COLOR takes the colours away elsewhere."""
+    servers = standing.house.servers
+    env = environment(
+        TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url, TERM="xterm", COLUMNS="80"
+    )
+    shown = on_a_terminal("agents", "list", cwd=tmp_path, env=env)
+    assert "\x1b[1mAGENT" in shown
+    assert AGENT in shown
+    plain = on_a_terminal("agents", "show", AGENT, cwd=tmp_path, env={**env, "NO_COLOR": "1"})
+    assert "\x1b" not in plain
+
+
+def on_a_terminal(*arguments: str, cwd: Path, env: dict[str, str]) -> str:
+    """Return what a command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "tasklore", *arguments],
+        cwd=cwd,
+        env=env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    said = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            said += chunk
+    except OSError:
+        pass  # the end of a terminal
+    os.close(ours)
+    assert process.wait(PATIENCE_S) == 0
+    return said.decode()

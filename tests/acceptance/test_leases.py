@@ -1,0 +1,86 @@
+"""What a worker holds stays its own however long it takes, and it holds no more than it has slots for."""
+
+import asyncio
+import time
+
+import pytest
+
+from tests.acceptance.house import House
+from tests.acceptance.outside import outside
+
+
+async def test_a_slow_task_runs_once_and_delays_no_quick_one(own_house: House) -> None:
+    """Five seconds under a lease of one: a single run, while every quick task is done beside it."""
+    own_house.worker(slots=4, ack_wait_s=1).ready()
+    async with outside(own_house.servers.nats_url) as program:
+        slow = [await program.assign("ProbeAgent", "fresh", {"label": "slow", "ms": 5_000}) for _ in range(3)]
+        await program.begun(*slow)
+        quick = [await program.assign("ProbeAgent", "fresh", {"label": "quick"}) for _ in range(100)]
+        await program.until(lambda: len(program.heard) == 103)
+        stored = await program.reports()
+    assert {report["task_id"] for report in program.heard[:100]} == set(quick)
+    assert {report["attempt"] for report in program.heard} == {1}
+    assert len(own_house.runs("slow")) == 3
+    assert len(own_house.runs("quick")) == 100
+    assert sorted(stored.values()) == [1] * 103
+
+
+async def test_a_task_that_blocks_the_event_loop_runs_once_and_the_probes_are_answered(own_house: House) -> None:
+    """Four seconds without a turn of the loop under a lease of one: nobody else is given the task."""
+    blocked, other = own_house.worker(slots=1, ack_wait_s=1).ready(), own_house.worker(slots=1, ack_wait_s=1)
+    async with outside(own_house.servers.nats_url) as program:
+        task = await program.assign("ProbeAgent", "block", {"label": "block", "ms": 4_000})
+        # The sign of progress is written only once the block is over: the count of runs tells that it began.
+        await program.eventually(lambda: has_run(own_house, "block"))
+        other.ready()
+        status, health = await asyncio.to_thread(blocked.get, "/healthz")
+        lag_s = await asyncio.to_thread(blocked.metric, "tasklore_event_loop_lag_seconds")
+        assert program.heard == []
+        report = await program.report_of(task)
+        beats = await asyncio.to_thread(blocked.metric, 'tasklore_lease_heartbeats_total{result="sent"}')
+    assert (status, health["checks"]["event_loop"]["ok"]) == (200, True)
+    assert lag_s > 0.1
+    assert beats >= 3
+    assert (report["status"], report["attempt"]) == ("completed", 1)
+    assert len(own_house.runs("block")) == 1
+
+
+async def test_messages_held_never_exceed_the_slots(own_house: House) -> None:
+    """Under a flood, what the server counts as handed out and what the worker counts stay within four."""
+    worker = own_house.worker(slots=4).ready()
+    async with outside(own_house.servers.nats_url) as program:
+        await asyncio.gather(*(program.assign("ProbeAgent", "fresh", {"label": "flood", "ms": 5}) for _ in range(400)))
+        handed_out, used = [], []
+        while len(program.heard) < 400:
+            consumer = await program.api("CONSUMER.INFO.TASKS.ProbeAgent")
+            handed_out.append(consumer["num_ack_pending"])
+            used.append(await asyncio.to_thread(worker.metric, "tasklore_slots_used"))
+        deliveries = worker.metric("tasklore_deliveries_total")
+    assert 0 < max(handed_out) <= 4
+    assert 0 < max(used) <= 4
+    assert deliveries == 400
+
+
+@pytest.mark.long
+async def test_a_minute_of_work_under_a_lease_of_two_seconds_runs_once(own_house: House) -> None:
+    """Sixty seconds, and ten of them without a turn of the event loop, are one run each."""
+    own_house.worker(slots=4, ack_wait_s=2).ready()
+    own_house.worker(slots=4, ack_wait_s=2).ready()
+    async with outside(own_house.servers.nats_url) as program:
+        started = time.monotonic()
+        slow = await program.assign("ProbeAgent", "fresh", {"label": "minute", "ms": 60_000})
+        await program.begun(slow)
+        blocking = await program.assign("ProbeAgent", "block", {"label": "block", "ms": 10_000})
+        assert (await program.report_of(blocking))["attempt"] == 1
+        await program.until(lambda: any(report["task_id"] == slow for report in program.heard), within_s=120)
+        assert time.monotonic() - started >= 60
+        assert (await program.report_of(slow))["attempt"] == 1
+        stored = await program.reports()
+    assert len(own_house.runs("minute")) == 1
+    assert len(own_house.runs("block")) == 1
+    assert sorted(stored.values()) == [1, 1]
+
+
+async def has_run(house: House, label: str) -> bool:
+    """Say whether a run of *label* began."""
+    return bool(house.runs(label))

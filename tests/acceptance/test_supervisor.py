@@ -1,0 +1,202 @@
+"""A conversation with the supervisor over NATS: JSON in, JSON out, as a program of any language holds it."""
+
+import json
+import uuid
+
+import nats.errors
+import pytest
+
+from tests.acceptance.conftest import Standing
+from tests.acceptance.outside import Json, Outside
+
+REQUESTS = "requests.SupervisorAgent"
+
+
+@pytest.fixture
+async def talker(program: Outside, standing: Standing) -> Outside:
+    """Give the program once the supervisor has heard of every agent."""
+
+    async def knows_all() -> bool:
+        return "3 agents known" in standing.supervisor.get("/readyz")[1]["checks"]["reports"]["detail"]
+
+    await program.eventually(knows_all)
+    return program
+
+
+async def ask(program: Outside, text: str, **fields: object) -> Json:
+    """Return the supervisor's reply to *text*."""
+    return await say(program, json.dumps({"schema_version": 1, "text": text} | fields).encode())
+
+
+async def say(program: Outside, body: bytes) -> Json:
+    """Return the supervisor's reply to whatever *body* is."""
+    return dict(json.loads((await program.client.request(REQUESTS, body, timeout=40)).data))
+
+
+def new() -> str:
+    """Return an id of this test alone."""
+    return uuid.uuid4().hex
+
+
+def memory_of(reply: Json) -> str:
+    """Return what the memory had to do with *reply*."""
+    return str(reply["report"]["memory"]["outcome"])
+
+
+async def test_the_seeds_three_questions_are_a_miss_a_hit_and_a_miss(talker: Outside) -> None:
+    """The second one says the same in other words; the third changes what was spent, and takes the history along."""
+    conversation = new()
+    first = await ask(
+        talker,
+        "Check my budget: limit 50001, spent 42000, history [5000, 7000, 8000, 6000]",
+        conversation_id=conversation,
+    )
+    second = await ask(
+        talker, "Analyze budget limit 50,001, spending 42k, past 5k, 7k, 8k and 6k", conversation_id=conversation
+    )
+    third = await ask(talker, "Check budget: limit 50001, spent 45000, same history", conversation_id=conversation)
+    assert [reply["kind"] for reply in (first, second, third)] == ["answer"] * 3
+    assert [memory_of(reply) for reply in (first, second, third)] == ["miss", "hit", "miss"]
+    assert first["report"]["result"] == second["report"]["result"]
+    assert first["report"]["result"]["remaining"] == 8001
+    assert third["report"]["result"]["remaining"] == 5001
+    assert third["task"]["parameters"]["history"] == [5000, 7000, 8000, 6000]
+    assert "emember" in second["text"]
+
+
+async def test_a_missing_value_is_asked_for_and_its_answer_completes_the_question(talker: Outside) -> None:
+    """The question names the field; what was said before is not asked again."""
+    conversation = new()
+    question = await ask(talker, "Check my budget: limit 64000", conversation_id=conversation)
+    assert (question["kind"], question["missing"], question.get("report")) == ("question", ["spent"], None)
+    assert "spent" in question["text"]
+    answer = await ask(talker, "spent 42000", conversation_id=conversation)
+    assert (answer["kind"], answer["report"]["result"]["remaining"]) == ("answer", 22000)
+
+
+async def test_what_nobody_can_do_is_answered_with_what_can_be_done(talker: Outside) -> None:
+    """The reply lists abilities instead of guessing."""
+    reply = await ask(talker, "Sing me a song about the sea")
+    assert reply["kind"] == "unable"
+    assert "budget" in reply["text"].lower()
+
+
+async def test_one_request_id_starts_nothing_twice_and_each_turn_is_published_once(talker: Outside) -> None:
+    """Sent again, a request finds the task it started; TURNS holds one turn of the person and one of the assistant."""
+    conversation, request = new(), new()
+    fields = {"conversation_id": conversation, "request_id": request}
+    text = f"Check my budget: limit {int(request[:6], 16) + 90000}, spent 100"
+    turns = await seen_turns(talker)
+    first = await ask(talker, text, **fields)
+    second = await ask(talker, text, **fields)
+    assert (first["kind"], second["kind"]) == ("answer", "answer")
+    assert first["request_id"] == second["request_id"] == request
+    assert first["report"] == second["report"]
+    assert memory_of(second) == "miss"
+
+    async def both_turns() -> bool:
+        return await seen_turns(talker) == turns + 2
+
+    await talker.eventually(both_turns)
+    said = [turn for turn in await all_turns(talker) if turn["conversation_id"] == conversation]
+    assert [turn["speaker"] for turn in said] == ["person", "assistant"]
+    assert said[0]["text"] == text
+    assert said[1]["task"]["name"] == "analyze_budget"
+
+
+async def test_a_question_that_takes_too_long_is_pending_and_found_again_by_its_id(talker: Outside) -> None:
+    """The reply says so after the time that was given; the same id later has the answer, from the one run."""
+    request = new()
+    pending = await ask(talker, "Take a nap of 1001", request_id=request, wait_ms=50)
+    answer = await ask(talker, "Take a nap of 1001", request_id=request)
+    assert (pending["kind"], pending["request_id"]) == ("pending", request)
+    assert request in pending["text"]
+    assert (answer["kind"], answer["report"]["result"], memory_of(answer)) == ("answer", {"ms": 1001}, "miss")
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        (b"{}", "text"),
+        (b'{"text": ""}', "text"),
+        (b'{"text": "hello", "wait_ms": -1}', "wait_ms"),
+        (b'{"text": "hello", "request_id": "a b"}', "request_id"),
+        (b"not json", "request"),
+        (b"", "request"),
+        (b"[1]", "request"),
+        (b"\xff\xfe", "request"),
+    ],
+)
+async def test_an_unreadable_request_is_refused_with_the_field(talker: Outside, body: bytes, word: str) -> None:
+    """Nobody who asks is left waiting in silence."""
+    reply = await say(talker, body)
+    assert reply["kind"] == "failed"
+    assert word in reply["text"]
+
+
+async def test_a_failure_is_told_in_words(talker: Outside) -> None:
+    """What the agent could not do comes back as a sentence, with the report for programs."""
+    reply = await ask(talker, "Take a nap of 13")
+    assert (reply["kind"], reply["report"]["status"]) == ("failed", "failed")
+    assert "thirteen is no good number for a nap" in reply["text"]
+
+
+async def test_requests_of_another_supervisor_are_not_answered(talker: Outside) -> None:
+    """Systems that share a NATS server differ in the supervisor's id."""
+    with pytest.raises(nats.errors.NoRespondersError):
+        await talker.client.request("requests.SomebodyElse", b'{"text": "hello"}', timeout=5)
+
+
+async def test_a_supervisor_tells_its_health_and_that_requests_pass_its_broker(
+    talker: Outside, standing: Standing
+) -> None:
+    """The middleware of the broker counts what is asked."""
+    supervisor = standing.supervisor
+    name = "tasklore_broker_received_messages_total"
+    before = supervisor.metric(name)
+    await ask(talker, "Check my budget: limit 1000, spent 1")
+    assert supervisor.metric(name) == before + 1
+    health, ready = supervisor.get("/healthz"), supervisor.get("/readyz")
+    assert (health[0], set(health[1]["checks"])) == (200, {"event_loop", "reports"})
+    assert ready[0] == 200
+
+
+async def test_cancellations_pass_the_workers_broker_and_tasks_do_not(talker: Outside, standing: Standing) -> None:
+    """FastStream serves what is said on core NATS; the queue is read by the engine alone."""
+    worker, name = standing.worker, "tasklore_broker_received_messages_total"
+    before = worker.metric(name)
+    for _ in range(5):
+        await talker.ask("ProbeAgent", "remembered", {"label": new()})
+    assert worker.metric(name) == before
+    await talker.client.publish("cancel.nobody", b'{"schema_version": 1, "task_id": "nobody"}')
+
+    async def counted() -> bool:
+        return worker.metric(name) == before + 1
+
+    await talker.eventually(counted)
+
+
+async def test_progress_is_published_through_the_workers_broker(talker: Outside, standing: Standing) -> None:
+    """A sign of progress reaches whoever listens, and is counted by the middleware on its way."""
+    name = "tasklore_broker_published_messages_total"
+    before = standing.worker.metric(name)
+    task = await talker.assign("ProbeAgent", "fresh", {"label": new()})
+    await talker.begun(task)
+    [sign] = talker.progress
+    assert (sign["fraction"], sign["text"], sign["agent_id"]) == (0.0, "begun", "ProbeAgent")
+    assert standing.worker.metric(name) == before + 1
+
+
+async def seen_turns(program: Outside) -> int:
+    """Return how many turns were ever published."""
+    return int((await program.api("STREAM.INFO.TURNS"))["state"]["last_seq"])
+
+
+async def all_turns(program: Outside) -> list[Json]:
+    """Return every turn that lies in TURNS."""
+    state = (await program.api("STREAM.INFO.TURNS"))["state"]
+    turns = []
+    for sequence in range(state["first_seq"], state["last_seq"] + 1):
+        body = json.dumps({"seq": sequence}).encode()
+        turns.append(json.loads((await program.client.request("$JS.API.DIRECT.GET.TURNS", body, timeout=5)).data))
+    return turns

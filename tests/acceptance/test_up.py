@@ -1,0 +1,188 @@
+"""`tasklore up`: one command, a whole system, for as long as somebody wants it."""
+
+import json
+import os
+import re
+import signal
+import stat
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from runtime.embedded import EmbeddedServers
+from tests.acceptance.command import (
+    PATIENCE_S,
+    Running,
+    await_none_in,
+    await_text,
+    environment,
+    processes_in,
+    tasklore,
+)
+
+READY = re.compile(
+    r"ready nats=(nats://127\.0\.0\.1:\d+) redis=(redis://127\.0\.0\.1:\d+) http=(http://127\.0\.0\.1:\d+)\n"
+)
+QUESTION = "Check my budget: limit 50k, spent 42,000, history 5k, 7k, 8k and 6k"
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> dict[str, str]:
+    """Return an environment whose temporary files lie below *tmp_path*, by which all that is started is found."""
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "here").mkdir()
+    return environment(TMPDIR=str(tmp_path / "tmp"))
+
+
+def up(tmp_path: Path, env: Mapping[str, str], *options: str) -> Running:
+    """Start a system with the budget agent, in the directory `here`."""
+    agents = () if "--agents" in options else ("--agents", "workers.agents.budget")
+    return Running("up", *agents, *options, cwd=tmp_path / "here", env=env, errors=tmp_path / "errors")
+
+
+def ask(tmp_path: Path, env: Mapping[str, str], question: str = QUESTION) -> dict[str, object]:
+    """Ask from the directory in which the system was started."""
+    done = tasklore("ask", "--json", question, cwd=tmp_path / "here", env=env)
+    assert done.returncode == 0, done.stderr
+    reply: dict[str, object] = json.loads(done.stdout)
+    return reply
+
+
+def memory_of(reply: dict[str, object]) -> str:
+    """Return what the memory had to do with the answer."""
+    report = reply["report"]
+    assert isinstance(report, dict)
+    return str(report["memory"]["outcome"])
+
+
+def test_up_ask_and_ctrl_c(apart: Mapping[str, str], tmp_path: Path) -> None:
+    """One line when it is ready, an answer to whoever asks beside it, and nothing left at the end."""
+    with up(tmp_path, apart) as system:
+        ready = READY.fullmatch(system.line())
+        assert ready is not None
+        endpoints = tmp_path / "here" / ".tasklore" / "endpoints.json"
+        assert stat.S_IMODE(endpoints.stat().st_mode) == 0o600
+        assert json.loads(endpoints.read_text())["nats"] == ready[1]
+        worker = json.loads(endpoints.read_text())["workers"]["worker-1"]
+        for page in (f"{ready[3]}/readyz", f"{worker}/healthz"):
+            with urllib.request.urlopen(page, timeout=PATIENCE_S) as answer:  # noqa: S310  # our own, on loopback
+                assert answer.status == 200
+        assert memory_of(ask(tmp_path, apart)) == "miss"
+        assert (
+            memory_of(ask(tmp_path, apart, "50 grand is my limit, 42000.00 spent; history [5000, 7000, 8000, 6000]"))
+            == "hit"
+        )
+        assert system.end(signal.SIGINT) == 0
+        assert system.rest() == ""
+    assert (tmp_path / "errors").read_text() == ""
+    assert await_none_in(tmp_path) == {}
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_a_data_directory_keeps_what_was_remembered(apart: Mapping[str, str], tmp_path: Path) -> None:
+    """Also across SIGTERM; a second system in it is refused while the first one runs."""
+    env = {**apart, "TASKLORE_DATA_DIR": "data"}
+    with up(tmp_path, apart, "--data-dir", "data") as system:
+        assert READY.fullmatch(system.line())
+        assert memory_of(ask(tmp_path, env)) == "miss"
+        second = tasklore("up", "--data-dir", "data", cwd=tmp_path / "here", env=apart)
+        assert second.returncode == 2
+        assert "in use" in second.stderr
+        assert system.end(signal.SIGTERM) == 0
+    with up(tmp_path, apart, "--data-dir", "data") as system:
+        assert READY.fullmatch(system.line())
+        assert memory_of(ask(tmp_path, env)) == "hit"
+        assert system.end(signal.SIGTERM) == 0
+    assert not (tmp_path / "here" / "data" / "endpoints.json").exists()
+
+
+def test_what_dies_is_started_again(apart: Mapping[str, str], tmp_path: Path) -> None:
+    """A killed worker and a killed server come back; each is said in a line on stderr."""
+    with up(tmp_path, apart) as system:
+        assert READY.fullmatch(system.line())
+        for victim, back in (
+            ("tasklore worker", "worker-1 is back"),
+            ("valkey-server", "valkey-server is back"),
+        ):
+            pids = [pid for pid, command in processes_in(tmp_path).items() if _runs(command, victim)]
+            assert len(pids) == 1
+            os.kill(pids[0], signal.SIGKILL)
+            assert back in await_text(tmp_path / "errors", back)
+            assert ask(tmp_path, apart)["kind"] == "answer"
+        assert system.end(signal.SIGINT) == 0
+    assert "worker-1 ended by signal 9" in (tmp_path / "errors").read_text()
+
+
+def test_nothing_outlives_a_killed_parent(apart: Mapping[str, str], tmp_path: Path) -> None:
+    """`kill -9` of the command itself: its servers, roles and guards end too."""
+    with up(tmp_path, apart, "--workers", "2") as system:
+        assert READY.fullmatch(system.line())
+        assert len(processes_in(tmp_path)) >= 6
+        assert system.end(signal.SIGKILL) == -9
+    assert await_none_in(tmp_path) == {}
+
+
+def test_servers_that_are_named_are_used(apart: Mapping[str, str], servers: EmbeddedServers, tmp_path: Path) -> None:
+    """Nothing is embedded, and nothing of theirs is stopped."""
+    env = {**apart, "TASKLORE_NATS_URL": servers.nats_url, "TASKLORE_REDIS_URL": servers.redis_url}
+    env["TASKLORE_SUPERVISOR_ID"] = "UpTest"
+    with up(tmp_path, env) as system:
+        assert system.line().startswith(f"ready nats={servers.nats_url} redis={servers.redis_url} http=")
+        commands = processes_in(tmp_path).values()
+        assert not any("-server" in command for command in commands)
+        assert ask(tmp_path, env)["kind"] == "answer"
+        assert system.end(signal.SIGINT) == 0
+    assert servers.nats.is_running
+    assert servers.valkey.is_running
+
+
+def test_an_agent_that_cannot_be_loaded_stops_it_all(apart: Mapping[str, str], tmp_path: Path) -> None:
+    """The user's own line is named, the code is 2, and nothing is left."""
+    (tmp_path / "here" / "broken.py").write_text("from workers import Agent\n\nagent = Agent('no name')\n")
+    done = tasklore("up", "--agents", "./broken.py", cwd=tmp_path / "here", env=apart)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "broken.py" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert await_none_in(tmp_path) == {}
+    assert not (tmp_path / "here" / ".tasklore").exists()
+
+
+def test_what_an_agent_prints_stays_out_of_the_way(apart: Mapping[str, str], tmp_path: Path) -> None:
+    """More than a pipe holds goes to stderr; stdout has its one line, and the worker is not stopped by it."""
+    (tmp_path / "here" / "chatty.py").write_text(_CHATTY)
+    with up(tmp_path, apart, "--agents", "./chatty.py") as system:
+        assert READY.fullmatch(system.line())
+        assert ask(tmp_path, apart, "chat with 3 words")["kind"] == "answer"
+        assert system.end(signal.SIGINT) == 0
+        assert system.rest() == ""
+    assert (tmp_path / "errors").read_text().count("blah") == 50_000
+
+
+def _runs(command: str, program: str) -> bool:
+    """Return whether *command* is *program* itself, not the shell that guards it."""
+    return program in command and not command.startswith("/bin/sh")
+
+
+_CHATTY = '''"""Talks while it works."""
+
+from workers import Agent, Parameters
+
+agent = Agent("ChattyAgent", keywords=("chat",))
+
+
+class Chat(Parameters):
+    """How much to say."""
+
+    words: int
+
+
+@agent.task
+async def chat(chat: Chat) -> int:
+    """Chat with so many words."""
+    print("blah " * 50_000)
+    return chat.words
+'''

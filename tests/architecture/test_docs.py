@@ -1,0 +1,223 @@
+"""What README and docs show is true: code runs, commands exist, links lead somewhere, the wire is what they say."""
+
+import asyncio
+import inspect
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from contracts import subjects
+from contracts.messages import MESSAGES
+from memory import keys
+from runtime.documents import CHANNELS
+from runtime.embedded import EmbeddedServers
+from runtime.streams import Sizes, stream_configurations
+from tests.acceptance.house import House
+from tests.architecture.tree import ROOT
+from workers.config import load_config
+
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), ROOT / "examples" / "README.md"]
+)
+WIRE = (ROOT / "docs" / "wire.md").read_text("utf-8")
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+#: Made by `make bench`, when somebody runs it.
+_MADE_LATER = {"benchmarks/results.md"}
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return [code for found, code in _BLOCK.findall(page.read_text("utf-8")) if found == language]
+
+
+def _pages_with(language: str) -> list[Path]:
+    return [page for page in PAGES if _blocks(page, language)]
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", [page for page in _pages_with("python") if page.name != "wire.md"], ids=_name)
+async def test_python_on_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it in order, as one module; then each of its own tests."""
+    monkeypatch.chdir(ROOT)
+    name = f"page_{page.stem}"
+    module = type(sys)(name)
+    monkeypatch.setitem(sys.modules, name, module)
+    for code in _blocks(page, "python"):
+        exec(compile(code, str(page), "exec"), vars(module))  # noqa: S102 - running it is the test
+    tests = [thing for word, thing in vars(module).items() if word.startswith("test_")]
+
+    assert tests
+    for test in tests:
+        outcome = test()
+        if inspect.isawaitable(outcome):
+            await outcome
+
+
+async def test_the_program_on_the_wire_page_gets_its_report(own_servers: EmbeddedServers, tmp_path: Path) -> None:
+    """It runs as it stands, in an interpreter of its own that cannot import ours."""
+    house = House(own_servers, tmp_path)
+    try:
+        house.worker("workers.agents.budget").ready()
+        environ = {**os.environ, "TASKLORE_NATS_URL": own_servers.nats_url}
+        program = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-c", _blocks(ROOT / "docs" / "wire.md", "python")[0],
+            cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        said, complained = await program.communicate()
+    finally:
+        house.close()
+
+    assert said.decode().strip() == "completed 8000 miss", complained.decode()
+
+
+def test_the_agent_on_the_first_page_is_the_example() -> None:
+    """Whoever copies either gets the same."""
+    assert (ROOT / "examples" / "trip.py").read_text("utf-8") == _blocks(ROOT / "README.md", "python")[0]
+
+
+def _commands() -> Iterator[tuple[str, str]]:
+    for page in _pages_with("console"):
+        for block in _blocks(page, "console"):
+            for line in block.splitlines():
+                if line.startswith("$ "):
+                    yield _name(page), line.removeprefix("$ ").removesuffix(" &")
+
+
+def _help(path: tuple[str, ...]) -> str:
+    command = [sys.executable, "-m", "tasklore", *path, "--help"]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(path)}: {done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("command", sorted({command for _, command in _commands()}))
+def test_a_command_on_a_page_exists(command: str) -> None:
+    """A make target, or a command of ours with options that its help knows; a file it names is there."""
+    program, *words = shlex.split(command)
+    if program == "make":
+        assert re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        return
+    if words[:1] == ["-m"]:
+        assert Path(program).name in ("python", "python3")
+        assert (ROOT / f"{words[1].replace('.', '/')}.py").is_file()
+        return
+    assert Path(program).name == "tasklore", command
+    group = words[0] in ("agents", "ltm")
+    told = _help(tuple(words[: 2 if group else 1]))
+    for word in words:
+        if word.startswith("--"):
+            assert re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", told), word
+        if word.startswith("examples/"):
+            assert (ROOT / word).is_file()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every link to another file of the project finds it."""
+    for target in _LINK.findall(page.read_text("utf-8")):
+        if "://" in target or target.startswith("#"):
+            continue
+        place = (page.parent / target.partition("#")[0]).resolve()
+        assert place.exists() or _name(place) in _MADE_LATER, target
+
+
+def _tables(page: str, heading: str) -> list[list[str]]:
+    """Return the rows of the table below *heading*, cells with their backquotes."""
+    part = page.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")]
+    return rows[2:]
+
+
+def test_the_wire_page_lists_every_subject_with_its_message() -> None:
+    """In the order of the AsyncAPI document, none too many."""
+    listed = {row[0].strip("`"): row[1].split("`")[1] for row in _tables(WIRE, "Subjects")}
+
+    assert listed == {channel.address: channel.message.__name__ for channel in CHANNELS}
+
+
+def test_the_wire_page_lists_every_stream_as_it_is_declared() -> None:
+    """Name, subjects, whether it forgets what was read, and what happens when it is full."""
+    declared = {one["name"]: one for one in stream_configurations(Sizes()) if not one["name"].startswith("KV_")}
+    rows = {row[0]: row for row in _tables(WIRE, "Streams")}
+
+    assert set(rows) == set(declared)
+    for name, (_, listed, kept, full) in rows.items():
+        stream = declared[name]
+        assert [part.strip("`") for part in re.findall(r"`[^`]+`", listed)] == stream["subjects"]
+        assert kept.startswith("until acknowledged") == (stream["retention"] == "workqueue")
+        assert full.startswith({"new": "refuses new", "old": "drops old"}[stream["discard"]])
+        days = re.search(r"(\d+) days", kept)
+        if days is not None:
+            assert int(days[1]) * 86_400 * 10**9 == stream["max_age"]
+
+
+def test_the_wire_page_lists_every_header() -> None:
+    """By the names that `contracts.subjects` spells."""
+    listed = [row[0].strip("`") for row in _tables(WIRE, "Headers")]
+
+    assert sorted(listed) == sorted(
+        [subjects.MESSAGE_ID_HEADER, subjects.GENERATION_HEADER, subjects.ATTEMPT_HEADER, subjects.TRACE_HEADER]
+    )
+    assert f"{subjects.MAX_BODY // 1024} KiB" in WIRE
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_the_wire_page_shows_every_message_whole(name: str) -> None:
+    """Its example fits, and has every field of the message and of its parts and no other."""
+    part = WIRE.split(f"\n### {name}\n", 1)[1].split("\n### ", 1)[0]
+    shown = json.loads(_BLOCK.findall(part)[0][1])
+    message = MESSAGES[name].model_validate(shown)
+
+    _demand_fields(message, shown, name)
+
+
+def _demand_fields(model: BaseModel, shown: dict[str, Any], where: str) -> None:
+    assert set(shown) == set(type(model).model_fields), where
+    for field, value in shown.items():
+        inner = getattr(model, field)
+        items = inner if isinstance(inner, tuple) else (inner,)
+        raw = value if isinstance(value, list) else [value]
+        for one, written in zip(items, raw, strict=True):
+            if isinstance(one, BaseModel):
+                _demand_fields(one, written, f"{where}.{field}")
+
+
+def test_the_memory_page_lists_every_key_of_the_store() -> None:
+    """The table of keys is that of `memory/keys.py`."""
+    page = (ROOT / "docs" / "memory.md").read_text("utf-8")
+    declared = re.findall(r"^\| `(tl:[^`]+)`", keys.__doc__ or "", re.MULTILINE)
+
+    assert declared
+    assert [key for key in declared if f"`{key}`" not in page] == []
+
+
+def test_the_delivery_page_names_tests_that_exist() -> None:
+    """A promise points at the test that holds us to it."""
+    page = (ROOT / "docs" / "delivery.md").read_text("utf-8")
+    written = "\n".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
+    named = re.findall(r"`(test_\w+)`", page)
+
+    assert len(named) >= 10
+    assert [name for name in named if f"def {name}(" not in written] == []
+
+
+def test_a_configuration_on_a_page_is_read(tmp_path: Path) -> None:
+    """The JSON of an agent's configuration, its comment included."""
+    (tmp_path / "price.json").write_text(_blocks(ROOT / "docs" / "agents.md", "json")[0])
+
+    assert load_config(tmp_path / "price.json").settings == {"tax_percent": 19}

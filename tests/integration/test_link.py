@@ -1,0 +1,121 @@
+"""The fast path of a connection: it rests on private parts of nats-py, so each of its promises is held against a server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import nats
+import pytest
+
+from runtime.connection import connected
+from runtime.embedded import EmbeddedServers
+from runtime.link import Arrival, Link, read_headers
+
+PATIENCE_S = 5.0
+
+
+class Heard:
+    """What a sink was given, and a way to wait for it."""
+
+    def __init__(self) -> None:
+        self.arrivals: asyncio.Queue[Arrival] = asyncio.Queue()
+
+    def __call__(self, arrival: Arrival) -> None:
+        """Keep one message."""
+        self.arrivals.put_nowait(arrival)
+
+    async def next(self) -> Arrival:
+        """Return the next message, in time."""
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.arrivals.get()
+
+
+@pytest.fixture
+async def link(servers: EmbeddedServers) -> AsyncIterator[Link]:
+    """A fast path on the shared server."""
+    async with connected(servers.nats_url, "test-link") as client:
+        yield Link(client)
+
+
+async def test_a_message_arrives_with_subject_reply_headers_and_body(link: Link) -> None:
+    """Nothing of a message is lost on the short way."""
+    heard = Heard()
+    await link.listen("link.one.*", heard)
+
+    link.send("link.one.x", b"body", "answers.y", "Name: value\r\nOther: more\r\n")
+
+    arrival = await heard.next()
+    assert (arrival.subject, arrival.reply, arrival.body) == ("link.one.x", "answers.y", b"body")
+    assert read_headers(arrival.headers) == {"Name": "value", "Other": "more"}
+
+
+async def test_bodies_of_every_size_and_content_come_through_whole_and_in_order(link: Link) -> None:
+    """Empty, large, split over reads, full of line ends and of protocol words."""
+    heard = Heard()
+    await link.listen("link.sizes", heard)
+    bodies = [
+        b"",
+        b"\r\n",
+        b"MSG a 1 2\r\nPING\r\n",
+        b"x" * 900_000,
+        b"\x00\xff" * 5000,
+        *[b"%d" % n for n in range(300)],
+    ]
+
+    for body in bodies:
+        link.send("link.sizes", body)
+
+    assert [(await heard.next()).body for _ in bodies] == bodies
+
+
+async def test_the_long_way_works_beside_the_short_one(link: Link) -> None:
+    """Requests, their inboxes and ordinary subscriptions of the library stay as they were."""
+    heard = Heard()
+    await link.listen("link.fast", heard)
+
+    async def answer(message: nats.aio.msg.Msg) -> None:
+        link.send("link.fast", b"meanwhile")
+        await message.respond(b"answer")
+
+    await link.client.subscribe("link.slow", cb=answer)
+
+    reply = await link.client.request("link.slow", b"question", timeout=PATIENCE_S)
+
+    assert reply.data == b"answer"
+    assert (await heard.next()).body == b"meanwhile"
+
+
+async def test_pings_are_answered_while_messages_pour_in(link: Link) -> None:
+    """Protocol lines between messages go the long way and are not lost."""
+    heard = Heard()
+    await link.listen("link.pour", heard)
+    for number in range(2000):
+        link.send("link.pour", b"%d" % number)
+
+    await link.client.flush(timeout=int(PATIENCE_S))
+
+    assert [(await heard.next()).body for _ in range(2000)] == [b"%d" % number for number in range(2000)]
+
+
+async def test_an_empty_answer_without_responders_is_a_status(link: Link) -> None:
+    """The server's own words have no body and a status instead of headers."""
+    heard = Heard()
+    await link.listen("link.answers.*", heard)
+
+    link.send("$JS.API.CONSUMER.MSG.NEXT.NOTHING.nobody", b"{}", "link.answers.1")
+
+    assert (read_headers((await heard.next()).headers) or {})["Status"] == "503"
+
+
+async def test_after_an_outage_what_was_sent_is_delivered_and_sinks_still_hear(own_servers: EmbeddedServers) -> None:
+    """Reconnecting and resubscribing are the library's; the short way survives them."""
+    async with connected(own_servers.nats_url, "test-link") as client:
+        link, heard = Link(client), Heard()
+        await link.listen("link.outage", heard)
+        own_servers.nats.kill()
+        async with asyncio.timeout(PATIENCE_S):
+            while client.is_connected:  # noqa: ASYNC110 - the library has no event for it
+                await asyncio.sleep(0.01)
+        link.send("link.outage", b"sent while away")
+        await own_servers.nats.start()
+
+        assert (await heard.next()).body == b"sent while away"
