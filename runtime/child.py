@@ -31,7 +31,7 @@ _PORT_ATTEMPTS = 8
 _LOWEST_PORT = 15_000
 
 #: The guard is a member of the child's process group, so that the kernel cannot hand the group's number to a stranger
-#: while the guard lives. A line on the pipe dismisses it, the end of the pipe makes it kill. It holds nothing else open.
+#: while the guard lives. A line on the pipe dismisses it, its end makes it kill. It holds nothing else open.
 GUARDED = 'exec 3<&0 </dev/null; { read -r _ <&3 || kill -9 -$$; } >/dev/null 2>&1 & exec "$@" 3<&-'
 
 

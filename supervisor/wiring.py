@@ -89,7 +89,8 @@ class Supervisor:
 
     def _hear_cards(self) -> None:
         """Follow the bucket of cards: each put and each delete is a message on the bucket's own subject."""
-        notices = self.process.broker.subscriber(subjects.CARD_NOTICES, title="cards")
+        # Whoever puts a card waits for the stream's own reply: ours would come first and be taken for it.
+        notices = self.process.broker.subscriber(subjects.CARD_NOTICES, title="cards", no_reply=True)
 
         @notices(filter=lambda message: "KV-Operation" not in message.headers)
         async def learn(card: AgentCard) -> None:

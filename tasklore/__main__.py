@@ -9,7 +9,7 @@ from typer import Abort, TyperException
 from contracts.errors import TaskloreError
 from runtime.origin import demand_own_packages
 from tasklore.app import app
-from tasklore.exits import OK, SIGNALLED, USAGE, Interrupted, code_of
+from tasklore.exits import OK, SIGNALLED, USAGE, Interrupted, code_of, expected_in
 from tasklore.screen import complain
 
 
@@ -37,9 +37,12 @@ def _run() -> int:
         return SIGNALLED + wish.signal_number
     except (KeyboardInterrupt, Abort):
         return SIGNALLED + 2
-    except TaskloreError as error:
-        complain(str(error))
-        return code_of(error)
+    except (TaskloreError, BaseExceptionGroup) as error:
+        expected = expected_in(error)
+        if expected is None:
+            raise
+        complain(str(expected))
+        return code_of(expected)
 
 
 if __name__ == "__main__":

@@ -37,3 +37,13 @@ def code_of(error: TaskloreError) -> int:
     if isinstance(error, Unreachable):
         return UNREACHABLE
     return USAGE if isinstance(error, ConfigurationError | InvalidInput) else FAILED
+
+
+def expected_in(error: BaseException) -> TaskloreError | None:
+    """Return *error*, or the first of ours in a group of nothing but ours; None when something unforeseen is in it."""
+    if isinstance(error, TaskloreError):
+        return error
+    if not isinstance(error, BaseExceptionGroup):
+        return None
+    found = [expected_in(one) for one in error.exceptions]
+    return found[0] if all(found) else None

@@ -1,4 +1,4 @@
-"""The fast path of a connection: it rests on private parts of nats-py, so each of its promises is held against a server."""
+"""The fast path of a connection rests on private parts of nats-py: each of its promises is held against a server."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -48,11 +48,21 @@ mixed = st.fixed_dictionaries(
 
 def values_of(raw: dict[str, Any]) -> tuple[Any, ...]:
     """Return what *raw* means, by value."""
-    return (raw["number"], raw["text"], raw["whole"], tuple(raw["some"]), tuple(raw["words"]), raw["maybe"], raw["flag"])
+    return (
+        raw["number"],
+        raw["text"],
+        raw["whole"],
+        tuple(raw["some"]),
+        tuple(raw["words"]),
+        raw["maybe"],
+        raw["flag"],
+    )
 
 
 @given(mixed, mixed)
-def test_two_sets_of_parameters_share_a_key_only_when_they_are_equal(left: dict[str, Any], right: dict[str, Any]) -> None:
+def test_two_sets_of_parameters_share_a_key_only_when_they_are_equal(
+    left: dict[str, Any], right: dict[str, Any]
+) -> None:
     """A key is equal exactly when all values are."""
     same = Mixed.read(left).key("task") == Mixed.read(right).key("task")
 

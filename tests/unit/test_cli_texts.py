@@ -99,3 +99,10 @@ def test_an_error_is_one_line_however_it_was_written(capsys: pytest.CaptureFixtu
 def test_exit_codes_say_whose_fault_it_was(error: Exception, code: int) -> None:
     """3 a server, 2 the input, 1 the work."""
     assert exits.code_of(error) == code  # type: ignore[arg-type]  # all of them are ours
+
+
+def test_an_expected_error_is_found_in_the_group_that_a_failed_start_raises() -> None:
+    """Whatever TaskGroups it passed on its way; a group with a surprise in it stays a surprise."""
+    away = Unreachable("away")
+    assert exits.expected_in(BaseExceptionGroup("outer", [BaseExceptionGroup("inner", [away])])) is away
+    assert exits.expected_in(BaseExceptionGroup("outer", [away, ValueError("a bug")])) is None

@@ -1,0 +1,291 @@
+"""The pull engine on a real stream: never more than its slots, never lost when what it reads from is taken away."""
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from contracts.errors import ConfigurationError
+from runtime.connection import connected
+from runtime.embedded import EmbeddedServers
+from runtime.jetstream import ask_jetstream
+from runtime.leases import Leases
+from runtime.link import Link
+from runtime.metrics import Metrics
+from runtime.pull import Delivery, PullEngine
+from runtime.streams import Source, declare_consumer
+
+PATIENCE_S = 20.0
+
+
+class Book:
+    """A desk that settles what it is given, or keeps it until told."""
+
+    def __init__(self, *, keeps: bool = False) -> None:
+        self.keeps = keeps
+        self.batches: list[list[Delivery]] = []
+        self.broken = 0
+        self._news = asyncio.Event()
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """Everything that arrived, in order."""
+        return [delivery for batch in self.batches for delivery in batch]
+
+    async def work(self, batch: list[Delivery], line: PullEngine) -> None:
+        """Take one batch."""
+        self.batches.append(batch)
+        self._news.set()
+        if self.broken:
+            self.broken -= 1
+            raise ValueError("the desk is broken")
+        if not self.keeps:
+            for delivery in batch:
+                line.settle(delivery)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Return once *condition* holds, looked at after each batch."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
+
+
+@dataclass
+class Bench:
+    """An engine on a stream of its own."""
+
+    link: Link
+    source: Source
+    leases: Leases
+    metrics: Metrics = field(default_factory=lambda: Metrics("test"))
+    may_create: bool = True
+
+    async def publish(self, count: int = 1, body: bytes = b"{}") -> None:
+        """Put *count* messages into the stream."""
+        for _ in range(count):
+            await self.link.client.request(f"{self.source.stream}.x", body, timeout=PATIENCE_S)
+
+    async def make_stream(self) -> None:
+        """Create the stream, as often as it is asked for."""
+        wanted = {"name": self.source.stream, "subjects": [f"{self.source.stream}.>"], "retention": "workqueue"}
+        await ask_jetstream(self.link.client, f"STREAM.CREATE.{self.source.stream}", wanted)
+
+    async def heal(self) -> None:
+        """Recreate what is missing, where that is allowed."""
+        if self.may_create:
+            await self.make_stream()
+        await declare_consumer(self.link.client, self.source, may_create=self.may_create)
+
+    async def api(self, call: str) -> dict[str, int]:
+        """Return JetStream's answer about this consumer or stream."""
+        return await ask_jetstream(self.link.client, call)
+
+    async def consumer(self) -> tuple[int, int]:
+        """Return how many messages are handed out and how many wait."""
+        info = await self.api(f"CONSUMER.INFO.{self.source.stream}.{self.source.durable}")
+        return info["num_ack_pending"], info["num_pending"]
+
+    async def eventually_consumer(self, wanted: tuple[int, int]) -> None:
+        """Return once the consumer has handed out, and keeps, what is *wanted*."""
+        async with asyncio.timeout(PATIENCE_S):
+            while await self.consumer() != wanted:  # noqa: ASYNC110 - a server's state makes no event here
+                await asyncio.sleep(0.02)
+
+    def counted(self, name: str) -> float:
+        """Return the sum of the series that begin with *name*."""
+        lines = [line for line in self.metrics.render().decode().splitlines() if line.startswith(name)]
+        return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+    @contextlib.asynccontextmanager
+    async def running(self, desk: Book, slots: int = 4) -> AsyncIterator[PullEngine]:
+        """Run an engine for *desk* until the block ends; what is still open is left to its lease."""
+        engine = PullEngine(self.link, self.source, slots, desk, self.leases, self.metrics, self.heal)
+        running = asyncio.create_task(engine.run())
+        try:
+            yield engine
+        finally:
+            engine.stop()
+            async with asyncio.timeout(PATIENCE_S):
+                await running
+
+
+@pytest.fixture
+async def bench(servers: EmbeddedServers) -> AsyncIterator[Bench]:
+    """Make a stream, its consumer and a connection."""
+    name = f"T{uuid.uuid4().hex}"
+    metrics = Metrics("test")
+    async with connected(servers.nats_url, name) as client, Leases(servers.nats_url, 1.0, metrics) as leases:
+        bench = Bench(Link(client), Source(name, "reader", f"{name}.>", 1.0), leases, metrics)
+        await bench.heal()
+        yield bench
+        with contextlib.suppress(Exception):
+            await bench.api(f"STREAM.DELETE.{name}")
+
+
+async def test_everything_is_delivered_once_and_taken_out(bench: Bench) -> None:
+    """Five hundred messages leave nothing behind, and arrive many to a read."""
+    desk = Book()
+    await asyncio.gather(*(bench.publish(50, b"%d" % number) for number in range(10)))
+    async with bench.running(desk, slots=64) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 500)
+        await bench.eventually_consumer((0, 0))
+        assert engine.held == 0
+    assert len({delivery.sequence for delivery in desk.deliveries}) == 500
+    assert max(map(len, desk.batches)) > 5
+    assert bench.counted('tasklore_deliveries_total{redelivered="false"}') == 500
+
+
+async def test_no_more_is_taken_than_there_are_slots(bench: Bench) -> None:
+    """While the desk keeps four, the other six wait at the server; one settled makes room for one."""
+    desk = Book(keeps=True)
+    await bench.publish(10)
+    async with bench.running(desk, slots=4) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 4)
+        assert (await bench.consumer(), engine.held) == ((4, 6), 4)
+        for index in range(6):
+            engine.settle(desk.deliveries[index])
+        await desk.until(lambda: len(desk.deliveries) == 10)
+        await bench.eventually_consumer((4, 0))
+        for delivery in desk.deliveries[6:]:
+            engine.settle(delivery)
+
+
+async def test_what_is_kept_longer_than_its_lease_is_not_offered_again(bench: Bench) -> None:
+    """Three leases long the server hears of it, so that one delivery stays one."""
+    desk = Book(keeps=True)
+    await bench.publish()
+    async with bench.running(desk) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        await asyncio.sleep(3.2)  # the behaviour is what does not happen in this time
+        assert [delivery.deliveries for delivery in desk.deliveries] == [1]
+        engine.settle(desk.deliveries[0])
+        await bench.eventually_consumer((0, 0))
+    assert bench.counted('tasklore_lease_heartbeats_total{result="sent"}') >= 3
+
+
+async def test_what_is_handed_back_comes_again_after_its_delay(bench: Bench) -> None:
+    """The second delivery counts two, and is no sooner than asked for."""
+    desk = Book(keeps=True)
+    await bench.publish()
+    async with bench.running(desk) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        engine.hand_back(desk.deliveries[0], 0.5)
+        await desk.until(lambda: len(desk.deliveries) == 2)
+        first, second = desk.deliveries
+        engine.settle(second)
+    assert (second.sequence, second.deliveries) == (first.sequence, 2)
+    assert second.arrived_at - first.arrived_at >= 0.45
+
+
+async def test_what_is_discarded_never_comes_again(bench: Bench) -> None:
+    """It leaves the stream without having been dealt with."""
+    desk = Book(keeps=True)
+    await bench.publish()
+    async with bench.running(desk) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        engine.discard(desk.deliveries[0])
+        await bench.eventually_consumer((0, 0))
+
+
+async def test_a_second_word_on_a_delivery_is_not_sent(bench: Bench) -> None:
+    """What was handed back cannot be settled by a straggler any more."""
+    desk = Book(keeps=True)
+    await bench.publish()
+    async with bench.running(desk) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        engine.hand_back(desk.deliveries[0])
+        engine.settle(desk.deliveries[0])
+        await desk.until(lambda: len(desk.deliveries) == 2)
+        engine.settle(desk.deliveries[1])
+
+
+async def test_a_desk_that_fails_loses_nothing(bench: Bench) -> None:
+    """Its batch is offered again, and the engine goes on."""
+    desk = Book()
+    desk.broken = 1
+    await bench.publish()
+    async with bench.running(desk):
+        await desk.until(lambda: len(desk.deliveries) == 2)
+        await bench.eventually_consumer((0, 0))
+
+
+async def test_when_it_stops_nothing_is_left_to_its_lease(bench: Bench) -> None:
+    """What is open may finish; what the server still sends goes back at once."""
+    desk = Book(keeps=True)
+    await bench.publish(6)
+    async with bench.running(desk, slots=2) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 2)
+        engine.stop()
+        emptied = asyncio.create_task(engine.emptied())
+        for delivery in desk.deliveries:
+            engine.settle(delivery)
+        async with asyncio.timeout(PATIENCE_S):
+            await emptied
+        await bench.eventually_consumer((0, 4))
+    assert len(desk.deliveries) == 2
+
+
+async def test_a_deleted_consumer_is_made_again_while_the_engine_runs(bench: Bench) -> None:
+    """It is counted as missing, healed, and the next message arrives."""
+    desk = Book()
+    async with bench.running(desk) as engine:
+        await bench.publish()
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        await bench.api(f"CONSUMER.DELETE.{bench.source.stream}.{bench.source.durable}")
+        await bench.publish()
+        await desk.until(lambda: len(desk.deliveries) == 2)
+        assert engine.ready
+    assert bench.counted("tasklore_consumer_missing_total") >= 1
+
+
+async def test_a_deleted_stream_is_made_again_while_the_engine_runs(bench: Bench) -> None:
+    """Stream and consumer come back, and the engine reads on."""
+    desk = Book()
+    async with bench.running(desk) as engine:
+        await bench.publish()
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        await bench.api(f"STREAM.DELETE.{bench.source.stream}")
+        async with asyncio.timeout(PATIENCE_S):
+            while len(desk.deliveries) < 2:
+                with contextlib.suppress(Exception):
+                    await bench.link.client.request(f"{bench.source.stream}.x", b"{}", timeout=0.2)
+        assert engine.ready
+    assert bench.counted("tasklore_consumer_missing_total") >= 1
+
+
+async def test_where_it_may_not_create_it_is_not_ready_and_counts_until_others_do(bench: Bench) -> None:
+    """With provision=never the engine waits for whoever has the rights, without a hot loop."""
+    desk = Book()
+    await bench.api(f"CONSUMER.DELETE.{bench.source.stream}.{bench.source.durable}")
+    bench.may_create = False
+    async with bench.running(desk) as engine:
+        async with asyncio.timeout(PATIENCE_S):
+            while bench.counted("tasklore_consumer_missing_total") < 2:  # noqa: ASYNC110 - a counter makes no event
+                await asyncio.sleep(0.02)
+        assert not engine.ready
+        assert engine.vital_sign()[0]
+        with pytest.raises(ConfigurationError, match="TASKLORE_PROVISION=never"):
+            await declare_consumer(bench.link.client, bench.source, may_create=False)
+        await declare_consumer(bench.link.client, bench.source)
+        await bench.publish()
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        assert engine.ready
+    assert bench.counted("tasklore_consumer_missing_total") < 50
+
+
+async def test_two_engines_on_one_consumer_share_what_there_is(bench: Bench) -> None:
+    """Neither gets what the other has, and an idle one is fed although the other stands in line too."""
+    one, two = Book(keeps=True), Book(keeps=True)
+    async with bench.running(one, slots=5) as first, bench.running(two, slots=5) as second:
+        await bench.publish(10)
+        await one.until(lambda: len(one.deliveries) == 5)
+        await two.until(lambda: len(two.deliveries) == 5)
+        for engine, desk in ((first, one), (second, two)):
+            for delivery in desk.deliveries:
+                engine.settle(delivery)
+        await bench.eventually_consumer((0, 0))
+    assert len({delivery.sequence for delivery in one.deliveries + two.deliveries}) == 10
