@@ -88,6 +88,18 @@ class GiveUp(TaskloreError):
     """Raised by an agent's task to fail at once: running it again cannot help."""
 
 
+class ResultTooLarge(GiveUp):
+    """A result does not fit into a message; return a reference to it instead."""
+
+
+class TaskExpired(GiveUp):
+    """The deadline passed while the task ran; allow more time."""
+
+
+class TaskCancelled(GiveUp):
+    """Somebody asked to cancel; the message says why."""
+
+
 class LlmError(TaskloreError):
     """Base of what can go wrong between us and a language model; `retryable` says whether asking again may help."""
 

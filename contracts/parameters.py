@@ -93,16 +93,22 @@ class Parameters(BaseModel):
 
     _readings: ClassVar[dict[str, _Reading]] = {}
     _aliases: ClassVar[dict[str, str]] = {}
+    _defaults: ClassVar[dict[str, Any]] = {}
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Prepare how each field is read and keyed; refuse names and aliases that clash.
+        """Prepare how each field is read and keyed; refuse defaults that cannot be, and aliases that clash.
 
         Raises:
-            TypeError: two fields share a name or alias, or a field's type has no agreed key.
+            TypeError: two fields share a name or alias, or a default cannot be read.
         """
         super().__pydantic_init_subclass__(**kwargs)
         cls._readings = {name: _Reading(name, field) for name, field in cls.model_fields.items()}
+        cls._defaults = {
+            name: _read_default(cls, reading)
+            for name, reading in cls._readings.items()
+            if reading.numeric and not cls.model_fields[name].is_required()
+        }
         cls._aliases = {}
         for name, field in cls.model_fields.items():
             for alias in _declared(field, "aliases") or ():
@@ -158,7 +164,20 @@ class Parameters(BaseModel):
         if problems:
             kind, text = "unreadable", "{problems}"
             raise PydanticCustomError(kind, text, {"problems": "; ".join(problems)})
+        # A default left out is the same question as the default sent: it is read in the same way.
+        for name, value in cls._defaults.items():
+            if name not in ready:
+                ready[name] = value
         return ready
+
+
+def _read_default(cls: type[Parameters], reading: _Reading) -> Any:
+    default = cls.model_fields[reading.name].get_default(call_default_factory=True, validated_data={})
+    try:
+        return reading.read(default)
+    except InvalidAmount as error:
+        msg = f"{cls.__name__}: the default of {reading.name} cannot be used: {error}"
+        raise TypeError(msg) from error
 
 
 def _problems(cls: type[Parameters], error: ValidationError) -> list[str]:

@@ -38,6 +38,16 @@ MESSAGE_ID_HEADER = "Nats-Msg-Id"
 MAX_BODY = 960 * 1024
 
 
+def bucket_stream(bucket: str) -> str:
+    """Return the stream that holds *bucket*, as JetStream names it."""
+    return f"KV_{bucket}"
+
+
+def bucket_keys(bucket: str) -> str:
+    """Return the filter that matches every key of *bucket*."""
+    return f"$KV.{bucket}.>"
+
+
 def task(agent_id: str, task_name: str) -> str:
     """Return where an assignment of *task_name* to *agent_id* is published."""
     return f"tasks.{checked_name(agent_id, 'agent_id')}.{checked_name(task_name, 'task name')}"

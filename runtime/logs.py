@@ -75,5 +75,9 @@ def _route_libraries(out: TextIO, number: int, shared: list[Processor], renderer
     root.handlers[:] = [handler]
     root.setLevel(number)
     for name in _TALKATIVE:
-        logging.getLogger(name).setLevel(max(number, logging.WARNING))
+        library = logging.getLogger(name)
+        library.setLevel(max(number, logging.WARNING))
+        # FastStream brings a handler of its own as soon as it is imported, and would speak beside ours.
+        library.handlers.clear()
+        library.propagate = True
     logging.captureWarnings(capture=True)

@@ -222,6 +222,7 @@ class PullEngine:
             self._hear_status(headers)
             return
         self._wanted = max(0, self._wanted - 1)
+        self._missing = False
         delivery = _delivery_of(arrival, headers, self._heard_at)
         if self._stopping or len(self._held) >= self._slots:
             self._link.send(delivery.reply, _NAK)

@@ -147,7 +147,7 @@ def _stream(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
 
 
 def _bucket(name: str, sizes: Sizes) -> dict[str, Any]:
-    return _stream(f"KV_{name}", [f"$KV.{name}.>"], sizes) | {
+    return _stream(subjects.bucket_stream(name), [subjects.bucket_keys(name)], sizes) | {
         "max_msgs_per_subject": 1,
         "allow_rollup_hdrs": True,
         "deny_delete": True,

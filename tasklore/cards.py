@@ -10,7 +10,7 @@ from contracts.messages import AgentCard, TaskCard, WorkerPresence
 from runtime.buckets import BUCKET_FAILURES, BUCKET_S
 from supervisor.cards import read_cards
 from tasklore.exits import Refused
-from tasklore.screen import print_json, print_table, printable, styled
+from tasklore.screen import print_json, print_paragraph, print_table, printable, styled
 from tasklore.stores import card_of, nats_client
 from workers.presence import live_workers
 
@@ -48,10 +48,11 @@ async def print_agent(agent_id: str, *, as_json: bool) -> None:
     if as_json:
         print_json(_as_document(card, workers))
         return
-    about = f"  {printable(card.description)}" if card.description else ""
-    print(f"{styled(card.agent_id, 'bold')} v{card.version}{about}")
+    print(f"{styled(card.agent_id, 'bold')} v{card.version}")
+    if card.description:
+        print_paragraph(printable(card.description), "  ")
     if card.keywords:
-        print(f"  keywords: {printable(', '.join(card.keywords))}")
+        print_paragraph(f"keywords: {printable(', '.join(card.keywords))}", "  ")
     for task in card.tasks:
         _print_task(task)
     alive = [worker for worker in workers if worker.agent_id == agent_id]
@@ -88,7 +89,7 @@ async def retire_agent(agent_id: str, *, force: bool) -> None:
 def _print_task(task: TaskCard) -> None:
     print(f"\n{styled(task.name, 'bold')} v{task.version}, remembered: {task.remember}")
     if task.description:
-        print(f"  {printable(task.description)}")
+        print_paragraph(printable(task.description), "  ")
     required = set(_listed(task.parameters.get("required")))
     properties = task.parameters.get("properties")
     for name, field in properties.items() if isinstance(properties, dict) else ():
@@ -97,7 +98,7 @@ def _print_task(task: TaskCard) -> None:
         default = "required" if name in required else f"default {schema.get('default')!r}"
         print(f"  {styled(printable(name), 'cyan')} ({default})" + (f": {printable(str(about))}" if about else ""))
     for example in task.examples:
-        print(f"  e.g. {printable(example)}")
+        print_paragraph(f"e.g. {printable(example)}", "  ")
 
 
 def _listed(value: Any) -> list[Any]:

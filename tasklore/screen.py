@@ -7,7 +7,9 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, TextIO
 
@@ -48,6 +50,13 @@ def complain(text: str) -> None:
 def print_json(value: Any) -> None:
     """Write *value* to stdout as indented JSON."""
     print(json.dumps(value, indent=2, ensure_ascii=False, default=str), flush=True)
+
+
+def print_paragraph(text: str, indent: str = "") -> None:
+    """Write *text* to stdout behind *indent*, folded between words on a terminal, in one line elsewhere."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    for line in text.splitlines():
+        print(textwrap.fill(line, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:

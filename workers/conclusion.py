@@ -1,6 +1,7 @@
 """Concluding: the ledger decides which report counts, the stream keeps it, and only then the delivery is settled."""
 
 import random
+import zlib
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Protocol
@@ -8,7 +9,7 @@ from typing import Protocol
 import structlog
 
 from contracts import subjects
-from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted
+from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted, ResultTooLarge
 from runtime.outbox import Outbox
 from runtime.pull import Delivery, PullEngine
 from workers.verdict import Verdict, dead_letter
@@ -17,10 +18,6 @@ log = structlog.get_logger(__name__)
 
 #: Seconds after which a delivery is offered again when its verdict could not be stored.
 _RETURN_S = 2.0
-
-
-class ResultTooLarge(GiveUp):
-    """A result does not fit into a message; return a reference to it instead."""
 
 
 class Fence(Protocol):
@@ -65,38 +62,40 @@ class Conclusion:
         self._meter = meter
 
     async def conclude(self, verdicts: Sequence[Verdict], line: PullEngine) -> None:
-        """Store and publish *verdicts*; returns when all are on their way, each settles when it is stored."""
-        self._count(verdicts)
-        bodies = [_fitting_body(verdict) for verdict in verdicts]
+        """Store and publish *verdicts*; returns when all are on their way, each settles when it is stored.
+
+        What is given up goes to DEAD first: once the ledger has its report, a redelivery would only repeat that.
+        """
+        due = [verdict for verdict in verdicts if verdict.dead_reason is None or await self._buried(verdict, line)]
+        bodies = [_fitting_body(verdict) for verdict in due]
         try:
             earlier = await self._fence.finish_many(
                 [
                     (verdict.assignment.task_id, verdict.generation, verdict.status, body)
-                    for verdict, body in zip(verdicts, bodies, strict=True)
+                    for verdict, body in zip(due, bodies, strict=True)
                 ]
             )
         except MemoryUnavailable as error:
-            log.warning("ledger_away", error=str(error), reports=len(verdicts))
-            await self._conclude_unfenced(verdicts, line)
+            log.warning("ledger_away", error=str(error), reports=len(due))
+            self._conclude_unfenced(due, line)
             return
-        for verdict, body, stored in zip(verdicts, bodies, earlier, strict=True):
+        self._count([verdict for verdict, stored in zip(due, earlier, strict=True) if stored is None])
+        for verdict, body, stored in zip(due, bodies, earlier, strict=True):
             if stored is not None:
                 self._meter.count_stale_report()
-            elif verdict.dead_reason is not None:
-                await self._bury(verdict, verdict.dead_reason)
             self._publish(verdict, body if stored is None else stored, line)
 
     def publish_again(self, verdict: Verdict, stored: bytes, line: PullEngine) -> None:
         """Publish the report that the ledger already has for this generation, and settle the delivery."""
         self._publish(verdict, stored, line)
 
-    async def _conclude_unfenced(self, verdicts: Sequence[Verdict], line: PullEngine) -> None:
+    def _conclude_unfenced(self, verdicts: Sequence[Verdict], line: PullEngine) -> None:
         for verdict in verdicts:
             if verdict.must_be_fenced:
                 line.hand_back(verdict.delivery, _RETURN_S)
-                continue
-            if verdict.dead_reason is not None:
-                await self._bury(verdict, verdict.dead_reason)
+        free = [verdict for verdict in verdicts if not verdict.must_be_fenced]
+        self._count(free)
+        for verdict in free:
             self._publish(verdict, verdict.body("none"), line)
 
     def _publish(self, verdict: Verdict, body: bytes, line: PullEngine) -> None:
@@ -138,20 +137,24 @@ class Conclusion:
         if saved_ms:
             meter.count_saved(saved_ms / 1000)
 
-    async def _bury(self, verdict: Verdict, reason: str) -> None:
-        error = verdict.error or GiveUp("given up")
-        await self.bury(
+    async def _buried(self, verdict: Verdict, line: PullEngine) -> bool:
+        """Return whether DEAD has the delivery of *verdict*; when not, it is handed back."""
+        reason = verdict.dead_reason or "failed"
+        letter = dead_letter(
             verdict.delivery,
-            dead_letter(
-                verdict.delivery,
-                reason=reason,
-                error=error,
-                attempts=verdict.attempt,
-                task_id=verdict.assignment.task_id,
-                usage=verdict.usage,
-            ),
             reason=reason,
+            error=verdict.error or GiveUp("given up"),
+            attempts=verdict.attempt,
+            task_id=verdict.assignment.task_id,
+            usage=verdict.usage,
         )
+        try:
+            await self.bury(verdict.delivery, letter, reason=reason)
+        except NotAccepted as error:
+            log.warning("dead_letter_not_stored", task_id=verdict.assignment.task_id, error=str(error))
+            line.hand_back(verdict.delivery, _RETURN_S)
+            return False
+        return True
 
     async def bury(self, delivery: Delivery, letter: bytes, *, reason: str) -> None:
         """Put *letter* about *delivery* into DEAD and return when it is stored.
@@ -159,7 +162,8 @@ class Conclusion:
         Raises:
             NotAccepted: DEAD did not take it.
         """
-        message_id = f"dead:{delivery.subject}:{delivery.sequence}"
+        # A stream made anew counts from one again: the body tells two messages of one number apart.
+        message_id = f"dead:{delivery.subject}:{delivery.sequence}:{zlib.crc32(delivery.body):08x}"
         await self._outbox.put(subjects.dead(delivery.subject), letter, message_id)
         self._meter.count_dead_letter(reason)
 

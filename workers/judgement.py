@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from contracts.errors import GiveUp, InvalidInput, RetryLater
+from contracts.errors import GiveUp, InvalidInput, RetryLater, TaskCancelled, TaskExpired
 from contracts.messages import Status
 
 
@@ -18,14 +18,6 @@ class RetryPolicy:
         """Return seconds until the run after *attempt*."""
         longest_s = min(self.cap_s, self.base_s * float(2 ** min(attempt - 1, 20)))
         return random.uniform(0.1, 1.0) * longest_s  # noqa: S311 - jitter
-
-
-class TaskExpired(GiveUp):
-    """The deadline passed while the task ran; allow more time."""
-
-
-class TaskCancelled(GiveUp):
-    """Somebody asked to cancel; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ class Order:
     """An assignment that a worker holds. `question` is its key for people, `memory_key` where its answer is remembered.
 
     `outcome` is what the memory has to do with it so far: `miss` and `refreshed` will be remembered once computed.
-    `user` is the token of whom it is remembered for, None when for everybody or nobody. `deadline` is the assignment's,
-    else the task's own counted from its creation, in UTC; None for no limit.
+    `user` is the token of who asked, so that forgetting a user finds what its tasks stored; None when unsaid.
+    `deadline` is the assignment's, else the task's own counted from its creation, in UTC; None for no limit.
     """
 
     delivery: Delivery
@@ -54,6 +54,13 @@ class Unfit:
 
 def read_order(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bool) -> Order | Unfit:
     """Return *delivery* as an order for *agent*, or why it cannot be one; *remembers* is the agent's memory switch."""
+    try:
+        return _read(delivery, agent, now, remembers=remembers)
+    except Exception as error:  # noqa: BLE001 - a validator of the user's may raise anything: this one is unfit, no other
+        return Unfit(delivery, _salvage(delivery.body), 1, delivery.deliveries, error)
+
+
+def _read(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bool) -> Order | Unfit:
     generation = _header_number(delivery, subjects.GENERATION_HEADER)
     attempt = _header_number(delivery, subjects.ATTEMPT_HEADER) + delivery.deliveries - 1
     try:
@@ -70,12 +77,14 @@ def read_order(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bo
         owner = task.owner_of(assignment)
     except InvalidInput as error:
         return Unfit(delivery, assignment, generation, attempt, error)
-    token = user_token(owner) if owner is not None else None
+    asker = user_token(assignment.user_id) if assignment.user_id else None
     outcome = _outcome(task, assignment, remembers=remembers)
     question = parameters.key(task.name)
     memory_key = None
     if outcome in ("miss", "refreshed"):
-        memory_key = keys.ltm(agent.agent_id, agent.memory_version(task), question, token)
+        memory_key = keys.ltm(
+            agent.agent_id, agent.memory_version(task), question, asker if owner is not None else None
+        )
     queued_ms = max(0, int((now - _aware(assignment.created_at)).total_seconds() * 1000))
     return Order(
         delivery,
@@ -88,7 +97,7 @@ def read_order(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bo
         question,
         memory_key,
         outcome,
-        token,
+        asker,
         deadline,
     )
 
@@ -141,7 +150,13 @@ def _task_of(agent: Agent, assignment: TaskAssignment) -> Task:
 def _deadline_of(task: Task, assignment: TaskAssignment) -> datetime | None:
     if assignment.deadline is not None:
         return _aware(assignment.deadline)
-    return _aware(assignment.created_at) + task.deadline if task.deadline is not None else None
+    if task.deadline is None:
+        return None
+    try:
+        return _aware(assignment.created_at) + task.deadline
+    except OverflowError as error:
+        msg = f"created_at {assignment.created_at.isoformat()} leaves no room for a deadline; correct it"
+        raise InvalidInput(msg) from error
 
 
 def _outcome(task: Task, assignment: TaskAssignment, *, remembers: bool) -> MemoryOutcome:

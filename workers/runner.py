@@ -11,13 +11,13 @@ from typing import Protocol
 
 import structlog
 
-from contracts.errors import MemoryUnavailable, TaskloreError
+from contracts.errors import MemoryUnavailable, TaskCancelled, TaskExpired, TaskloreError
 from memory.entries import Remembered
 from memory.single_flight import Joined, SingleFlight
 from runtime.pull import PullEngine
 from workers.conclusion import Conclusion
 from workers.context import Context
-from workers.judgement import RetryPolicy, TaskCancelled, TaskExpired, judge
+from workers.judgement import RetryPolicy, judge
 from workers.order import Order
 from workers.verdict import elapsed_ms, verdict_on
 

@@ -115,9 +115,22 @@ def error_note(error: BaseException) -> ErrorNote:
     """Return *error* as reports carry it: its class, its words, and whether another run could help."""
     return ErrorNote(
         type=type(error).__name__,
-        message=(str(error) or type(error).__name__)[:4000],
+        message=_words_of(error)[:4000],
         retryable=bool(getattr(error, "retryable", False)),
     )
+
+
+def _words_of(error: BaseException) -> str:
+    """Return what *error* says, as text that JSON takes: file names bring surrogates, and `__str__` may itself fail."""
+    try:
+        words = str(error)
+    except Exception:  # noqa: BLE001 - the report has to go out all the same
+        words = ""
+    return _encodable(words or type(error).__name__)
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="replace").decode()
 
 
 def dead_letter(
@@ -134,7 +147,7 @@ def dead_letter(
     letter = DeadLetter(
         reason=reason,
         error=error_note(error),
-        traceback=trace,
+        traceback=None if trace is None else _encodable(trace),
         subject=delivery.subject,
         sequence=delivery.sequence,
         attempts=attempts,

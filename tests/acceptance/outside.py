@@ -9,6 +9,7 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import nats
@@ -55,7 +56,7 @@ class Outside:
             "agent_id": agent,
             "supervisor_id": self.supervisor_id,
             "task": {"name": task, "parameters": parameters},
-            "created_at": "2026-11-21T10:00:00Z",
+            "created_at": datetime.now(UTC).isoformat(),
         } | fields
 
     async def assign(self, agent: str, task: str, parameters: Json, **fields: Any) -> str:

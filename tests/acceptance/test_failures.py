@@ -102,6 +102,15 @@ async def test_no_exception_of_a_task_takes_the_worker_along(program: Outside, s
     assert standing.worker.is_running
 
 
+@pytest.mark.parametrize(("kind", "name"), [("surrogate", "FileNotFoundError"), ("mute", "Mute")])
+async def test_an_error_without_proper_words_is_reported_too(program: Outside, kind: str, name: str) -> None:
+    """Half a surrogate pair, as odd file names bring it, and a broken `__str__` stop no report."""
+    _, report = await trouble(program, kind, max_attempts=1)
+    assert (report["status"], report["error"]["type"]) == ("failed", name)
+    assert report["error"]["message"]
+    assert len(await dead_letters(program, report["task_id"])) == 1
+
+
 async def test_a_task_past_its_deadline_is_never_started(program: Outside, standing: Standing) -> None:
     """Nobody waits for the answer any more."""
     label = uuid.uuid4().hex

@@ -325,6 +325,7 @@ def nasty(program: Outside) -> list[bytes]:
         spoilt(created_at="0000-00-00T00:00:00Z"),
         spoilt(created_at="0001-01-01T00:00:00+14:00"),
         spoilt(created_at="9999-12-31T23:59:59-14:00"),
+        spoilt(created_at="9999-12-31T23:59:59Z", task={"name": "trouble", "parameters": {"label": "fuzz"}}),
         spoilt(deadline="0001-01-01T00:00:00+14:00"),
         spoilt(deadline="9999-12-31T23:59:59-14:00"),
         spoilt().decode().encode("utf-16"),

@@ -92,7 +92,7 @@ def test_any_is_returned_only_where_nothing_else_is_true() -> None:
 def test_what_installs_the_project_names_no_host() -> None:
     """Where packages come from is the business of whoever installs: pins carry hashes, no address."""
     files = [*(ROOT / "requirements").glob("*.txt"), ROOT / "pyproject.toml", ROOT / "Makefile"]
-    files += (ROOT / "benchmarks").rglob("*.txt") if not (ROOT / "benchmarks" / ".peers").exists() else []
+    files += [file for file in project_files() if file.suffix in (".txt", ".in") and file not in files]
 
     assert [name_of(file) for file in files if re.search(r"https?://|--(extra-)?index-url", file.read_text())] == []
     assert not [file.name for file in ROOT.iterdir() if file.name.endswith(".lock")]

@@ -166,3 +166,28 @@ def test_the_schema_on_a_card_tells_aliases_cues_and_units() -> None:
     assert properties["budget_limit"]["aliases"] == ["limit"]
     assert properties["budget_limit"]["cues"] == ["limit"]
     assert Trip.schema_for_cards()["properties"]["price"]["unit"] == "USD"
+
+
+class Fee(Parameters):
+    """An amount with a unit and a default."""
+
+    fee: Amount = Field(0, unit="USD")
+    steps: tuple[Amount, ...] = Field((1, "2k"), unit="USD")
+
+
+def test_a_default_left_out_is_the_default_sent() -> None:
+    """Also where a unit is put to it: one key, and an amount either way."""
+    left_out, sent = Fee.read({}), Fee.read({"fee": "0", "steps": [1, 2000]})
+
+    assert left_out.key("pay") == sent.key("pay") == "pay:0USD:1USD,2000USD"
+    assert left_out.fee == sent.fee == Amount(0, "USD")
+
+
+def test_a_default_that_cannot_be_read_is_refused_when_the_class_is_written() -> None:
+    """The author hears of it, not the first caller."""
+    with pytest.raises(TypeError, match="default of fee"):
+
+        class Wrong(Parameters):
+            """A default with two readings."""
+
+            fee: Amount = Field("1.500")

@@ -41,6 +41,13 @@ class Size(Parameters):
     bytes: int
 
 
+class Mute(Exception):
+    """An error that cannot even be told."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
 class Echo(BaseModel):
     """What was asked."""
 
@@ -106,6 +113,10 @@ async def trouble(trouble: Trouble) -> Echo:
         sys.exit(3)
     if trouble.kind == "die":
         os._exit(7)
+    if trouble.kind == "surrogate":
+        raise FileNotFoundError("no file \udcff here")
+    if trouble.kind == "mute":
+        raise Mute
     if trouble.kind == "unfitting":
         return {"label": 1}  # type: ignore[return-value]  # a handler that breaks its own word
     raise ConnectionRefusedError(f"the bank of {trouble.label} does not answer")
