@@ -11,7 +11,7 @@ from typing import Protocol
 
 import structlog
 
-from contracts.errors import MemoryUnavailable, TaskCancelled, TaskExpired, TaskloreError
+from contracts.errors import MemoryUnavailable, TaskCancelled, TaskExpired, TaskloreError, WorkerLost
 from memory.entries import Remembered
 from memory.single_flight import Joined, SingleFlight
 from runtime.pull import PullEngine
@@ -25,6 +25,10 @@ log = structlog.get_logger(__name__)
 
 #: Seconds a question waits for another worker that computes it, when its task has no deadline.
 JOIN_S = 300.0
+
+#: Deliveries beyond its attempts after which a task is not started any more: each of them ended without a word, since
+#: the task killed its worker or a stopping one handed it back.
+SPARE_DELIVERIES = 5
 
 
 class LongTerm(Protocol):
@@ -173,6 +177,13 @@ class Runner:
         """Run the task, remember its result and conclude; return the result when it completed."""
         if await self._begin(order, line) is _Start.IS_OVER:
             return None
+        # One that waits for the ledger is handed back again and again, without ever having been started.
+        if order.task.idempotent and order.attempt > _allowed(order) + SPARE_DELIVERIES:
+            verdict = verdict_on(order, "failed", self._worker_id)
+            verdict.error = WorkerLost(f"{order.attempt - 1} deliveries of this task ended without a word; mend it")
+            verdict.dead_reason = "attempts"
+            await self._conclusion.conclude([verdict], line)
+            return None
         context = self._make_context(order)
         started = time.monotonic()
         try:
@@ -249,8 +260,7 @@ class Runner:
     async def _fail(self, order: Order, error: Exception, context: Context, run_ms: int, line: PullEngine) -> None:
         """Hand the order back for another run, or conclude it as what *error* makes it."""
         assignment = order.assignment
-        allowed = min(assignment.max_attempts, order.task.max_attempts)
-        judgement = judge(error, attempt=order.attempt, max_attempts=allowed, retry=self._retry)
+        judgement = judge(error, attempt=order.attempt, max_attempts=_allowed(order), retry=self._retry)
         if judgement.pause_s is not None:
             log.info(
                 "task_retried",
@@ -270,6 +280,10 @@ class Runner:
         """Return seconds until the order's deadline, or None without one."""
         deadline = order.deadline
         return None if deadline is None else max(0.0, (deadline - self._now()).total_seconds())
+
+
+def _allowed(order: Order) -> int:
+    return min(order.assignment.max_attempts, order.task.max_attempts)
 
 
 async def _contained(order: Order, context: Context) -> bytes:
