@@ -100,6 +100,10 @@ class TaskCancelled(GiveUp):
     """Somebody asked to cancel; the message says why."""
 
 
+class WorkerLost(GiveUp):
+    """Too many deliveries of a task ended without a word; it probably kills the process that runs it."""
+
+
 class LlmError(TaskloreError):
     """Base of what can go wrong between us and a language model; `retryable` says whether asking again may help."""
 

@@ -112,6 +112,18 @@ def partition_filter(stream: str, partition: int) -> str:
     return f"{stream.lower()}.{partition}.>"
 
 
+def family(subject: str) -> str:
+    """Return a word for what is said on *subject* of core NATS, the same for every task and every person.
+
+    Unlike the subject itself it may label a metric: there are five of them.
+    """
+    if subject.startswith(f"$KV.{AGENTS_BUCKET}."):
+        return "cards"
+    first = subject.partition(".")[0]
+    # Whoever asks chooses where the answer goes.
+    return first if first in {"requests", "progress", "cancel"} else "replies"
+
+
 def dead(origin: str) -> str:
     """Return where a message that was taken from subject *origin* lies once it is given up."""
     return f"dead.{origin}"

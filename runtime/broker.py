@@ -1,12 +1,19 @@
 """The FastStream broker of a process: typed handlers and publishers for what is said on core NATS, with middleware."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import structlog
+from faststream.message import StreamMessage
 from faststream.nats import NatsBroker
-from faststream.nats.prometheus import NatsPrometheusMiddleware
+from faststream.nats.prometheus.provider import NatsMetricsSettingsProvider
+from faststream.prometheus import ConsumeAttrs
+from faststream.prometheus.middleware import PrometheusMiddleware
+from faststream.response import PublishCommand
+from nats.aio.msg import Msg
 from prometheus_client import CollectorRegistry
 
+from contracts import subjects
 from runtime.connection import PING_S, RECONNECT_WAIT_S
 
 log = structlog.get_logger(__name__)
@@ -34,5 +41,23 @@ def make_broker(
         graceful_timeout=GRACEFUL_S,
         reconnected_cb=reconnected,
         logger=None,
-        middlewares=[NatsPrometheusMiddleware(registry=registry, app_name=name, metrics_prefix="tasklore_broker")],
+        middlewares=[
+            PrometheusMiddleware[Any, Any](
+                settings_provider_factory=lambda _message: _ByFamily(),
+                registry=registry,
+                app_name=name,
+                metrics_prefix="tasklore_broker",
+            )
+        ],
     )
+
+
+class _ByFamily(NatsMetricsSettingsProvider):
+    """Labels by what is said, never by the subject itself: that ends in a task id, or is somebody's inbox."""
+
+    def get_consume_attrs_from_message(self, msg: StreamMessage[Msg]) -> ConsumeAttrs:
+        found = super().get_consume_attrs_from_message(msg)
+        return {**found, "destination_name": subjects.family(found["destination_name"])}
+
+    def get_publish_destination_name_from_cmd(self, cmd: PublishCommand) -> str:
+        return subjects.family(cmd.destination)

@@ -14,6 +14,7 @@ from contracts.errors import ConfigurationError, TaskloreError, Unreachable
 from runtime.broker import make_broker
 from runtime.connection import Listener
 from runtime.health import Check, HealthServer, Pulse
+from runtime.link import Link
 from runtime.metrics import Metrics
 from runtime.origin import demand_own_packages
 from runtime.settings import Settings
@@ -60,7 +61,14 @@ class Process:
         Raises:
             TaskloreError: what ended it; nothing on a signal.
         """
-        self._app = FastStream(self.broker, logger=None, lifespan=lifespan, after_startup=[start], on_shutdown=[drain])
+        self._app = FastStream(
+            self.broker,
+            logger=None,
+            lifespan=lifespan,
+            on_startup=[self._harden_broker],
+            after_startup=[start],
+            on_shutdown=[drain],
+        )
         _calm_collector()
         await self._app.run(sleep_time=_POLL_S)
         if isinstance(self._failure, TaskloreError):
@@ -68,6 +76,10 @@ class Process:
         if self._failure is not None:
             msg = f"a part of the process failed: {type(self._failure).__name__}: {self._failure}"
             raise TaskloreError(msg) from self._failure
+
+    async def _harden_broker(self) -> None:
+        """Let a subject that is no text pass by: nats-py alone would hear nothing any more until its pings fail."""
+        Link(await self.broker.connect())
 
     def listener(self, reconnected: Callable[[], None]) -> Listener:
         """Return whom the main connection tells: an outage is waited out, a closed connection ends the process."""

@@ -17,14 +17,17 @@ class CardIndex:
 
     def __init__(self) -> None:
         self.catalogue = Catalogue()
+        self._notices = 0
 
     def learn(self, card: AgentCard) -> None:
         """Take the card of an agent; a lower version than the known one is ignored."""
+        self._notices += 1
         self.catalogue = self.catalogue.with_card(card)
         log.info("agent_known", agent=card.agent_id, version=card.version, tasks=len(card.tasks))
 
     def forget(self, agent_id: str) -> None:
         """Take note that an agent was retired."""
+        self._notices += 1
         self.catalogue = self.catalogue.without(agent_id)
         log.info("agent_retired", agent=agent_id)
 
@@ -34,7 +37,11 @@ class CardIndex:
         Raises:
             Unreachable: the bucket did not answer.
         """
-        cards = await read_cards(client)
+        heard = -1
+        while heard != self._notices:
+            # A notice that came meanwhile may tell of what was not read yet: it must not be undone.
+            heard = self._notices
+            cards = await read_cards(client)
         catalogue = Catalogue()
         for card in cards:
             catalogue = catalogue.with_card(card)

@@ -151,6 +151,16 @@ async def outside(url: str, supervisor_id: str | None = None) -> AsyncIterator[O
         await client.close()
 
 
+async def publish_raw(port: int, subject: bytes, body: bytes) -> None:
+    """Publish without a client library, so that nothing checks what is sent."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b'CONNECT {"verbose":false}\r\nPUB %b %d\r\n%b\r\nPING\r\n' % (subject, len(body), body))
+    async with asyncio.timeout(PATIENCE_S):
+        while not (await reader.readline()).startswith(b"PONG"):
+            pass
+    writer.close()
+
+
 async def main(url: str) -> None:
     """Ask one question and print its report."""
     async with outside(url) as program:

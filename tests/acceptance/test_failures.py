@@ -4,6 +4,7 @@ import json
 import uuid
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.acceptance.conftest import Standing
 from tests.acceptance.outside import Json, Outside
 
 
-async def trouble(program: Outside, kind: str, **fields: object) -> tuple[str, Json]:
+async def trouble(program: Outside, kind: str, **fields: Any) -> tuple[str, Json]:
     """Ask for trouble of *kind*; return its label and the report."""
     label = uuid.uuid4().hex
     parameters = {name: fields.pop(name) for name in ("times", "after_s") if name in fields}

@@ -7,7 +7,7 @@ import nats.errors
 import pytest
 
 from tests.acceptance.conftest import Standing
-from tests.acceptance.outside import Json, Outside
+from tests.acceptance.outside import Json, Outside, publish_raw
 
 REQUESTS = "requests.SupervisorAgent"
 
@@ -174,6 +174,20 @@ async def test_cancellations_pass_the_workers_broker_and_tasks_do_not(talker: Ou
         return worker.metric(name) == before + 1
 
     await talker.eventually(counted)
+
+
+async def test_a_request_on_a_subject_that_is_no_text_stops_nobody(talker: Outside, standing: Standing) -> None:
+    """Whatever is said on the subjects of cards, reports and cancellation, the next question is answered."""
+    for subject in (
+        b"requests.SupervisorAgent\xff",
+        b"reports.SupervisorAgent.\xff.1",
+        b"$KV.agents.\xff",
+        b"cancel.\xff",
+    ):
+        await publish_raw(standing.house.servers.nats.port, subject, b"{}")
+    reply = await ask(talker, "Check my budget: limit 1000, spent 2")
+    assert reply["kind"] == "answer"
+    assert (await talker.ask("ProbeAgent", "fresh", {"label": new()}))["status"] == "completed"
 
 
 async def test_progress_is_published_through_the_workers_broker(talker: Outside, standing: Standing) -> None:

@@ -1,15 +1,17 @@
 """Nothing is lost and nothing is reported twice, whichever process is killed in the middle of the work."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from memory.ledger import Ledger, LedgerEntry
 from runtime import valkey
-from tests.acceptance.house import House, Served
+from tests.acceptance.house import PROBE, House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 
 #: The outside program takes the supervisor's place at publishing; the real one keeps the ledger.
@@ -66,13 +68,13 @@ class Scene:
 
         async def all_read() -> bool:
             info = await self.program.api(f"CONSUMER.INFO.REPORTS.{SUPERVISOR}")
-            return info["num_pending"] == 0 and info["num_ack_pending"] == 0
+            return bool(info["num_pending"] == 0 and info["num_ack_pending"] == 0)
 
         await self.program.eventually(all_read)
 
 
 @asynccontextmanager
-async def at_work(house: House, **settings: object) -> AsyncIterator[Scene]:
+async def at_work(house: House, **settings: Any) -> AsyncIterator[Scene]:
     """Start a worker, a supervisor and a program that publishes in its name."""
     worker, supervisor = house.worker(slots=32, **settings), house.supervisor(**settings)
     worker.ready()
@@ -171,6 +173,23 @@ async def test_a_task_that_must_not_run_twice_waits_for_the_ledger(own_house: Ho
     assert len(own_house.runs("fenced")) == 1
 
 
+async def test_a_task_that_kills_its_worker_is_given_up_and_harms_no_other(own_house: House) -> None:
+    """After its attempts and some to spare it is reported instead of started, and its neighbours are done."""
+    worker = own_house.worker().ready()
+    async with outside(own_house.servers.nats_url) as program:
+        parameters = {"label": "poison", "kind": "die"}
+        poison = program.assignment("ProbeAgent", "trouble", parameters, max_attempts=1)
+        # Five deliveries have gone the same way before.
+        await program.publish("tasks.ProbeAgent.trouble", json.dumps(poison).encode(), {"Tasklore-Attempt": "6"})
+        assert await asyncio.to_thread(worker.wait) == 7
+        neighbour = await program.assign("ProbeAgent", "fresh", {"label": "neighbour"})
+        own_house.worker().ready()
+        report = await program.report_of(poison["task_id"])
+        assert (await program.report_of(neighbour))["status"] == "completed"
+    assert (report["status"], report["error"]["type"], report["attempt"]) == ("failed", "WorkerLost", 7)
+    assert len(own_house.runs("poison")) == 1
+
+
 async def test_a_task_running_while_nats_restarts_runs_once(own_house: House) -> None:
     """Its second delivery, after the restart, finds the first one still at work."""
     async with at_work(own_house) as scene:
@@ -217,6 +236,34 @@ async def test_what_outlasts_the_grace_period_is_handed_back(own_house: House) -
         own_house.worker().ready()
         report = await program.report_of(task)
     assert (report["status"], report["attempt"]) == ("completed", 2)
+
+
+async def test_a_worker_that_may_not_create_waits_for_its_consumer_and_says_so(own_house: House) -> None:
+    """It is alive but not ready, and counts; once somebody has made the consumer it works."""
+    own_house.supervisor().ready()
+    worker = own_house.worker(PROBE, provision="never").ready()
+    async with outside(own_house.servers.nats_url) as program:
+
+        async def status_is(wanted: int) -> bool:
+            return bool((await asyncio.to_thread(worker.get, "/readyz"))[0] == wanted)
+
+        await program.eventually(lambda: status_is(503))
+        assert worker.get("/healthz")[0] == 200
+        assert "ProbeAgent" in worker.get("/readyz")[1]["checks"]["consumers"]["detail"]
+        assert worker.metric("tasklore_consumer_missing_total") >= 1
+        config = {
+            "durable_name": "ProbeAgent",
+            "filter_subject": "tasks.ProbeAgent.>",
+            "ack_policy": "explicit",
+            "ack_wait": 2 * 10**9,
+            "max_deliver": -1,
+            "max_ack_pending": -1,
+            "max_waiting": 512,
+        }
+        wanted = {"stream_name": "TASKS", "config": config}
+        assert "error" not in await program.api("CONSUMER.DURABLE.CREATE.TASKS.ProbeAgent", wanted)
+        assert (await program.ask("ProbeAgent", "fresh", {"label": "late"}))["status"] == "completed"
+        await program.eventually(lambda: status_is(200))
 
 
 async def test_a_supervisor_leaves_in_good_order(own_house: House) -> None:

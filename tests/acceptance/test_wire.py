@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conftest import Standing
-from tests.acceptance.outside import PATIENCE_S, Json, Outside
+from tests.acceptance.outside import PATIENCE_S, Json, Outside, publish_raw
 
 BUDGET = {"budget_limit": 50000, "spent": 42000, "history": [5000, 7000, 8000, 6000]}
 OUTSIDE = Path(__file__).with_name("outside.py")
@@ -236,16 +236,6 @@ async def test_a_worker_tells_its_health_and_counts_what_it_does(program: Outsid
     assert (ready[0], ready[1]["status"]) == (200, "ok")
     after = worker.metric('tasklore_tasks_total{agent="ProbeAgent",outcome="completed",task="fresh"}')
     assert after == before + 1
-
-
-async def publish_raw(port: int, subject: bytes, body: bytes) -> None:
-    """Publish without a client library, so that nothing checks what is sent."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b'CONNECT {"verbose":false}\r\nPUB %b %d\r\n%b\r\nPING\r\n' % (subject, len(body), body))
-    async with asyncio.timeout(PATIENCE_S):
-        while not (await reader.readline()).startswith(b"PONG"):
-            pass
-    writer.close()
 
 
 async def has_messages(program: Outside, stream: str, subject: str) -> bool:

@@ -267,7 +267,8 @@ async def test_where_it_may_not_create_it_is_not_ready_and_counts_until_others_d
         async with asyncio.timeout(PATIENCE_S):
             while bench.counted("tasklore_consumer_missing_total") < 2:  # noqa: ASYNC110 - a counter makes no event
                 await asyncio.sleep(0.02)
-        assert not engine.ready
+        was_ready = engine.ready
+        assert not was_ready
         assert engine.vital_sign()[0]
         with pytest.raises(ConfigurationError, match="TASKLORE_PROVISION=never"):
             await declare_consumer(bench.link.client, bench.source, may_create=False)

@@ -9,10 +9,12 @@ from nats.aio.client import Client
 
 from contracts import subjects
 from contracts.errors import ConfigurationError, DriftedConfiguration
+from contracts.messages import AgentCard
 from runtime.connection import connected
 from runtime.embedded import NatsServer
 from runtime.jetstream import ask_jetstream, ask_or_none
 from runtime.streams import Sizes, Source, declare_consumer, declare_streams, stream_configurations
+from supervisor.cards import CardIndex, read_cards
 
 SIZES = Sizes(tasks_max_bytes=64 * 1024**2)
 READER = Source(subjects.TASKS, "Somebody", subjects.tasks_of("Somebody"), 30.0)
@@ -132,3 +134,21 @@ async def test_a_report_cannot_be_stored_twice(client: Client) -> None:
     second = json.loads((await client.request(subject, b"2", timeout=5, headers={"Nats-Msg-Id": "b"})).data)
     assert first["seq"] == 1
     assert "maximum messages per subject" in second["error"]["description"]
+
+
+async def test_a_card_put_while_all_cards_are_read_is_not_lost(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notice that comes during a load is read again, not undone."""
+    await declare_streams(client, SIZES)
+    bucket = await client.jetstream().key_value(subjects.AGENTS_BUCKET)
+    index, newcomer = CardIndex(), AgentCard(agent_id="Newcomer", tasks=(), digest="d")
+
+    async def read_slowly(asked: Client) -> list[AgentCard]:
+        found = await read_cards(asked)
+        if not index.catalogue.cards:
+            await bucket.put(newcomer.agent_id, newcomer.model_dump_json().encode())
+            index.learn(newcomer)
+        return found
+
+    monkeypatch.setattr("supervisor.cards.read_cards", read_slowly)
+    await index.load(client)
+    assert set(index.catalogue.cards) == {"Newcomer"}

