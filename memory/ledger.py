@@ -14,6 +14,7 @@ from typing import NamedTuple
 from redis.asyncio import Redis
 
 from memory import keys, scripts
+from memory.breaker import Breaker
 from memory.exchange import Exchange, as_mapping
 
 
@@ -69,11 +70,19 @@ class Ledger:
         client: A client that does not decode responses.
         keep: How long a task is known after its last event.
         deadline_s: Seconds for one call; then MemoryUnavailable.
+        breaker: When given, a frozen server costs one deadline a rest instead of one a task.
     """
 
-    def __init__(self, client: Redis, *, keep: timedelta = timedelta(days=7), deadline_s: float = 1.0) -> None:
+    def __init__(
+        self,
+        client: Redis,
+        *,
+        keep: timedelta = timedelta(days=7),
+        deadline_s: float = 1.0,
+        breaker: Breaker | None = None,
+    ) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
-        self._exchange = Exchange(client, deadline_s)
+        self._exchange = Exchange(client, deadline_s, breaker)
 
     async def begin(self, task_id: str, generation: int, attempt: int, worker_id: str, now_ms: int) -> bytes | None:
         """Return None when the attempt may run, which is recorded; else the stored report, to be published again.

@@ -3,16 +3,14 @@
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self
 
 import nats.errors
-import structlog
 from nats.aio.client import Client
 
 from runtime.connection import connected
-
-log = structlog.get_logger(__name__)
 
 #: Beats in one acknowledgement wait: two may be lost before the server offers the message to somebody else.
 BEATS = 3
@@ -32,11 +30,15 @@ class LeaseMeter(Protocol):
 class Leases:
     """Everything held longer than a beat is renewed on its own connection, whatever the event loop does.
 
+    *failed* is called in the owner's event loop when the thread ends before it should: leases would run out one by one.
+
     A regular expression or another C call that holds the interpreter's lock stops this thread too: hence a generous
     `ack_wait`, see docs/delivery.md.
     """
 
-    def __init__(self, url: str, ack_wait_s: float, meter: LeaseMeter) -> None:
+    def __init__(self, url: str, ack_wait_s: float, meter: LeaseMeter, failed: Callable[[BaseException], None]) -> None:
+        self._owner = asyncio.get_running_loop()
+        self._failed = failed
         self._url = url
         self._beat_s = ack_wait_s / BEATS
         self._meter = meter
@@ -76,7 +78,8 @@ class Leases:
             asyncio.run(self._beat())
         except BaseException as error:  # noqa: BLE001 - a thread's end must reach its owner
             self._problem = error
-            log.error("leases_stopped", error=str(error))  # noqa: TRY400 - the owner raises it
+            if self._started.is_set():
+                self._owner.call_soon_threadsafe(self._failed, error)
         finally:
             self._started.set()
 

@@ -86,7 +86,9 @@ class Service:
         else:
             reply = interpretation_reply(found, request_id=request_id, conversation_id=conversation_id)
         reply = reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)})
-        await self._note(request, request_id, conversation_id, "assistant", reply.text, reply)
+        # "Still at it" is no turn: the answer to a repeated request will be the one that is kept.
+        if reply.kind != "pending":
+            await self._note(request, request_id, conversation_id, "assistant", reply.text, reply)
         return reply
 
     async def _run(

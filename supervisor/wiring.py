@@ -117,7 +117,9 @@ class Supervisor:
         redis = await stack.enter_async_context(
             valkey.connect(process.redis_url, name=process.name, max_connections=settings.redis_max_connections)
         )
-        leases = await stack.enter_async_context(Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics))
+        leases = await stack.enter_async_context(
+            Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
+        )
         link = Link(client)
         outbox = await stack.enter_async_context(open_outbox(link, process.metrics, settings.publish_deadline_s))
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))

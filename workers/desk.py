@@ -9,6 +9,7 @@ from typing import Protocol
 import structlog
 
 from contracts.errors import MemoryUnavailable, NotAccepted
+from contracts.messages import TaskAssignment
 from memory.entries import Remembered
 from runtime.pull import Delivery, PullEngine
 from workers.agent import Agent
@@ -74,21 +75,26 @@ class TaskDesk:
         now = self._now()
         orders: list[Order] = []
         refused: list[Verdict] = []
+        nameless: list[Unfit] = []
         for delivery in batch:
             read = read_order(delivery, self._agent, now, remembers=self._remembers)
             if isinstance(read, Order):
                 orders.append(read)
-            elif (verdict := await self._refuse(read, line)) is not None:
-                refused.append(verdict)
+            elif read.assignment is not None:
+                refused.append(self._refuse(read, read.assignment))
+            else:
+                nameless.append(read)
         served, rest = await self._recall(orders, int(now.timestamp() * 1000))
         if served or refused:
             await self._conclusion.conclude(served + refused, line)
-        if len(rest) == 1:
+        if len(rest) == 1 and not nameless:
             await self._runner.attend(rest[0], line)
-        elif rest:
+        elif rest or nameless:
             async with asyncio.TaskGroup() as group:
                 for order in rest:
                     group.create_task(self._runner.attend(order, line))
+                for unfit in nameless:
+                    group.create_task(self._bury(unfit, line))
 
     async def _recall(self, orders: list[Order], now_ms: int) -> tuple[list[Verdict], list[Order]]:
         """Return verdicts for what is remembered, and the orders that are not."""
@@ -119,19 +125,21 @@ class TaskDesk:
         verdict.saved_ms = answer.computed_ms
         return verdict
 
-    async def _refuse(self, unfit: Unfit, line: PullEngine) -> Verdict | None:
-        """Return the verdict on what cannot run; what has no sender goes to DEAD and is over."""
-        if unfit.assignment is not None:
-            return Verdict(
-                unfit.delivery,
-                unfit.assignment,
-                unfit.generation,
-                unfit.attempt,
-                "expired" if unfit.expired else "rejected",
-                self._worker_id,
-                "off",
-                error=unfit.problem,
-            )
+    def _refuse(self, unfit: Unfit, assignment: TaskAssignment) -> Verdict:
+        """Return the verdict on what no run can mend."""
+        return Verdict(
+            unfit.delivery,
+            assignment,
+            unfit.generation,
+            unfit.attempt,
+            "expired" if unfit.expired else "rejected",
+            self._worker_id,
+            "off",
+            error=unfit.problem,
+        )
+
+    async def _bury(self, unfit: Unfit, line: PullEngine) -> None:
+        """Put what names no sender into DEAD; nobody could be told anything else."""
         letter = dead_letter(unfit.delivery, reason="unreadable", error=unfit.problem, attempts=unfit.attempt)
         try:
             await self._conclusion.bury(unfit.delivery, letter, reason="unreadable")
@@ -140,4 +148,3 @@ class TaskDesk:
             line.hand_back(unfit.delivery, _RETURN_S)
         else:
             line.settle(unfit.delivery)
-        return None

@@ -120,7 +120,7 @@ class Worker:
         redis = await stack.enter_async_context(
             valkey.connect(self.process.redis_url, name=self._worker_id, max_connections=settings.redis_max_connections)
         )
-        leases = await stack.enter_async_context(Leases(url, settings.ack_wait_s, self._metrics))
+        leases = await stack.enter_async_context(Leases(url, settings.ack_wait_s, self._metrics, self.process.fail))
         link = Link(client)
         outbox = await stack.enter_async_context(open_outbox(link, self._metrics, settings.publish_deadline_s))
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=self._metrics))
@@ -136,7 +136,7 @@ class Worker:
             outbox,
             leases,
             LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
-            Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000),
+            Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000, breaker=Breaker()),
             flights,
             Lent(llm, Conversations(redis), self._send_progress),
         )

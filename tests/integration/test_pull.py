@@ -54,6 +54,11 @@ class Book:
                 await self._news.wait()
 
 
+def _must_not_fail(error: BaseException) -> None:
+    """Take the failure of a lease thread for the test's own."""
+    raise AssertionError(f"the leases ended: {error!r}")
+
+
 @dataclass
 class Bench:
     """An engine on a stream of its own."""
@@ -118,7 +123,10 @@ async def bench(servers: EmbeddedServers) -> AsyncIterator[Bench]:
     """Make a stream, its consumer and a connection."""
     name = f"T{uuid.uuid4().hex}"
     metrics = Metrics("test")
-    async with connected(servers.nats_url, name) as client, Leases(servers.nats_url, 1.0, metrics) as leases:
+    async with (
+        connected(servers.nats_url, name) as client,
+        Leases(servers.nats_url, 1.0, metrics, failed=_must_not_fail) as leases,
+    ):
         bench = Bench(Link(client), Source(name, "reader", f"{name}.>", 1.0), leases, metrics)
         await bench.heal()
         yield bench
@@ -291,3 +299,20 @@ async def test_two_engines_on_one_consumer_share_what_there_is(bench: Bench) -> 
                 engine.settle(delivery)
         await bench.eventually_consumer((0, 0))
     assert len({delivery.sequence for delivery in one.deliveries + two.deliveries}) == 10
+
+
+async def test_a_lease_thread_that_ends_too_early_is_told(servers: EmbeddedServers) -> None:
+    """Without it every lease would run out unseen."""
+    told: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+    class Broken(Metrics):
+        """A meter that fails once somebody counts."""
+
+        def count_lease_heartbeat(self, *, delivered: bool) -> None:
+            """Fail."""
+            raise RuntimeError("broken meter")
+
+    async with Leases(servers.nats_url, 0.3, Broken(), failed=told.set_result) as leases:
+        leases.hold("nobody.listens")
+        async with asyncio.timeout(5):
+            assert "broken meter" in str(await told)
