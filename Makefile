@@ -3,13 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test long lint bench clean
 
 demo: $(READY) ## play the main job on real servers, then leave nothing behind
 	$(BIN)/tasklore demo
 
 test: $(READY) ## every test, on real nats-server and valkey processes
 	$(BIN)/pytest -q
+
+long: $(READY) ## the tests that take minutes, left out of test: a task of 60 s under a lease of 2 s
+	$(BIN)/pytest -q -m long
 
 lint: $(READY) ## format, style, types and the walls between the rooms
 	$(BIN)/ruff format --check .

@@ -34,6 +34,9 @@ ATTEMPT_HEADER = "Tasklore-Attempt"
 TRACE_HEADER = "traceparent"
 MESSAGE_ID_HEADER = "Nats-Msg-Id"
 
+#: Bytes of a subject that we publish to: with reply and lengths beside it, a line stays far below the server's 4 KiB.
+MAX_SUBJECT = 1024
+
 #: Bytes of a body that we accept; the server's 1 MiB also has to hold headers and a dead letter's envelope.
 MAX_BODY = 960 * 1024
 
@@ -125,8 +128,14 @@ def family(subject: str) -> str:
 
 
 def dead(origin: str) -> str:
-    """Return where a message that was taken from subject *origin* lies once it is given up."""
-    return f"dead.{origin}"
+    """Return where a message that was taken from subject *origin* lies once it is given up.
+
+    The end of a very long one is left out, since the server closes a connection that sends a line of over 4 KiB; the
+    dead letter names the whole.
+    """
+    if len(origin.encode()) <= MAX_SUBJECT:
+        return f"dead.{origin}"
+    return f"dead.{origin.encode()[:MAX_SUBJECT].decode(errors='ignore').rstrip('.')}"
 
 
 def task_message_id(task_id: str, generation: int) -> str:

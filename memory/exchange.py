@@ -9,9 +9,10 @@ import math
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import hiredis
-from redis.asyncio import Redis
+from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import NoScriptError, RedisError, ResponseError
@@ -29,8 +30,18 @@ _pack: Callable[[Command], bytes] = cast("Any", hiredis.pack_command)
 GRACE_S = 0.005
 
 
-#: Batches of one store under way at a time: redis-py's pool raises above 100 connections, and stores share it.
+#: Batches under way at a time on one pool, over all stores that share it: a pool raises when it has no connection left.
 CONCURRENT = 16
+
+_turns: WeakKeyDictionary[ConnectionPool, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def _turns_of(pool: ConnectionPool) -> asyncio.Semaphore:
+    """Return the turns of everybody who uses *pool*."""
+    turns = _turns.get(pool)
+    if turns is None:
+        turns = _turns[pool] = asyncio.Semaphore(CONCURRENT)
+    return turns
 
 
 class Exchange:
@@ -46,7 +57,7 @@ class Exchange:
         self._pool = client.connection_pool
         self._deadline_s = deadline_s
         self._breaker = breaker
-        self._free = asyncio.Semaphore(CONCURRENT)
+        self._free = _turns_of(client.connection_pool)
 
     async def run(self, commands: Sequence[Command]) -> list[Any]:
         """Return the reply to each of *commands*, bytes undecoded; commands after a lost connection are sent again.

@@ -10,7 +10,8 @@ from typing import Protocol, Self
 import nats.errors
 from nats.aio.client import Client
 
-from runtime.connection import connected
+from contracts.errors import Unreachable
+from runtime.connection import Listener, connected
 
 #: Beats in one acknowledgement wait: two may be lost before the server offers the message to somebody else.
 BEATS = 3
@@ -43,6 +44,8 @@ class Leases:
         self._beat_s = ack_wait_s / BEATS
         self._meter = meter
         self._held: dict[str, float] = {}
+        # Between a look and a write of this thread the other one may drop what is being renewed.
+        self._lock = threading.Lock()
         self._started = threading.Event()
         self._stopping: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -71,7 +74,8 @@ class Leases:
 
     def drop(self, reply: str) -> None:
         """Stop renewing *reply*."""
-        self._held.pop(reply, None)
+        with self._lock:
+            self._held.pop(reply, None)
 
     def _run(self) -> None:
         try:
@@ -79,14 +83,18 @@ class Leases:
         except BaseException as error:  # noqa: BLE001 - a thread's end must reach its owner
             self._problem = error
             if self._started.is_set():
-                self._owner.call_soon_threadsafe(self._failed, error)
+                self._tell(error)
         finally:
             self._started.set()
+
+    def _tell(self, error: BaseException) -> None:
+        self._owner.call_soon_threadsafe(self._failed, error)
 
     async def _beat(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        async with connected(self._url, "tasklore-leases") as client:
+        listener = Listener(closed=lambda: self._tell(Unreachable("the lease connection was closed for good")))
+        async with connected(self._url, "tasklore-leases", listener) as client:
             self._started.set()
             while not self._stopping.is_set():
                 await self._renew(client)
@@ -107,5 +115,6 @@ class Leases:
                 self._meter.count_lease_heartbeat(delivered=False)
                 continue
             self._meter.count_lease_heartbeat(delivered=client.is_connected)
-            if reply in self._held:
-                self._held[reply] = now + self._beat_s
+            with self._lock:
+                if reply in self._held:
+                    self._held[reply] = now + self._beat_s

@@ -16,6 +16,8 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
 
+from runtime.connection import PENDING_BYTES
+
 log = structlog.get_logger(__name__)
 
 _END = b"\r\n"
@@ -87,6 +89,10 @@ class Link:
         if client.is_connected and transport is not None and not client._pending:  # noqa: SLF001
             # The library's flusher would be two turns of the loop later; a broken connection is noticed by its reader.
             transport.writelines([data])
+            return
+        if client._pending_data_size + len(data) > PENDING_BYTES:  # noqa: SLF001
+            # Letters are sent again and unacknowledged deliveries come again: nothing is lost with these bytes.
+            log.warning("outage_buffer_full", bytes=len(data))
             return
         client._pending.append(data)  # noqa: SLF001
         client._pending_data_size += len(data)  # noqa: SLF001

@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from contracts.errors import MessageTooLarge, NotAccepted
-from contracts.subjects import MAX_BODY, MESSAGE_ID_HEADER
+from contracts.subjects import MAX_BODY, MAX_SUBJECT, MESSAGE_ID_HEADER
 from runtime.link import Arrival, Link, read_headers
 
 log = structlog.get_logger(__name__)
@@ -90,10 +90,13 @@ class Outbox:
         It is given up after *patience_s* seconds; None is the outbox's own patience.
 
         Raises:
-            MessageTooLarge: *body* has more than 960 KiB.
+            MessageTooLarge: *body* has more than 960 KiB, or *subject* more than 2 KiB.
         """
         if len(body) > MAX_BODY:
             msg = f"a message of {len(body)} bytes for {subject!r} is larger than {MAX_BODY}; send a reference instead"
+            raise MessageTooLarge(msg)
+        if len(subject) > 2 * MAX_SUBJECT:
+            msg = f"a subject of {len(subject)} characters is too long for the server; name things shorter"
             raise MessageTooLarge(msg)
         lines = f"{MESSAGE_ID_HEADER}: {message_id}\r\n"
         if headers:
@@ -102,8 +105,9 @@ class Outbox:
         token = str(self._count)
         gives_up_at = self._loop.time() + (self._patience_s if patience_s is None else patience_s)
         letter = _Letter(subject, body, lines, settled, gives_up_at)
-        self._letters[token] = letter
+        # What cannot even be written raises here, before anybody waits for it.
         self._publish(token, letter)
+        self._letters[token] = letter
 
     async def put(
         self,
@@ -174,7 +178,11 @@ class Outbox:
         del self._letters[token]
         if not self._letters:
             self._emptied.set()
-        letter.settled(problem)
+        try:
+            letter.settled(problem)
+        except Exception:
+            # One sender's mistake must not end the sweep for all.
+            log.exception("settling_failed", subject=letter.subject)
 
     def _publish(self, token: str, letter: _Letter) -> None:
         letter.tries += 1

@@ -87,7 +87,7 @@ class Settings(BaseSettings):
     """How long the ledger is waited for; past it a task runs unfenced, or is parked when it must not run twice."""
     ledger_keep_days: float = Field(default=7.0, gt=0)
     """How long it is known that a task was done: a repeat of it within that time is answered, not run."""
-    redis_max_connections: int = Field(default=32, ge=2, le=1000)
+    redis_max_connections: int = Field(default=32, ge=20, le=1000)
     """How many one process may open to Redis; a command that finds none free waits within its deadline."""
 
     http_host: str = Field(default="127.0.0.1", min_length=1)

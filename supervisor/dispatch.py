@@ -98,11 +98,11 @@ class Dispatch:
         for delivery in batch:
             report = _read_report(delivery.body)
             if report is not None:
+                # Whoever waits comes first: a repair may take as long as the ledger is waited for.
+                self._serve(report)
                 if report.fence == "none" and not await self._repair(report, delivery.body):
                     line.hand_back(delivery, _LOOK_S)
-                    self._serve(report)
                     continue
-                self._serve(report)
             line.settle(delivery)
 
     async def _repair(self, report: CompletionReport, body: bytes) -> bool:

@@ -1,6 +1,7 @@
 """The supervisor's main job: a person's text in, an answer out, whatever happens in between."""
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -85,7 +86,7 @@ class Service:
             reply = await self._run(found, request, request_id, conversation_id)
         else:
             reply = interpretation_reply(found, request_id=request_id, conversation_id=conversation_id)
-        reply = reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)})
+        reply = fitting(reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)}))
         # "Still at it" is no turn: the answer to a repeated request will be the one that is kept.
         if reply.kind != "pending":
             await self._note(request, request_id, conversation_id, "assistant", reply.text, reply)
@@ -132,8 +133,7 @@ class Service:
     def _task_id(self, request: PersonRequest, request_id: str) -> str:
         if request.request_id is None:
             return request_id
-        digest = hashlib.blake2b(f"{self._supervisor_id}/{request_id}".encode(), digest_size=16).hexdigest()
-        return f"r-{digest}"
+        return f"r-{_digest(self._supervisor_id, request.user_id, request.conversation_id, request_id)}"
 
     async def _previous(self, conversation_id: str, request_id: str) -> list[ChatTurn]:
         try:
@@ -160,7 +160,7 @@ class Service:
     ) -> None:
         """Keep one turn in the conversation, and publish it for whoever learns from it."""
         turn = ChatTurn(
-            turn_id=f"{request_id[:62]}-{speaker[0]}",
+            turn_id=f"{_digest(request.user_id, conversation_id, request_id)}-{speaker[0]}",
             conversation_id=conversation_id,
             user_id=request.user_id,
             speaker=speaker,
@@ -176,3 +176,18 @@ class Service:
         except MemoryUnavailable as error:
             log.warning("turn_not_kept", error=str(error))
         self._publish(subjects.turns(request.user_id or conversation_id), body, turn.turn_id)
+
+
+def _digest(*parts: str | None) -> str:
+    """Return 32 hexadecimal digits of *parts*: two people may choose one request id."""
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def fitting(reply: PersonReply) -> PersonReply:
+    """Return *reply* as it is, or without the result that would not fit into a message beside its own words."""
+    size = len(reply.model_dump_json().encode())
+    if size <= subjects.MAX_BODY or reply.report is None:
+        return reply
+    where = subjects.report(reply.report.supervisor_id, reply.report.task_id, reply.report.generation)
+    text = f"{reply.text[:2000]}\nThe whole result is too large for a reply; its report lies at {where} for an hour."
+    return reply.model_copy(update={"text": text, "report": reply.report.model_copy(update={"result": None})})

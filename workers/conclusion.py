@@ -163,7 +163,7 @@ class Conclusion:
             NotAccepted: DEAD did not take it.
         """
         # A stream made anew counts from one again: the body tells two messages of one number apart.
-        message_id = f"dead:{delivery.subject}:{delivery.sequence}:{zlib.crc32(delivery.body):08x}"
+        message_id = f"dead:{subjects.dead(delivery.subject)}:{delivery.sequence}:{zlib.crc32(delivery.body):08x}"
         await self._outbox.put(subjects.dead(delivery.subject), letter, message_id)
         self._meter.count_dead_letter(reason)
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from contracts import subjects
-from contracts.errors import InvalidInput
+from contracts.errors import InvalidInput, TaskExpired
 from contracts.identifiers import user_token
 from contracts.messages import MemoryOutcome, TaskAssignment
 from contracts.parameters import Parameters
@@ -57,12 +57,12 @@ def read_order(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bo
     try:
         return _read(delivery, agent, now, remembers=remembers)
     except Exception as error:  # noqa: BLE001 - a validator of the user's may raise anything: this one is unfit, no other
-        return Unfit(delivery, _salvage(delivery.body), 1, delivery.deliveries, error)
+        generation, attempt = _counted(delivery)
+        return Unfit(delivery, _salvage(delivery.body), generation, attempt, error)
 
 
 def _read(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bool) -> Order | Unfit:
-    generation = _header_number(delivery, subjects.GENERATION_HEADER)
-    attempt = _header_number(delivery, subjects.ATTEMPT_HEADER) + delivery.deliveries - 1
+    generation, attempt = _counted(delivery)
     try:
         assignment = _read_assignment(delivery.body)
     except InvalidInput as error:
@@ -71,7 +71,7 @@ def _read(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bool) -
         task = _task_of(agent, assignment)
         deadline = _deadline_of(task, assignment)
         if deadline is not None and deadline <= now:
-            late = InvalidInput(f"the deadline {deadline.isoformat()} had passed before a worker was free")
+            late = TaskExpired(f"the deadline {deadline.isoformat()} had passed before a worker was free")
             return Unfit(delivery, assignment, generation, attempt, late, expired=True)
         parameters = task.parameters.read(assignment.task.parameters)
         owner = task.owner_of(assignment)
@@ -166,6 +166,12 @@ def _outcome(task: Task, assignment: TaskAssignment, *, remembers: bool) -> Memo
         return "miss"
     # A word from a newer supervisor must not serve an answer that it may not want.
     return "refreshed" if assignment.memory == "refresh" else "bypassed"
+
+
+def _counted(delivery: Delivery) -> tuple[int, int]:
+    """Return generation and attempt of *delivery*, as headers and JetStream count them."""
+    attempt = _header_number(delivery, subjects.ATTEMPT_HEADER) + delivery.deliveries - 1
+    return _header_number(delivery, subjects.GENERATION_HEADER), attempt
 
 
 def _header_number(delivery: Delivery, name: str) -> int:

@@ -107,8 +107,8 @@ async def live_workers(client: Client) -> list[WorkerPresence]:
     return [presence for body in found if (presence := _read_presence(body)) is not None]
 
 
-async def show_presence(client: Client, presence: WorkerPresence) -> None:
-    """Refresh *presence* until cancelled; an outage is waited out."""
+async def show_presence(client: Client, presence: WorkerPresence, card: AgentCard) -> None:
+    """Refresh *presence* until cancelled, and put *card* again where its bucket was lost; an outage is waited out."""
     body = presence.model_dump_json().encode()
     key = f"{presence.agent_id}.{presence.worker_id}"
     while True:
@@ -116,9 +116,20 @@ async def show_presence(client: Client, presence: WorkerPresence) -> None:
             async with asyncio.timeout(BUCKET_S):
                 bucket = await client.jetstream().key_value(subjects.WORKERS_BUCKET)
                 await bucket.put(key, body)
+                await _restore_card(client, card)
         except BUCKET_FAILURES as error:
             log.info("presence_not_shown", agent=presence.agent_id, error=str(error) or type(error).__name__)
         await asyncio.sleep(REFRESH_S)
+
+
+async def _restore_card(client: Client, card: AgentCard) -> None:
+    """Put *card* when nothing lies under its name; the mark of a retired one is something."""
+    bucket = await client.jetstream().key_value(subjects.AGENTS_BUCKET)
+    try:
+        await bucket.get(card.agent_id)
+    except nats.js.errors.KeyNotFoundError as error:
+        if error.entry is None:
+            await _update(bucket, card.agent_id, card.model_dump_json().encode(), 0)
 
 
 async def end_presence(client: Client, presence: WorkerPresence) -> None:

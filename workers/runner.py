@@ -256,6 +256,10 @@ class Runner:
         except MemoryUnavailable as error:
             order.outcome = "unavailable"
             log.info("not_remembered", agent=order.assignment.agent_id, error=str(error))
+        except Exception:
+            # A serializer of the user's may raise anything: the result is there, and is reported all the same.
+            order.outcome = "unavailable"
+            log.exception("not_remembered", agent=order.assignment.agent_id)
 
     async def _fail(self, order: Order, error: Exception, context: Context, run_ms: int, line: PullEngine) -> None:
         """Hand the order back for another run, or conclude it as what *error* makes it."""

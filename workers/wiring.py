@@ -1,8 +1,10 @@
 """The wiring of a worker process: the one place where its connections are opened and its parts meet."""
 
+import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -41,6 +43,9 @@ from workers.presence import announce, end_presence, show_presence
 from workers.runner import Runner, Stores
 
 log = structlog.get_logger(__name__)
+
+#: Threads beside those of tasks, for the library calls of this process.
+_SPARE_THREADS = 8
 
 
 @dataclass(slots=True)
@@ -107,6 +112,9 @@ class Worker:
     async def lifespan(self) -> AsyncIterator[None]:
         """Open every connection, and close them in the other order."""
         async with AsyncExitStack() as stack:
+            # Plain functions run in threads: as many as there are slots, so that slow ones delay no quick one.
+            threads = ThreadPoolExecutor(self._settings.slots * len(self._agents) + _SPARE_THREADS, "tasklore-task")
+            asyncio.get_running_loop().set_default_executor(threads)
             self._parts = await self._open(stack)
             self.process.serve_probes(stack, {"engines": self._host.alive}, {"consumers": self._host.ready})
             yield
@@ -127,7 +135,9 @@ class Worker:
         breaker = Breaker()
         budget_s = settings.memory_budget_ms / 1000
         flights = await stack.enter_async_context(
-            SingleFlight[bytes](redis, owner=self._worker_id, budget_s=budget_s, breaker=breaker)
+            SingleFlight[bytes](
+                redis, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=budget_s, breaker=breaker
+            )
         )
         keep = timedelta(days=settings.ledger_keep_days)
         return _Parts(
@@ -178,7 +188,7 @@ class Worker:
         self._host.benches.append(Bench(agent, engine, desk))
         self._presences.append(presence)
         self.process.spawn(engine.run())
-        self.process.spawn(show_presence(parts.client, presence))
+        self.process.spawn(show_presence(parts.client, presence, card))
 
     def _make_desk(self, agent: Agent, parts: _Parts) -> TaskDesk:
         def make_context(order: Order) -> Context:

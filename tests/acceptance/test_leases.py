@@ -25,6 +25,18 @@ async def test_a_slow_task_runs_once_and_delays_no_quick_one(own_house: House) -
     assert sorted(stored.values()) == [1] * 103
 
 
+async def test_slow_plain_functions_delay_no_quick_one(own_house: House) -> None:
+    """There is a thread for each slot, however few cores the machine has."""
+    own_house.worker(slots=40).ready()
+    async with outside(own_house.servers.nats_url) as program:
+        for _ in range(39):
+            await program.assign("ProbeAgent", "plain", {"label": "slow", "ms": 3_000})
+        await program.eventually(lambda: all_run(own_house, "slow", 39))
+        quick = await program.assign("ProbeAgent", "plain", {"label": "quick"})
+        await program.report_of(quick)
+        assert [report["task_id"] for report in program.heard] == [quick]
+
+
 async def test_a_task_that_blocks_the_event_loop_runs_once_and_the_probes_are_answered(own_house: House) -> None:
     """Four seconds without a turn of the loop under a lease of one: nobody else is given the task."""
     blocked, other = own_house.worker(slots=1, ack_wait_s=1).ready(), own_house.worker(slots=1, ack_wait_s=1)
@@ -88,3 +100,8 @@ async def test_a_minute_of_work_under_a_lease_of_two_seconds_runs_once(own_house
 async def has_run(house: House, label: str) -> bool:
     """Say whether a run of *label* began."""
     return bool(house.runs(label))
+
+
+async def all_run(house: House, label: str, number: int) -> bool:
+    """Return whether so many runs of *label* have begun."""
+    return len(house.runs(label)) == number

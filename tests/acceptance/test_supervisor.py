@@ -104,6 +104,41 @@ async def test_one_request_id_starts_nothing_twice_and_each_turn_is_published_on
     assert said[1]["task"]["name"] == "analyze_budget"
 
 
+async def test_two_people_who_choose_one_request_id_are_two_people(talker: Outside) -> None:
+    """Each gets an answer of their own, and each of the four turns is published."""
+    request = new()
+    limit = int(request[:6], 16) + 200_000
+    turns = await seen_turns(talker)
+    asked = {"alice": limit, "bob": limit + 1}
+    replies = {
+        user: await ask(
+            talker,
+            f"Check my budget: limit {number}, spent 100",
+            request_id=request,
+            user_id=user,
+            conversation_id=f"{user}-{request}",
+        )
+        for user, number in asked.items()
+    }
+    for user, number in asked.items():
+        assert replies[user]["report"]["result"]["remaining"] == number - 100
+
+    async def four_turns() -> bool:
+        return await seen_turns(talker) == turns + 4
+
+    await talker.eventually(four_turns)
+
+
+async def test_a_card_whose_bucket_was_emptied_comes_back(talker: Outside) -> None:
+    """A worker that lives puts its card again; nobody has to restart it."""
+    await talker.api("STREAM.PURGE.KV_agents")
+
+    async def is_back() -> bool:
+        return "$KV.agents.ProbeAgent" in await talker.counts("KV_agents")
+
+    await talker.eventually(is_back)
+
+
 async def test_a_question_that_takes_too_long_is_pending_and_found_again_by_its_id(talker: Outside) -> None:
     """The reply says so after the time that was given; the same id later has the answer, from the one run."""
     request = new()

@@ -204,6 +204,20 @@ async def test_no_body_stops_the_worker(program: Outside, standing: Standing) ->
     assert "attending_failed" not in standing.worker.log()
 
 
+async def test_a_subject_as_long_as_the_server_takes_is_buried_under_its_beginning(
+    program: Outside, standing: Standing
+) -> None:
+    """The grave's own subject would be too long for the server, which hangs up on whoever sends one."""
+    subject = f"tasks.ProbeAgent.long-{uuid.uuid4().hex}-" + "x" * 3_900
+    await program.publish(subject, b"\xff not json")
+    grave = f"dead.{subject[:1024]}"
+    await program.eventually(lambda: has_messages(program, "DEAD", grave))
+    assert (await program.last("DEAD", grave))["subject"] == subject
+    report = await program.ask("ProbeAgent", "fresh", {"label": uuid.uuid4().hex})
+    assert report["status"] == "completed"
+    assert standing.worker.is_running
+
+
 async def test_an_unreadable_body_is_kept_as_a_dead_letter(program: Outside) -> None:
     """What has no sender to tell is not lost without a trace."""
     task = f"odd-{uuid.uuid4().hex}"

@@ -81,6 +81,14 @@ async def fresh(wait: Wait, context: Context) -> Echo:
     return Echo(label=wait.label, number=wait.number)
 
 
+@agent.task(remember=False)
+def plain(wait: Wait) -> Echo:
+    """Wait in a plain function, which runs in a thread."""
+    note_run(wait.label)
+    time.sleep(wait.ms / 1000)
+    return Echo(label=wait.label, number=wait.number)
+
+
 @agent.task(remember=False, idempotent=False)
 async def fenced(wait: Wait) -> Echo:
     """Be run only while the ledger can tell that it was not run before."""
