@@ -24,7 +24,7 @@ from memory.entries import (
     encode,
     summarise,
 )
-from memory.ledger import Begin, Finish, LedgerEntry, entry_of
+from memory.ledger import Finish, Held, LedgerEntry, entry_of
 from memory.long_term import checked_entry, checked_selection
 from memory.single_flight import Joined, SingleFlight
 
@@ -41,21 +41,33 @@ class FakeLedger:
         self._clock = clock
         self._tasks: dict[str, tuple[float, dict[bytes, bytes]]] = {}
 
-    async def begin(self, task_id: str, generation: int, attempt: int, worker_id: str, now_ms: int) -> bytes | None:
-        """Return None when the attempt may run, else the stored report."""
+    async def begin(
+        self, task_id: str, generation: int, worker_id: str, now_ms: int, lease_ms: int, *, before: int = 0
+    ) -> int | Held | bytes:
+        """Return which run this is, who else runs it, or the stored report."""
         fields = self._touch(task_id)
         stored = fields.get(b"report:%d" % generation)
-        if stored is None:
-            attempts = max(attempt, int(fields.get(b"attempts:%d" % generation, 0)))
-            fields[b"state:%d" % generation] = b"running"
-            fields[b"attempts:%d" % generation] = b"%d" % attempts
-            fields[b"worker:%d" % generation] = worker_id.encode()
-            fields[b"started_at:%d" % generation] = b"%d" % now_ms
-        return stored
+        if stored is not None:
+            return stored
+        clock_ms = int(self._clock() * 1000)
+        until_ms = int(fields.get(b"leased_until:%d" % generation, 0))
+        if fields.get(b"worker:%d" % generation) not in (None, worker_id.encode()) and until_ms > clock_ms:
+            return Held(until_ms - clock_ms)
+        runs = max(before, int(fields.get(b"attempts:%d" % generation, 0))) + 1
+        fields[b"state:%d" % generation] = b"running"
+        fields[b"attempts:%d" % generation] = b"%d" % runs
+        fields[b"worker:%d" % generation] = worker_id.encode()
+        fields[b"started_at:%d" % generation] = b"%d" % now_ms
+        fields[b"leased_until:%d" % generation] = b"%d" % (clock_ms + lease_ms)
+        return runs
 
-    async def begin_many(self, attempts: Sequence[Begin | tuple[str, int, int, str, int]]) -> list[bytes | None]:
-        """Return `begin` of each of *attempts*."""
-        return [await self.begin(*attempt) for attempt in attempts]
+    async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> None:
+        """Lease *runs* anew, or let them go."""
+        for task_id, generation in runs:
+            fields = self._touch(task_id)
+            if fields.get(b"worker:%d" % generation) == worker_id.encode():
+                until_ms = int(self._clock() * 1000) + lease_ms if lease_ms else 0
+                fields[b"leased_until:%d" % generation] = b"%d" % until_ms
 
     async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | None:
         """Return None when *report* is the one of its generation, else the earlier one."""

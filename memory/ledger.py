@@ -1,9 +1,10 @@
 """The ledger: what became of every task, so that each generation has exactly one terminal report.
 
-A hash per task; for generation 1 its fields are `state:1` (accepted, running or the report's status), `attempts:1`,
-`worker:1`, `started_at:1` (ms since 1970, of the latest attempt), `assignment:1`, `report:1` (set once) and `refused:1`
-(reports that came after it). Generations do not disturb one another: a redelivery of generation 1 behind a redrive
-still gets or repeats the report of generation 1, because that one is owed too.
+A hash per task; for generation 1 its fields are `state:1` (accepted, running or the report's status), `attempts:1`
+(runs begun), `worker:1`, `started_at:1` (ms since 1970, of the latest run), `leased_until:1` (by the server's clock),
+`assignment:1`, `report:1` (set once) and `refused:1` (reports that came after it). Generations do not disturb one
+another: a redelivery of generation 1 behind a redrive still gets or repeats the report of generation 1, as that one is
+owed too.
 """
 
 from collections.abc import Sequence
@@ -18,14 +19,10 @@ from memory.breaker import Breaker
 from memory.exchange import Exchange, as_mapping
 
 
-class Begin(NamedTuple):
-    """One attempt that wants to run."""
+class Held(NamedTuple):
+    """Another worker runs the task; its lease ends in *wait_ms* milliseconds unless it is renewed."""
 
-    task_id: str
-    generation: int
-    attempt: int
-    worker_id: str
-    now_ms: int
+    wait_ms: int
 
 
 class Finish(NamedTuple):
@@ -84,21 +81,36 @@ class Ledger:
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._exchange = Exchange(client, deadline_s, breaker)
 
-    async def begin(self, task_id: str, generation: int, attempt: int, worker_id: str, now_ms: int) -> bytes | None:
-        """Return None when the attempt may run, which is recorded; else the stored report, to be published again.
+    async def begin(
+        self, task_id: str, generation: int, worker_id: str, now_ms: int, lease_ms: int, *, before: int = 0
+    ) -> int | Held | bytes:
+        """Return which run this is (1 is the first), who else runs it, or the stored report, to be published again.
+
+        *before* is how many runs others have counted, when that is more than is known here. A run is leased for
+        *lease_ms* milliseconds of the server's clock; `hold` renews it. Every call that may run is a run: an attempt
+        that ended without a word counts.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        return (await self.begin_many([(task_id, generation, attempt, worker_id, now_ms)]))[0]
+        key = keys.task(task_id)
+        command = ("EVALSHA", scripts.BEGIN, 1, key, generation, worker_id, now_ms, self._keep_ms, lease_ms, before)
+        found = (await self._exchange.run([command]))[0]
+        if isinstance(found, bytes):
+            return found
+        return Held(-found) if found < 0 else int(found)
 
-    async def begin_many(self, attempts: Sequence[Begin | tuple[str, int, int, str, int]]) -> list[bytes | None]:
-        """Return `begin` of each of *attempts*, in one round trip."""
-        script, keep, key_of = scripts.BEGIN, self._keep_ms, keys.task
-        return await self._exchange.run(
+    async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> None:
+        """Lease *runs*, each a task id and its generation, for *lease_ms* from now; 0 lets them go.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        script = scripts.HOLD
+        await self._exchange.run(
             [
-                ("EVALSHA", script, 1, key_of(task_id), generation, attempt, worker_id, now_ms, keep)
-                for task_id, generation, attempt, worker_id, now_ms in attempts
+                ("EVALSHA", script, 1, keys.task(task_id), generation, worker_id, lease_ms)
+                for task_id, generation in runs
             ]
         )
 

@@ -4,7 +4,8 @@ Each may be sent again when its reply was lost: only the two counters, hits and 
 
 | script | KEYS | ARGV | returns |
 |---|---|---|---|
-| BEGIN | task | generation, attempt, worker, now_ms, keep_ms | nil: may run; else the terminal report |
+| BEGIN | task | generation, worker, now_ms, keep_ms, lease_ms, before | n: nth run; -ms: held elsewhere; or report |
+| HOLD | task | generation, worker, lease_ms or 0 to let go | 1: done; 0: not that worker's |
 | FINISH | task | generation, status, report, keep_ms | nil: this one counts; else the earlier one |
 | ACCEPT | task | generation, assignment, keep_ms | nil |
 | COUNT_HITS | entry, hits, entry, hits, ... | count, count, ... | how many entries were still there |
@@ -42,14 +43,33 @@ BEGIN = _register(
     _READ_REPORT
     + """
 if stored then return stored end
-local attempts = tonumber(redis.call('HGET', key, 'attempts:' .. generation) or '0')
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local held = redis.call('HMGET', key, 'worker:' .. generation, 'leased_until:' .. generation)
+if held[1] and held[1] ~= ARGV[2] and held[2] and tonumber(held[2]) > now then
+  return now - tonumber(held[2])
+end
 redis.call('HSET', key,
   'state:' .. generation, 'running',
-  'attempts:' .. generation, math.max(attempts, tonumber(ARGV[2])),
-  'worker:' .. generation, ARGV[3],
-  'started_at:' .. generation, ARGV[4])
-redis.call('PEXPIRE', key, ARGV[5])
-return false
+  'worker:' .. generation, ARGV[2],
+  'started_at:' .. generation, ARGV[3],
+  'leased_until:' .. generation, string.format('%.0f', now + tonumber(ARGV[5])))
+redis.call('PEXPIRE', key, ARGV[4])
+local before = math.max(tonumber(redis.call('HGET', key, 'attempts:' .. generation) or '0'), tonumber(ARGV[6]))
+redis.call('HSET', key, 'attempts:' .. generation, before + 1)
+return before + 1
+"""
+)
+
+HOLD = _register(
+    """
+local key, generation = KEYS[1], ARGV[1]
+if redis.call('HGET', key, 'worker:' .. generation) ~= ARGV[2] then return 0 end
+if ARGV[3] == '0' then return redis.call('HDEL', key, 'leased_until:' .. generation) end
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+redis.call('HSET', key, 'leased_until:' .. generation, string.format('%.0f', now + tonumber(ARGV[3])))
+return 1
 """
 )
 

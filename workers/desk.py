@@ -70,6 +70,10 @@ class TaskDesk:
         """Cancel the run of *task_id* and return True, or False when it does not run here."""
         return self._runner.cancel(task_id, reason)
 
+    async def renew_leases(self) -> None:
+        """Renew what runs here in the ledger until cancelled."""
+        await self._runner.renew_leases()
+
     async def work(self, batch: list[Delivery], line: PullEngine) -> None:
         """Serve what is remembered out of *batch* with one recall, and run the rest side by side."""
         now = self._now()

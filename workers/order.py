@@ -32,6 +32,7 @@ class Order:
     parameters: Parameters
     generation: int
     attempt: int
+    first_attempt: int
     queued_ms: int
     question: str
     memory_key: str | None
@@ -93,6 +94,7 @@ def _read(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bool) -
         parameters,
         generation,
         attempt,
+        _header_number(delivery, subjects.ATTEMPT_HEADER),
         queued_ms,
         question,
         memory_key,

@@ -13,6 +13,7 @@ import structlog
 
 from contracts.errors import MemoryUnavailable, TaskCancelled, TaskExpired, TaskloreError, WorkerLost
 from memory.entries import Remembered
+from memory.ledger import Held
 from memory.single_flight import Joined, SingleFlight
 from runtime.pull import PullEngine
 from workers.conclusion import Conclusion
@@ -25,10 +26,6 @@ log = structlog.get_logger(__name__)
 
 #: Seconds a question waits for another worker that computes it, when its task has no deadline.
 JOIN_S = 300.0
-
-#: Deliveries beyond its attempts after which a task is not started any more: each of them ended without a word, since
-#: the task killed its worker or a stopping one handed it back.
-SPARE_DELIVERIES = 5
 
 
 class LongTerm(Protocol):
@@ -54,8 +51,13 @@ class LongTerm(Protocol):
 class Beginning(Protocol):
     """What is asked before a run: `memory.ledger.Ledger` fits."""
 
-    async def begin(self, task_id: str, generation: int, attempt: int, worker_id: str, now_ms: int) -> bytes | None:
-        """Return None when the attempt may run, or the terminal report that exists already."""
+    async def begin(
+        self, task_id: str, generation: int, worker_id: str, now_ms: int, lease_ms: int, *, before: int = 0
+    ) -> int | Held | bytes:
+        """Return which run this is, who else runs it, or the terminal report that exists already."""
+
+    async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> None:
+        """Lease runs anew, or let them go with 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ class Runner:
         conclusion: Where verdicts go.
         make_context: What a run may touch.
         retry: When a task that raised runs again.
-        parked_s: Seconds until a task that must be fenced is offered again while the ledger is away.
+        parked_s: Seconds until a task is offered again that waits for the ledger, or runs elsewhere.
+        lease_s: Seconds for which the ledger keeps a run from being started elsewhere; as long as its delivery's lease.
         now: The clock, in UTC.
     """
 
@@ -106,6 +109,7 @@ class Runner:
         retry: RetryPolicy,
         *,
         parked_s: float = 2.0,
+        lease_s: float = 30.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._worker_id = worker_id
@@ -114,6 +118,8 @@ class Runner:
         self._make_context = make_context
         self._retry = retry
         self._parked_s = parked_s
+        self._lease_ms = max(1, int(lease_s * 1000))
+        self._leased: set[tuple[str, int]] = set()
         self._now = now
         self._running: dict[str, _Run] = {}
         self._attended: dict[tuple[str, int], asyncio.Event] = {}
@@ -141,10 +147,12 @@ class Runner:
             else:
                 await self._compute(order, line)
         except asyncio.CancelledError:
+            await self._hold([name], 0)
             line.hand_back(order.delivery)
             raise
         except Exception:
             log.exception("attending_failed", task_id=order.assignment.task_id)
+            await self._hold([name], 0)
             line.hand_back(order.delivery, self._retry.pause_s(order.attempt))
         finally:
             if self._attended.get(name) is done:
@@ -177,10 +185,9 @@ class Runner:
         """Run the task, remember its result and conclude; return the result when it completed."""
         if await self._begin(order, line) is _Start.IS_OVER:
             return None
-        # One that waits for the ledger is handed back again and again, without ever having been started.
-        if order.task.idempotent and order.attempt > _allowed(order) + SPARE_DELIVERIES:
+        if order.attempt > _allowed(order):
             verdict = verdict_on(order, "failed", self._worker_id)
-            verdict.error = WorkerLost(f"{order.attempt - 1} deliveries of this task ended without a word; mend it")
+            verdict.error = WorkerLost(f"{order.attempt - 1} runs of this task ended without a word; mend it")
             verdict.dead_reason = "attempts"
             await self._conclusion.conclude([verdict], line)
             return None
@@ -199,27 +206,53 @@ class Runner:
         return result
 
     async def _begin(self, order: Order, line: PullEngine) -> _Start:
-        """Ask the ledger: a generation that has its report gets it again, and a task that must be fenced is parked."""
+        """Ask the ledger: a generation that has its report gets it again, and what runs elsewhere is left there."""
         assignment = order.assignment
         now_ms = int(self._now().timestamp() * 1000)
         try:
-            stored = await self._stores.ledger.begin(
-                assignment.task_id, order.generation, order.attempt, self._worker_id, now_ms
+            found = await self._stores.ledger.begin(
+                assignment.task_id,
+                order.generation,
+                self._worker_id,
+                now_ms,
+                self._lease_ms,
+                before=order.first_attempt - 1,
             )
         except MemoryUnavailable as error:
             if order.task.idempotent:
+                # Nobody counts the runs now: deliveries do, of which some may have been handed back unstarted.
+                order.attempt = min(order.attempt, _allowed(order))
                 return _Start.MAY_RUN
             log.warning("parked_without_ledger", task_id=assignment.task_id, error=str(error))
             line.hand_back(order.delivery, self._parked_s)
             return _Start.IS_OVER
-        if stored is None:
+        if isinstance(found, int):
+            order.attempt = found
             return _Start.MAY_RUN
-        self._conclusion.publish_again(verdict_on(order, "completed", self._worker_id), stored, line)
+        if isinstance(found, Held):
+            line.hand_back(order.delivery, min(self._parked_s, found.wait_ms / 1000))
+        else:
+            self._conclusion.publish_again(verdict_on(order, "completed", self._worker_id), found, line)
         return _Start.IS_OVER
+
+    async def renew_leases(self) -> None:
+        """Renew what runs here in the ledger until cancelled, so that a copy elsewhere is not started."""
+        while True:
+            await asyncio.sleep(self._lease_ms / 3000)
+            if self._leased:
+                await self._hold(list(self._leased), self._lease_ms)
+
+    async def _hold(self, runs: list[tuple[str, int]], lease_ms: int) -> None:
+        try:
+            await self._stores.ledger.hold(runs, self._worker_id, lease_ms)
+        except MemoryUnavailable as error:
+            log.info("run_lease_not_renewed", runs=len(runs), error=str(error))
 
     async def _run(self, order: Order, context: Context) -> bytes:
         """Return the result of the task; the deadline bounds it, and a wish to cancel ends it."""
         task_id = order.assignment.task_id
+        name = task_id, order.generation
+        self._leased.add(name)
         run = asyncio.create_task(_contained(order, context))
         wish = self._running[task_id] = _Run(run, context)
         try:
@@ -238,6 +271,7 @@ class Runner:
             run.cancel()
             raise
         finally:
+            self._leased.discard(name)
             self._running.pop(task_id, None)
 
     async def _remember(self, order: Order, result: bytes, run_ms: int) -> None:
@@ -274,6 +308,7 @@ class Runner:
                 error=type(error).__name__,
                 pause_s=round(judgement.pause_s, 3),
             )
+            await self._hold([(assignment.task_id, order.generation)], 0)
             line.hand_back(order.delivery, judgement.pause_s)
             return
         verdict = verdict_on(order, judgement.status, self._worker_id, run_ms=run_ms)

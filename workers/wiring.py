@@ -188,6 +188,7 @@ class Worker:
         self._host.benches.append(Bench(agent, engine, desk))
         self._presences.append(presence)
         self.process.spawn(engine.run())
+        self.process.spawn(desk.renew_leases())
         self.process.spawn(show_presence(parts.client, presence, card))
 
     def _make_desk(self, agent: Agent, parts: _Parts) -> TaskDesk:
@@ -204,7 +205,7 @@ class Worker:
             agent,
             self._worker_id,
             stores=stores,
-            runner=Runner(self._worker_id, stores, conclusion, make_context, retry),
+            runner=Runner(self._worker_id, stores, conclusion, make_context, retry, lease_s=self._settings.ack_wait_s),
             conclusion=conclusion,
             meter=self._metrics,
             remembers=self._remembers,

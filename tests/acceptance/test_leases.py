@@ -37,6 +37,20 @@ async def test_slow_plain_functions_delay_no_quick_one(own_house: House) -> None
         assert [report["task_id"] for report in program.heard] == [quick]
 
 
+async def test_one_task_published_twice_at_once_runs_once_on_two_workers(own_house: House) -> None:
+    """Without a message id, and remembered by nobody: the copy that reaches the other worker waits for the report."""
+    for worker in (own_house.worker(slots=1, ack_wait_s=5), own_house.worker(slots=1, ack_wait_s=5)):
+        worker.ready()
+    async with outside(own_house.servers.nats_url) as program:
+        for number in range(5):
+            label = f"twice{number}"
+            for _ in range(2):
+                await program.assign("ProbeAgent", "fresh", {"label": label, "ms": 500}, task_id=label)
+            await program.report_of(label)
+        assert [len(own_house.runs(f"twice{number}")) for number in range(5)] == [1] * 5
+        assert sorted((await program.reports()).values()) == [1] * 5
+
+
 async def test_a_task_that_blocks_the_event_loop_runs_once_and_the_probes_are_answered(own_house: House) -> None:
     """Four seconds without a turn of the loop under a lease of one: nobody else is given the task."""
     blocked, other = own_house.worker(slots=1, ack_wait_s=1).ready(), own_house.worker(slots=1, ack_wait_s=1)

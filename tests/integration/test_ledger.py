@@ -10,10 +10,11 @@ from redis.asyncio import Redis
 from contracts.errors import MemoryUnavailable
 from memory import keys
 from memory.fakes import FakeLedger
-from memory.ledger import Begin, Finish, Ledger
+from memory.ledger import Finish, Held, Ledger
 from runtime.embedded import ValkeyServer
 
 TASK = "0199-aaaa"
+LEASE_MS = 30_000
 
 
 @pytest.fixture(params=["store", "fake"])
@@ -24,7 +25,7 @@ def ledger(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Ledger | F
 
 async def test_a_first_attempt_may_run_and_is_recorded(ledger: Ledger | FakeLedger) -> None:
     """With its worker, number and start."""
-    assert await ledger.begin(TASK, 1, 1, "w1", 1000) is None
+    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == 1
     entry = await ledger.read(TASK)
     assert entry is not None
     running = entry.generations[1]
@@ -53,27 +54,56 @@ async def test_the_same_report_again_is_still_the_one(ledger: Ledger | FakeLedge
 
 async def test_a_finished_task_does_not_run_again(ledger: Ledger | FakeLedger) -> None:
     """Its redelivery is told the report."""
-    await ledger.begin(TASK, 1, 1, "w1", 1000)
+    await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
     await ledger.finish(TASK, 1, "completed", b"done")
-    assert await ledger.begin(TASK, 1, 2, "w2", 2000) == b"done"
+    assert await ledger.begin(TASK, 1, "w2", 2000, LEASE_MS) == b"done"
     entry = await ledger.read(TASK)
     assert entry is not None
     assert (entry.generations[1].attempts, entry.generations[1].worker_id) == (1, "w1")
 
 
-async def test_a_retry_may_run_while_nothing_is_reported(ledger: Ledger | FakeLedger) -> None:
-    """Attempts never count backwards, whatever order deliveries take."""
-    for attempt in (1, 3, 2):
-        assert await ledger.begin(TASK, 1, attempt, f"w{attempt}", 1000 + attempt) is None
+async def test_runs_are_counted_whoever_runs_them(ledger: Ledger | FakeLedger) -> None:
+    """One after the other, each let go before the next; what is handed back unstarted is none."""
+    for number in (1, 2, 3):
+        assert await ledger.begin(TASK, 1, f"w{number}", 1000 + number, LEASE_MS) == number
+        await ledger.hold([(TASK, 1)], f"w{number}", 0)
     entry = await ledger.read(TASK)
     assert entry is not None
-    assert (entry.generations[1].attempts, entry.generations[1].worker_id) == (3, "w2")
+    assert (entry.generations[1].attempts, entry.generations[1].worker_id) == (3, "w3")
+
+
+async def test_runs_that_others_counted_are_counted_on(ledger: Ledger | FakeLedger) -> None:
+    """A copy out of another stream says how many there were; what is known here is never forgotten for it."""
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, before=2) == 3
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, before=2) == 4
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS) == 5
+
+
+async def test_what_runs_elsewhere_is_held_until_its_lease_ends(ledger: Ledger | FakeLedger) -> None:
+    """A copy at another worker waits; the same worker, and another generation, do not."""
+    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == 1
+    held = await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS)
+    assert isinstance(held, Held)
+    assert 0 < held.wait_ms <= LEASE_MS
+    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == 2
+    assert await ledger.begin(TASK, 2, "w2", 1000, LEASE_MS) == 1
+
+
+async def test_a_lease_ends_by_itself_and_only_its_holder_renews_it(ledger: Ledger | FakeLedger) -> None:
+    """A worker that died holds nothing for long, and nobody prolongs a stranger's run."""
+    assert await ledger.begin(TASK, 1, "w1", 1000, 1) == 1
+    await ledger.hold([(TASK, 1)], "w2", LEASE_MS)
+    async with asyncio.timeout(5):
+        while isinstance(await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS), Held):  # noqa: ASYNC110 - a clock passes
+            await asyncio.sleep(0.001)
+    await ledger.hold([(TASK, 1)], "w2", LEASE_MS)
+    assert isinstance(await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS), Held)
 
 
 async def test_a_higher_generation_reopens_the_task(ledger: Ledger | FakeLedger) -> None:
     """A redrive runs although the generation before failed."""
     await ledger.finish(TASK, 1, "failed", b"one")
-    assert await ledger.begin(TASK, 2, 1, "w", 1) is None
+    assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == 1
     assert await ledger.finish(TASK, 2, "completed", b"two") is None
     entry = await ledger.read(TASK)
     assert entry is not None
@@ -85,16 +115,16 @@ async def test_a_generation_left_behind_still_gets_exactly_one_report(ledger: Le
     """Its own, whether it was reported before the redrive or not."""
     await ledger.finish(TASK, 1, "failed", b"one")
     await ledger.finish(TASK, 3, "completed", b"three")
-    assert await ledger.begin(TASK, 1, 2, "w", 1) == b"one"
-    assert await ledger.begin(TASK, 2, 1, "w", 1) is None
+    assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"one"
+    assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == 1
     assert await ledger.finish(TASK, 2, "failed", b"two") is None
-    assert await ledger.begin(TASK, 2, 2, "w", 1) == b"two"
+    assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == b"two"
 
 
 async def test_accepting_notes_the_assignment_and_undoes_nothing(ledger: Ledger | FakeLedger) -> None:
     """The worker may be quicker than the supervisor's note."""
     await ledger.accept(TASK, 1, b"{}")
-    await ledger.begin("quick", 1, 1, "w", 1)
+    await ledger.begin("quick", 1, "w", 1, LEASE_MS)
     await ledger.accept("quick", 1, b"{}")
     accepted, quick = await ledger.read(TASK), await ledger.read("quick")
     assert accepted is not None
@@ -106,7 +136,7 @@ async def test_accepting_notes_the_assignment_and_undoes_nothing(ledger: Ledger 
 async def test_a_report_published_without_the_ledger_is_repaired(ledger: Ledger | FakeLedger) -> None:
     """As if it had been finished, but never over another."""
     assert await ledger.repair(TASK, 1, "completed", b"published") is None
-    assert await ledger.begin(TASK, 1, 2, "w", 1) == b"published"
+    assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"published"
     assert await ledger.repair(TASK, 1, "completed", b"other") == b"published"
 
 
@@ -131,14 +161,12 @@ async def test_a_batch_keeps_its_order(ledger: Ledger | FakeLedger) -> None:
     await ledger.finish("b", 1, "completed", b"earlier")
     finished = [Finish("a", 1, "completed", b"A"), ("b", 1, "failed", b"B"), Finish("a", 1, "failed", b"C")]
     assert await ledger.finish_many(finished) == [None, b"earlier", b"A"]
-    begun = [Begin("c", 1, 1, "w", 1), ("a", 1, 2, "w", 1)]
-    assert await ledger.begin_many(begun) == [None, b"A"]
     assert await ledger.finish_many([]) == []
 
 
 async def test_a_task_is_known_for_the_time_asked(valkey_or_redis: Redis) -> None:
     """Seven days unless said otherwise, from its last event."""
-    await Ledger(valkey_or_redis).begin(TASK, 1, 1, "w", 1)
+    await Ledger(valkey_or_redis).begin(TASK, 1, "w", 1, LEASE_MS)
     assert 604_000_000 < await valkey_or_redis.pttl(keys.task(TASK)) <= 604_800_000
     await Ledger(valkey_or_redis, keep=timedelta(minutes=1)).finish(TASK, 1, "completed", b"x")
     assert 0 < await valkey_or_redis.pttl(keys.task(TASK)) <= 60_000
@@ -157,7 +185,7 @@ async def test_a_foreign_value_under_a_task_is_replaced(valkey_or_redis: Redis) 
     ledger = Ledger(valkey_or_redis)
     await valkey_or_redis.set(keys.task(TASK), b"a string")
     assert await ledger.finish_many([(TASK, 1, "completed", b"x"), ("other", 1, "completed", b"y")]) == [None, None]
-    assert await ledger.begin(TASK, 1, 2, "w", 1) == b"x"
+    assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"x"
 
 
 async def test_fields_of_a_newer_writer_are_passed_over(valkey_or_redis: Redis) -> None:
@@ -184,7 +212,7 @@ async def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
     await server.start()
     async with Redis.from_url(server.url) as client:
         ledger = Ledger(client, deadline_s=5.0)
-        await ledger.begin(TASK, 1, 1, "w", 1)
+        await ledger.begin(TASK, 1, "w", 1, LEASE_MS)
         await server.stop()
         await server.start()
         assert await ledger.finish(TASK, 1, "completed", b"x") is None
@@ -203,6 +231,6 @@ async def test_a_frozen_server_is_unavailable_and_its_late_answers_are_nobodys(t
             await ledger.finish(TASK, 1, "completed", b"second")
         server.resume()
         patient = Ledger(client, deadline_s=5.0)
-        assert await patient.begin("new", 1, 1, "w", 1) is None
-        assert await patient.begin(TASK, 1, 2, "w", 1) == b"first"
+        assert await patient.begin("new", 1, "w", 1, LEASE_MS) == 1
+        assert await patient.begin(TASK, 1, "w", 1, LEASE_MS) == b"first"
     await server.stop()

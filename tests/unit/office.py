@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import CompletionReport
 from memory.fakes import FakeLedger, FakeLongTermMemory, FakeSingleFlight
+from memory.ledger import Held
 from runtime.outbox import Settled
 from runtime.pull import Delivery
 from workers import Agent, Context, Parameters
@@ -131,11 +132,13 @@ class AwayLedger(FakeLedger):
         self.begins_away = self.finishes_away = False
         self._order = order
 
-    async def begin(self, task_id: str, generation: int, attempt: int, worker_id: str, now_ms: int) -> bytes | None:
+    async def begin(
+        self, task_id: str, generation: int, worker_id: str, now_ms: int, lease_ms: int, *, before: int = 0
+    ) -> int | Held | bytes:
         """Answer, unless away."""
         if self.begins_away:
             raise MemoryUnavailable("away")
-        return await super().begin(task_id, generation, attempt, worker_id, now_ms)
+        return await super().begin(task_id, generation, worker_id, now_ms, lease_ms, before=before)
 
     async def finish_many(self, reports: Any) -> list[bytes | None]:
         """Answer, unless away."""

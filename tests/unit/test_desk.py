@@ -132,7 +132,7 @@ async def test_a_report_that_is_not_stored_is_not_settled(office: Office) -> Non
 async def test_a_task_that_raises_is_handed_back_with_a_growing_pause(attempt: int) -> None:
     """At most the base doubled each time, and never above the cap."""
     office = Office(raising(ConnectionError("the bank is closed")))
-    await office.work(a_task(deliveries=attempt))
+    await office.work(a_task(headers={"Tasklore-Attempt": str(attempt)}))
     assert office.post.stored == []
     [(_, pause_s)] = office.line.handed_back
     assert 0 < pause_s <= min(8.0, 2 ** (attempt - 1))
@@ -141,7 +141,7 @@ async def test_a_task_that_raises_is_handed_back_with_a_growing_pause(attempt: i
 async def test_the_last_attempt_goes_to_dead_and_then_to_its_sender() -> None:
     """The dead letter is stored before anybody is told of a failure."""
     office = Office(raising(ConnectionError("the bank is closed")))
-    await office.work(a_task(deliveries=5))
+    await office.work(a_task(headers={"Tasklore-Attempt": "5"}))
     report = office.report()
     assert (report.status, report.attempt) == ("failed", 5)
     assert report.error is not None
@@ -155,7 +155,7 @@ async def test_a_failure_that_cannot_be_kept_in_dead_is_not_told_yet() -> None:
     """The delivery comes again instead: nothing disappears without a trace."""
     office = Office(raising(ConnectionError("the bank is closed")))
     office.post.refuses = {"dead"}
-    await office.work(a_task(deliveries=5))
+    await office.work(a_task(headers={"Tasklore-Attempt": "5"}))
     assert (office.post.stored, office.line.settled) == ([], [])
     assert len(office.line.handed_back) == 1
 
@@ -176,7 +176,7 @@ async def test_what_an_error_means_for_a_first_attempt(error: Exception, status:
 async def test_what_would_end_the_process_is_a_failure_of_the_task(error: BaseException) -> None:
     """The desk goes on, and the error is named."""
     office = Office(raising(error))
-    await office.work(a_task(deliveries=5))
+    await office.work(a_task(headers={"Tasklore-Attempt": "5"}))
     report = office.report()
     assert report.status == "failed"
     assert report.error is not None
@@ -184,13 +184,36 @@ async def test_what_would_end_the_process_is_a_failure_of_the_task(error: BaseEx
 
 
 async def test_a_task_that_takes_its_worker_along_each_time_is_given_up_in_the_end(office: Office) -> None:
-    """Deliveries that ended without a word count too, with some to spare for those that were never started."""
-    await office.work(a_task(deliveries=10))
-    await office.work(a_task(task_id="t2", word="poison", deliveries=11))
+    """Runs that ended without a word count; deliveries that were never started do not."""
+    for number in range(5):
+        assert await office.ledger.begin("t2", 1, f"dead{number}", 0, 0) == number + 1
+    await office.work(a_task(deliveries=50))
+    await office.work(a_task(task_id="t2", word="poison", deliveries=6))
     assert office.runs == ["hello"]
     report = office.post.reports()[-1]
-    assert (report.status, report.attempt) == ("failed", 11)
+    assert (report.status, report.attempt) == ("failed", 6)
+    assert report.error is not None
+    assert report.error.type == "WorkerLost"
     assert office.counts.seen["dead:attempts"] == 1
+
+
+async def test_a_copy_of_what_runs_at_another_worker_is_left_to_it(office: Office) -> None:
+    """It comes again, and finds the report by then."""
+    assert await office.ledger.begin("t1", 1, "elsewhere", 0, 60_000) == 1
+    await office.work(a_task(task="mutter"))
+    assert office.runs == []
+    assert len(office.line.handed_back) == 1
+    await office.ledger.finish("t1", 1, "completed", b"theirs")
+    await office.work(a_task(task="mutter", deliveries=2))
+    assert office.runs == []
+    assert [body for _, body, _ in office.post.stored] == [b"theirs"]
+
+
+async def test_what_is_to_run_again_may_do_so_anywhere() -> None:
+    """The ledger's lease ends with the run, not with its time."""
+    office = Office(raising(ConnectionError("the bank is closed")))
+    await office.work(a_task())
+    assert await office.ledger.begin("t1", 1, "elsewhere", 0, 60_000) == 2
 
 
 async def test_a_wish_to_cancel_ends_the_run(office: Office) -> None:
@@ -258,7 +281,7 @@ async def test_a_deadline_bounds_the_run() -> None:
 async def test_a_timeout_of_the_tasks_own_is_an_error_like_any_other() -> None:
     """It is not taken for the deadline."""
     office = Office(raising(TimeoutError("the bank is slow")))
-    await office.work(a_task(deliveries=5))
+    await office.work(a_task(headers={"Tasklore-Attempt": "5"}))
     report = office.report()
     assert report.status == "failed"
     assert report.error is not None
