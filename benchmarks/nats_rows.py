@@ -106,6 +106,8 @@ async def _ask_twice(producer: Producer, count: int) -> tuple[list[float], list[
     await producer.prepare(SLOW)
     times: dict[str, list[float]] = {"miss": [], "hit": []}
     async with producer.worker(SLOW), producer.asking(SLOW) as asking:
+        # The first question also waits for the worker to start.
+        await asking.ask(assignment(SLOW, {"number": count}))
         for number in range(count):
             for expected in ("miss", "hit"):
                 elapsed_ms, report = await asking.ask(assignment(SLOW, {"number": number}))

@@ -13,6 +13,8 @@ from supervisor.interpretation.outcome import Interpretation, Understood, Unfitt
 #: Lines of a result shown to a person; the whole of it is in the report.
 _MOST_LINES = 60
 #: Characters of one text value shown to a person.
+#: Decimals of a number that a person is shown.
+_SHOWN_DECIMALS = 4
 _LONGEST_TEXT = 2_000
 #: Levels of nesting, and characters of indent, past which nobody reads on.
 _DEEPEST = 16
@@ -233,6 +235,10 @@ def _inline(value: Any, depth: int = 0) -> str:
 def _number(value: Decimal) -> str:
     if not value.is_finite():
         return str(value)
+    if -int(value.as_tuple().exponent) > _SHOWN_DECIMALS and abs(value.adjusted()) < 30:
+        # A person wants 33.3333; the program has all of it in the report.
+        rounded = round(value, _SHOWN_DECIMALS)
+        value = rounded or value
     plain = format(value.normalize(), "f") if abs(value.adjusted()) < 30 else str(value)
     whole, point, fraction = plain.partition(".")
     try:

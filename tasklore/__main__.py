@@ -1,8 +1,9 @@
 """The `tasklore` command: parse, run, and end with the right code; `python -m tasklore` is the same."""
 
-import contextlib
+import errno
 import os
 import sys
+from pathlib import Path
 
 from typer import Abort, TyperException
 
@@ -12,16 +13,33 @@ from tasklore.app import app
 from tasklore.exits import OK, SIGNALLED, USAGE, Interrupted, code_of, expected_in
 from tasklore.screen import complain
 
+#: The answer was there, but not to be written: as when a task failed.
+UNWRITABLE = 1
+
 
 def main() -> None:
     """Run the command line and exit; expected errors are one line on stderr, never a traceback."""
-    code = _run()
-    with contextlib.suppress(BrokenPipeError):
+    if sys.stdout is None:
+        # Started with a closed output: what would be printed goes nowhere, the exit code still tells.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it stays open to the end
+    try:
+        code = _run()
         sys.stdout.flush()
-        sys.exit(code)
-    # Whoever read our output has heard enough; the interpreter must not complain while it closes stdout.
+    except BrokenPipeError:
+        # Whoever read our output has heard enough.
+        code = _silence_output(SIGNALLED + 13)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
+            raise
+        complain(f"the output cannot be written: {error.strerror}")
+        code = _silence_output(UNWRITABLE)
+    sys.exit(code)
+
+
+def _silence_output(code: int) -> int:
+    """Let nothing more be written to stdout, so that the interpreter does not complain while it closes it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(SIGNALLED + 13)
+    return code
 
 
 def _run() -> int:

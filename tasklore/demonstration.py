@@ -27,8 +27,6 @@ QUESTIONS = (
 )
 
 _SERVED = frozenset({"hit", "joined", "near"})
-#: How many times as fast is worth a word; a budget takes next to nothing to compute.
-_NOTABLE = 1.1
 #: Seconds in which a supervisor has heard of an agent that is ready.
 _HEARS_WITHIN_S = 5.0
 
@@ -82,16 +80,14 @@ async def _asked(client: Client, question: str) -> tuple[PersonReply, float]:
 
 
 def _moral(played: list[tuple[PersonReply, float]]) -> str:
-    first, second = played[0][1], played[1][1]
+    second = played[1][1]
     outcomes = [reply.report.memory.outcome if reply.report is not None else reply.kind for reply, _ in played]
     if outcomes != ["miss", "hit", "miss"]:
         return f"That went another way than it should: {', '.join(outcomes)}."
-    ratio = first / second
-    times = f", {ratio:.1f} times as fast" if ratio >= _NOTABLE else ""
     return (
-        "The second question is the first one in other words: "
-        f"{second:.1f} ms from memory, {first:.1f} ms before{times}.\n"
-        "A budget is computed in no time; what a memory saves is what an agent takes: a model's seconds, for example."
+        "The second question is the first one in other words, and nothing was computed for it: "
+        f"{second:.1f} ms from memory.\n"
+        "A budget takes no time to compute; what a memory saves is what an agent takes: a model's seconds, for example."
     )
 
 

@@ -10,7 +10,7 @@ from supervisor.interpretation.cues import Cue, Distances
 from supervisor.interpretation.fields import FieldShape
 from supervisor.interpretation.outcome import Span
 from supervisor.interpretation.plain_values import Reading, chosen, dated, switched, switched_off, trailing, worded
-from supervisor.interpretation.questions import ask_which_value
+from supervisor.interpretation.questions import ask_in_currency, ask_which_value
 from supervisor.interpretation.routing import Prepared
 from supervisor.interpretation.scene import Item, Scene, runs_of
 from supervisor.interpretation.words import LIGHT
@@ -92,6 +92,7 @@ def _fill_amounts(
     claims += _by_elimination(scene, _open_of(task, filled, claims), claims, loose)
     loose = _unclaimed(loose, claims)
     _keep(scene, claims, filled)
+    _doubt_currencies(claims, filled)
     _doubt_rivals(scene, cues, claims, loose, distances, filled)
     _empty_lists(scene, cues, open_fields, filled)
     filled.loose = [item for item in loose if not is_year(item, scene)]
@@ -116,6 +117,18 @@ def _keep(scene: Scene, claims: list[Claim], filled: Filled) -> None:
         filled.point(shape.name, found.start, found.end, scene.text)
     for doubt in filled.doubts:
         filled.values.pop(doubt.field.name, None)
+
+
+def _doubt_currencies(claims: list[Claim], filled: Filled) -> None:
+    """Doubt what is said in another currency than the rest: a field without a unit would drop both of them."""
+    first: str | None = None
+    for claim in sorted(claims, key=lambda claim: claim.item.start):
+        currency = claim.item.found.unit
+        if claim.field.unit is not None or currency not in CURRENCIES:
+            continue
+        first = first or currency
+        if currency != first:
+            filled.doubt(Doubt(claim.field, ask_in_currency(claim.field, first)))
 
 
 def _open_of(task: Prepared, filled: Filled, claims: list[Claim]) -> list[FieldShape]:

@@ -30,6 +30,11 @@ def ask_which_value(field: FieldShape, values: Sequence[object]) -> str:
     return f"Is {field.label} {', '.join(said[:-1])} or {said[-1]}?"
 
 
+def ask_in_currency(field: FieldShape, currency: str) -> str:
+    """Return the question for an amount in another currency than the ones beside it."""
+    return f"What is {field.label} in {currency}? I do not convert currencies."
+
+
 def ask_whose(text: str, fields: Sequence[FieldShape]) -> str:
     """Return the question for an amount that nothing assigns to a field."""
     labels = [field.label for field in fields]

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -64,3 +65,20 @@ def test_a_worker_loads_no_library_that_it_may_never_use() -> None:
     script += "print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=True)
     assert not set(json.loads(done.stdout)) & {"openai", "fastapi", "httpx", "aiohttp"}
+
+
+def test_an_output_that_cannot_be_written_is_one_line_and_a_failure() -> None:
+    """A full disk is no reason for a traceback."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tasklore", "config"], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines() == ["tasklore: the output cannot be written: No space left on device"]
+
+
+def test_a_closed_output_leaves_the_exit_code() -> None:
+    """Whoever wants nothing but the code gets it."""
+    command = ["/bin/sh", "-c", f"exec {sys.executable} -m tasklore config >&-"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

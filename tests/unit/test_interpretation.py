@@ -229,3 +229,26 @@ async def test_an_interpreter_reads_each_catalogue_it_is_given() -> None:
     assert isinstance(await rules.interpret(text, catalogue=Catalogue(), previous=()), Unfitting)
     assert isinstance(await rules.interpret(text, catalogue=EVERYBODY, previous=()), Understood)
     assert isinstance(await rules.interpret(text, catalogue=EVERYBODY.without(BUDGET.agent_id), previous=()), Unfitting)
+
+
+@pytest.mark.parametrize(
+    ("text", "currency"),
+    [
+        ("Check my budget: limit 100 EUR, spent 30 GBP", "EUR"),
+        ("Check my budget: limit $50, spent 30 euros", "USD"),
+    ],
+)
+def test_two_currencies_in_one_question_are_asked_about(text: str, currency: str) -> None:
+    """A field without a unit drops a currency sign, never the difference between two of them."""
+    found = understand(text)
+    assert isinstance(found, Ambiguous)
+    assert f"spent in {currency}" in found.question
+    assert list(found.known) == ["budget_limit"]
+
+
+def test_one_currency_throughout_is_dropped() -> None:
+    """Where every amount is in euros, nothing has to be asked."""
+    assert parameters_of(understand("Check my budget: limit 100 EUR, spent 30 euros")) == {
+        "budget_limit": 100,
+        "spent": 30,
+    }

@@ -216,3 +216,12 @@ def test_an_understood_task_is_not_answered_without_its_report() -> None:
     """Words alone would be no answer."""
     with pytest.raises(TypeError, match="run it"):
         interpretation_reply(Understood("A", CALL), request_id="r1", conversation_id="c1")
+
+
+def test_a_number_without_end_is_rounded_for_people_only() -> None:
+    """The report keeps every digit."""
+    found = report(result={"each": "33.33333333333333333333333333333333", "tiny": "0.00000000000000000001234"})
+    reply = reply_to(found)
+    assert "Each: 33.3333\n" in reply.text
+    assert "Tiny: 0.00000000000000000001234" in reply.text
+    assert reply.report.result["each"] == "33.33333333333333333333333333333333"
