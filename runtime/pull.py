@@ -32,7 +32,6 @@ _PAUSE_S, _PAUSE_CAP_S = 0.1, 2.0
 
 _ACK = b"+ACK"
 _NAK = b"-NAK"
-_TERM = b"+TERM"
 _ACK_SUBJECT = "$JS.ACK."
 _GONE = {"409", "503", "400"}
 
@@ -51,7 +50,7 @@ class Delivery:
 
 
 class Desk(Protocol):
-    """Where deliveries are worked on; each one ends in `settle`, `hand_back` or `discard` of its engine."""
+    """Where deliveries are worked on; each one ends in `settle` or `hand_back` of its engine."""
 
     async def work(self, batch: list[Delivery], line: "PullEngine") -> None:
         """Take *batch*, what one read of the socket brought to *line*; returns when its last message is dealt with."""
@@ -165,10 +164,6 @@ class PullEngine:
         """Give *delivery* back, to be offered again after *delay_s* seconds."""
         word = _NAK if delay_s <= 0 else b'-NAK {"delay": %d}' % int(delay_s * 1e9)
         self._close(delivery, word)
-
-    def discard(self, delivery: Delivery) -> None:
-        """Take *delivery* out of the stream without having dealt with it."""
-        self._close(delivery, _TERM)
 
     def _close(self, delivery: Delivery, word: bytes) -> None:
         self._leases.drop(delivery.reply)

@@ -10,6 +10,7 @@ import structlog
 
 from contracts import subjects
 from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted, ResultTooLarge
+from contracts.messages import TaskAssignment
 from runtime.outbox import Outbox
 from runtime.pull import Delivery, PullEngine
 from workers.verdict import Verdict, dead_letter
@@ -83,11 +84,8 @@ class Conclusion:
         for verdict, body, stored in zip(due, bodies, earlier, strict=True):
             if stored is not None:
                 self._meter.count_stale_report()
-            self._publish(verdict, body if stored is None else stored, line)
-
-    def publish_again(self, verdict: Verdict, stored: bytes, line: PullEngine) -> None:
-        """Publish the report that the ledger already has for this generation, and settle the delivery."""
-        self._publish(verdict, stored, line)
+            report = body if stored is None else stored
+            self.publish(verdict.assignment, verdict.generation, report, verdict.delivery, line)
 
     def _conclude_unfenced(self, verdicts: Sequence[Verdict], line: PullEngine) -> None:
         for verdict in verdicts:
@@ -96,10 +94,12 @@ class Conclusion:
         free = [verdict for verdict in verdicts if not verdict.must_be_fenced]
         self._count(free)
         for verdict in free:
-            self._publish(verdict, verdict.body("none"), line)
+            self.publish(verdict.assignment, verdict.generation, verdict.body("none"), verdict.delivery, line)
 
-    def _publish(self, verdict: Verdict, body: bytes, line: PullEngine) -> None:
-        assignment, generation, delivery = verdict.assignment, verdict.generation, verdict.delivery
+    def publish(
+        self, assignment: TaskAssignment, generation: int, body: bytes, delivery: Delivery, line: PullEngine
+    ) -> None:
+        """Publish *body*, the one report of this generation, and settle *delivery* once it is stored."""
 
         def settled(problem: NotAccepted | None) -> None:
             if problem is None:

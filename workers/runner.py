@@ -232,7 +232,7 @@ class Runner:
         if isinstance(found, Held):
             line.hand_back(order.delivery, min(self._parked_s, found.wait_ms / 1000))
         else:
-            self._conclusion.publish_again(verdict_on(order, "completed", self._worker_id), found, line)
+            self._conclusion.publish(assignment, order.generation, found, order.delivery, line)
         return _Start.IS_OVER
 
     async def renew_leases(self) -> None:

@@ -190,16 +190,6 @@ async def test_what_is_handed_back_comes_again_after_its_delay(bench: Bench) -> 
     assert second.arrived_at - first.arrived_at >= 0.45
 
 
-async def test_what_is_discarded_never_comes_again(bench: Bench) -> None:
-    """It leaves the stream without having been dealt with."""
-    desk = Book(keeps=True)
-    await bench.publish()
-    async with bench.running(desk) as engine:
-        await desk.until(lambda: len(desk.deliveries) == 1)
-        engine.discard(desk.deliveries[0])
-        await bench.eventually_consumer((0, 0))
-
-
 async def test_a_second_word_on_a_delivery_is_not_sent(bench: Bench) -> None:
     """What was handed back cannot be settled by a straggler any more."""
     desk = Book(keeps=True)
