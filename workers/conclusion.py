@@ -1,6 +1,7 @@
 """Concluding: the ledger decides which report counts, the stream keeps it, and only then the delivery is settled."""
 
 import random
+import re
 import zlib
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -16,6 +17,9 @@ from runtime.pull import Delivery, PullEngine
 from workers.verdict import Verdict, dead_letter
 
 log = structlog.get_logger(__name__)
+
+#: W3C trace context, version 00; anything else stays behind, since it would be copied into a header as it is.
+_TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 #: Seconds after which a delivery is offered again when its verdict could not be stored.
 _RETURN_S = 2.0
@@ -108,11 +112,13 @@ class Conclusion:
                 log.error("report_not_stored", task_id=assignment.task_id, error=str(problem))
                 line.hand_back(delivery, _RETURN_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
 
+        trace = delivery.headers.get(subjects.TRACE_HEADER, "") if delivery.headers else ""
         self._outbox.send(
             subjects.report(assignment.supervisor_id, assignment.task_id, generation),
             body,
             subjects.report_message_id(assignment.task_id, generation),
             settled,
+            headers={subjects.TRACE_HEADER: trace} if _TRACE.fullmatch(trace) else None,
         )
 
     def _count(self, verdicts: Sequence[Verdict]) -> None:

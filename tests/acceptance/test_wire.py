@@ -204,6 +204,22 @@ async def test_no_body_stops_the_worker(program: Outside, standing: Standing) ->
     assert "attending_failed" not in standing.worker.log()
 
 
+@pytest.mark.parametrize(("given", "kept"), [("00-" + "a" * 32 + "-" + "b" * 16 + "-01", True), ("not a trace", False)])
+async def test_a_report_carries_the_trace_of_its_assignment(program: Outside, given: str, kept: bool) -> None:
+    """What calls a task together with others finds its report among them; nonsense is left behind."""
+    assignment = program.assignment("ProbeAgent", "fresh", {"label": uuid.uuid4().hex})
+    await program.publish("tasks.ProbeAgent.fresh", json.dumps(assignment).encode(), {"traceparent": given})
+    await program.report_of(assignment["task_id"])
+    subject = f"reports.{program.supervisor_id}.{assignment['task_id']}.1"
+
+    async def is_stored() -> bool:
+        return await has_messages(program, "REPORTS", subject)
+
+    await program.eventually(is_stored)
+    stored = await program.client.request(f"$JS.API.DIRECT.GET.REPORTS.{subject}", timeout=PATIENCE_S)
+    assert (stored.headers or {}).get("traceparent") == (given if kept else None)
+
+
 async def test_a_subject_as_long_as_the_server_takes_is_buried_under_its_beginning(
     program: Outside, standing: Standing
 ) -> None:
