@@ -1,9 +1,7 @@
 """The FastStream broker of a process: typed handlers and publishers for what is said on core NATS, with middleware."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-import structlog
 from faststream.message import StreamMessage
 from faststream.nats import NatsBroker
 from faststream.nats.prometheus.provider import NatsMetricsSettingsProvider
@@ -16,15 +14,11 @@ from prometheus_client import CollectorRegistry
 from contracts import subjects
 from runtime.connection import PING_S, RECONNECT_WAIT_S
 
-log = structlog.get_logger(__name__)
-
 #: Seconds that running handlers have to finish when the process stops.
 GRACEFUL_S = 5.0
 
 
-def make_broker(
-    url: str, name: str, registry: CollectorRegistry, *, reconnected: Callable[[], Awaitable[None]] | None = None
-) -> NatsBroker:
+def make_broker(url: str, name: str, registry: CollectorRegistry) -> NatsBroker:
     """Return a broker called *name*, not yet connected, that never gives up reconnecting to *url*.
 
     It serves requests, progress, cancellation and cards. Tasks do not pass through it: the pull engine has a connection
@@ -39,7 +33,6 @@ def make_broker(
         ping_interval=PING_S,  # type: ignore[arg-type]  # as above
         max_outstanding_pings=2,
         graceful_timeout=GRACEFUL_S,
-        reconnected_cb=reconnected,
         logger=None,
         middlewares=[
             PrometheusMiddleware[Any, Any](

@@ -123,6 +123,7 @@ class Supervisor:
         link = Link(client)
         outbox = await stack.enter_async_context(open_outbox(link, process.metrics, settings.publish_deadline_s))
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
+        await llm.warm_up()
         keep = timedelta(days=settings.ledger_keep_days)
         dispatch = Dispatch(client, outbox, Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000))
         engine = PullEngine(

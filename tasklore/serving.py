@@ -8,8 +8,6 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from contracts.errors import ConfigurationError
 from runtime import logs
 from runtime.claims import DirectoryLock
@@ -20,8 +18,6 @@ from tasklore.places import current_endpoints, demand_listener
 from tasklore.roles import READY
 from tasklore.screen import patience, say
 from tasklore.system import Plan, System, running
-
-log = structlog.get_logger(__name__)
 
 #: What is served when nothing is installed under the entry points.
 _FALLBACK = "workers.agents.budget"

@@ -1,7 +1,11 @@
 """What the signature of a task's function says: which argument is what, and how its result is written."""
 
 import asyncio
+import contextlib
+import contextvars
+import functools
 import inspect
+import threading
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -45,7 +49,7 @@ class Handler:
         if self.is_async:
             value = await self.function(**arguments)
         else:
-            value = await asyncio.to_thread(self.function, **arguments)
+            value = await _in_thread(functools.partial(self.function, **arguments))
             if inspect.isawaitable(value):
                 value = await value
         return self._write(value)
@@ -159,3 +163,38 @@ def _result_of(hints: Mapping[str, Any], label: str) -> TypeAdapter[Any]:
     except PydanticUserError as error:
         msg = f"{label} returns {hints['return']!r}, which has no JSON form; return a pydantic model of plain fields"
         raise ConfigurationError(msg) from error
+
+
+async def _in_thread(function: Callable[[], Any]) -> Any:
+    """Return what *function* returns, run in a thread of its own that nothing waits for once the process ends.
+
+    A pool would let slow functions delay quick ones, and its threads are joined at the end: a worker told to leave
+    would stay for as long as its slowest function. Slots bound the threads, but for those whose deadline has passed.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def tell(value: Any, error: BaseException | None) -> None:
+        if not done.done() and error is not None:
+            done.set_exception(error)
+        elif not done.done():
+            done.set_result(value)
+
+    def run() -> None:
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            value = context.run(function)
+        except StopIteration as stop:
+            # A future cannot carry it: it would end the coroutine that awaits as if that had returned.
+            error = RuntimeError(f"raised StopIteration({stop.value!r})")
+            error.__cause__ = stop
+        except BaseException as raised:  # noqa: BLE001 - it belongs to whoever awaits
+            error = raised
+        # The loop is gone when the process has left meanwhile: then nobody wants to know.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, value, error)
+
+    threading.Thread(target=run, name="tasklore-task", daemon=True).start()
+    return await done

@@ -13,6 +13,7 @@ from contracts import subjects
 from contracts.errors import AgentConflict, Unreachable
 from contracts.messages import AgentCard, WorkerPresence
 from runtime.buckets import BUCKET_FAILURES, BUCKET_S, read_bucket
+from workers.card import same_contract
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +60,7 @@ async def _put_card(
     if known is not None and known.version > card.version:
         log.warning("newer_card_kept", agent=card.agent_id, version=card.version, newer=known.version)
         return True
-    if known is not None and known.version == card.version and known.digest != card.digest:
+    if known is not None and known.version == card.version and not same_contract(known, card):
         await _refuse_conflict(client, card)
         for task in changed_tasks(known, card):
             log.warning("parameters_changed", agent=card.agent_id, task=task, cure="raise the task's version")

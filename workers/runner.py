@@ -15,6 +15,7 @@ from contracts.errors import MemoryUnavailable, TaskCancelled, TaskExpired, Task
 from memory.entries import Remembered
 from memory.ledger import Held
 from memory.single_flight import Joined, SingleFlight
+from runtime.logs import about_task
 from runtime.pull import PullEngine
 from workers.conclusion import Conclusion
 from workers.context import Context
@@ -328,7 +329,8 @@ def _allowed(order: Order) -> int:
 async def _contained(order: Order, context: Context) -> bytes:
     """Run the task; what would end the whole process (sys.exit, a panic in an extension) is its failure alone."""
     try:
-        return await order.task.run(order.parameters, context)
+        with about_task(order.assignment.agent_id, order.assignment.task_id):
+            return await order.task.run(order.parameters, context)
     except (Exception, asyncio.CancelledError):
         raise
     except BaseException as error:

@@ -1,10 +1,8 @@
 """The wiring of a worker process: the one place where its connections are opened and its parts meet."""
 
-import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -43,9 +41,6 @@ from workers.presence import announce, end_presence, show_presence
 from workers.runner import Runner, Stores
 
 log = structlog.get_logger(__name__)
-
-#: Threads beside those of tasks, for the library calls of this process.
-_SPARE_THREADS = 8
 
 
 @dataclass(slots=True)
@@ -112,9 +107,6 @@ class Worker:
     async def lifespan(self) -> AsyncIterator[None]:
         """Open every connection, and close them in the other order."""
         async with AsyncExitStack() as stack:
-            # Plain functions run in threads: as many as there are slots, so that slow ones delay no quick one.
-            threads = ThreadPoolExecutor(self._settings.slots * len(self._agents) + _SPARE_THREADS, "tasklore-task")
-            asyncio.get_running_loop().set_default_executor(threads)
             self._parts = await self._open(stack)
             self.process.serve_probes(stack, {"engines": self._host.alive}, {"consumers": self._host.ready})
             yield
@@ -132,6 +124,8 @@ class Worker:
         link = Link(client)
         outbox = await stack.enter_async_context(open_outbox(link, self._metrics, settings.publish_deadline_s))
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=self._metrics))
+        if any("llm" in task.uses for agent in self._agents for task in agent.tasks.values()):
+            await llm.warm_up()
         breaker = Breaker()
         budget_s = settings.memory_budget_ms / 1000
         flights = await stack.enter_async_context(

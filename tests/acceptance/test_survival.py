@@ -202,6 +202,24 @@ async def test_a_task_running_while_nats_restarts_runs_once(own_house: House) ->
     assert list(stored.values()) == [1]
 
 
+async def test_a_plain_function_keeps_no_worker_beyond_its_grace(own_house: House) -> None:
+    """A thread cannot be cancelled; the worker leaves it behind and hands its task back."""
+    worker = own_house.worker(grace_s=1).ready()
+    async with outside(own_house.servers.nats_url) as program:
+        task = await program.assign("ProbeAgent", "plain", {"label": "endless", "ms": 300_000})
+        await program.eventually(lambda: has_begun(own_house, "endless"))
+        worker.terminate()
+        assert await asyncio.to_thread(worker.wait) == 0
+        held = await program.api("CONSUMER.INFO.TASKS.ProbeAgent")
+    assert held["num_pending"] + held["num_ack_pending"] == 1, task
+    assert "Traceback" not in worker.log()
+
+
+async def has_begun(house: House, label: str) -> bool:
+    """Return whether a run of *label* has begun."""
+    return len(house.runs(label)) > 0
+
+
 async def test_on_sigterm_running_tasks_finish_and_the_rest_is_handed_back(own_house: House) -> None:
     """The worker leaves with status 0 and no traceback, and the next one need not wait for any lease."""
     worker = own_house.worker(slots=2, ack_wait_s=300).ready()
