@@ -5,6 +5,7 @@ for input that somebody must mend.
 """
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 
 class TaskloreError(Exception):
@@ -65,23 +66,33 @@ class MemoryUnavailable(Unreachable):
 
 
 class NotAccepted(TaskloreError):
-    """A task was not durably stored (stream full, no leader); nothing was started, try again after `retry_after_s`."""
+    """A message is not known to be stored (no stream, no leader); send it under the same id after `retry_after_s`."""
 
     def __init__(self, message: str, retry_after_s: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
 
 
+class QueueFull(NotAccepted):
+    """A stream refused a message because as much waits as may; nothing was stored, try again after `retry_after_s`."""
+
+
 class UndeclaredAccess(TaskloreError):
     """A task touched state of a user, the clock or the LLM without declaring it; declare it on `@agent.task(...)`."""
 
+    retryable = False
+
 
 class RetryLater(TaskloreError):
-    """Raised by an agent's task to be run again, after *after_s* seconds when given."""
+    """Raised by an agent's task to be run again: *after_s* seconds from now, or at *at* when that is given.
 
-    def __init__(self, message: str, after_s: float | None = None) -> None:
+    With neither, after the pause of any other error. A time without a zone is in UTC. The run that raised it counts.
+    """
+
+    def __init__(self, message: str, after_s: float | None = None, *, at: datetime | None = None) -> None:
         super().__init__(message)
         self.after_s = after_s
+        self.at = at if at is None or at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 class GiveUp(TaskloreError):
@@ -98,6 +109,10 @@ class TaskExpired(GiveUp):
 
 class TaskCancelled(GiveUp):
     """Somebody asked to cancel; the message says why."""
+
+
+class RunReplaced(GiveUp):
+    """Another worker has taken the task meanwhile, or it has ended: stop, whatever comes of this run is refused."""
 
 
 class WorkerLost(GiveUp):

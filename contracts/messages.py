@@ -252,7 +252,8 @@ class DeadLetter(Message):
     """A message that was given up, kept in DEAD under `dead.{origin subject}`.
 
     `body` is what it carried, as base64 of at most 512 KiB; `body_bytes` and `body_digest` (BLAKE2b-128, hexadecimal)
-    are of the whole. `sequence` is its place in the stream it came from.
+    are of the whole. `sequence` is its place in the stream it came from. What is None was not known, or was not written
+    down by an older worker: `created_at` and `queued_ms` are the task's, `run_ms` is of the last run, if one began.
     """
 
     reason: str
@@ -266,6 +267,14 @@ class DeadLetter(Message):
     body_bytes: int
     body_digest: str
     task_id: str | None = None
+    generation: int | None = Field(default=None, ge=1)
+    agent_id: str | None = None
+    task_name: str | None = None
+    supervisor_id: str | None = None
+    worker_id: str | None = None
+    created_at: datetime | None = None
+    queued_ms: int | None = None
+    run_ms: int | None = None
     usage: Usage = Usage()
     died_at: datetime
 

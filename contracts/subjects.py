@@ -34,11 +34,25 @@ ATTEMPT_HEADER = "Tasklore-Attempt"
 TRACE_HEADER = "traceparent"
 MESSAGE_ID_HEADER = "Nats-Msg-Id"
 
+#: When a message of LATER is published (`@at` and a time in RFC 3339), where to, and how long it is kept there.
+SCHEDULE_HEADER = "Nats-Schedule"
+SCHEDULE_TARGET_HEADER = "Nats-Schedule-Target"
+SCHEDULE_TTL_HEADER = "Nats-Schedule-TTL"
+#: On what a schedule has published: the subject of that schedule.
+SCHEDULER_HEADER = "Nats-Scheduler"
+#: Where a message lies that was read directly.
+SEQUENCE_HEADER = "Nats-Sequence"
+#: Stream and sequence that a sourced message came from, and more.
+SOURCE_HEADER = "Nats-Stream-Source"
+
 #: Bytes of a subject that we publish to: with reply and lengths beside it, a line stays far below the server's 4 KiB.
 MAX_SUBJECT = 1024
 
 #: Bytes of a body that we accept; the server's 1 MiB also has to hold headers and a dead letter's envelope.
 MAX_BODY = 960 * 1024
+
+#: Bytes of a body and its headers that we send, a little below the server's 1 MiB: it closes the connection over more.
+MAX_MESSAGE = 1024 * 1024 - 1024
 
 
 def bucket_stream(bucket: str) -> str:
@@ -115,6 +129,21 @@ def partition_filter(stream: str, partition: int) -> str:
     return f"{stream.lower()}.{partition}.>"
 
 
+def stream_deleted(stream: str) -> str:
+    """Return where the server tells that *stream* was deleted."""
+    return f"$JS.EVENT.ADVISORY.STREAM.DELETED.{stream}"
+
+
+def stream_notices(stream: str) -> str:
+    """Return the filter for whatever the server tells of *stream*: that it was created, changed or deleted."""
+    return f"$JS.EVENT.ADVISORY.STREAM.*.{stream}"
+
+
+def consumer_deleted(stream: str, durable: str) -> str:
+    """Return where the server tells that a consumer of *stream* was deleted."""
+    return f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{stream}.{durable}"
+
+
 def family(subject: str) -> str:
     """Return a word for what is said on *subject* of core NATS, the same for every task and every person.
 
@@ -141,6 +170,11 @@ def dead(origin: str) -> str:
 def task_message_id(task_id: str, generation: int) -> str:
     """Return the deduplication id of an assignment: the same on every retry of the publish."""
     return f"{task_id}:{generation}"
+
+
+def retry_message_id(task_id: str, generation: int, attempt: int) -> str:
+    """Return the deduplication id of the scheduled run number *attempt*."""
+    return f"{task_id}:{generation}:a{attempt}"
 
 
 def report_message_id(task_id: str, generation: int) -> str:
