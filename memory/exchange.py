@@ -30,6 +30,9 @@ _pack: Callable[[Command], bytes] = cast("Any", hiredis.pack_command)
 GRACE_S = 0.005
 
 
+#: Seconds between attempts to reach a server that refuses connections: the second one follows at once, then doubling.
+_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.02, 0.25
+
 #: Batches under way at a time on one pool, over all stores that share it: a pool raises when it has no connection left.
 CONCURRENT = 16
 
@@ -74,7 +77,7 @@ class Exchange:
             raise MemoryUnavailable("Redis failed repeatedly and is left alone for a moment")
         try:
             async with Deadline(self._deadline_s), self._free:
-                replies = await self._run_twice(commands)
+                replies = await self._run_until_connected(commands)
         except (TimeoutError, OSError, RedisError) as error:
             if breaker is not None:
                 breaker.failed()
@@ -84,12 +87,18 @@ class Exchange:
             breaker.succeeded()
         return replies
 
-    async def _run_twice(self, commands: Sequence[Command]) -> list[Any]:
-        """Run once more when the connection broke: a pooled one may be of a server that has restarted since."""
-        try:
-            return await self._run_once(commands)
-        except LostConnection:
-            return await self._run_once(commands)
+    async def _run_until_connected(self, commands: Sequence[Command]) -> list[Any]:
+        """Run again whenever the connection broke, as long as the deadline lets us.
+
+        A pooled connection may be of a server that has restarted since, and a restart takes less than most deadlines.
+        """
+        pause_s = 0.0
+        while True:
+            try:
+                return await self._run_once(commands)
+            except LostConnection:
+                await asyncio.sleep(pause_s)
+                pause_s = min(_MOST_PAUSE_S, 2 * pause_s or _FIRST_PAUSE_S)
 
     async def _run_once(self, commands: Sequence[Command]) -> list[Any]:
         connection: AbstractConnection = await self._pool.get_connection()  # type: ignore[no-untyped-call] # redis-py

@@ -24,87 +24,12 @@ from memory.entries import (
     encode,
     summarise,
 )
-from memory.ledger import Finish, Held, LedgerEntry, entry_of
 from memory.long_term import checked_entry, checked_selection
 from memory.single_flight import Joined, SingleFlight
 
 T = TypeVar("T")
 
 Clock = Callable[[], float]
-
-
-class FakeLedger:
-    """Stands for `memory.ledger.Ledger`."""
-
-    def __init__(self, *, keep: timedelta = timedelta(days=7), clock: Clock = time.monotonic) -> None:
-        self._keep_s = keep.total_seconds()
-        self._clock = clock
-        self._tasks: dict[str, tuple[float, dict[bytes, bytes]]] = {}
-
-    async def begin(
-        self, task_id: str, generation: int, worker_id: str, now_ms: int, lease_ms: int, *, before: int = 0
-    ) -> int | Held | bytes:
-        """Return which run this is, who else runs it, or the stored report."""
-        fields = self._touch(task_id)
-        stored = fields.get(b"report:%d" % generation)
-        if stored is not None:
-            return stored
-        clock_ms = int(self._clock() * 1000)
-        until_ms = int(fields.get(b"leased_until:%d" % generation, 0))
-        if fields.get(b"worker:%d" % generation) not in (None, worker_id.encode()) and until_ms > clock_ms:
-            return Held(until_ms - clock_ms)
-        runs = max(before, int(fields.get(b"attempts:%d" % generation, 0))) + 1
-        fields[b"state:%d" % generation] = b"running"
-        fields[b"attempts:%d" % generation] = b"%d" % runs
-        fields[b"worker:%d" % generation] = worker_id.encode()
-        fields[b"started_at:%d" % generation] = b"%d" % now_ms
-        fields[b"leased_until:%d" % generation] = b"%d" % (clock_ms + lease_ms)
-        return runs
-
-    async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> None:
-        """Lease *runs* anew, or let them go."""
-        for task_id, generation in runs:
-            fields = self._touch(task_id)
-            if fields.get(b"worker:%d" % generation) == worker_id.encode():
-                until_ms = int(self._clock() * 1000) + lease_ms if lease_ms else 0
-                fields[b"leased_until:%d" % generation] = b"%d" % until_ms
-
-    async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | None:
-        """Return None when *report* is the one of its generation, else the earlier one."""
-        fields = self._touch(task_id)
-        stored = fields.setdefault(b"report:%d" % generation, report)
-        if stored != report:
-            refused = b"refused:%d" % generation
-            fields[refused] = b"%d" % (int(fields.get(refused, 0)) + 1)
-            return stored
-        fields[b"state:%d" % generation] = status.encode()
-        return None
-
-    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | None]:
-        """Return `finish` of each of *reports*."""
-        return [await self.finish(*report) for report in reports]
-
-    async def repair(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | None:
-        """Store a report that was published without the ledger; returns as `finish`."""
-        return await self.finish(task_id, generation, status, report)
-
-    async def accept(self, task_id: str, generation: int, assignment: bytes) -> None:
-        """Note that *assignment* is durably published."""
-        fields = self._touch(task_id)
-        fields.setdefault(b"assignment:%d" % generation, assignment)
-        fields.setdefault(b"state:%d" % generation, b"accepted")
-
-    async def read(self, task_id: str) -> LedgerEntry | None:
-        """Return all that is known of *task_id*, or None."""
-        until, fields = self._tasks.get(keys.task(task_id), (0.0, {}))
-        return entry_of(task_id, fields) if self._clock() < until else None
-
-    def _touch(self, task_id: str) -> dict[bytes, bytes]:
-        key, now = keys.task(task_id), self._clock()
-        until, fields = self._tasks.get(key, (now, {}))
-        fields = fields if now < until else {}
-        self._tasks[key] = (now + self._keep_s, fields)
-        return fields
 
 
 class FakeSingleFlight(SingleFlight[T]):

@@ -10,18 +10,19 @@
 | `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.imports` |
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger` |
+| `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `memory.incarnations` |
 | `tl:conversation:{id}` | list | 30 days after the last turn | the turns, oldest first |
 | `tl:conversation:{id}:ids` | sorted set | the same | the ids of those turns, so that none is added twice |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
-A key has exactly one pair of braces, the cluster's hash tag: agent, user, task or conversation. Each part is checked or
-percent-escaped, so that none can open a second pair or imitate its neighbour.
+A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream or conversation. Each part is
+checked or percent-escaped, so that none can open a second pair or imitate its neighbour.
 """
 
 import re
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from contracts.errors import InvalidInput
 from contracts.identifiers import NAME_PATTERN
@@ -36,6 +37,7 @@ _LTM = "tl:ltm:"
 _HITS = "tl:ltm-hits:"
 _FLIGHT = "tl:flight:"
 _QUARANTINE = "tl:ltm-quarantine:"
+_TASK = "tl:task:"
 _AGENT = re.compile(NAME_PATTERN)
 _VERSION = re.compile(r"[A-Za-z0-9._+-]{1,64}\Z")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+\Z")
@@ -144,7 +146,25 @@ def parse_quarantine(key: str) -> str:
 def task(task_id: str) -> str:
     """Return the ledger key of a task."""
     # The common id is its own spelling: this runs for every task.
-    return f"tl:task:{{{task_id if _PLAIN_ID.match(task_id) else _free(task_id, 'task id')}}}"
+    return f"{_TASK}{{{task_id if _PLAIN_ID.match(task_id) else _free(task_id, 'task id')}}}"
+
+
+def task_pattern() -> str:
+    """Return the SCAN pattern of every task in the ledger."""
+    return f"{_TASK}{{*"
+
+
+def parse_task(key: str) -> str:
+    """Return the task id in a key made by `task`."""
+    return unquote(key[len(_TASK) + 1 : -1])
+
+
+def stream(name: str) -> str:
+    """Return the key that says which incarnation of the NATS stream *name* is known to have every open task."""
+    if not _AGENT.fullmatch(name):
+        msg = f"stream {name!r} must be 1 to 64 letters, digits, '_' or '-'"
+        raise InvalidInput(msg)
+    return f"tl:stream:{{{name}}}"
 
 
 def conversation(conversation_id: str) -> str:

@@ -1,42 +1,35 @@
 """The ledger: what became of every task, so that each generation has exactly one terminal report.
 
-A hash per task; for generation 1 its fields are `state:1` (accepted, running or the report's status), `attempts:1`
-(runs begun), `worker:1`, `started_at:1` (ms since 1970, of the latest run), `leased_until:1` (by the server's clock),
-`assignment:1`, `report:1` (set once) and `refused:1` (reports that came after it). Generations do not disturb one
-another: a redelivery of generation 1 behind a redrive still gets or repeats the report of generation 1, as that one is
-owed too.
+A hash per task; for generation 1 its fields are `state:1` (accepted, running, waiting or the report's status),
+`attempts:1` (runs begun), `worker:1`, `started_at:1` (ms since 1970, of the latest run), `leased_until:1` and
+`due_at:1` (ms by the server's clock), `crashes:1` and `crashes_alone:1` (runs that ended without a word, and those of
+them beside which nothing ran), `alone:1`, `excused:1` (runs that are not held against the task), `token:1` (names the
+latest run), `cancel:1` (why it is to be cancelled), `assignment:1` (until it ends, for good when it failed),
+`report:1` (set once) and `refused:1` (reports that came after it). Generations do not disturb one another: a
+redelivery of generation 1 behind a redrive still gets or repeats the report of generation 1, as that one is owed too.
+`once.{name}` is of the whole task: which call made its effect of that name.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any
+from urllib.parse import quote
 
 from redis.asyncio import Redis
 
 from memory import keys, scripts
 from memory.breaker import Breaker
 from memory.exchange import Exchange, as_mapping
-
-
-class Held(NamedTuple):
-    """Another worker runs the task; its lease ends in *wait_ms* milliseconds unless it is renewed."""
-
-    wait_ms: int
-
-
-class Finish(NamedTuple):
-    """One terminal report that wants to be the one of its generation."""
-
-    task_id: str
-    generation: int
-    status: str
-    report: bytes
+from memory.runs import Beginning, Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What the ledger knows of one generation; `report` and `assignment` are JSON bytes, None while there is none."""
+    """What the ledger knows of one generation; `report` and `assignment` are JSON bytes, None while there is none.
+
+    `wish` is why it is to be cancelled, None when nobody wants that.
+    """
 
     state: str
     attempts: int
@@ -45,6 +38,8 @@ class Generation:
     assignment: bytes | None
     report: bytes | None
     refused: int
+    crashes: int = 0
+    wish: Wish | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,59 +77,130 @@ class Ledger:
         self._exchange = Exchange(client, deadline_s, breaker)
 
     async def begin(
-        self, task_id: str, generation: int, worker_id: str, now_ms: int, lease_ms: int, *, before: int = 0
-    ) -> int | Held | bytes:
-        """Return which run this is (1 is the first), who else runs it, or the stored report, to be published again.
+        self,
+        task_id: str,
+        generation: int,
+        worker_id: str,
+        now_ms: int,
+        lease_ms: int,
+        *,
+        before: int = 0,
+        alone: bool = False,
+        token: str = "",
+    ) -> Beginning:
+        """Return which run this is, why there is none, or the stored report, to be published again.
 
         *before* is how many runs others have counted, when that is more than is known here. A run is leased for
-        *lease_ms* milliseconds of the server's clock; `hold` renews it. Every call that may run is a run: an attempt
-        that ended without a word counts.
+        *lease_ms* milliseconds of the server's clock; `hold` renews it. Every *token* that may run is a run, however
+        often it asks: one that ended without a word counts. *alone* promises that nothing else runs in this process
+        until the end.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
         key = keys.task(task_id)
-        command = ("EVALSHA", scripts.BEGIN, 1, key, generation, worker_id, now_ms, self._keep_ms, lease_ms, before)
+        leased = now_ms, self._keep_ms, lease_ms, before, int(alone), token
+        command = ("EVALSHA", scripts.BEGIN, 1, key, generation, worker_id, *leased)
         found = (await self._exchange.run([command]))[0]
-        if isinstance(found, bytes):
-            return found
-        return Held(-found) if found < 0 else int(found)
+        return found if isinstance(found, bytes) else _beginning(found)
 
-    async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> None:
-        """Lease *runs*, each a task id and its generation, for *lease_ms* from now; 0 lets them go.
+    async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> list[tuple[str, int]]:
+        """Lease *runs*, each a task id and its generation, for *lease_ms* from now.
+
+        A run that was released, or parked, is not leased again. Returns those of them that another worker runs
+        meanwhile: theirs here are of no use to anybody.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
         script = scripts.HOLD
-        await self._exchange.run(
+        held = await self._exchange.run(
             [
                 ("EVALSHA", script, 1, keys.task(task_id), generation, worker_id, lease_ms)
                 for task_id, generation in runs
             ]
         )
+        return [run for run, answer in zip(runs, held, strict=True) if answer == -1]
 
-    async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | None:
+    async def release(self, runs: Sequence[Ended]) -> None:
+        """Note that *runs* ended with a word, each unless it has done so already.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        await self._exchange.run(
+            [
+                ("EVALSHA", scripts.RELEASE_RUN, 1, keys.task(run.task_id), run.generation, run.token, int(run.excused))
+                for run in runs
+            ]
+        )
+
+    async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
+        """Note that *run* ended and another follows, not before *wait_ms* have passed; 0 is whenever it is offered.
+
+        *assignment* is what is known of the task by now, for a time when its stream is lost.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        parked = run.generation, run.token, wait_ms, assignment or b"", self._keep_ms, int(run.excused)
+        await self._exchange.run([("EVALSHA", scripts.PARK, 1, keys.task(run.task_id), *parked)])
+
+    async def cancel(self, task_id: str, generation: int | None, reason: str) -> Cancelled | bytes:
+        """Note that somebody wishes *generation* cancelled, None the newest; return its report when it has ended.
+
+        From here on no run of it begins and no other report than a cancelled one is taken.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        wished = generation or 0, reason, self._keep_ms
+        found = (await self._exchange.run([("EVALSHA", scripts.CANCEL, 1, keys.task(task_id), *wished)]))[0]
+        if isinstance(found, bytes):
+            return found
+        return Cancelled(int(found[0]), found[1].decode() or "unknown", found[2] or None)
+
+    async def wish(self, task_id: str) -> Wish | None:
+        """Return why the newest known generation of *task_id* is to be cancelled, or was; None when neither.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        entry = await self.read(task_id)
+        return entry.generations[entry.newest].wish if entry is not None else None
+
+    async def once(self, task_id: str, generation: int, worker_id: str, name: str, token: str) -> bool | None:
+        """Return whether the call *token* is the one that makes the effect *name* of the task, in any generation.
+
+        None when it may not even ask: another worker runs the task meanwhile, or it has ended or is to be cancelled.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time; ask again with the same *token*.
+        """
+        asked = generation, worker_id, quote(name, safe=""), token, self._keep_ms
+        found = (await self._exchange.run([("EVALSHA", scripts.ONCE, 1, keys.task(task_id), *asked)]))[0]
+        return None if found < 0 else bool(found)
+
+    async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | Wish | None:
         """Return None when *report* is the one of its generation; else the earlier one, to be published instead.
+
+        A wish is returned where only a report of status `cancelled` is taken.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time; the report may or may not have been stored.
         """
         return (await self.finish_many([(task_id, generation, status, report)]))[0]
 
-    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | None]:
+    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
         """Return `finish` of each of *reports*, in one round trip; of two for one generation the first wins."""
         script, keep, key_of = scripts.FINISH, self._keep_ms, keys.task
-        return await self._exchange.run(
+        earlier = await self._exchange.run(
             [
                 ("EVALSHA", script, 1, key_of(task_id), generation, status, report, keep)
                 for task_id, generation, status, report in reports
             ]
         )
-
-    async def repair(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | None:
-        """Store a report that was published while the ledger was away (`"fence": "none"`); returns as `finish`."""
-        return await self.finish(task_id, generation, status, report)
+        return [Wish(found[0].decode()) if isinstance(found, list) else found for found in earlier]
 
     async def accept(self, task_id: str, generation: int, assignment: bytes) -> None:
         """Note that *assignment* is durably published; a worker that was quicker is not undone.
@@ -177,4 +243,25 @@ def _generation(named: dict[str, bytes]) -> Generation:
         assignment=named.get("assignment"),
         report=named.get("report"),
         refused=int(named.get("refused", 0)),
+        crashes=int(named.get("crashes", 0)),
+        wish=_wish_in(named),
     )
+
+
+def _wish_in(named: dict[str, bytes]) -> Wish | None:
+    """Return the wish to cancel; a child that ended with its parent has none of its own, but ended as wished."""
+    if "cancel" in named:
+        return Wish(named["cancel"].decode())
+    return Wish("it was cancelled") if named.get("state") == b"cancelled" else None
+
+
+def _beginning(found: list[Any]) -> Run | Held | NotDue | Suspect | Wish:
+    """Return what the script BEGIN says when there is no report."""
+    kind = found[0]
+    if kind == 1:
+        return Run(*found[1:4])
+    if kind == 2:
+        return Held(found[1])
+    if kind == 5:
+        return NotDue(found[1])
+    return Wish(found[1].decode()) if kind == 3 else Suspect(found[1], found[2], found[3], bool(found[4]))

@@ -1,12 +1,16 @@
 """The Lua that runs inside Redis: each script touches one hash tag.
 
-Each may be sent again when its reply was lost: only the two counters, hits and refused reports, can then count twice.
+Each may be sent again when its reply was lost: only two counters, hits and refused reports, can then count twice.
 
 | script | KEYS | ARGV | returns |
 |---|---|---|---|
-| BEGIN | task | generation, worker, now_ms, keep_ms, lease_ms, before | n: nth run; -ms: held elsewhere; or report |
-| HOLD | task | generation, worker, lease_ms or 0 to let go | 1: done; 0: not that worker's |
-| FINISH | task | generation, status, report, keep_ms | nil: this one counts; else the earlier one |
+| BEGIN | task | generation, worker, now_ms, keep_ms, lease_ms, before, 1 when alone, token | report, or see below |
+| HOLD | task | generation, worker, lease_ms | 1: done; 0: it ended; -1: another worker's |
+| RELEASE_RUN | task | generation, token, 1 to excuse it | 1: done; 0: it ended, or is not that run |
+| PARK | task | generation, token, wait_ms, assignment or nothing, keep_ms, 1 to excuse it | 1: done; 0: not that run |
+| FINISH | task | generation, status, report, keep_ms | nil: this one counts; the earlier one; or {wish to cancel} |
+| CANCEL | task | generation or 0 for the newest, reason, keep_ms | the report, or {generation, state, assignment} |
+| ONCE | task | generation, worker, name, token, keep_ms | 1: yours to make; 0: another's; -1: the run was replaced |
 | ACCEPT | task | generation, assignment, keep_ms | nil |
 | COUNT_HITS | entry, hits, entry, hits, ... | count, count, ... | how many entries were still there |
 | NOTE_USER | users | entry key, expires_at_ms or +inf, now_ms | nil |
@@ -14,6 +18,10 @@ Each may be sent again when its reply was lost: only the two counters, hits and 
 | RENEW | flight | token, lease_ms | 1: still yours; 0: lost |
 | RELEASE | flight | token, channel | 1: given back; 0: was not yours |
 | APPEND | turns, ids | turn, turn_id, keep_turns, keep_ms | 1: added; 0: known |
+
+BEGIN without a report: {1, run, crashes, excused} it may run; {2, ms} it runs elsewhere; {5, ms} it is not due;
+{3, reason} it is to be cancelled; {4, crashes, crashes alone, runs, 1 when it is news} a run ended without a word: ask
+again once nothing else runs beside it.
 
 A key that holds another type is not ours: the ledger replaces it rather than fail every delivery of that task.
 """
@@ -31,44 +39,97 @@ def _register(source: str) -> str:
 
 
 _READ_REPORT = """
-local key, generation = KEYS[1], ARGV[1]
-local stored = redis.pcall('HGET', key, 'report:' .. generation)
-if type(stored) == 'table' and stored.err then
+local key, g = KEYS[1], ':' .. ARGV[1]
+local read = redis.pcall('HMGET', key, 'report' .. g, 'cancel' .. g)
+if read.err then
   redis.call('DEL', key)
-  stored = false
+  read = {false, false}
 end
+local stored, wish = read[1], read[2]
+"""
+
+_NOW = """
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 """
 
 BEGIN = _register(
     _READ_REPORT
     + """
 if stored then return stored end
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local held = redis.call('HMGET', key, 'worker:' .. generation, 'leased_until:' .. generation)
-if held[1] and held[1] ~= ARGV[2] and held[2] and tonumber(held[2]) > now then
-  return now - tonumber(held[2])
+if wish then return {3, wish} end
+"""
+    + _NOW
+    + """
+local last = redis.call('HMGET', key, 'worker' .. g, 'leased_until' .. g, 'due_at' .. g,
+  'attempts' .. g, 'crashes' .. g, 'crashes_alone' .. g, 'alone' .. g, 'excused' .. g, 'token' .. g)
+if last[3] and tonumber(last[3]) > now then return {5, tonumber(last[3]) - now} end
+local excused = tonumber(last[8] or '0')
+local crashes, alone, fresh = tonumber(last[5] or '0'), tonumber(last[6] or '0'), 0
+if last[2] then
+  local left = tonumber(last[2]) - now
+  if left > 0 and last[1] ~= ARGV[2] then return {2, left} end
+  if left > 0 and last[9] == ARGV[8] then return {1, tonumber(last[4]), crashes, excused} end
+  if left <= 0 then
+    crashes, fresh = crashes + 1, 1
+    if last[7] == '1' then alone = alone + 1 end
+    redis.call('HSET', key, 'crashes' .. g, crashes, 'crashes_alone' .. g, alone)
+    redis.call('HDEL', key, 'leased_until' .. g)
+  end
 end
+if crashes > 0 and ARGV[7] ~= '1' then return {4, crashes, alone, tonumber(last[4] or '0'), fresh} end
+local run = math.max(tonumber(last[4] or '0'), tonumber(ARGV[6])) + 1
 redis.call('HSET', key,
-  'state:' .. generation, 'running',
-  'worker:' .. generation, ARGV[2],
-  'started_at:' .. generation, ARGV[3],
-  'leased_until:' .. generation, string.format('%.0f', now + tonumber(ARGV[5])))
+  'state' .. g, 'running',
+  'worker' .. g, ARGV[2],
+  'started_at' .. g, ARGV[3],
+  'leased_until' .. g, string.format('%.0f', now + tonumber(ARGV[5])),
+  'attempts' .. g, run,
+  'alone' .. g, ARGV[7],
+  'token' .. g, ARGV[8])
 redis.call('PEXPIRE', key, ARGV[4])
-local before = math.max(tonumber(redis.call('HGET', key, 'attempts:' .. generation) or '0'), tonumber(ARGV[6]))
-redis.call('HSET', key, 'attempts:' .. generation, before + 1)
-return before + 1
+return {1, run, crashes, excused}
 """
 )
 
 HOLD = _register(
     """
-local key, generation = KEYS[1], ARGV[1]
-if redis.call('HGET', key, 'worker:' .. generation) ~= ARGV[2] then return 0 end
-if ARGV[3] == '0' then return redis.call('HDEL', key, 'leased_until:' .. generation) end
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-redis.call('HSET', key, 'leased_until:' .. generation, string.format('%.0f', now + tonumber(ARGV[3])))
+local key, g = KEYS[1], ':' .. ARGV[1]
+local last = redis.call('HMGET', key, 'worker' .. g, 'leased_until' .. g)
+if last[1] ~= ARGV[2] then return last[1] and -1 or 0 end
+if not last[2] then return 0 end
+"""
+    + _NOW
+    + """
+redis.call('HSET', key, 'leased_until' .. g, string.format('%.0f', now + tonumber(ARGV[3])))
+return 1
+"""
+)
+
+_END_RUN = """
+local key, g = KEYS[1], ':' .. ARGV[1]
+local last = redis.call('HMGET', key, 'token' .. g, 'leased_until' .. g)
+if last[1] ~= ARGV[2] or not last[2] then return 0 end
+redis.call('HDEL', key, 'leased_until' .. g)
+"""
+
+RELEASE_RUN = _register(
+    _END_RUN
+    + """
+if ARGV[3] == '1' then redis.call('HINCRBY', key, 'excused' .. g, 1) end
+return 1
+"""
+)
+
+PARK = _register(
+    _END_RUN
+    + _NOW
+    + """
+if ARGV[6] == '1' then redis.call('HINCRBY', key, 'excused' .. g, 1) end
+redis.call('HSET', key, 'state' .. g, 'waiting')
+if ARGV[3] ~= '0' then redis.call('HSET', key, 'due_at' .. g, string.format('%.0f', now + tonumber(ARGV[3]))) end
+if ARGV[4] ~= '' then redis.call('HSETNX', key, 'assignment' .. g, ARGV[4]) end
+redis.call('PEXPIRE', key, ARGV[5])
 return 1
 """
 )
@@ -78,20 +139,58 @@ FINISH = _register(
     + """
 if stored then
   if stored == ARGV[3] then return false end
-  redis.call('HINCRBY', key, 'refused:' .. generation, 1)
+  redis.call('HINCRBY', key, 'refused' .. g, 1)
   return stored
 end
-redis.call('HSET', key, 'state:' .. generation, ARGV[2], 'report:' .. generation, ARGV[3])
+if wish and ARGV[2] ~= 'cancelled' then return {wish} end
+redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3])
+if ARGV[2] ~= 'failed' then redis.call('HDEL', key, 'assignment' .. g) end
 redis.call('PEXPIRE', key, ARGV[4])
 return false
+"""
+)
+
+CANCEL = _register(
+    """
+local key, generation = KEYS[1], tonumber(ARGV[1])
+if generation == 0 then
+  generation = 1
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    local number = tonumber(string.match(field, '^[a-z_]+:(%d+)$') or '0')
+    if number > generation then generation = number end
+  end
+end
+local g = ':' .. string.format('%.0f', generation)
+local found = redis.call('HMGET', key, 'report' .. g, 'state' .. g, 'assignment' .. g)
+if found[1] then return found[1] end
+redis.call('HSETNX', key, 'cancel' .. g, ARGV[2])
+redis.call('PEXPIRE', key, ARGV[3])
+return {generation, found[2] or '', found[3] or ''}
+"""
+)
+
+ONCE = _register(
+    """
+local key, g = KEYS[1], ':' .. ARGV[1]
+local found = redis.call('HMGET', key, 'once.' .. ARGV[3], 'report' .. g, 'cancel' .. g, 'worker' .. g,
+  'leased_until' .. g)
+if found[1] then return found[1] == ARGV[4] and 1 or 0 end
+if found[2] or found[3] then return -1 end
+"""
+    + _NOW
+    + """
+if found[4] and found[4] ~= ARGV[2] and found[5] and tonumber(found[5]) > now then return -1 end
+redis.call('HSET', key, 'once.' .. ARGV[3], ARGV[4])
+redis.call('PEXPIRE', key, ARGV[5])
+return 1
 """
 )
 
 ACCEPT = _register(
     _READ_REPORT
     + """
-redis.call('HSETNX', key, 'assignment:' .. generation, ARGV[2])
-redis.call('HSETNX', key, 'state:' .. generation, 'accepted')
+redis.call('HSETNX', key, 'assignment' .. g, ARGV[2])
+redis.call('HSETNX', key, 'state' .. g, 'accepted')
 redis.call('PEXPIRE', key, ARGV[3])
 return false
 """

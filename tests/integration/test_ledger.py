@@ -9,8 +9,9 @@ from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
 from memory import keys
-from memory.fakes import FakeLedger
-from memory.ledger import Finish, Held, Ledger
+from memory.fake_ledger import FakeLedger
+from memory.ledger import Ledger
+from memory.runs import Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
 from runtime.embedded import ValkeyServer
 
 TASK = "0199-aaaa"
@@ -25,7 +26,7 @@ def ledger(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Ledger | F
 
 async def test_a_first_attempt_may_run_and_is_recorded(ledger: Ledger | FakeLedger) -> None:
     """With its worker, number and start."""
-    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == 1
+    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == Run(1)
     entry = await ledger.read(TASK)
     assert entry is not None
     running = entry.generations[1]
@@ -65,8 +66,8 @@ async def test_a_finished_task_does_not_run_again(ledger: Ledger | FakeLedger) -
 async def test_runs_are_counted_whoever_runs_them(ledger: Ledger | FakeLedger) -> None:
     """One after the other, each let go before the next; what is handed back unstarted is none."""
     for number in (1, 2, 3):
-        assert await ledger.begin(TASK, 1, f"w{number}", 1000 + number, LEASE_MS) == number
-        await ledger.hold([(TASK, 1)], f"w{number}", 0)
+        assert await ledger.begin(TASK, 1, f"w{number}", 1000 + number, LEASE_MS, token=f"t{number}") == Run(number)
+        await ledger.release([Ended(TASK, 1, f"t{number}")])
     entry = await ledger.read(TASK)
     assert entry is not None
     assert (entry.generations[1].attempts, entry.generations[1].worker_id) == (3, "w3")
@@ -74,36 +75,157 @@ async def test_runs_are_counted_whoever_runs_them(ledger: Ledger | FakeLedger) -
 
 async def test_runs_that_others_counted_are_counted_on(ledger: Ledger | FakeLedger) -> None:
     """A copy out of another stream says how many there were; what is known here is never forgotten for it."""
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, before=2) == 3
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, before=2) == 4
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS) == 5
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, before=2, token="a") == Run(3)
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, before=2, token="b") == Run(4)
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="c") == Run(5)
+
+
+async def test_a_run_that_asks_again_is_the_same_run(ledger: Ledger | FakeLedger) -> None:
+    """The first answer was lost on its way; a run that was not begun must not count."""
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a") == Run(1)
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a") == Run(1)
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="b") == Run(2)
+
+
+async def test_a_run_that_is_excused_is_told_apart(ledger: Ledger | FakeLedger) -> None:
+    """Once, however often it is released; a stranger's token releases nothing."""
+    await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a")
+    await ledger.release([Ended(TASK, 1, "stranger", excused=True)])
+    for _ in range(2):
+        await ledger.release([Ended(TASK, 1, "a", excused=True), Ended("unknown", 1, "a", excused=True)])
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="b") == Run(2, 0, 1)
+    await ledger.park(Ended(TASK, 1, "b", excused=True), 0)
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="c") == Run(3, 0, 2)
+    assert await ledger.read("unknown") is None
 
 
 async def test_what_runs_elsewhere_is_held_until_its_lease_ends(ledger: Ledger | FakeLedger) -> None:
     """A copy at another worker waits; the same worker, and another generation, do not."""
-    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == 1
+    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == Run(1)
     held = await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS)
     assert isinstance(held, Held)
     assert 0 < held.wait_ms <= LEASE_MS
-    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == 2
-    assert await ledger.begin(TASK, 2, "w2", 1000, LEASE_MS) == 1
+    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS, token="another") == Run(2)
+    assert await ledger.begin(TASK, 2, "w2", 1000, LEASE_MS) == Run(1)
+
+
+async def crash(ledger: Ledger | FakeLedger, *, alone: bool = False) -> Suspect:
+    """Let a run begin and end without a word; return what the ledger says of it."""
+    assert isinstance(await ledger.begin(TASK, 1, "w1", 1000, 1, alone=alone, token=f"crash {alone}"), Run)
+    async with asyncio.timeout(5):
+        while isinstance(found := await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS), Held):  # noqa: ASYNC110 - a clock
+            await asyncio.sleep(0.001)
+    assert isinstance(found, Suspect)
+    return found
 
 
 async def test_a_lease_ends_by_itself_and_only_its_holder_renews_it(ledger: Ledger | FakeLedger) -> None:
-    """A worker that died holds nothing for long, and nobody prolongs a stranger's run."""
-    assert await ledger.begin(TASK, 1, "w1", 1000, 1) == 1
-    await ledger.hold([(TASK, 1)], "w2", LEASE_MS)
-    async with asyncio.timeout(5):
-        while isinstance(await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS), Held):  # noqa: ASYNC110 - a clock passes
-            await asyncio.sleep(0.001)
-    await ledger.hold([(TASK, 1)], "w2", LEASE_MS)
+    """A worker that died holds nothing for long, and nobody prolongs a stranger's run but is told that it is one."""
+    await crash(ledger)
+    assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, alone=True) == Run(2, crashes=1)
+    assert await ledger.hold([(TASK, 1), ("unknown", 1)], "w1", LEASE_MS) == [(TASK, 1)]
+    assert await ledger.hold([(TASK, 1)], "w2", LEASE_MS) == []
     assert isinstance(await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS), Held)
+
+
+async def test_a_run_that_ended_without_a_word_makes_its_task_suspect(ledger: Ledger | FakeLedger) -> None:
+    """Counted once, and apart from those beside which nothing ran; no run begins until it is alone."""
+    assert await crash(ledger) == Suspect(1, 0, 1, is_news=True)
+    assert await ledger.begin(TASK, 1, "w3", 1000, LEASE_MS) == Suspect(1, 0, 1)
+    assert await crash(ledger, alone=True) == Suspect(2, 1, 2, is_news=True)
+    assert await crash(ledger, alone=True) == Suspect(3, 2, 3, is_news=True)
+    entry = await ledger.read(TASK)
+    assert entry is not None
+    assert (entry.generations[1].attempts, entry.generations[1].crashes) == (3, 3)
+
+
+async def test_a_run_that_ended_with_a_word_is_no_crash(ledger: Ledger | FakeLedger) -> None:
+    """Whether it was let go, or parked for another run."""
+    assert await ledger.begin(TASK, 1, "w1", 1000, 1, token="a") == Run(1)
+    await ledger.park(Ended(TASK, 1, "a"), 0)
+    assert await ledger.hold([(TASK, 1)], "w1", LEASE_MS) == []
+    assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, token="b") == Run(2)
+    await ledger.release([Ended(TASK, 1, "b")])
+    assert await ledger.begin(TASK, 1, "w3", 1000, LEASE_MS, token="c") == Run(3)
+
+
+async def test_a_parked_task_is_not_begun_before_it_is_due(ledger: Ledger | FakeLedger) -> None:
+    """Also by the worker that parked it; its assignment is known from then on, and a stranger parks nothing."""
+    await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS, token="a")
+    await ledger.park(Ended(TASK, 1, "stranger"), 60_000, b"{}")
+    assert isinstance(await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS), Held)
+    await ledger.park(Ended(TASK, 1, "a"), 60_000, b"{}")
+    held, entry = await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS), await ledger.read(TASK)
+    assert isinstance(held, NotDue)
+    assert 50_000 < held.wait_ms <= 60_000
+    assert entry is not None
+    assert (entry.generations[1].state, entry.generations[1].assignment) == ("waiting", b"{}")
+    await ledger.begin("soon", 1, "w1", 1000, LEASE_MS, token="a")
+    await ledger.park(Ended("soon", 1, "a"), 1)
+    async with asyncio.timeout(5):
+        while isinstance(await ledger.begin("soon", 1, "w2", 1000, LEASE_MS), NotDue):  # noqa: ASYNC110 - a clock passes
+            await asyncio.sleep(0.001)
+
+
+async def test_a_task_to_be_cancelled_takes_no_run_and_no_other_report(ledger: Ledger | FakeLedger) -> None:
+    """Not even the success of the run that had begun before."""
+    await ledger.accept(TASK, 1, b"{}")
+    assert await ledger.cancel(TASK, None, "no need") == Cancelled(1, "accepted", b"{}")
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS) == Wish("no need")
+    assert await ledger.wish(TASK) == Wish("no need")
+    assert await ledger.finish(TASK, 1, "completed", b"done") == Wish("no need")
+    assert await ledger.finish(TASK, 1, "cancelled", b"stopped") is None
+    assert await ledger.wish(TASK) == Wish("no need")
+    assert await ledger.finish(TASK, 1, "completed", b"done") == b"stopped"
+
+
+async def test_cancelling_comes_too_late_for_a_finished_task(ledger: Ledger | FakeLedger) -> None:
+    """Its report is returned instead, and nothing is noted."""
+    await ledger.finish(TASK, 1, "completed", b"done")
+    assert await ledger.cancel(TASK, None, "no need") == b"done"
+    assert await ledger.wish(TASK) is None
+
+
+async def test_the_newest_generation_is_cancelled_unless_one_is_named(ledger: Ledger | FakeLedger) -> None:
+    """A task nobody heard of yet is cancelled before it arrives."""
+    await ledger.finish(TASK, 1, "failed", b"one")
+    await ledger.accept(TASK, 2, b"{}")
+    assert await ledger.cancel(TASK, None, "why") == Cancelled(2, "accepted", b"{}")
+    assert await ledger.cancel(TASK, 1, "why") == b"one"
+    assert await ledger.cancel("unheard of", None, "why") == Cancelled(1, "unknown", None)
+    assert await ledger.begin("unheard of", 1, "w", 1000, LEASE_MS) == Wish("why")
+    assert await ledger.wish("never") is None
+    await ledger.finish("child", 1, "cancelled", b"with its parent")
+    assert await ledger.wish("child") == Wish("it was cancelled")
+
+
+async def test_an_effect_is_made_by_one_call_of_one_run(ledger: Ledger | FakeLedger) -> None:
+    """Whatever its name, over all generations; a call whose answer was lost is told the same when it asks again."""
+    await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
+    assert await ledger.once(TASK, 1, "w1", "mail:1", "call-1") is True
+    assert await ledger.once(TASK, 1, "w1", "mail:1", "call-1") is True
+    assert await ledger.once(TASK, 1, "w1", "mail:1", "call-2") is False
+    assert await ledger.once(TASK, 1, "w1", "other", "call-3") is True
+    assert await ledger.once(TASK, 2, "w2", "mail:1", "call-4") is False
+    entry = await ledger.read(TASK)
+    assert entry is not None
+    assert list(entry.generations) == [1]
+
+
+async def test_a_run_that_was_replaced_makes_no_effect(ledger: Ledger | FakeLedger) -> None:
+    """Another worker runs the task, or it has ended, or it is to be cancelled."""
+    await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
+    assert await ledger.once(TASK, 1, "w2", "mail", "call-1") is None
+    await ledger.cancel(TASK, 1, "why")
+    assert await ledger.once(TASK, 1, "w1", "mail", "call-2") is None
+    await ledger.finish("done", 1, "failed", b"x")
+    assert await ledger.once("done", 1, "w1", "mail", "call-3") is None
 
 
 async def test_a_higher_generation_reopens_the_task(ledger: Ledger | FakeLedger) -> None:
     """A redrive runs although the generation before failed."""
     await ledger.finish(TASK, 1, "failed", b"one")
-    assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == 1
+    assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == Run(1)
     assert await ledger.finish(TASK, 2, "completed", b"two") is None
     entry = await ledger.read(TASK)
     assert entry is not None
@@ -116,7 +238,7 @@ async def test_a_generation_left_behind_still_gets_exactly_one_report(ledger: Le
     await ledger.finish(TASK, 1, "failed", b"one")
     await ledger.finish(TASK, 3, "completed", b"three")
     assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"one"
-    assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == 1
+    assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == Run(1)
     assert await ledger.finish(TASK, 2, "failed", b"two") is None
     assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == b"two"
 
@@ -131,13 +253,6 @@ async def test_accepting_notes_the_assignment_and_undoes_nothing(ledger: Ledger 
     assert quick is not None
     assert (accepted.generations[1].state, accepted.generations[1].assignment) == ("accepted", b"{}")
     assert (quick.generations[1].state, quick.generations[1].attempts) == ("running", 1)
-
-
-async def test_a_report_published_without_the_ledger_is_repaired(ledger: Ledger | FakeLedger) -> None:
-    """As if it had been finished, but never over another."""
-    assert await ledger.repair(TASK, 1, "completed", b"published") is None
-    assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"published"
-    assert await ledger.repair(TASK, 1, "completed", b"other") == b"published"
 
 
 async def test_an_unknown_task_is_none(ledger: Ledger | FakeLedger) -> None:
@@ -231,6 +346,6 @@ async def test_a_frozen_server_is_unavailable_and_its_late_answers_are_nobodys(t
             await ledger.finish(TASK, 1, "completed", b"second")
         server.resume()
         patient = Ledger(client, deadline_s=5.0)
-        assert await patient.begin("new", 1, "w", 1, LEASE_MS) == 1
+        assert await patient.begin("new", 1, "w", 1, LEASE_MS) == Run(1)
         assert await patient.begin(TASK, 1, "w", 1, LEASE_MS) == b"first"
     await server.stop()

@@ -48,6 +48,7 @@ EVERY_KEY = [
     keys.ltm_users("YW5uYQ"),
     keys.quarantine(AGENT),
     keys.task("018f-{x}"),
+    keys.stream("TASKS"),
     keys.conversation("}{ hello: {world}"),
     keys.conversation_ids("}{"),
 ]
@@ -102,6 +103,21 @@ def test_free_ids_never_share_a_key() -> None:
     ids = ["a", "a%20", "a ", "a:", "a:ids", "a}", "a}:ids", "ä", "%C3%A4"]
     spelled = {keys.conversation(one) for one in ids} | {keys.conversation_ids(one) for one in ids}
     assert len(spelled) == 2 * len(ids)
+
+
+@pytest.mark.parametrize("task_id", ["0199-aaaa", "with {braces}:and/more", "ümläut", "a%7Bb", "x" * 512])
+def test_a_task_key_gives_its_id_back(task_id: str) -> None:
+    """Whatever the id is; and the pattern of all tasks finds it."""
+    key = keys.task(task_id)
+    assert keys.parse_task(key) == task_id
+    assert key.startswith(keys.task_pattern().removesuffix("*"))
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "TASKS}", "*", "x" * 65])
+def test_a_stream_name_that_could_be_a_delimiter_is_refused(name: str) -> None:
+    """Names come from `contracts.subjects`, and are checked all the same."""
+    with pytest.raises(InvalidInput, match="stream"):
+        keys.stream(name)
 
 
 def test_a_pattern_matches_one_agent_or_all() -> None:

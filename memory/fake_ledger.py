@@ -1,0 +1,194 @@
+"""A ledger that knows tasks in this process only, for unit tests; it passes the contract suite of the real one."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import quote
+
+from memory import keys
+from memory.ledger import LedgerEntry, entry_of
+from memory.runs import Beginning, Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """The fields of one generation in the hash of its task."""
+
+    fields: dict[bytes, bytes]
+    generation: int
+
+    def __contains__(self, name: str) -> bool:
+        return self._field(name) in self.fields
+
+    def __getitem__(self, name: str) -> bytes:
+        return self.fields[self._field(name)]
+
+    def get(self, name: str) -> bytes | None:
+        """Return the value of *name*, None when there is none."""
+        return self.fields.get(self._field(name))
+
+    def number(self, name: str) -> int:
+        """Return the value of *name* as a number, 0 when there is none."""
+        return int(self.get(name) or 0)
+
+    def set(self, **values: object) -> None:
+        """Store *values*, as text unless they are bytes."""
+        for name, value in values.items():
+            self.fields[self._field(name)] = value if isinstance(value, bytes) else str(value).encode()
+
+    def drop(self, name: str) -> None:
+        """Remove *name*."""
+        self.fields.pop(self._field(name), None)
+
+    def _field(self, name: str) -> bytes:
+        return f"{name}:{self.generation}".encode()
+
+
+class FakeLedger:
+    """Stands for `memory.ledger.Ledger`."""
+
+    def __init__(self, *, keep: timedelta = timedelta(days=7), clock: Callable[[], float] = time.monotonic) -> None:
+        self._keep_s = keep.total_seconds()
+        self._clock = clock
+        self._tasks: dict[str, tuple[float, dict[bytes, bytes]]] = {}
+
+    async def begin(
+        self,
+        task_id: str,
+        generation: int,
+        worker_id: str,
+        now_ms: int,
+        lease_ms: int,
+        *,
+        before: int = 0,
+        alone: bool = False,
+        token: str = "",
+    ) -> Beginning:
+        """Return which run this is, why there is none, or the stored report."""
+        of = self._generation(task_id, generation)
+        if (stored := of.get("report")) is not None:
+            return stored
+        if "cancel" in of:
+            return Wish(of["cancel"].decode())
+        clock_ms = int(self._clock() * 1000)
+        if of.number("due_at") > clock_ms:
+            return NotDue(of.number("due_at") - clock_ms)
+        is_news = False
+        if "leased_until" in of:
+            left_ms = of.number("leased_until") - clock_ms
+            if left_ms > 0 and of.get("worker") != worker_id.encode():
+                return Held(left_ms)
+            if left_ms > 0 and of.get("token") == token.encode():
+                return Run(of.number("attempts"), of.number("crashes"), of.number("excused"))
+            if left_ms <= 0:
+                is_news = True
+                of.set(crashes=of.number("crashes") + 1, crashes_alone=of.number("crashes_alone") + of.number("alone"))
+                of.drop("leased_until")
+        if of.number("crashes") and not alone:
+            return Suspect(of.number("crashes"), of.number("crashes_alone"), of.number("attempts"), is_news)
+        of.set(state="running", worker=worker_id, started_at=now_ms, leased_until=clock_ms + lease_ms)
+        of.set(attempts=max(before, of.number("attempts")) + 1, alone=int(alone), token=token)
+        return Run(of.number("attempts"), of.number("crashes"), of.number("excused"))
+
+    async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> list[tuple[str, int]]:
+        """Lease *runs* anew; return those that another worker runs."""
+        lost = []
+        for task_id, generation in runs:
+            of = self._generation(task_id, generation)
+            if of.get("worker") not in (None, worker_id.encode()):
+                lost.append((task_id, generation))
+            elif "leased_until" in of:
+                of.set(leased_until=int(self._clock() * 1000) + lease_ms)
+        return lost
+
+    async def release(self, runs: Sequence[Ended]) -> None:
+        """Note that *runs* ended with a word."""
+        for run in runs:
+            self._end(run)
+
+    async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
+        """Note that *run* ended and another follows."""
+        of = self._end(run)
+        if of is None:
+            return
+        of.set(state="waiting", **({"due_at": int(self._clock() * 1000) + wait_ms} if wait_ms else {}))
+        if assignment is not None and "assignment" not in of:
+            of.set(assignment=assignment)
+
+    def _end(self, run: Ended) -> "_Fields | None":
+        of = self._generation(run.task_id, run.generation)
+        if of.get("token") != run.token.encode() or "leased_until" not in of:
+            return None
+        of.drop("leased_until")
+        if run.excused:
+            of.set(excused=of.number("excused") + 1)
+        return of
+
+    async def cancel(self, task_id: str, generation: int | None, reason: str) -> Cancelled | bytes:
+        """Note that somebody wishes it cancelled; return the report when it has ended."""
+        entry = await self.read(task_id)
+        number = generation or (entry.newest if entry is not None else 1)
+        of = self._generation(task_id, number)
+        if (stored := of.get("report")) is not None:
+            return stored
+        state, assignment = of.get("state") or b"unknown", of.get("assignment")
+        if "cancel" not in of:
+            of.set(cancel=reason)
+        return Cancelled(number, state.decode(), assignment)
+
+    async def wish(self, task_id: str) -> Wish | None:
+        """Return why the newest generation is to be cancelled, or None."""
+        entry = await self.read(task_id)
+        return entry.generations[entry.newest].wish if entry is not None else None
+
+    async def once(self, task_id: str, generation: int, worker_id: str, name: str, token: str) -> bool | None:
+        """Return whether this call makes the effect, None when it may not ask."""
+        field, of = b"once." + quote(name, safe="").encode(), self._generation(task_id, generation)
+        if (claimed := of.fields.get(field)) is not None:
+            return claimed == token.encode()
+        is_leased = of.number("leased_until") > int(self._clock() * 1000)
+        if "report" in of or "cancel" in of or (is_leased and of.get("worker") != worker_id.encode()):
+            return None
+        of.fields[field] = token.encode()
+        return True
+
+    async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | Wish | None:
+        """Return None when *report* is the one of its generation, else the earlier one, or the wish against it."""
+        of = self._generation(task_id, generation)
+        if (stored := of.get("report")) is not None:
+            if stored == report:
+                return None
+            of.set(refused=of.number("refused") + 1)
+            return stored
+        if "cancel" in of and status != "cancelled":
+            return Wish(of["cancel"].decode())
+        of.set(report=report, state=status)
+        if status != "failed":
+            of.drop("assignment")
+        return None
+
+    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
+        """Return `finish` of each of *reports*."""
+        return [await self.finish(*report) for report in reports]
+
+    async def accept(self, task_id: str, generation: int, assignment: bytes) -> None:
+        """Note that *assignment* is durably published."""
+        of = self._generation(task_id, generation)
+        of.fields.setdefault(b"assignment:%d" % generation, assignment)
+        of.fields.setdefault(b"state:%d" % generation, b"accepted")
+
+    async def read(self, task_id: str) -> LedgerEntry | None:
+        """Return all that is known of *task_id*, or None."""
+        until, fields = self._tasks.get(keys.task(task_id), (0.0, {}))
+        return entry_of(task_id, fields) if self._clock() < until else None
+
+    def _generation(self, task_id: str, generation: int) -> "_Fields":
+        return _Fields(self._touch(task_id), generation)
+
+    def _touch(self, task_id: str) -> dict[bytes, bytes]:
+        key, now = keys.task(task_id), self._clock()
+        until, fields = self._tasks.get(key, (now, {}))
+        fields = fields if now < until else {}
+        self._tasks[key] = (now + self._keep_s, fields)
+        return fields

@@ -1,0 +1,103 @@
+"""The tasks that are still to be done, read out of the whole ledger without holding it.
+
+A generation of a task is open while the ledger has no report of it. Field names tell that, so that of a million
+finished tasks neither assignments nor reports are moved: only what is open and has an assignment is read.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
+
+from redis.asyncio import Redis
+
+from memory import keys
+from memory.exchange import Command, Exchange
+
+#: Keys looked at in one step of the server: under a millisecond of its time.
+SCAN_COUNT = 1000
+#: Tasks asked for at once: some milliseconds of our time, which is how long whoever else is served waits.
+_BATCH = 200
+#: Assignments read at once; each may have almost a mebibyte.
+_BODIES = 16
+#: Seconds for one step: a server that is busy loading its data may take a while.
+STEP_S = 5.0
+
+_FIELD = re.compile(rb"(assignment|report):([1-9][0-9]*)")
+
+
+class OpenTask(NamedTuple):
+    """A generation without a report: *assignment* is its JSON bytes, *attempts* how many runs of it began.
+
+    *is_waiting* is True when one of them ended and the next one is to follow.
+    """
+
+    task_id: str
+    generation: int
+    assignment: bytes
+    attempts: int
+    is_waiting: bool
+
+
+class OpenTasks:
+    """Reads what is open in the ledger.
+
+    Args:
+        client: A client that does not decode responses.
+        step_s: Seconds for each step; then MemoryUnavailable.
+    """
+
+    def __init__(self, client: Redis, *, step_s: float = STEP_S) -> None:
+        self._exchange = Exchange(client, step_s)
+
+    async def read(self) -> AsyncIterator[list[OpenTask]]:
+        """Yield what is open, in small batches; what the ledger has from the beginning to the end is never left out.
+
+        A task may come twice, and one that ends meanwhile may come although it has ended.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time; what was yielded is true.
+        """
+        cursor = b"0"
+        while True:
+            # Of another type is nothing of ours: asking it for fields would fail the whole step.
+            scan = ("SCAN", cursor, "MATCH", keys.task_pattern(), "COUNT", SCAN_COUNT, "TYPE", "hash")
+            cursor, found = (await self._exchange.run([scan]))[0]
+            for first in range(0, len(found), _BATCH):
+                open_ones = await self._open_among(found[first : first + _BATCH])
+                for start in range(0, len(open_ones), _BODIES):
+                    yield await self._with_bodies(open_ones[start : start + _BODIES])
+            if int(cursor) == 0:
+                return
+
+    async def _open_among(self, found: Sequence[bytes]) -> list[tuple[bytes, int]]:
+        """Return key and generation of whatever is open and has an assignment."""
+        asked: list[Command] = [("HKEYS", key) for key in found]
+        names = await self._exchange.run(asked)
+        return [
+            (key, generation)
+            for key, fields in zip(found, names, strict=True)
+            for generation in open_generations(fields)
+        ]
+
+    async def _with_bodies(self, open_ones: Sequence[tuple[bytes, int]]) -> list[OpenTask]:
+        asked: list[Command] = [
+            ("HMGET", key, *(f"{name}:{generation}" for name in ("assignment", "attempts", "state", "report")))
+            for key, generation in open_ones
+        ]
+        found = await self._exchange.run(asked)
+        return [
+            OpenTask(keys.parse_task(key.decode()), generation, assignment, int(attempts or 0), state == b"waiting")
+            for (key, generation), (assignment, attempts, state, report) in zip(open_ones, found, strict=True)
+            # It may have ended, or been forgotten, since its fields were looked at.
+            if assignment is not None and report is None
+        ]
+
+
+def open_generations(fields: Sequence[bytes]) -> list[int]:
+    """Return the generations that *fields*, names of a task's hash, tell of an assignment and of no report."""
+    named: dict[bytes, set[int]] = defaultdict(set)
+    for field in fields:
+        if match := _FIELD.fullmatch(field):
+            named[match[1]].add(int(match[2]))
+    return sorted(named[b"assignment"] - named[b"report"])

@@ -1,0 +1,76 @@
+"""What the ledger says of a run and is told of it, as values: no client, so that whoever only names them loads none."""
+
+from typing import NamedTuple
+
+
+class Run(NamedTuple):
+    """The task may run, for the *number*th time (1 is the first).
+
+    Of the earlier runs *crashes* ended without a word, and *excused* are not held against it.
+    """
+
+    number: int
+    crashes: int = 0
+    excused: int = 0
+
+
+class Held(NamedTuple):
+    """Another worker runs the task, for *wait_ms* milliseconds unless it renews its lease."""
+
+    wait_ms: int
+
+
+class NotDue(NamedTuple):
+    """The next run of the task is not due for *wait_ms* milliseconds."""
+
+    wait_ms: int
+
+
+class Suspect(NamedTuple):
+    """Of *runs* earlier ones *crashes* ended without a word, *crashes_alone* of these with nothing beside them.
+
+    The next run is to have nothing beside it either. *is_news*: the last crash was not known before.
+    """
+
+    crashes: int
+    crashes_alone: int
+    runs: int
+    is_news: bool = False
+
+
+class Wish(NamedTuple):
+    """Somebody wishes the task cancelled: no other report than that is taken any more."""
+
+    reason: str
+
+
+class Cancelled(NamedTuple):
+    """A wish to cancel was noted for *generation*; *assignment* is None when the task is not known by it (yet)."""
+
+    generation: int
+    state: str
+    assignment: bytes | None
+
+
+Beginning = Run | Held | NotDue | Suspect | Wish | bytes
+
+
+class Ended(NamedTuple):
+    """A run that ended with a word but without a report, by the *token* it began with.
+
+    An *excused* one is not held against its task: not it was at fault, or it never began.
+    """
+
+    task_id: str
+    generation: int
+    token: str
+    excused: bool = False
+
+
+class Finish(NamedTuple):
+    """One terminal report that wants to be the one of its generation."""
+
+    task_id: str
+    generation: int
+    status: str
+    report: bytes

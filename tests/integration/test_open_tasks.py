@@ -1,0 +1,110 @@
+"""What is open in the ledger, read out of real servers: everything once it is there, and nothing that is done."""
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import MemoryUnavailable
+from memory import keys
+from memory.incarnations import Incarnations
+from memory.ledger import Ledger
+from memory.open_tasks import SCAN_COUNT, OpenTask, OpenTasks
+from memory.runs import Ended
+
+LEASE_MS = 30_000
+
+
+async def everything(client: Redis) -> dict[tuple[str, int], OpenTask]:
+    """Return what is open by task and generation; a task may come twice, but not with two contents."""
+    found: dict[tuple[str, int], OpenTask] = {}
+    async for batch in OpenTasks(client).read():
+        for task in batch:
+            assert found.setdefault((task.task_id, task.generation), task) == task
+    return found
+
+
+async def test_what_was_accepted_and_has_no_report_is_open(valkey_or_redis: Redis) -> None:
+    """With its assignment and the runs that began; a task whose assignment nobody noted cannot be told."""
+    ledger = Ledger(valkey_or_redis)
+    await ledger.accept("new", 1, b"assignment of new")
+    await ledger.accept("running", 1, b"assignment of running")
+    await ledger.begin("running", 1, "w", 1, LEASE_MS)
+    await ledger.accept("done", 1, b"assignment of done")
+    await ledger.finish("done", 1, "completed", b"{}")
+    await ledger.begin("of another program", 1, "w", 1, LEASE_MS)
+    assert await everything(valkey_or_redis) == {
+        ("new", 1): OpenTask("new", 1, b"assignment of new", 0, is_waiting=False),
+        ("running", 1): OpenTask("running", 1, b"assignment of running", 1, is_waiting=False),
+    }
+
+
+async def test_a_task_that_waits_for_its_next_run_is_open(valkey_or_redis: Redis) -> None:
+    """And known by what the worker noted when it parked it."""
+    ledger = Ledger(valkey_or_redis)
+    await ledger.begin("t1", 1, "w", 1, LEASE_MS, token="a")
+    await ledger.park(Ended("t1", 1, "a"), 60_000, b"assignment")
+    assert await everything(valkey_or_redis) == {("t1", 1): OpenTask("t1", 1, b"assignment", 1, is_waiting=True)}
+
+
+async def test_generations_are_open_by_themselves(valkey_or_redis: Redis) -> None:
+    """A redrive is open although the generation before has its report."""
+    ledger = Ledger(valkey_or_redis)
+    await ledger.accept("t1", 1, b"first")
+    await ledger.finish("t1", 1, "failed", b"{}")
+    await ledger.accept("t1", 2, b"second")
+    await ledger.accept("t1", 12, b"twelfth")
+    assert {key: task.assignment for key, task in (await everything(valkey_or_redis)).items()} == {
+        ("t1", 2): b"second",
+        ("t1", 12): b"twelfth",
+    }
+
+
+async def test_any_task_id_comes_back_as_it_was(valkey_or_redis: Redis) -> None:
+    """Also one that is escaped in its key."""
+    for task_id in ("plain-1", "with {braces}:and/more", "ümläut", "a.b_c"):
+        await Ledger(valkey_or_redis).accept(task_id, 1, task_id.encode())
+        assert keys.parse_task(keys.task(task_id)) == task_id
+    found = await everything(valkey_or_redis)
+    assert {task.task_id: task.assignment.decode() for task in found.values()} == {
+        task_id: task_id for task_id, _ in found
+    }
+    assert len(found) == 4
+
+
+async def test_more_than_one_step_is_read_to_the_end(valkey_or_redis: Redis) -> None:
+    """Among other keys, every one that is open and none that is done."""
+    pipeline = valkey_or_redis.pipeline(transaction=False)
+    total = 3 * SCAN_COUNT
+    for number in range(total):
+        done = {b"report:1": b"{}"} if number % 3 else {}
+        pipeline.hset(keys.task(f"t{number}"), mapping={b"assignment:1": b"%d" % number} | done)
+        pipeline.set(f"other:{number}", b"x")
+    await pipeline.execute()
+    found = await everything(valkey_or_redis)
+    assert {task_id for task_id, _ in found} == {f"t{number}" for number in range(0, total, 3)}
+    assert all(task.assignment == task.task_id[1:].encode() for task in found.values())
+
+
+async def test_a_foreign_value_under_a_task_stops_nobody(valkey_or_redis: Redis) -> None:
+    """What is not a hash is none of ours."""
+    await valkey_or_redis.set(keys.task("foreign"), b"a string")
+    await Ledger(valkey_or_redis).accept("t1", 1, b"{}")
+    assert list(await everything(valkey_or_redis)) == [("t1", 1)]
+
+
+async def test_a_server_that_is_not_there_is_unavailable() -> None:
+    """Whoever reads tries again later."""
+    async with Redis(host="127.0.0.1", port=1) as nowhere:
+        with pytest.raises(MemoryUnavailable):
+            await anext(OpenTasks(nowhere, step_s=0.2).read())
+        with pytest.raises(MemoryUnavailable):
+            await Incarnations(nowhere, deadline_s=0.2).known("TASKS")
+
+
+async def test_the_incarnation_of_a_stream_is_kept_for_all(valkey_or_redis: Redis) -> None:
+    """Until somebody notes another one."""
+    incarnations = Incarnations(valkey_or_redis)
+    assert await incarnations.known("TASKS") is None
+    await incarnations.note("TASKS", "2026-11-21T10:00:00.123456789Z")
+    await incarnations.note("LATER", "2026-11-21T11:00:00Z")
+    assert await Incarnations(valkey_or_redis).known("TASKS") == "2026-11-21T10:00:00.123456789Z"
+    assert await valkey_or_redis.ttl(keys.stream("TASKS")) == -1
