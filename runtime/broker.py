@@ -1,7 +1,18 @@
-"""The FastStream broker of a process: typed handlers and publishers for what is said on core NATS, with middleware."""
+"""The FastStream broker of a process: typed handlers and publishers for what is said on core NATS, with middleware.
 
-from typing import Any
+Handlers are given messages that `reads` or `reads_or_ignores` has read. FastStream's own reading of JSON raises where
+nobody sees it: at an array of a thousand levels, a number of five thousand digits, or a header that says it is text.
+"""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+import nats.errors
+import structlog
+from faststream import ExceptionMiddleware
+from faststream.exceptions import SkipMessage
 from faststream.message import StreamMessage
 from faststream.nats import NatsBroker
 from faststream.nats.prometheus.provider import NatsMetricsSettingsProvider
@@ -10,22 +21,41 @@ from faststream.prometheus.middleware import PrometheusMiddleware
 from faststream.response import PublishCommand
 from nats.aio.msg import Msg
 from prometheus_client import CollectorRegistry
+from pydantic import ValidationError
 
 from contracts import subjects
+from contracts.errors import InvalidInput
+from contracts.messages import Message
 from runtime.connection import PING_S, RECONNECT_WAIT_S
+from runtime.endpoints import addresses_in
 
+log = structlog.get_logger(__name__)
+
+M = TypeVar("M", bound=Message)
+
+#: Problems of one message that are told of.
+_MOST_PROBLEMS = 5
 #: Seconds that running handlers have to finish when the process stops.
 GRACEFUL_S = 5.0
 
 
-def make_broker(url: str, name: str, registry: CollectorRegistry) -> NatsBroker:
+class UnreadableMessage(InvalidInput):
+    """What came is no message of the kind that is said here; the message names the fields, for whoever sent it."""
+
+
+def make_broker(url: str, name: str, registry: CollectorRegistry, closed: Callable[[], None]) -> NatsBroker:
     """Return a broker called *name*, not yet connected, that never gives up reconnecting to *url*.
 
     It serves requests, progress, cancellation and cards. Tasks do not pass through it: the pull engine has a connection
-    of its own (see docs/architecture.md).
+    of its own (see docs/architecture.md). *closed* is told when the connection is closed for good, at the end too:
+    for a message that is too large the server ends it, and nats-py does not reconnect.
     """
-    return NatsBroker(
-        url,
+
+    async def tell_closed() -> None:
+        closed()
+
+    return _Broker(
+        addresses_in(url),
         name=name,
         max_reconnect_attempts=-1,
         reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # the library sleeps it: a float serves
@@ -33,6 +63,7 @@ def make_broker(url: str, name: str, registry: CollectorRegistry) -> NatsBroker:
         ping_interval=PING_S,  # type: ignore[arg-type]  # as above
         max_outstanding_pings=2,
         graceful_timeout=GRACEFUL_S,
+        closed_cb=tell_closed,
         logger=None,
         middlewares=[
             PrometheusMiddleware[Any, Any](
@@ -40,9 +71,82 @@ def make_broker(url: str, name: str, registry: CollectorRegistry) -> NatsBroker:
                 registry=registry,
                 app_name=name,
                 metrics_prefix="tasklore_broker",
-            )
+            ),
+            _loud_failures(),
         ],
     )
+
+
+def reads(model: type[M]) -> Callable[[StreamMessage[Msg]], Awaitable[M]]:
+    """Return a decoder for handlers of *model* whose sender is answered.
+
+    Raises:
+        UnreadableMessage: by the decoder.
+    """
+
+    async def read(message: StreamMessage[Msg]) -> M:
+        try:
+            return model.model_validate_json(message.body)
+        except ValidationError as error:
+            problem = _problems_in(error)
+            log.info("unreadable_message", kind=model.__name__, problem=problem)
+            raise UnreadableMessage(problem) from error
+
+    return read
+
+
+def reads_or_ignores(model: type[M]) -> Callable[[StreamMessage[Msg]], Awaitable[M]]:
+    """Return a decoder for handlers of *model* that nobody waits for: what cannot be read does not reach them."""
+    read = reads(model)
+
+    async def read_or_ignore(message: StreamMessage[Msg]) -> M:
+        try:
+            return await read(message)
+        except UnreadableMessage as error:
+            raise SkipMessage from error
+
+    return read_or_ignore
+
+
+async def reads_nothing(message: StreamMessage[Msg]) -> bytes:
+    """Hand over what came as it is: a decoder for handlers that look at the subject alone."""
+    return bytes(message.body)
+
+
+def _problems_in(error: ValidationError) -> str:
+    """Return which fields are wrong, and how, without a word of what was sent."""
+    return "; ".join(
+        f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
+        for problem in error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_PROBLEMS]
+    )
+
+
+def _loud_failures() -> ExceptionMiddleware:
+    """Return a middleware that logs what no handler was to raise: FastStream would pass over it in silence."""
+    failures = ExceptionMiddleware()
+
+    @failures.add_handler(Exception)
+    async def tell(error: Exception) -> None:
+        log.error("handler_failed", exc_info=error)
+
+    return failures
+
+
+class _Broker(NatsBroker):
+    """A broker that can be stopped when its connection is closed, broken or silent: there is nothing left to drain."""
+
+    async def stop(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_val: BaseException | None = None,
+        exc_tb: TracebackType | None = None,
+    ) -> None:
+        try:
+            async with asyncio.timeout(GRACEFUL_S):
+                await super().stop(exc_type, exc_val, exc_tb)
+        except* (nats.errors.Error, OSError, RuntimeError, TimeoutError) as errors:
+            # There is nobody to say goodbye to: closed, reconnecting, or silent.
+            log.info("broker_not_drained", error=type(errors.exceptions[0]).__name__)
 
 
 class _ByFamily(NatsMetricsSettingsProvider):

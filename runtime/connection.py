@@ -11,14 +11,15 @@ import structlog
 from nats.aio.client import Client
 
 from contracts.errors import Unreachable
-from runtime.endpoints import masked_url
+from runtime.endpoints import addresses_in, masked_url
 
 log = structlog.get_logger(__name__)
 
 #: Seconds for the first connection: long enough for a server that is just starting, short enough for a person.
 CONNECT_S = 5.0
-#: Seconds between attempts to reconnect: an outage heals well within the promised five seconds.
-RECONNECT_WAIT_S = 0.25
+#: Seconds between attempts to reconnect: an outage heals within the promised five seconds, and the three connections
+#: of a process together ask fewer than five times a second meanwhile.
+RECONNECT_WAIT_S = 0.75
 #: Seconds between pings; two unanswered ones mean that the server is gone although the socket is not.
 PING_S = 5.0
 #: Seconds to hand over what is buffered when a connection is closed.
@@ -71,14 +72,19 @@ async def _connect(url: str, name: str, listener: Listener, closing: list[bool])
         if not closing:
             listener.closed()
 
+    refusals: list[str] = []
+
     async def on_error(error: Exception) -> None:
-        if not isinstance(error, nats.errors.UnexpectedEOF | OSError):
-            log.warning("nats_error", connection=name, error=str(error) or type(error).__name__)
+        words = str(error) or type(error).__name__
+        if "authorization" in words.lower():
+            refusals.append(words)
+        if not isinstance(error, nats.errors.UnexpectedEOF | OSError) and refusals.count(words) < 2:
+            log.warning("nats_error", connection=name, error=words)
 
     try:
         async with asyncio.timeout(CONNECT_S):
             return await nats.connect(
-                url,
+                addresses_in(url),
                 name=name,
                 connect_timeout=2,
                 reconnect_time_wait=RECONNECT_WAIT_S,
@@ -94,6 +100,9 @@ async def _connect(url: str, name: str, listener: Listener, closing: list[bool])
                 error_cb=on_error,
             )
     except (TimeoutError, OSError, nats.errors.Error) as error:
+        if refusals:
+            msg = f"the NATS server at {masked_url(url)} refuses us ({refusals[-1]}); correct TASKLORE_NATS_URL"
+            raise Unreachable(msg) from error
         msg = f"no NATS server answers at {masked_url(url)}; start it or correct TASKLORE_NATS_URL"
         raise Unreachable(msg) from error
 
@@ -106,5 +115,6 @@ async def _close(client: Client) -> None:
             if client.is_connected:
                 await client.flush()
             await client.close()
-    except (TimeoutError, OSError, nats.errors.Error) as error:
+    except (TimeoutError, OSError, RuntimeError, nats.errors.Error) as error:
+        # A RuntimeError is uvloop's word for a socket that is gone.
         log.warning("nats_close_incomplete", error=str(error) or type(error).__name__)

@@ -30,8 +30,9 @@ MAX_PAYLOAD = 1024 * 1024
 #: Bytes that memory streams and buckets may take; ours are all on file.
 _MAX_MEMORY_STORE = 256 * 1024 * 1024
 
-_OLDEST_NATS = (2, 14)
-_OLDEST_REDIS = (7, 0)
+#: The oldest servers that are taken, by major and minor version.
+OLDEST_NATS = (2, 14)
+OLDEST_REDIS = (7, 0)
 
 
 class NatsServer(ServerProcess):
@@ -82,7 +83,7 @@ class NatsServer(ServerProcess):
             about = json.loads((await _line(reader)).removeprefix(b"INFO "))
             if about.get("server_name") != self._server_name:
                 raise EOFError(f"another server answers on port {port}")
-            _refuse_older(_OLDEST_NATS, about["version"], self)
+            _refuse_older(OLDEST_NATS, about["version"], self)
             writer.write(b'CONNECT {"verbose":false}\r\nSUB ready 1\r\nPUB $JS.API.INFO ready 0\r\n\r\n')
             while not (await _line(reader)).startswith(b"MSG ready"):
                 pass
@@ -160,7 +161,7 @@ class ValkeyServer(ServerProcess):
         about = dict(line.split(":", 1) for line in lines if ":" in line)
         if about.get("process_id") != str(self.pid):
             raise EOFError(f"another server answers on port {port}")
-        _refuse_older(_OLDEST_REDIS, about["redis_version"], self)
+        _refuse_older(OLDEST_REDIS, about["redis_version"], self)
 
 
 class EmbeddedServers:

@@ -29,12 +29,16 @@ _SECRET_QUERY = re.compile(r"(?<=[?&])([a-z_]*(?:password|token)[a-z_]*=)[^&]*")
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Addresses of one running system; None is not known, `workers` maps the id of a worker to its HTTP address."""
+    """Addresses of one running system; None is not known, `workers` maps the id of a worker to its HTTP address.
+
+    `monitor` is where its nats-server tells about itself over HTTP, which only a server of ours is known to do.
+    """
 
     nats: str
     redis: str | None = None
     http: str | None = None
     workers: Mapping[str, str] = field(default_factory=dict)
+    monitor: str | None = None
 
     @property
     def redis_url(self) -> str:
@@ -79,7 +83,8 @@ def read_endpoints(data_dir: Path) -> Endpoints | None:
     path = data_dir / FILE_NAME
     try:
         content = json.loads(path.read_text("utf-8"))
-        return Endpoints(content["nats"], content["redis"], content.get("http"), content.get("workers") or {})
+        workers, monitor = content.get("workers") or {}, content.get("monitor")
+        return Endpoints(content["nats"], content["redis"], content.get("http"), workers, monitor)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -111,9 +116,14 @@ def remove_endpoints(data_dir: Path) -> None:
     (data_dir / FILE_NAME).unlink(missing_ok=True)
 
 
+def addresses_in(url: str) -> list[str]:
+    """Return each address in *url*, where several are joined by commas."""
+    return _NEXT_URL.split(url)
+
+
 def masked_url(url: str) -> str:
     """Return *url*, or several joined by commas, with every password and token as `***`; user names stay."""
-    return ",".join(_masked(one) for one in _NEXT_URL.split(url))
+    return ",".join(_masked(one) for one in addresses_in(url))
 
 
 def _masked(url: str) -> str:

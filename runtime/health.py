@@ -25,7 +25,7 @@ Check = Callable[[], tuple[bool, str]]
 #: Seconds between two beats of an event loop: fine enough to see the lag that a person would notice.
 BEAT_S = 0.25
 #: Seconds without a beat after which the process counts as stuck: a long C call is bad manners, no reason to be killed.
-STUCK_AFTER_S = 10.0
+STUCK_AFTER_S = 8.0
 
 #: Seconds that a client may take over its request.
 _PATIENCE_S = 5.0

@@ -3,7 +3,8 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -21,6 +22,10 @@ _IN_PROGRESS = b"+WPI"
 _PATIENCE_S = 10.0
 
 
+#: Renews once; must not raise, and has deadlines of its own.
+Beat = Callable[[], Awaitable[None]]
+
+
 class LeaseMeter(Protocol):
     """What the leases count."""
 
@@ -32,17 +37,26 @@ class Leases:
     """Everything held longer than a beat is renewed on its own connection, whatever the event loop does.
 
     *failed* is called in the owner's event loop when the thread ends before it should: leases would run out one by one.
+    *beside* opens, in the thread, something else to be renewed as often: what is held is leased elsewhere too.
 
     A regular expression or another C call that holds the interpreter's lock stops this thread too: hence a generous
     `ack_wait`, see docs/delivery.md.
     """
 
-    def __init__(self, url: str, ack_wait_s: float, meter: LeaseMeter, failed: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        url: str,
+        ack_wait_s: float,
+        meter: LeaseMeter,
+        failed: Callable[[BaseException], None],
+        beside: Callable[[], AbstractAsyncContextManager[Beat]] | None = None,
+    ) -> None:
         self._owner = asyncio.get_running_loop()
         self._failed = failed
         self._url = url
         self._beat_s = ack_wait_s / BEATS
         self._meter = meter
+        self._beside = beside
         self._held: dict[str, float] = {}
         # Between a look and a write of this thread the other one may drop what is being renewed.
         self._lock = threading.Lock()
@@ -80,7 +94,8 @@ class Leases:
     def _run(self) -> None:
         try:
             asyncio.run(self._beat())
-        except BaseException as error:  # noqa: BLE001 - a thread's end must reach its owner
+        except BaseException as raised:  # noqa: BLE001 - a thread's end must reach its owner
+            error = raised.exceptions[0] if isinstance(raised, BaseExceptionGroup) else raised
             self._problem = error
             if self._started.is_set():
                 self._tell(error)
@@ -94,15 +109,28 @@ class Leases:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         listener = Listener(closed=lambda: self._tell(Unreachable("the lease connection was closed for good")))
-        async with connected(self._url, "tasklore-leases", listener) as client:
+        async with connected(self._url, "tasklore-leases", listener) as client, asyncio.TaskGroup() as group:
+            if self._beside is not None:
+                group.create_task(self._beat_beside(self._beside, self._stopping))
             self._started.set()
             while not self._stopping.is_set():
                 await self._renew(client)
-                try:
-                    async with asyncio.timeout(self._beat_s / 4):
-                        await self._stopping.wait()
-                except TimeoutError:
-                    continue
+                await self._pause(self._stopping, self._beat_s / 4)
+
+    async def _beat_beside(
+        self, beside: Callable[[], AbstractAsyncContextManager[Beat]], stopping: asyncio.Event
+    ) -> None:
+        async with beside() as beat:
+            while not stopping.is_set():
+                await beat()
+                await self._pause(stopping, self._beat_s)
+
+    async def _pause(self, stopping: asyncio.Event, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await stopping.wait()
+        except TimeoutError:
+            return
 
     async def _renew(self, client: Client) -> None:
         now = time.monotonic()

@@ -130,12 +130,16 @@ class _LeanParser(Parser):
             if len(buffer) < end + 2:
                 break
             sink = self.sinks.get(int(words[2]))
+            head_end = body_at + int(words[-2]) if first == 72 else body_at
             if sink is None:
-                # nats-py hears nothing any more once it met a subject that is no text; nobody here waits for one.
-                if _LEGIBLE.fullmatch(words[1]):
-                    await self._parse_slowly(buffer[at : end + 2])
+                # nats-py hears nothing any more once it met a subject or headers that are no text; nobody here waits
+                # for either.
+                if _LEGIBLE.fullmatch(words[1]) and _is_text(buffer[body_at:head_end]):
+                    try:
+                        await self._parse_slowly(buffer[at : end + 2])
+                    except Exception as error:  # noqa: BLE001 - as above: a head without a version line, for one
+                        log.info("unreadable_message", error=type(error).__name__)
             else:
-                head_end = body_at + int(words[-2]) if first == 72 else body_at
                 replies = len(words) == (6 if first == 72 else 5)
                 arrival = Arrival(
                     words[1].decode(errors="replace"),
@@ -154,6 +158,14 @@ class _LeanParser(Parser):
     async def _parse_slowly(self, protocol: bytes) -> None:
         self.state = AWAITING_CONTROL_LINE
         await super().parse(protocol)
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        head.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def read_headers(raw: bytes | None) -> dict[str, str] | None:

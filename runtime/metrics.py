@@ -37,8 +37,12 @@ LLM_BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 #: Tasks with series of their own; names may come from strangers, so that any further one is counted as `other`.
 MAX_TASKS = 64
 #: Why a message can end in DEAD; others may be counted too.
-DEAD_REASONS = ("failed", "unreadable")
+DEAD_REASONS = ("attempts", "gave_up", "crashes", "deadline", "unreadable")
+#: Why a stream can refuse a message: it is full, nobody stores its subject, or anything else.
+REFUSALS = ("full", "no_stream", "other")
 PEERS = ("nats", "redis")
+#: Where a task waits for its next run.
+RETRY_WAYS = ("nak", "schedule")
 
 # A second series for each one, with the time of its birth, which nobody reads.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # theirs
@@ -123,6 +127,11 @@ class Metrics:
         """Export what *lag_s* says at each scrape; it is called from another thread."""
         self._loop_lag.set_function(lag_s)
 
+    def watch_dead_letters(self, waiting: Callable[[], float], oldest_s: Callable[[], float]) -> None:
+        """Export what *waiting* and *oldest_s* say at each scrape; only a process that looks after DEAD has these."""
+        self._gauge("dead_letters_waiting", "Messages that lie set aside.").set_function(waiting)
+        self._gauge("dead_letters_oldest_seconds", "Since the oldest of them was set aside.").set_function(oldest_s)
+
     def count_delivery(self, *, redelivered: bool) -> None:
         """Count a message that arrived, for the first time or again."""
         self._deliveries[redelivered].inc()
@@ -131,6 +140,22 @@ class Metrics:
         """Count that a consumer or its stream was not there."""
         self._consumer_missing.inc()
 
+    def count_orphaned(self, number: int) -> None:
+        """Count deliveries of a consumer that is gone: they run to their end and cannot be acknowledged."""
+        self._orphaned.inc(number)
+
+    def count_crashed_run(self) -> None:
+        """Count a run that ended without a word, as the next one finds it in the ledger."""
+        self._crashed_runs.inc()
+
+    def count_replaced_run(self) -> None:
+        """Count a run that was stopped here because another worker runs the task meanwhile."""
+        self._replaced_runs.inc()
+
+    def count_retry(self, how: str) -> None:
+        """Count another run that is to follow; *how* is `nak` when the task waits in TASKS, `schedule` in LATER."""
+        self._retries[how].inc()
+
     def count_lease_heartbeat(self, *, delivered: bool) -> None:
         """Count a lease that was renewed, or could not be."""
         self._heartbeats[delivered].inc()
@@ -138,6 +163,18 @@ class Metrics:
     def count_publish_retry(self) -> None:
         """Count a message that was sent again."""
         self._publish_retries.inc()
+
+    def count_publish_refused(self, reason: str) -> None:
+        """Count a message that a stream did not take, each time that it was sent; *reason* is one of `REFUSALS`."""
+        self._publish_refused[reason].inc()
+
+    def count_stream_lost(self) -> None:
+        """Count that a stream of tasks was found to be another than before."""
+        self._streams_lost.inc()
+
+    def count_tasks_republished(self, number: int) -> None:
+        """Count *number* tasks that were published anew after their stream was lost."""
+        self._tasks_republished.inc(number)
 
     def count_stale_report(self) -> None:
         """Count a result that came after another attempt had finished, and was refused."""
@@ -185,6 +222,9 @@ class Metrics:
         self._lookup_duration = self._histogram(
             "memory_lookup_duration_seconds", "The memory's answer for one batch.", LOOKUP_BUCKETS
         )
+        self._crashed_runs = self._counter("crashed_runs", "Runs that ended without a word.")
+        self._replaced_runs = self._counter("replaced_runs", "Runs stopped because another worker had taken the task.")
+        self._retries = _Children(self._counter("retries", "Further runs of tasks that raised.", "how"), RETRY_WAYS)
         self._stale_reports = self._counter("stale_reports_refused", "Results after another attempt had finished.")
         self._dead_letters = _Children(self._counter("dead_letters", "Messages set aside.", "reason"), DEAD_REASONS)
 
@@ -196,7 +236,12 @@ class Metrics:
         heartbeats = self._counter("lease_heartbeats", "Renewals of leases on held messages.", "result")
         self._heartbeats = {True: heartbeats.labels("sent"), False: heartbeats.labels("failed")}
         self._consumer_missing = self._counter("consumer_missing", "Reads of a consumer or stream that is not there.")
+        self._orphaned = self._counter("orphaned_deliveries", "Deliveries of a consumer that is gone.")
         self._publish_retries = self._counter("publish_retries", "Messages sent again under the same id.")
+        refused = self._counter("publish_refused", "Messages that a stream did not take.", "reason")
+        self._publish_refused = _Children(refused, REFUSALS)
+        self._streams_lost = self._counter("streams_lost", "Streams of tasks found new in the place of another.")
+        self._tasks_republished = self._counter("tasks_republished", "Tasks published anew after that.")
         self._reconnects = _Children(self._counter("reconnects", "Connections lost and tried again.", "peer"), PEERS)
         self._loop_lag = self._gauge("event_loop_lag_seconds", "How late the event loop is.")
 

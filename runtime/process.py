@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from importlib.metadata import version
@@ -24,6 +25,8 @@ log = structlog.get_logger(__name__)
 #: New objects between two collections: a task makes some hundred that reference counting frees, and the default of 700
 #: looks for cycles among them every few tasks.
 _COLLECT_EVERY = 50_000
+#: Seconds after which a task that was cancelled and goes on is cancelled again.
+_SWALLOWED_S = 1.0
 #: Seconds between looks of the frame at whether it should end.
 _POLL_S = 0.05
 
@@ -48,12 +51,17 @@ class Process:
         self.nats_url = settings.nats_url
         self.redis_url = settings.redis_url
         self.metrics = Metrics(version("tasklore"))
-        self.broker = make_broker(self.nats_url, f"tasklore-{name}", self.metrics.registry)
+        self.broker = make_broker(self.nats_url, f"tasklore-{name}", self.metrics.registry, self._notice_closed)
         self.address = ""
         self._settings = settings
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: BaseException | None = None
         self._app: FastStream | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_asked_to_end = False
+        self._is_ending = False
+        self.hurried = asyncio.Event()
+        """Set by a second signal: whoever waits for work to end does so no longer."""
 
     async def run(self, lifespan: Callable[[], AbstractAsyncContextManager[None]], start: Hook, drain: Hook) -> None:
         """Run until a signal or a failure.
@@ -61,13 +69,14 @@ class Process:
         Raises:
             TaskloreError: what ended it; nothing on a signal.
         """
+        self._loop = asyncio.get_running_loop()
         self._app = FastStream(
             self.broker,
             logger=None,
             lifespan=lifespan,
             on_startup=[self._harden_broker],
-            after_startup=[start],
-            on_shutdown=[drain],
+            after_startup=[start, self._heed_signals],
+            on_shutdown=[self._begin_end, drain],
         )
         _calm_collector()
         await self._app.run(sleep_time=_POLL_S)
@@ -80,6 +89,24 @@ class Process:
     async def _harden_broker(self) -> None:
         """Let a subject that is no text pass by: nats-py alone would hear nothing any more until its pings fail."""
         Link(await self.broker.connect())
+
+    async def _begin_end(self) -> None:
+        self._is_ending = True
+
+    async def _heed_signals(self) -> None:
+        """End at the first signal; at the second, which the frame would not tell apart, at once."""
+        loop = asyncio.get_running_loop()
+
+        def heed() -> None:
+            log.info("asked_to_end", process=self.name, at_once=self._is_asked_to_end)
+            if self._is_asked_to_end:
+                self.hurried.set()
+            self._is_asked_to_end = True
+            if self._app is not None:
+                self._app.exit()
+
+        for wish in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(wish, heed)
 
     def listener(self, reconnected: Callable[[], None]) -> Listener:
         """Return whom the main connection tells: an outage is waited out, a closed connection ends the process."""
@@ -117,10 +144,26 @@ class Process:
         self._tasks.append(task)
 
     async def end_tasks(self) -> None:
-        """Cancel what was spawned and wait for it."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Cancel what was spawned and wait for it.
+
+        Again and again: nats-py waits in a way that swallows a cancellation now and then.
+        """
+        left = set(self._tasks)
+        while left:
+            for task in left:
+                task.cancel()
+            _, left = await asyncio.wait(left, timeout=_SWALLOWED_S)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop that the process runs in, for its threads.
+
+        Raises:
+            ConfigurationError: it does not run yet.
+        """
+        if self._loop is None:
+            raise ConfigurationError("the process does not run yet; call `run` first")
+        return self._loop
 
     def fail(self, error: BaseException) -> None:
         """End the process because of *error*; the first one counts, and none once the end has begun."""
@@ -129,6 +172,11 @@ class Process:
             log.error("process_failed", process=self.name, error=str(error))
         if self._app is not None:
             self._app.exit()
+
+    def _notice_closed(self) -> None:
+        """End because the broker hears nothing any more; that it is closed at the end is as it should be."""
+        if not self._is_ending:
+            self.fail(Unreachable("the broker's connection to NATS was closed for good"))
 
     def _notice_end(self, task: "asyncio.Task[None]") -> None:
         self._tasks.remove(task)

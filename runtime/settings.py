@@ -22,8 +22,9 @@ PREFIX = "TASKLORE_"
 
 #: What each address may begin with, and an example for whoever mistyped it.
 _SCHEMES = {
-    "nats_url": ("nats://", "tls://", "ws://", "wss://"),
+    "nats_url": ("nats://", "tls://"),
     "redis_url": ("redis://", "rediss://", "unix://"),
+    "nats_monitor_url": ("http://", "https://"),
     "llm_base_url": ("http://", "https://"),
 }
 #: How alike a mistyped name must be to the one suggested, from 0 to 1.
@@ -52,6 +53,8 @@ class Settings(BaseSettings):
     """Address of NATS, several joined by commas; without it `tasklore up` starts one of its own."""
     redis_url: str | None = Field(default=None, repr=False)
     """Address of Redis or Valkey; without it `tasklore up` starts one of its own."""
+    nats_monitor_url: str | None = Field(default=None, repr=False)
+    """Address of the HTTP monitoring of NATS, where `tasklore doctor` reads how often JetStream writes to disk."""
     data_dir: Path = Path(DEFAULT_DATA_DIR)
     """Where the servers of `tasklore up` keep what they store, and where `endpoints.json` says how to reach them."""
     durability: Literal["standard", "strict"] = "standard"
@@ -62,6 +65,8 @@ class Settings(BaseSettings):
     """Copies of each stream in a NATS cluster; 3 survive the loss of one server."""
     tasks_max_bytes: int = Field(default=1024**3, ge=1024**2)
     """What may wait in the queue of tasks; beyond it new tasks are refused, so that a full disk never loses one."""
+    dead_max_bytes: int = Field(default=256 * 1024**2, ge=1024**2)
+    """What dead letters may take of the disk that all streams share; beyond it the oldest goes, 30 days or not."""
 
     supervisor_id: str = Field(default="SupervisorAgent", pattern=NAME_PATTERN)
     """Whose requests are answered and whose reports are read; systems that share a NATS differ in it."""
@@ -70,11 +75,17 @@ class Settings(BaseSettings):
     """What a worker holds at most of each agent; more hides latency, fewer shares work evenly between workers."""
     ack_wait_s: float = Field(default=30.0, ge=1, le=3600)
     """When a task of a worker that fell silent goes to another; a C call that blocks the process longer runs twice."""
+    max_attempts: int = Field(default=5, ge=1, le=1000)
+    """How many runs a task may have that does not say itself, the first included."""
+    task_deadline_s: float | None = Field(default=None, gt=0)
+    """How long a task may take that does not say itself, its time in the queue included; `none` is no limit."""
     retry_base_s: float = Field(default=1.0, gt=0, le=3600)
     """The pause before the second run; it doubles with every further one, and is drawn at random below that."""
     retry_cap_s: float = Field(default=300.0, gt=0, le=86_400)
     """The longest pause between two runs."""
-    publish_deadline_s: float = Field(default=240.0, gt=0, lt=300)
+    retry_schedule_s: float = Field(default=5.0, ge=0, le=86_400)
+    """The pause above which a task waits in the stream LATER instead of its queue: there it holds no worker up."""
+    publish_deadline_s: float = Field(default=240.0, gt=0, le=270)
     """How long a message is published again and again; below the 300 s in which NATS recognises a repeated one."""
     grace_s: float = Field(default=30.0, ge=0, le=86_400)
     """What running tasks have to finish after SIGTERM; keep the termination grace period of the pod above it."""

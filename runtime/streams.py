@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from nats.aio.client import Client
 
 from contracts import subjects
 from contracts.errors import ConfigurationError, DriftedConfiguration
-from runtime.jetstream import ask_jetstream, ask_or_none
+from runtime.jetstream import JetStreamRefused, ask_jetstream, ask_or_none
+
+log = structlog.get_logger(__name__)
 
 _SECOND = 1_000_000_000
 _DAY = 24 * 3600 * _SECOND
@@ -20,14 +23,17 @@ PRESENCE_TTL = 15 * _SECOND
 
 #: Changes of a consumer that the server takes over without losing its place.
 _ADJUSTABLE = {"ack_wait", "max_waiting", "description", "max_ack_pending"}
+#: Changes of a stream that follow a setting and cost nothing that lies in it but what no longer fits.
+_ADJUSTABLE_STREAM = {"max_bytes"}
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Limits of what may pile up: bytes of waiting tasks, and copies of each stream in a cluster."""
+    """Limits of what may pile up: bytes of waiting tasks, bytes of dead letters, copies of each stream in a cluster."""
 
     tasks_max_bytes: int = 1024**3
     replicas: int = 1
+    dead_max_bytes: int = 256 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,8 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
     """Return the wanted configuration of every stream and bucket, in the order in which they can be made."""
     return [
         _stream(subjects.LATER, [subjects.SCHEDULES_ALL, subjects.DUE_ALL], sizes)
-        | {"discard": "old", "allow_msg_schedules": True, "max_age": 30 * _DAY},
+        # What has become due may go after a day (see `workers.retries`), what is scheduled after thirty.
+        | {"discard": "old", "allow_msg_schedules": True, "allow_msg_ttl": True, "max_age": 30 * _DAY},
         _stream(subjects.TASKS, [subjects.TASKS_ALL], sizes)
         | {
             "retention": "workqueue",
@@ -73,7 +80,8 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
         | {"max_age": 3600 * _SECOND, "max_msgs_per_subject": 1, "discard_new_per_subject": True},
         _stream(subjects.TURNS, [subjects.TURNS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
         _stream(subjects.FACTS, [subjects.FACTS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
-        _stream(subjects.DEAD, [subjects.DEAD_ALL], sizes) | {"discard": "old", "max_age": 30 * _DAY},
+        _stream(subjects.DEAD, [subjects.DEAD_ALL], sizes)
+        | {"discard": "old", "max_age": 30 * _DAY, "max_bytes": sizes.dead_max_bytes},
         _bucket(subjects.AGENTS_BUCKET, sizes),
         _bucket(subjects.WORKERS_BUCKET, sizes)
         | {
@@ -85,28 +93,61 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
     ]
 
 
-async def declare_streams(client: Client, sizes: Sizes) -> None:
-    """Create every stream and bucket that is missing; leave those that fit.
+async def declare_streams(client: Client, sizes: Sizes, *, despite_drift: bool = False) -> None:
+    """Create every stream and bucket that is missing; leave those that fit, and adjust the bytes that one may hold.
+
+    Of processes that were told different sizes the last to start decides. *despite_drift* creates what is missing, and
+    only tells of what has another configuration.
 
     Raises:
         DriftedConfiguration: one exists with another configuration; names each difference and changes nothing.
+        JetStreamRefused: the server has no room for one that is missing.
         Unreachable: the server does not answer.
     """
     existing = [
         (wanted, await ask_or_none(client, f"STREAM.INFO.{wanted['name']}")) for wanted in stream_configurations(sizes)
     ]
-    drift = [line for wanted, info in existing if info is not None for line in _differences(wanted, info["config"])]
-    if drift:
+    found = [(wanted, info["config"]) for wanted, info in existing if info is not None]
+    drift = [
+        line
+        for wanted, config in found
+        if despite_drift or _is_fixed(wanted, config)
+        for line in differences(wanted, config)
+    ]
+    if drift and despite_drift:
+        log.warning("streams_drifted", differences=drift)
+    elif drift:
         msg = f"{'; '.join(drift)}. Delete or edit the stream with the nats command, or correct the setting"
         raise DriftedConfiguration(msg)
+    for wanted, config in found if not despite_drift else ():
+        await _adjust(client, wanted, config)
     for wanted, info in existing:
         if info is None:
             # Creating a stream that exists with this very configuration is no error: two processes may both do it.
             await ask_jetstream(client, f"STREAM.CREATE.{wanted['name']}", wanted)
 
 
-async def declare_consumer(client: Client, source: Source, *, may_create: bool = True) -> None:
-    """Create the durable consumer of *source*, or adjust its timing.
+def _is_fixed(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Return whether *found* differs in more than may be adjusted."""
+    return bool(differences({key: value for key, value in wanted.items() if key not in _ADJUSTABLE_STREAM}, found))
+
+
+async def _adjust(client: Client, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Have the server take over what may be adjusted; where it has no room for that, the stream serves as it is."""
+    changes = {key: wanted[key] for key in _ADJUSTABLE_STREAM & wanted.keys() if found.get(key) != wanted[key]}
+    if not changes:
+        return
+    name = wanted["name"]
+    try:
+        await ask_jetstream(client, f"STREAM.UPDATE.{name}", {**found, **changes})
+    except JetStreamRefused as error:
+        log.warning("stream_not_adjusted", stream=name, wanted=changes, error=str(error))
+        return
+    log.info("stream_adjusted", stream=name, before={key: found.get(key) for key in changes}, after=changes)
+
+
+async def declare_consumer(client: Client, source: Source, *, may_create: bool = True) -> str:
+    """Create the durable consumer of *source*, or adjust its timing; return when it was made, as the server says it.
 
     Raises:
         ConfigurationError: it is missing and *may_create* is False: whoever provisions has to make it.
@@ -117,20 +158,39 @@ async def declare_consumer(client: Client, source: Source, *, may_create: bool =
     info = await ask_or_none(client, f"CONSUMER.INFO.{source.stream}.{source.durable}")
     if info is not None:
         fixed = {key: value for key, value in wanted.items() if key not in _ADJUSTABLE}
-        drift = _differences({"name": f"consumer {source.durable}"} | fixed, info["config"])
+        drift = differences({"name": f"consumer {source.durable}"} | fixed, info["config"])
         if drift:
             msg = f"{'; '.join(drift)}. Delete the consumer with the nats command"
             raise DriftedConfiguration(msg)
         if info["config"].get("ack_wait") == wanted["ack_wait"] or not may_create:
-            return
+            return str(info["created"])
     elif not may_create:
         msg = f"stream {source.stream} has no consumer {source.durable!r}; TASKLORE_PROVISION=never leaves it to others"
         raise ConfigurationError(msg)
-    await ask_jetstream(
+    made = await ask_jetstream(
         client,
         f"CONSUMER.DURABLE.CREATE.{source.stream}.{source.durable}",
         {"stream_name": source.stream, "config": wanted},
     )
+    return str(made["created"])
+
+
+async def find_consumer(client: Client, source: Source, sizes: Sizes, *, may_create: bool) -> str:
+    """Return when the consumer of *source* was made; one that is missing is made anew, its stream before it.
+
+    What was changed by hand while the process ran is taken as it is: not to work would be worse. The next start refuses
+    it, and `tasklore doctor` names it.
+
+    Raises:
+        ConfigurationError: it is missing and *may_create* is False.
+        Unreachable: the server does not answer.
+    """
+    info = await ask_or_none(client, f"CONSUMER.INFO.{source.stream}.{source.durable}")
+    if info is not None:
+        return str(info["created"])
+    if may_create:
+        await declare_streams(client, sizes, despite_drift=True)
+    return await declare_consumer(client, source, may_create=may_create)
 
 
 def _stream(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
@@ -155,7 +215,8 @@ def _bucket(name: str, sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def _differences(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+def differences(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    """Return a line for each setting of the stream or consumer *wanted* that the server has otherwise in *found*."""
     return [
         f"{wanted['name']}: {key} is {found.get(key)!r}, wanted {value!r}"
         for key, value in wanted.items()

@@ -12,10 +12,11 @@ from typing import Any
 
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
-from redis.asyncio.connection import ConnectionPool
+from redis.asyncio.connection import AbstractConnection, ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
+from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.maint_notifications import MaintNotificationsConfig
 
@@ -125,6 +126,7 @@ async def connect(
             f"{masked_url(url)!r} is no Redis address; set {REDIS_VARIABLE} to something like redis://127.0.0.1:6379/0"
         )
         raise ConfigurationError(msg) from error
+    pool.connection_class = _telling_loss(pool.connection_class)
     client = Valkey(max_calls=max_connections, connection_pool=pool)
     client.deadline_s, client.address = deadline_s, masked_url(url)
     try:
@@ -152,6 +154,22 @@ def _options(name: str, max_connections: int, deadline_s: float) -> dict[str, An
         "maint_notifications_config": MaintNotificationsConfig(enabled=False),
         "driver_info": None,
     }
+
+
+def _telling_loss(kind: type[AbstractConnection]) -> type[AbstractConnection]:
+    """Return *kind* of connection with the library's own error for a transport that is closed.
+
+    uvloop has a RuntimeError for it, which nobody who waits for Redis expects.
+    """
+
+    class Telling(kind):  # type: ignore[misc, valid-type]  # the class is known when the address is
+        async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+            try:
+                await super().send_packed_command(command, check_health)
+            except RuntimeError as error:
+                raise LostConnection(f"the connection was closed: {error}") from error
+
+    return Telling
 
 
 def _too_late(deadline_s: float) -> RedisTimeoutError:

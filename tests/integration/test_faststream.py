@@ -4,8 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 from faststream.nats import NatsBroker, TestNatsBroker
+from redis.asyncio import Redis
 
 from contracts import subjects
+from contracts.errors import MemoryUnavailable
 from contracts.messages import Cancellation, PersonReply, PersonRequest, Progress
 from runtime.settings import Settings
 from supervisor.wiring import Supervisor
@@ -44,10 +46,10 @@ def subscribed(broker: NatsBroker) -> set[str]:
     return {getattr(subscriber, "subject").template for subscriber in broker.subscribers}  # noqa: B009 - not in their base
 
 
-def test_a_supervisors_broker_serves_requests_and_cards_alone() -> None:
+def test_a_supervisors_broker_serves_requests_cards_and_cancellations_alone() -> None:
     """Neither tasks nor reports pass through it."""
     broker = Supervisor(SETTINGS, lambda _address: None).process.broker
-    assert subscribed(broker) == {"requests.SupervisorAgent", "$KV.agents.*"}
+    assert subscribed(broker) == {"requests.SupervisorAgent", "$KV.agents.*", "cancel.*"}
 
 
 def test_a_workers_broker_serves_cancellation_and_publishes_progress() -> None:
@@ -95,7 +97,12 @@ async def test_a_wish_to_cancel_reaches_the_host(monkeypatch: pytest.MonkeyPatch
     """It is typed on its way, and one about a task that does not run here is no error."""
     worker = Worker([agent], SETTINGS, remembers=True, on_ready=lambda _address: None)
     wishes: list[Cancellation] = []
-    monkeypatch.setattr(Host, "cancel", lambda _host, wish: wishes.append(wish))
+
+    def note(_host: Host, wish: Cancellation) -> set[str]:
+        wishes.append(wish)
+        return set()
+
+    monkeypatch.setattr(Host, "cancel", note)
     async with TestNatsBroker(worker.process.broker) as broker:
         await broker.publish(Cancellation(task_id="t1", reason="enough"), subjects.cancel("t1"))
     assert [(wish.task_id, wish.reason) for wish in wishes] == [("t1", "enough")]
@@ -138,3 +145,15 @@ def received(supervisor: Supervisor, subject: str) -> float:
     lines = supervisor.process.metrics.render().decode().splitlines()
     found = [line for line in lines if line.startswith("tasklore_broker_received_messages_total") and subject in line]
     return sum(float(line.rpartition(" ")[2]) for line in found)
+
+
+async def test_a_supervisor_leaves_a_ledger_alone_that_keeps_failing() -> None:
+    """Each report and each request would else wait for it again."""
+    settings = Settings(nats_url=SETTINGS.nats_url, redis_url=SETTINGS.redis_url, ledger_deadline_ms=10)
+    async with Redis.from_url("redis://127.0.0.1:4") as nowhere:
+        ledger = Supervisor(settings, lambda _address: None)._make_ledger(nowhere)
+        for _ in range(3):
+            with pytest.raises(MemoryUnavailable, match="no usable answer"):
+                await ledger.read("t1")
+        with pytest.raises(MemoryUnavailable, match="left alone"):
+            await ledger.read("t1")

@@ -84,6 +84,39 @@ async def test_the_long_way_works_beside_the_short_one(link: Link) -> None:
     assert (await heard.next()).body == b"meanwhile"
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"NATS/1.0 503\r\nKV-Operation: \xff\r\n\r\n",
+        b"NATS/1.0\r\n\xff\xfe: 1\r\n\r\n",
+        b"x",
+        b" ",
+        b"NATS/1.0",
+        "NATS/1.0 503\u00e4".encode(),
+    ],
+)
+async def test_headers_that_are_no_text_deafen_nobody(link: Link, servers: EmbeddedServers, head: bytes) -> None:
+    """What the library would stop reading at is left out; in any case the next message arrives."""
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def hear(message: nats.aio.msg.Msg) -> None:
+        heard.put_nowait(message.data)
+
+    await link.client.subscribe("link.odd", cb=hear)
+    await link.client.flush()
+    reader, writer = await asyncio.open_connection("127.0.0.1", servers.nats.port)
+    writer.write(b'CONNECT {"verbose":false,"headers":true}\r\n')
+    writer.write(
+        b"HPUB link.odd %d %d\r\n%bodd\r\nPUB link.odd 4\r\nnext\r\nPING\r\n" % (len(head), len(head) + 3, head)
+    )
+    async with asyncio.timeout(PATIENCE_S):
+        while not (await reader.readline()).startswith(b"PONG"):
+            pass
+        while await heard.get() != b"next":
+            pass
+    writer.close()
+
+
 async def test_pings_are_answered_while_messages_pour_in(link: Link) -> None:
     """Protocol lines between messages go the long way and are not lost."""
     heard = Heard()

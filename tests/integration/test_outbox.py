@@ -3,16 +3,18 @@
 import asyncio
 import contextlib
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contracts.errors import MessageTooLarge, NotAccepted
-from contracts.subjects import MAX_BODY
+from contracts.errors import MessageTooLarge, NotAccepted, QueueFull
+from contracts.subjects import MAX_BODY, MAX_MESSAGE
 from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
+from runtime.embedded import EmbeddedServers, NatsServer
 from runtime.jetstream import ask_jetstream
 from runtime.link import Link
 from runtime.outbox import Outbox, open_outbox
@@ -38,19 +40,24 @@ class Post:
         await ask_jetstream(self.link.client, f"STREAM.CREATE.{self.stream}", wanted | more)
 
 
-class Retries:
-    """A meter that tells when a letter was sent again."""
+class Meter:
+    """Tells when a letter was sent again, and how often the server said no for which reason."""
 
     def __init__(self) -> None:
-        self.seen = asyncio.Event()
+        self.retried = asyncio.Event()
+        self.refused: Counter[str] = Counter()
 
     def count_publish_retry(self) -> None:
         """Note one."""
-        self.seen.set()
+        self.retried.set()
+
+    def count_publish_refused(self, reason: str) -> None:
+        """Note one."""
+        self.refused[reason] += 1
 
 
 @contextlib.asynccontextmanager
-async def a_post(url: str, meter: Retries | None = None) -> AsyncIterator[Post]:
+async def a_post(url: str, meter: Meter | None = None) -> AsyncIterator[Post]:
     """Open an outbox on a connection of its own."""
     name = f"O{uuid.uuid4().hex}"
     async with connected(url, name) as client:
@@ -122,29 +129,128 @@ async def test_headers_go_along(post: Post) -> None:
     assert stored.headers == {"Nats-Msg-Id": "one", "Tasklore-Generation": "2"}
 
 
-async def test_what_no_stream_takes_is_given_up_with_the_reason(post: Post) -> None:
+async def test_what_no_stream_takes_is_given_up_with_the_reason(servers: EmbeddedServers) -> None:
     """The sender learns of it within its patience, and nothing waits any more."""
-    with pytest.raises(NotAccepted, match="no stream takes this subject"):
-        await post.outbox.put("nowhere.at.all", b"{}", "one", patience_s=0.5)
-    assert post.outbox.waiting == 0
+    meter = Meter()
+    async with a_post(servers.nats_url, meter) as post:
+        with pytest.raises(NotAccepted, match="no stream takes this subject") as refused:
+            await post.outbox.put("nowhere.at.all", b"{}", "one", patience_s=0.5)
+        assert post.outbox.waiting == 0
+    assert not isinstance(refused.value, QueueFull)
+    assert set(meter.refused) == {"no_stream"}
 
 
-async def test_a_full_stream_is_a_reason_too(servers: EmbeddedServers) -> None:
-    """The words of the server reach the sender."""
+FULL = [({"max_msgs": 1}, "maximum messages exceeded"), ({"max_bytes": 200}, "maximum bytes exceeded")]
+
+
+@pytest.mark.parametrize(("limit", "words"), FULL)
+async def test_a_full_stream_is_told_at_once_and_when_to_try_again(
+    servers: EmbeddedServers, limit: dict[str, int], words: str
+) -> None:
+    """Not after the whole patience, since the server's word is definite; what is stored already stays as it is."""
+    meter = Meter()
+    async with a_post(servers.nats_url, meter) as post:
+        await post.make_stream(discard="new", **limit)
+        await post.outbox.put(f"{post.stream}.x", b"{}", "one")
+        async with asyncio.timeout(PATIENCE_S):
+            with pytest.raises(QueueFull, match=words) as refused:
+                await post.outbox.put(f"{post.stream}.y", b"x" * 200, "two", patience_s=10 * PATIENCE_S)
+        assert refused.value.retry_after_s > 0
+        assert f"{refused.value.retry_after_s:g} s" in str(refused.value)
+        assert (await post.stored(), post.outbox.waiting) == (1, 0)
+        await post.outbox.put(f"{post.stream}.x", b"{}", "one")
+    assert set(meter.refused) == {"full"}
+
+
+async def test_who_waits_when_it_is_full_is_stored_once_there_is_room(servers: EmbeddedServers) -> None:
+    """A dead letter or a report has nobody who would send it again."""
+    meter = Meter()
+    async with a_post(servers.nats_url, meter) as post:
+        await post.make_stream(max_msgs=1, discard="new")
+        await post.outbox.put(f"{post.stream}.x", b"{}", "one")
+        answers = Answers(1)
+        post.outbox.send(f"{post.stream}.y", b"{}", "two", answers)
+        waiting = asyncio.create_task(
+            post.outbox.put(f"{post.stream}.y", b"{}", "two", patience_s=PATIENCE_S, waits_when_full=True)
+        )
+        with pytest.raises(QueueFull):
+            await post.outbox.put(f"{post.stream}.z", b"{}", "three")
+        assert (waiting.done(), answers.problems) == (False, [])
+        await ask_jetstream(post.link.client, f"STREAM.PURGE.{post.stream}")
+        await waiting
+        assert await answers.complete() == [None]
+        assert await post.stored() == 1
+
+
+async def test_a_report_that_finds_no_room_is_given_up_with_the_reason(servers: EmbeddedServers) -> None:
+    """Whoever sent it hands its task back."""
     async with a_post(servers.nats_url) as post:
         await post.make_stream(max_msgs=1, discard="new")
         await post.outbox.put(f"{post.stream}.x", b"{}", "one")
-        with pytest.raises(NotAccepted, match="maximum messages exceeded"):
-            await post.outbox.put(f"{post.stream}.y", b"{}", "two", patience_s=0.5)
+        answers = Answers(1)
+        post.outbox.send(f"{post.stream}.y", b"{}", "two", answers, patience_s=0.5)
+        [problem] = await answers.complete()
+    assert isinstance(problem, NotAccepted)
+    assert "maximum messages exceeded" in str(problem)
+
+
+class Cramped(NatsServer):
+    """A server that has a mebibyte for all, or for the one account that everybody is in."""
+
+    per_account = False
+
+    def _configuration(self, port: int) -> dict[str, object]:
+        configuration = super()._configuration(port)
+        room = {"max_file": 1024**2, "max_mem": 1024**2}
+        if not self.per_account:
+            store_dir = str(self.data_dir)
+            return configuration | {"jetstream": {"store_dir": store_dir, **room}}
+        somebody = {"user": "somebody", "password": "anything"}
+        accounts = {"SMALL": {"users": [somebody], "jetstream": room}}
+        return configuration | {"accounts": accounts, "no_auth_user": "somebody"}
+
+
+async def fill(post: Post) -> None:
+    """Store two megabytes, letter by letter."""
+    for number in range(20):
+        await post.outbox.put(f"{post.stream}.x", b"x" * 100_000, f"letter-{number}", patience_s=PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    ("per_account", "words"), [(False, "insufficient resources"), (True, "resource limits exceeded for account")]
+)
+async def test_a_server_or_an_account_without_room_is_full_too(tmp_path: Path, per_account: bool, words: str) -> None:
+    """The stream itself has no limit; whoever operates the server reads what is at its end."""
+    server = Cramped(tmp_path)
+    server.per_account = per_account
+    await server.start()
+    try:
+        async with a_post(server.url) as post:
+            await post.make_stream(discard="new")
+            with pytest.raises(QueueFull, match=words):
+                await fill(post)
+    finally:
+        await server.stop()
+
+
+async def test_a_message_the_stream_can_never_take_is_another_reason(servers: EmbeddedServers) -> None:
+    """It is not full: nothing that others do would help."""
+    meter = Meter()
+    async with a_post(servers.nats_url, meter) as post:
+        await post.make_stream(max_msg_size=100)
+        with pytest.raises(NotAccepted, match="exceeds maximum") as refused:
+            await post.outbox.put(f"{post.stream}.x", b"x" * 500, "one", patience_s=0.5)
+    assert not isinstance(refused.value, QueueFull)
+    assert set(meter.refused) == {"other"}
 
 
 async def test_a_letter_waits_for_a_stream_that_is_made_later(servers: EmbeddedServers) -> None:
     """What was refused is sent again until it is stored."""
-    retries = Retries()
-    async with a_post(servers.nats_url, retries) as post:
+    meter = Meter()
+    async with a_post(servers.nats_url, meter) as post:
         waiting = asyncio.create_task(post.outbox.put(f"{post.stream}.x", b"{}", "one", patience_s=PATIENCE_S))
         async with asyncio.timeout(PATIENCE_S):
-            await retries.seen.wait()
+            await meter.retried.wait()
         await post.make_stream()
         await waiting
         assert await post.stored() == 1
@@ -155,6 +261,17 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(post: Post)
     with pytest.raises(MessageTooLarge, match=str(MAX_BODY)):
         await post.outbox.put(f"{post.stream}.x", b"x" * (MAX_BODY + 1), "one")
     await post.outbox.put(f"{post.stream}.x", b"x" * MAX_BODY, "two")
+    assert await post.stored() == 1
+
+
+async def test_headers_that_are_too_large_beside_their_body_are_refused_before_they_are_sent(post: Post) -> None:
+    """The server closes a connection over a message of more than 1 MiB; the largest that we send it takes."""
+    lines = len("Nats-Msg-Id: two\r\nX-Long: \r\n")
+    longest = MAX_MESSAGE - MAX_BODY - lines
+    with pytest.raises(MessageTooLarge, match=f"{MAX_MESSAGE + 1} bytes of body and headers"):
+        await post.outbox.put(f"{post.stream}.x", b"x" * MAX_BODY, "two", headers={"X-Long": "x" * (longest + 1)})
+    assert (post.outbox.waiting, await post.stored()) == (0, 0)
+    await post.outbox.put(f"{post.stream}.x", b"x" * MAX_BODY, "two", headers={"X-Long": "x" * longest})
     assert await post.stored() == 1
 
 
@@ -176,6 +293,36 @@ async def test_letters_sent_during_an_outage_are_stored_once_after_it(own_server
         await own_servers.nats.start()
         assert await answers.complete() == [None] * 300
         assert await post.stored() == 300
+
+
+async def test_what_was_given_up_in_an_outage_is_not_stored_after_it(own_servers: EmbeddedServers) -> None:
+    """Its sender was told that it is not stored: no buffer may bring it later, past the time of its message id."""
+    async with a_post(own_servers.nats_url) as post:
+        await post.make_stream()
+        own_servers.nats.kill()
+        async with asyncio.timeout(PATIENCE_S):
+            while post.link.is_connected:  # noqa: ASYNC110 - the connection tells nobody here
+                await asyncio.sleep(0.01)
+        with pytest.raises(NotAccepted, match="the server did not answer"):
+            await post.outbox.put(f"{post.stream}.x", b"{}", "one", patience_s=0.5)
+        answers = Answers(1)
+        post.outbox.send(f"{post.stream}.y", b"{}", "two", answers)
+        await own_servers.nats.start()
+        assert await answers.complete() == [None]
+        assert await post.stored() == 1
+
+
+async def test_what_cannot_be_written_is_refused_in_an_outage_too(own_servers: EmbeddedServers) -> None:
+    """One sender's mistake must not end the repeating of all the others' letters."""
+    async with a_post(own_servers.nats_url) as post:
+        own_servers.nats.kill()
+        async with asyncio.timeout(PATIENCE_S):
+            while post.link.is_connected:  # noqa: ASYNC110 - the connection tells nobody here
+                await asyncio.sleep(0.01)
+        with pytest.raises(UnicodeEncodeError):
+            post.outbox.send(f"{post.stream}.\udcff", b"{}", "one", Answers(1))
+        assert post.outbox.waiting == 0
+        await own_servers.nats.start()
 
 
 async def test_an_outbox_that_closes_waits_for_what_is_under_way(servers: EmbeddedServers) -> None:

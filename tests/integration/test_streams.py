@@ -3,6 +3,8 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
@@ -13,8 +15,8 @@ from contracts.messages import AgentCard
 from runtime.connection import connected
 from runtime.embedded import NatsServer
 from runtime.jetstream import ask_jetstream, ask_or_none
-from runtime.streams import Sizes, Source, declare_consumer, declare_streams, stream_configurations
-from supervisor.cards import CardIndex, read_cards
+from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer, stream_configurations
+from supervisor.cards import CardIndex, Warn, read_cards
 
 SIZES = Sizes(tasks_max_bytes=64 * 1024**2)
 READER = Source(subjects.TASKS, "Somebody", subjects.tasks_of("Somebody"), 30.0)
@@ -32,7 +34,7 @@ async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clie
         await server.stop()
 
 
-async def configurations(client: Client) -> dict[str, object]:
+async def configurations(client: Client) -> dict[str, dict[str, Any]]:
     """Return what the server has, by name."""
     names = [wanted["name"] for wanted in stream_configurations(SIZES)]
     return {name: (await ask_jetstream(client, f"STREAM.INFO.{name}"))["config"] for name in names}
@@ -53,9 +55,6 @@ async def test_the_contract_of_the_wire_is_what_the_server_has(client: Client) -
     await declare_streams(client, SIZES)
     found = await configurations(client)
     tasks, later, reports = found["TASKS"], found["LATER"], found["REPORTS"]
-    assert isinstance(tasks, dict)
-    assert isinstance(later, dict)
-    assert isinstance(reports, dict)
     assert (tasks["retention"], tasks["storage"], tasks["discard"]) == ("workqueue", "file", "new")
     assert tasks["duplicate_window"] == 300 * 10**9
     assert tasks["sources"][0]["name"] == "LATER"
@@ -98,11 +97,64 @@ async def test_a_stream_that_differs_is_an_error_that_names_each_difference(clie
     assert await ask_or_none(client, "STREAM.INFO.TASKS") is None
 
 
-async def test_a_changed_setting_is_a_difference_too(client: Client) -> None:
-    """Two processes that were told different sizes do not overwrite each other."""
+async def test_a_changed_number_of_copies_is_a_difference_too(client: Client) -> None:
+    """Nor is the size taken over then: a person decides about all of it."""
     await declare_streams(client, SIZES)
-    with pytest.raises(DriftedConfiguration, match="TASKS: max_bytes is 67108864, wanted 1048576"):
-        await declare_streams(client, Sizes(tasks_max_bytes=1024**2))
+    before = await configurations(client)
+    with pytest.raises(DriftedConfiguration, match="num_replicas is 1, wanted 3") as raised:
+        await declare_streams(client, replace(SIZES, tasks_max_bytes=1024**2, replicas=3))
+    assert "TASKS: max_bytes is 67108864, wanted 1048576" in str(raised.value)
+    assert await configurations(client) == before
+
+
+@pytest.mark.parametrize("megabytes", [1, 128])
+async def test_changed_sizes_are_taken_over_at_the_next_start(client: Client, megabytes: int) -> None:
+    """Up or down, without the nats command, with what lies there and with nothing else changed."""
+    await declare_streams(client, SIZES)
+    for subject in ("tasks.Somebody.x", "dead.tasks.Somebody.x"):
+        for _ in range(3):
+            await client.request(subject, b"x" * 500_000, timeout=5)
+    before = await configurations(client)
+    wanted = {"TASKS": megabytes * 1024**2, "DEAD": 3 * megabytes * 1024**2}
+    for _ in range(2):
+        await declare_streams(client, Sizes(wanted["TASKS"], 1, wanted["DEAD"]))
+    after = await configurations(client)
+    assert {name for name in after if after[name] != before[name]} == set(wanted)
+    for name, size in wanted.items():
+        assert after[name] == before[name] | {"max_bytes": size}
+    # Tasks that no longer fit stay until they are done; of dead letters the oldest go.
+    assert (await ask_jetstream(client, "STREAM.INFO.TASKS"))["state"]["messages"] == 3
+    assert (await ask_jetstream(client, "STREAM.INFO.DEAD"))["state"]["messages"] == 3
+
+
+async def test_dead_letters_of_an_older_version_get_their_limit_and_stop_no_start(client: Client) -> None:
+    """They had none; what lies there stays as far as it fits, the newest first."""
+    [wanted] = [one for one in stream_configurations(SIZES) if one["name"] == "DEAD"]
+    await ask_jetstream(
+        client, "STREAM.CREATE.DEAD", {key: value for key, value in wanted.items() if key != "max_bytes"}
+    )
+    for number in range(4):
+        await client.request("dead.tasks.Somebody.x", b"%d" % number * 500_000, timeout=5)
+    await declare_streams(client, replace(SIZES, dead_max_bytes=1024**2 + 200_000))
+    state = (await ask_jetstream(client, "STREAM.INFO.DEAD"))["state"]
+    assert (state["messages"], state["last_seq"]) == (2, 4)
+
+
+async def test_a_size_that_the_server_has_no_room_for_stops_no_start(client: Client) -> None:
+    """The stream serves as it was, and what is missing is made."""
+    await declare_streams(client, SIZES)
+    before = await configurations(client)
+    await ask_jetstream(client, "STREAM.DELETE.TURNS")
+    await declare_streams(client, replace(SIZES, dead_max_bytes=1024**5))
+    assert await configurations(client) == before
+
+
+async def test_a_changed_size_is_left_alone_while_others_are_at_work(client: Client) -> None:
+    """What heals a lost stream makes what is missing, and nothing else."""
+    await declare_streams(client, SIZES)
+    before = await configurations(client)
+    await declare_streams(client, replace(SIZES, tasks_max_bytes=1024**2), despite_drift=True)
+    assert await configurations(client) == before
 
 
 async def test_a_consumer_is_declared_twice_and_its_timing_is_adjusted(client: Client) -> None:
@@ -142,8 +194,8 @@ async def test_a_card_put_while_all_cards_are_read_is_not_lost(client: Client, m
     bucket = await client.jetstream().key_value(subjects.AGENTS_BUCKET)
     index, newcomer = CardIndex(), AgentCard(agent_id="Newcomer", tasks=(), digest="d")
 
-    async def read_slowly(asked: Client) -> list[AgentCard]:
-        found = await read_cards(asked)
+    async def read_slowly(asked: Client, warn: Warn) -> list[AgentCard]:
+        found = await read_cards(asked, warn)
         if not index.catalogue.cards:
             await bucket.put(newcomer.agent_id, newcomer.model_dump_json().encode())
             index.learn(newcomer)
@@ -152,3 +204,16 @@ async def test_a_card_put_while_all_cards_are_read_is_not_lost(client: Client, m
     monkeypatch.setattr("supervisor.cards.read_cards", read_slowly)
     await index.load(client)
     assert set(index.catalogue.cards) == {"Newcomer"}
+
+
+async def test_what_was_changed_by_hand_stops_nobody_who_is_at_work(client: Client) -> None:
+    """The missing consumer is made all the same, and a consumer that is there is taken as it is."""
+    await declare_streams(client, SIZES)
+    await ask_jetstream(client, "STREAM.DELETE.DEAD")
+    await ask_jetstream(client, "STREAM.CREATE.DEAD", {"name": "DEAD", "subjects": ["dead.>"], "max_age": 60 * 10**9})
+    await ask_jetstream(client, "STREAM.DELETE.TASKS")
+    source = Source("TASKS", "Healed", "tasks.Healed.>", 2.0)
+    with pytest.raises(ConfigurationError, match="TASKLORE_PROVISION=never"):
+        await find_consumer(client, source, SIZES, may_create=False)
+    made_at = await find_consumer(client, source, SIZES, may_create=True)
+    assert await find_consumer(client, source, SIZES, may_create=False) == made_at

@@ -4,10 +4,12 @@ import asyncio
 import socket
 
 import pytest
+import uvloop
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from contracts.errors import ConfigurationError, Unreachable
+from memory.ledger import Ledger
 from runtime import valkey
 from runtime.claims import free_port
 from runtime.embedded import EmbeddedServers
@@ -96,6 +98,26 @@ async def test_a_restarted_server_is_found_by_the_next_call(own_servers: Embedde
         await own_servers.valkey.start()
         await client.set("a", "2")
         assert await client.get("a") == b"2"
+
+
+async def test_a_transport_that_was_closed_is_a_lost_connection_also_to_uvloop(servers: EmbeddedServers) -> None:
+    """It has an error of its own for that, which would pass for a mistake of ours; the next try opens another."""
+
+    async def lose() -> tuple[bytes | None, str]:
+        async with valkey.connect(servers.redis_url) as client:
+            await Ledger(client).finish("lost-transport", 1, "completed", b"done")
+            for connection in client.connection_pool._available_connections:
+                connection._writer.transport.close()
+            entry = await Ledger(client).read("lost-transport")
+            connection = await client.connection_pool.get_connection()
+            connection._writer.transport.abort()
+            await asyncio.sleep(0.01)  # uvloop closes the handle in its next turn
+            with pytest.raises(RedisConnectionError, match="closed") as lost:
+                await connection.send_packed_command(b"PING")
+            return entry.generations[1].report if entry is not None else None, str(lost.value)
+
+    report, _ = await asyncio.to_thread(uvloop.run, lose())
+    assert report == b"done"
 
 
 async def test_a_server_that_is_away_is_named_with_the_cure_and_without_the_password() -> None:

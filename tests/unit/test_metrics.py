@@ -23,7 +23,14 @@ COUNTED = {
     "tasklore_deliveries_total": {"redelivered"},
     "tasklore_lease_heartbeats_total": {"result"},
     "tasklore_consumer_missing_total": set(),
+    "tasklore_orphaned_deliveries_total": set(),
+    "tasklore_crashed_runs_total": set(),
+    "tasklore_replaced_runs_total": set(),
+    "tasklore_retries_total": {"how"},
     "tasklore_publish_retries_total": set(),
+    "tasklore_publish_refused_total": {"reason"},
+    "tasklore_streams_lost_total": set(),
+    "tasklore_tasks_republished_total": set(),
     "tasklore_reconnects_total": {"peer"},
     "tasklore_event_loop_lag_seconds": set(),
     "tasklore_llm_tokens_total": {"role", "model", "type"},
@@ -78,10 +85,18 @@ def test_nothing_else_of_ours_is_exported() -> None:
 def test_what_counts_a_loss_stands_at_zero_before_the_first() -> None:
     """Otherwise the first loss is a new series, and no rise."""
     found = samples(Metrics())
-    for name in ("stale_reports_refused", "consumer_missing", "publish_retries", "dead_letters", "reconnects"):
+    losses = (
+        "stale_reports_refused consumer_missing publish_retries publish_refused dead_letters reconnects crashed_runs"
+    )
+    for name in f"{losses} replaced_runs orphaned_deliveries streams_lost tasks_republished retries".split():
         assert set(found[f"tasklore_{name}_total"].values()) == {0.0}
-    assert value(Metrics(), "tasklore_dead_letters_total", reason="failed") == 0
+    for reason in ("attempts", "gave_up", "crashes", "deadline", "unreadable"):
+        assert value(Metrics(), "tasklore_dead_letters_total", reason=reason) == 0
     assert value(Metrics(), "tasklore_lease_heartbeats_total", result="failed") == 0
+    for reason in ("full", "no_stream", "other"):
+        assert value(Metrics(), "tasklore_publish_refused_total", reason=reason) == 0
+    for name in ("streams_lost", "tasks_republished"):
+        assert value(Metrics(), f"tasklore_{name}_total") == 0
 
 
 def test_a_finished_task_shows_its_other_outcomes_at_zero() -> None:
@@ -123,6 +138,9 @@ def test_what_is_transported_is_counted_by_kind() -> None:
     metrics.count_stale_report()
     metrics.count_consumer_missing()
     metrics.count_publish_retry()
+    metrics.count_publish_refused("full")
+    metrics.count_stream_lost()
+    metrics.count_tasks_republished(200)
     metrics.count_dead_letter("expired")
     metrics.count_reconnect("nats")
     assert value(metrics, "tasklore_deliveries_total", redelivered="true") == 1
@@ -130,6 +148,10 @@ def test_what_is_transported_is_counted_by_kind() -> None:
     assert value(metrics, "tasklore_lease_heartbeats_total", result="failed") == 1
     assert value(metrics, "tasklore_dead_letters_total", reason="expired") == 1
     assert value(metrics, "tasklore_reconnects_total", peer="nats") == 1
+    assert value(metrics, "tasklore_publish_refused_total", reason="full") == 1
+    assert value(metrics, "tasklore_publish_refused_total", reason="no_stream") == 0
+    assert value(metrics, "tasklore_streams_lost_total") == 1
+    assert value(metrics, "tasklore_tasks_republished_total") == 200
     for name in ("stale_reports_refused", "consumer_missing", "publish_retries"):
         assert value(metrics, f"tasklore_{name}_total") == 1
 
@@ -153,6 +175,17 @@ def test_gauges_are_read_when_scraped() -> None:
     assert value(metrics, "tasklore_slots") == 64
     assert value(metrics, "tasklore_slots_used") == 2
     assert value(metrics, "tasklore_event_loop_lag_seconds") == 0.5
+
+
+def test_dead_letters_are_counted_where_somebody_looks_after_them() -> None:
+    """How many lie there and for how long, beside the counter of a like name; elsewhere there is no such series."""
+    metrics = Metrics()
+    assert "tasklore_dead_letters_waiting" not in samples(metrics)
+    metrics.watch_dead_letters(lambda: 3, lambda: 86_400.5)
+    metrics.count_dead_letter("gave_up")
+    assert value(metrics, "tasklore_dead_letters_waiting") == 3
+    assert value(metrics, "tasklore_dead_letters_oldest_seconds") == 86_400.5
+    assert value(metrics, "tasklore_dead_letters_total", reason="gave_up") == 1
 
 
 def test_strangers_cannot_make_series_without_end() -> None:

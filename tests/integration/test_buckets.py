@@ -1,0 +1,290 @@
+"""Buckets in which anybody may have put anything: what is ours is read, in pages, and nothing is left behind."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import structlog
+from nats.aio.client import Client
+
+from contracts import subjects
+from contracts.errors import Unreachable
+from contracts.messages import AgentCard, WorkerPresence
+from runtime import direct
+from runtime.buckets import read_bucket
+from runtime.connection import connected
+from runtime.embedded import EmbeddedServers
+from runtime.jetstream import ask_jetstream
+from runtime.link import Link
+from runtime.streams import Sizes, declare_streams
+from supervisor.cards import CardIndex, read_cards
+from workers.agents.budget import agent
+from workers.card import card_of
+from workers.presence import live_workers
+
+#: Seconds for a fact on a busy machine.
+PATIENCE_S = 20.0
+
+GOOD = card_of(agent)
+
+#: Keys that the client library would not write, nor read.
+STRANGE_KEYS = (b"%s", b"{}", b"\xff\xfe", "ä".encode(), b"a\x00b", b"$", b"a/b=c", b"x" * 65, b"a.b.c", b"\x7f")
+
+#: Headers that are no text, that look like the server's own words, or that end too early.
+STRANGE_HEADERS = (
+    b"NATS/1.0 503\r\nKV-Operation: \xff\r\n\r\n",
+    b"NATS/1.0 503\r\n\r\n",
+    b"NATS/1.0 204 EOB\r\nNats-Num-Pending: 0\r\nNats-Last-Sequence: 99999\r\n\r\n",
+    b"NATS/1.0\r\nStatus: 503\r\nNats-Sequence: x\r\n\r\n",
+    b"NATS/1.0\r\nNats-Sequence: 1\r\nNats-Subject: $KV.agents.Liar\r\n\r\n",
+    b"NATS/1.0\r\n: \r\n\r\nA\r\n",
+    b"NATS/1.0\r\n\xff\xfe\r\n\r\n",
+)
+#: Headers at which the client library ends its reading for good.
+DEADLY_HEADERS = (
+    b"NATS/1.0 503\xff\r",
+    "NATS/1.0 503ä".encode() + b"\r",
+    b"NATS/1.0 204 EOB\xffKV-Operation: x",
+    b" ",
+    b"\x00",
+)
+
+
+class Storage:
+    """A server with the house's buckets, and a connection that checks nothing of what it writes."""
+
+    def __init__(self, servers: EmbeddedServers, client: Client) -> None:
+        self.servers = servers
+        self.client = client
+
+    async def put(self, bucket: str, key: str, value: bytes, headers: dict[str, str] | None = None) -> None:
+        """Put *value* as any program would, and return once it is stored."""
+        await self.client.jetstream().publish(f"$KV.{bucket}.{key}", value, headers=headers)
+
+    async def put_raw(self, bucket: str, *values: tuple[bytes, bytes, bytes]) -> None:
+        """Store each of *values*, which are key, block of headers and body, whatever they are."""
+        stored = (await self.state(bucket))["last_seq"] + len(values)
+        _, writer = await asyncio.open_connection("127.0.0.1", self.servers.nats.port)
+        writer.write(b'CONNECT {"verbose":false,"headers":true}\r\n')
+        for key, head, body in values:
+            subject = b"$KV." + bucket.encode() + b"." + key
+            writer.write(b"HPUB %b %d %d\r\n%b%b\r\n" % (subject, len(head), len(head) + len(body), head, body))
+        await writer.drain()
+        async with asyncio.timeout(PATIENCE_S):
+            while (await self.state(bucket))["last_seq"] < stored:  # noqa: ASYNC110 - the server tells nobody
+                await asyncio.sleep(0.01)
+        writer.close()
+
+    async def state(self, bucket: str) -> dict[str, Any]:
+        """Return what the server says of *bucket*."""
+        info = await ask_jetstream(self.client, f"STREAM.INFO.{subjects.bucket_stream(bucket)}")
+        return dict(info["state"])
+
+
+@pytest.fixture
+async def storage(own_servers: EmbeddedServers) -> AsyncIterator[Storage]:
+    """Make the buckets on servers of one's own."""
+    async with connected(own_servers.nats_url, "test-buckets") as client:
+        await declare_streams(client, Sizes())
+        yield Storage(own_servers, client)
+
+
+def body_of(card: AgentCard) -> bytes:
+    """Return *card* as it is put."""
+    return card.model_dump_json().encode()
+
+
+def a_presence(worker_id: str = "w1") -> WorkerPresence:
+    """Return the sign of life of a worker."""
+    return WorkerPresence(worker_id=worker_id, agent_id="A", digest="d", slots=1, started_at=datetime.now(UTC))
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+async def test_keys_and_headers_that_nobody_can_read_hide_no_card(storage: Storage, is_linked: bool) -> None:
+    """They are passed over, wherever they lie, and no consumer is left behind."""
+    await storage.put_raw("agents", *((key, b"NATS/1.0\r\n\r\n", b"{}") for key in STRANGE_KEYS))
+    await storage.put("agents", GOOD.agent_id, body_of(GOOD))
+    heads = (*STRANGE_HEADERS, *DEADLY_HEADERS) if is_linked else STRANGE_HEADERS
+    await storage.put_raw("agents", *((b"Odd%d" % number, head, b"{}") for number, head in enumerate(heads)))
+    await storage.put("agents", "Last", body_of(GOOD.model_copy(update={"agent_id": "Last"})))
+    async with connected(storage.servers.nats_url, "reader") as client:
+        cards = await read_cards(Link(client) if is_linked else client)
+        assert [card.agent_id for card in cards] == [GOOD.agent_id, "Last"]
+        # The connection is as good as before.
+        assert await live_workers(client) == []
+    assert (await storage.state("agents"))["consumer_count"] == 0
+
+
+async def test_what_was_deleted_or_purged_is_no_value_and_what_was_put_again_is_one(storage: Storage) -> None:
+    """By a client's word in the header, whatever the body, and by the server's."""
+    for key in ("Deleted", "Purged", "Expired", "Again", "Kept"):
+        await storage.put("agents", key, b"1")
+    bucket = await storage.client.jetstream().key_value("agents")
+    await bucket.delete("Deleted")
+    await bucket.purge("Purged")
+    await bucket.delete("Again")
+    await storage.put("agents", "Again", b"2")
+    await storage.put("agents", "Expired", b"1", {"Nats-Marker-Reason": "MaxAge"})
+    await storage.put("agents", "Full", b"1", {"KV-Operation": "DEL"})
+    assert await read_bucket(storage.client, "agents") == {"Again": b"2", "Kept": b"1"}
+
+
+async def test_more_than_a_page_is_read_in_order_and_once(storage: Storage) -> None:
+    """Over the gaps that later puts have left."""
+    numbers = range(3 * direct.PAGE + 1)
+    stream = storage.client.jetstream()
+    for value in (b"old", b"new"):
+        await asyncio.gather(
+            *[await stream.publish_async(f"$KV.agents.k{number:04}", value) for number in numbers if number % 3]
+        )
+    found = await read_bucket(storage.client, "agents")
+    assert found == {f"k{number:04}": b"new" for number in numbers if number % 3}
+    assert list(found) == sorted(found)
+
+
+async def test_values_as_large_as_the_server_takes_are_read_by_size_not_by_number(storage: Storage) -> None:
+    """Twenty megabytes in pages of eight."""
+    largest = b"x" * (storage.client.max_payload - 100)
+    for number in range(20):
+        await storage.put("agents", f"k{number}", largest)
+    found = await read_bucket(storage.client, "agents")
+    assert {key: len(value) for key, value in found.items()} == {f"k{number}": len(largest) for number in range(20)}
+
+
+async def test_an_empty_bucket_is_empty_and_one_that_is_missing_says_so(storage: Storage) -> None:
+    """At once, and with what to do."""
+    assert await read_bucket(storage.client, "agents") == {}
+    with pytest.raises(Unreachable, match=r"the bucket .nobody. did not answer .*was a supervisor started"):
+        await read_bucket(storage.client, "nobody")
+
+
+async def test_a_server_that_is_silent_is_told_after_a_while(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not waited for."""
+    monkeypatch.setattr(direct, "API_S", 0.2)
+    storage.servers.nats.pause()
+    try:
+        with pytest.raises(Unreachable, match="the bucket 'agents' did not answer"):
+            await until_it_fails(storage.client)
+    finally:
+        storage.servers.nats.resume()
+
+
+async def until_it_fails(client: Client) -> None:
+    """Read again and again: a server that is frozen may still have answered the first time."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            await read_bucket(client, "agents")
+
+
+async def test_a_card_counts_under_its_own_key_alone(storage: Storage) -> None:
+    """Whoever may put under one key does not speak for another agent."""
+    await storage.put("agents", "Somebody", body_of(GOOD))
+    assert await read_cards(storage.client) == []
+    await storage.put("agents", GOOD.agent_id, body_of(GOOD))
+    assert await read_cards(storage.client) == [GOOD]
+
+
+async def test_a_worker_counts_under_its_own_key_alone(storage: Storage) -> None:
+    """Beside rubbish of every kind."""
+    await storage.put_raw("workers", *((key, STRANGE_HEADERS[0], b"{}") for key in STRANGE_KEYS))
+    for key in ("A.w2", "w1", "A.w1.x", "B.w1"):
+        await storage.put("workers", key, a_presence().model_dump_json().encode())
+    await storage.put("workers", "A.w3", b"\x00")
+    assert await live_workers(storage.client) == []
+    presence = a_presence()
+    await storage.put("workers", "A.w1", presence.model_dump_json().encode())
+    assert await live_workers(storage.client) == [presence]
+
+
+async def test_cards_that_cannot_be_read_are_left_out_and_warned_about_once(storage: Storage) -> None:
+    """Whichever way they are odd, and however often the bucket is read."""
+    odd = json.loads(body_of(GOOD)) | {"agent_id": "OddShape"}
+    odd["tasks"][0]["parameters"] = {"required": 5}
+    await storage.put("agents", "OddShape", json.dumps(odd).encode())
+    await storage.put("agents", "Deep", b'{"tasks": ' + b"[" * 5000 + b"]" * 5000 + b"}")
+    await storage.put("agents", "NoCard", b"{}")
+    await storage.put("agents", "Large", body_of(GOOD)[:-1] + b" " * subjects.MAX_BODY + b"}")
+    await storage.put("agents", GOOD.agent_id, body_of(GOOD))
+    index = CardIndex()
+    with structlog.testing.capture_logs() as log:
+        for number in range(3):
+            await storage.put("agents", "Else", str(number).encode())
+            await index.load(storage.client)
+    assert set(index.catalogue.cards) == {GOOD.agent_id}
+    warnings = [(event["agent"], event["problem"]) for event in log if event["event"] == "card_left_out"]
+    told = dict(warnings)
+    assert len(warnings) == len(told) == 5
+    assert told["OddShape"] == "task 'analyze_budget': parameters.required must be a list, not 5"
+    assert told["NoCard"] == "agent_id: Field required (and 2 more)"
+    assert told["Large"].endswith("bytes; keep to 983,040")
+    assert "recursion limit exceeded" in told["Deep"]
+    assert told["Else"] == "body: Input should be an object"
+
+
+async def test_a_bucket_in_which_nothing_changed_is_not_read_again(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is asked whether it did: by a put, a delete, a purge, or a whole new bucket."""
+    index, read = CardIndex(), list[int]()
+
+    async def read_and_count(*arguments: Any) -> list[AgentCard]:
+        read.append(len(read))
+        return await read_cards(*arguments)
+
+    monkeypatch.setattr("supervisor.cards.read_cards", read_and_count)
+
+    async def loads() -> int:
+        before = len(read)
+        for _ in range(3):
+            await index.load(storage.client)
+        return len(read) - before
+
+    assert await loads() == 1
+    await storage.put("agents", GOOD.agent_id, body_of(GOOD))
+    assert (await loads(), set(index.catalogue.cards)) == (1, {GOOD.agent_id})
+    catalogue = index.catalogue
+    # A notice may tell of what the stream refused.
+    index.forget(GOOD.agent_id)
+    assert (await loads(), set(index.catalogue.cards)) == (1, {GOOD.agent_id})
+    assert index.catalogue is not catalogue
+    await (await storage.client.jetstream().key_value("agents")).delete(GOOD.agent_id)
+    assert (await loads(), set(index.catalogue.cards)) == (1, set())
+    await storage.put("agents", GOOD.agent_id, body_of(GOOD))
+    assert await loads() == 1
+    await ask_jetstream(storage.client, "STREAM.PURGE.KV_agents")
+    assert (await loads(), set(index.catalogue.cards)) == (1, set())
+
+
+async def test_notices_that_never_end_do_not_keep_a_supervisor_from_starting(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One comes with every reading; each counts, and the last word on an agent is kept."""
+    await storage.put("agents", "Old", body_of(GOOD.model_copy(update={"agent_id": "Old"})))
+    index, told = CardIndex(), list[str]()
+
+    async def read_while_told(*arguments: Any) -> list[AgentCard]:
+        cards = await read_cards(*arguments)
+        told.append(f"New{len(told)}")
+        index.learn(GOOD.model_copy(update={"agent_id": told[-1]}))
+        index.forget("Old")
+        return cards
+
+    monkeypatch.setattr("supervisor.cards.read_cards", read_while_told)
+    async with asyncio.timeout(PATIENCE_S):
+        await index.load(storage.client)
+    assert told == ["New0"]
+    assert set(index.catalogue.cards) == {"New0"}
+
+
+async def test_five_thousand_cards_are_read_and_indexed(storage: Storage) -> None:
+    """A supervisor starts beside them, in a time that grows with their number and not with its square."""
+    stream = storage.client.jetstream()
+    cards = [GOOD.model_copy(update={"agent_id": f"Agent{number}"}) for number in range(5000)]
+    await asyncio.gather(*[await stream.publish_async(f"$KV.agents.{card.agent_id}", body_of(card)) for card in cards])
+    index = CardIndex()
+    async with asyncio.timeout(PATIENCE_S):
+        await index.load(storage.client)
+    assert len(index.catalogue.cards) == 5000

@@ -1,0 +1,111 @@
+"""Pages over HTTP as the doctor reads them: in time, whatever listens there."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from runtime.claims import free_port
+from runtime.health import HealthServer
+from tasklore.doctor.facts import Page, Unanswered
+from tasklore.doctor.pages import PAGE_BYTES, examine_monitor, examine_processes, fetch
+
+#: Seconds that any of it may take on a busy machine.
+PATIENCE_S = 20.0
+
+
+@asynccontextmanager
+async def answering(answer: Callable[[asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
+    """Listen on loopback and let *answer* write to whoever comes; yield the address."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            await answer(writer)
+        except ConnectionError:
+            return
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+def saying(text: bytes) -> Callable[[asyncio.StreamWriter], Awaitable[None]]:
+    """Return somebody who says *text* and hangs up."""
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(text)
+        await writer.drain()
+
+    return answer
+
+
+async def dripping(writer: asyncio.StreamWriter) -> None:
+    """Say a letter now and then, for longer than anybody listens."""
+    while True:
+        writer.write(b"H")
+        await writer.drain()
+        await asyncio.sleep(0.02)
+
+
+async def test_a_page_has_its_status_and_its_json() -> None:
+    """An error page, too: it says what fails."""
+    async with answering(saying(b'HTTP/1.0 503 Busy\r\nX: y\r\n\r\n{"checks": {}}')) as url:
+        assert await fetch(f"{url}/readyz", PATIENCE_S) == Page(503, {"checks": {}})
+
+
+@pytest.mark.parametrize("body", [b"plain words", b"[1, 2]", b"\xff\xfe", b""])
+async def test_a_page_without_a_json_object_has_an_empty_body(body: bytes) -> None:
+    """Something else lives there."""
+    async with answering(saying(b"HTTP/1.1 200 OK\r\n\r\n" + body)) as url:
+        assert await fetch(url, PATIENCE_S) == Page(200, {})
+
+
+@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.0 fine\r\n\r\n"])
+async def test_what_is_no_page_is_told_as_such(answer: bytes) -> None:
+    """Another protocol, nonsense, or nothing at all."""
+    async with answering(saying(answer)) as url:
+        found = await fetch(url, PATIENCE_S)
+    assert isinstance(found, Unanswered)
+    assert "no HTTP page" in found.reason
+
+
+async def test_a_page_that_never_ends_is_given_up() -> None:
+    """A drop at a time keeps no deadline alive, and a flood is cut off."""
+    async with asyncio.timeout(PATIENCE_S):
+        async with answering(dripping) as url:
+            assert await fetch(url, 0.2) == Unanswered("no answer within 0.2 s")
+        flood = b"HTTP/1.0 200 OK\r\n\r\n" + b"x" * (2 * PAGE_BYTES)
+        async with answering(saying(flood)) as url:
+            assert await fetch(url, PATIENCE_S) == Page(200, {})
+
+
+async def test_nobody_there_is_told_with_the_reason() -> None:
+    """As the system calls it."""
+    found = await fetch(f"http://127.0.0.1:{free_port()}")
+    assert isinstance(found, Unanswered)
+    assert "refused" in found.reason.lower() or "connect" in found.reason.lower()
+    assert isinstance(await fetch("http://"), Unanswered)
+
+
+async def test_the_monitoring_of_something_else_is_not_believed() -> None:
+    """A page without a server's id says nothing about a server."""
+    async with answering(saying(b"HTTP/1.0 404 Not Found\r\n\r\n{}")) as url:
+        seen = await examine_monitor(f"{url}/", "--monitor")
+    assert isinstance(seen.varz, Unanswered)
+    assert "404" in seen.varz.reason
+
+
+async def test_processes_are_asked_for_both_pages_at_once() -> None:
+    """By the server that our processes have."""
+    stuck = {"loop": lambda: (False, "no beat")}
+    with HealthServer("127.0.0.1", 0, alive={}, ready=stuck, metrics=bytes) as server:
+        (found,) = await examine_processes([("worker-1", server.url, True)])
+    assert found.alive == Page(200, {"status": "ok", "checks": {}})
+    assert isinstance(found.ready, Page)
+    assert (found.ready.status, found.ready.body["checks"]["loop"]["detail"]) == (503, "no beat")

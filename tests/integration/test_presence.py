@@ -1,0 +1,90 @@
+"""What a worker shows of itself comes back when its buckets are lost, and nobody has to restart it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+
+import pytest
+from nats.aio.client import Client
+
+from contracts import subjects
+from contracts.errors import ConfigurationError, Unreachable
+from contracts.messages import AgentCard, WorkerPresence
+from runtime.buckets import read_bucket
+from runtime.connection import connected
+from runtime.embedded import EmbeddedServers
+from runtime.jetstream import ask_jetstream
+from runtime.streams import Sizes, declare_streams
+from workers import presence as presences
+from workers.presence import live_workers, show_presence
+
+#: Seconds for a fact on a busy machine.
+PATIENCE_S = 20.0
+
+CARD = AgentCard(agent_id="A", version=1, digest="d", tasks=())
+PRESENCE = WorkerPresence(
+    worker_id="w1", agent_id="A", version=1, digest="d", slots=4, http=None, started_at=datetime.now(UTC)
+)
+
+
+@pytest.fixture
+async def client(own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
+    """Connect to a server with all streams; a worker shows itself twenty times a second."""
+    monkeypatch.setattr(presences, "REFRESH_S", 0.05)
+    async with connected(own_servers.nats_url, "worker") as client:
+        await declare_streams(client, Sizes())
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def shown(client: Client, heal: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Show a worker while the block runs; what ends it fails the test."""
+    showing = asyncio.create_task(show_presence(client, PRESENCE, CARD, heal))
+    try:
+        yield
+    finally:
+        showing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await showing
+
+
+async def until_seen(client: Client) -> None:
+    """Return once worker and card can be read."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            with contextlib.suppress(Unreachable):
+                if await live_workers(client) == [PRESENCE] and await read_bucket(client, subjects.AGENTS_BUCKET):
+                    return
+            await asyncio.sleep(0.02)
+
+
+async def test_buckets_that_were_deleted_are_made_and_filled_again(client: Client) -> None:
+    """Each of them, and both at once."""
+
+    async def heal() -> None:
+        await declare_streams(client, Sizes())
+
+    async with shown(client, heal):
+        await until_seen(client)
+        for lost in (["workers"], ["agents"], ["workers", "agents"]):
+            for bucket in lost:
+                await ask_jetstream(client, f"STREAM.DELETE.{subjects.bucket_stream(bucket)}")
+            await until_seen(client)
+
+
+async def test_who_may_not_make_buckets_waits_for_whoever_does(client: Client) -> None:
+    """It goes on showing itself, and is seen as soon as they are there."""
+    asked = asyncio.Event()
+
+    async def refuse() -> None:
+        asked.set()
+        raise ConfigurationError("this is left to others")
+
+    async with shown(client, refuse):
+        await until_seen(client)
+        await ask_jetstream(client, f"STREAM.DELETE.{subjects.bucket_stream(subjects.WORKERS_BUCKET)}")
+        async with asyncio.timeout(PATIENCE_S):
+            await asked.wait()
+        await declare_streams(client, Sizes())
+        await until_seen(client)

@@ -1,0 +1,81 @@
+"""A process on real servers: it ends with the error of whatever part of it cannot go on, and with none on request."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from contracts.errors import Unreachable
+from runtime.embedded import EmbeddedServers
+from runtime.process import Process
+from runtime.settings import Settings
+
+#: Seconds for what takes milliseconds.
+PATIENCE_S = 20.0
+
+
+class Frame:
+    """A process with nothing in it but its broker, which hears one subject."""
+
+    def __init__(self, servers: EmbeddedServers) -> None:
+        self.process = Process("framed", Settings(nats_url=servers.nats_url, redis_url=servers.redis_url))
+        self.steps: list[str] = []
+        self.started = asyncio.Event()
+        self.process.broker.subscriber("framed.hears")(self._hear)
+
+    async def run(self) -> None:
+        """Run the process to its end."""
+        async with asyncio.timeout(PATIENCE_S):
+            await self.process.run(self._lifespan, self._start, self._drain)
+
+    async def publish_too_much(self) -> None:
+        """Let the server end the broker's connection: with its headers this body is over `max_payload`."""
+        await self.started.wait()
+        await self.process.broker.publish(b"x" * 1024 * 1024, "framed.much")
+
+    async def close(self) -> None:
+        """Close the connection as nats-py does when it gives up."""
+        await self.started.wait()
+        await (await self.process.broker.connect()).close()
+
+    def end(self) -> None:
+        """Ask it to end, as a signal does."""
+        frame = self.process._app
+        assert frame is not None
+        frame.exit()
+
+    async def _hear(self, body: bytes) -> None:
+        self.steps.append(body.decode())
+
+    @asynccontextmanager
+    async def _lifespan(self) -> AsyncIterator[None]:
+        yield
+        self.steps.append("closed")
+
+    async def _start(self) -> None:
+        self.started.set()
+
+    async def _drain(self) -> None:
+        self.steps.append("drained")
+
+
+@pytest.mark.parametrize("way", ["publish_too_much", "close"])
+async def test_a_process_whose_broker_was_closed_for_good_fails(servers: EmbeddedServers, way: str) -> None:
+    """Deaf it would serve nobody while its probes are green; it still drains and closes what it opened."""
+    frame = Frame(servers)
+    closing = asyncio.create_task(getattr(frame, way)())
+    with pytest.raises(Unreachable, match="the broker's connection to NATS was closed for good"):
+        await frame.run()
+    await closing
+    assert frame.steps == ["drained", "closed"]
+
+
+async def test_a_process_that_is_asked_to_end_closes_its_broker_without_an_error(servers: EmbeddedServers) -> None:
+    """That the connection is closed then is no failure."""
+    frame = Frame(servers)
+    running = asyncio.create_task(frame.run())
+    await frame.started.wait()
+    frame.end()
+    await running
+    assert frame.steps == ["drained", "closed"]

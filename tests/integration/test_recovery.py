@@ -1,0 +1,285 @@
+"""Recovery on real servers: a stream of tasks that was deleted, or lost with its server's data, is filled again."""
+
+import asyncio
+import contextlib
+import json
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+from nats.aio.client import Client
+
+from contracts import subjects
+from contracts.messages import TaskAssignment, TaskCall
+from memory.incarnations import Incarnations
+from memory.ledger import Ledger
+from memory.open_tasks import OpenTasks
+from memory.runs import Ended
+from runtime import valkey
+from runtime.connection import Listener, connected
+from runtime.embedded import EmbeddedServers
+from runtime.jetstream import ask_jetstream, ask_or_none
+from runtime.link import Link
+from runtime.outbox import open_outbox
+from runtime.streams import Sizes, declare_streams
+from supervisor.dispatch import Dispatch
+from supervisor.recovery import Recovery
+
+#: Seconds for a fact on a busy machine.
+PATIENCE_S = 20.0
+
+
+class Meter:
+    """Counts what was lost and what came back."""
+
+    def __init__(self) -> None:
+        self.lost = self.republished = 0
+
+    def count_stream_lost(self) -> None:
+        """Note one."""
+        self.lost += 1
+
+    def count_tasks_republished(self, number: int) -> None:
+        """Note *number*."""
+        self.republished += number
+
+
+@dataclass
+class Scene:
+    """What a supervisor has: a dispatch and a recovery on one connection."""
+
+    client: Client
+    ledger: Ledger
+    dispatch: Dispatch
+    recovery: Recovery
+    incarnations: Incarnations
+    meter: Meter = field(default_factory=Meter)
+
+    async def accept(self, count: int) -> list[str]:
+        """Assign *count* tasks that nobody runs, and return their ids."""
+        ids = [f"t{number}" for number in range(count)]
+        await asyncio.gather(*(self.dispatch.assign(an_assignment(task_id)) for task_id in ids))
+        return ids
+
+    async def finish(self, ids: list[str]) -> None:
+        """Let the ledger have a report of each of *ids*."""
+        await self.ledger.finish_many([(task_id, 1, "completed", b"{}") for task_id in ids])
+
+    async def queued(self) -> list[str]:
+        """Return the message id of everything in TASKS, in order of its arrival."""
+        state = (await ask_jetstream(self.client, f"STREAM.INFO.{subjects.TASKS}"))["state"]
+        found: list[str] = []
+        sequence = 1
+        while len(found) < state["messages"]:
+            # The next one from there on: others were deleted.
+            message = await self.client.jetstream().get_msg(subjects.TASKS, sequence, next=True, subject=">")
+            assert message.headers is not None
+            assert message.seq is not None
+            found.append(message.headers[subjects.MESSAGE_ID_HEADER])
+            sequence = message.seq + 1
+        return found
+
+    async def until_queued(self, count: int) -> None:
+        """Return once *count* messages lie in TASKS."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                info = await ask_or_none(self.client, f"STREAM.INFO.{subjects.TASKS}")
+                if info is not None and info["state"]["messages"] >= count:
+                    return
+                await asyncio.sleep(0.02)
+
+
+def an_assignment(task_id: str) -> TaskAssignment:
+    """Return a task of its own."""
+    return TaskAssignment(
+        task_id=task_id,
+        agent_id="A",
+        supervisor_id="S",
+        task=TaskCall(name="x", parameters={"of": task_id}),
+        created_at=datetime.now(UTC),
+    )
+
+
+@contextlib.asynccontextmanager
+async def a_scene(servers: EmbeddedServers, *, may_create: bool = True) -> AsyncIterator[Scene]:
+    """Open a supervisor's parts on *servers*; its streams are there."""
+    listeners: list[Recovery] = []
+    told = Listener(reconnected=lambda: [one.look_soon() for one in listeners] and None)
+    async with contextlib.AsyncExitStack() as stack:
+        client = await stack.enter_async_context(connected(servers.nats_url, "recovery", told))
+        redis = await stack.enter_async_context(valkey.connect(servers.redis_url))
+        outbox = await stack.enter_async_context(open_outbox(Link(client)))
+
+        async def heal() -> None:
+            if may_create:
+                await declare_streams(client, Sizes())
+
+        await declare_streams(client, Sizes())
+        ledger, meter = Ledger(redis, deadline_s=PATIENCE_S), Meter()
+        dispatch, incarnations = Dispatch(outbox, ledger), Incarnations(redis, deadline_s=PATIENCE_S)
+        recovery = Recovery(
+            client,
+            outbox,
+            OpenTasks(redis),
+            incarnations,
+            tell_ledger=dispatch.tell_ledger,
+            heal=heal,
+            meter=meter,
+        )
+        listeners.append(recovery)
+        yield Scene(client, ledger, dispatch, recovery, incarnations, meter)
+
+
+@contextlib.asynccontextmanager
+async def at_work(scene: Scene) -> AsyncIterator[None]:
+    """Let the recovery of *scene* listen and look while the block runs, which begins after its first look."""
+    await scene.recovery.listen()
+    running = asyncio.create_task(scene.recovery.run())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while await scene.incarnations.known(subjects.LATER) is None:  # noqa: ASYNC110 - a store tells nobody
+                await asyncio.sleep(0.02)
+        yield
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+async def delete(scene: Scene, stream: str = subjects.TASKS) -> None:
+    """Delete *stream*, as somebody with the nats command does."""
+    await ask_jetstream(scene.client, f"STREAM.DELETE.{stream}")
+
+
+async def test_of_two_hundred_accepted_tasks_those_without_a_report_come_back_once(
+    own_servers: EmbeddedServers,
+) -> None:
+    """By their first message ids; looking again, or from a second supervisor, changes nothing."""
+    async with a_scene(own_servers) as scene, a_scene(own_servers) as other:
+        assert await scene.recovery.look() == 0
+        ids = await scene.accept(200)
+        await scene.finish(ids[::4])
+        await delete(scene)
+        await declare_streams(scene.client, Sizes())
+        assert await scene.queued() == []
+        counts = await asyncio.gather(scene.recovery.look(), other.recovery.look())
+        wanted = {f"{task_id}:1" for number, task_id in enumerate(ids) if number % 4}
+        queued = await scene.queued()
+        assert (set(queued), len(queued)) == (wanted, 150)
+        assert set(counts) <= {0, 150}
+        assert await scene.recovery.look() == 0
+        assert await other.recovery.look() == 0
+        assert len(await scene.queued()) == 150
+        assert scene.meter.lost + other.meter.lost == sum(1 for count in counts if count)
+        assert scene.meter.republished + other.meter.republished == sum(counts)
+
+
+async def test_what_comes_back_is_what_was_published(own_servers: EmbeddedServers) -> None:
+    """Subject, body and generation; the runs that began are counted on."""
+    async with a_scene(own_servers) as scene:
+        [task_id] = await scene.accept(1)
+        await scene.ledger.begin(task_id, 1, "w1", 1, 1)
+        before = await scene.client.jetstream().get_msg(subjects.TASKS, 1)
+        await delete(scene)
+        assert await scene.recovery.look() == 1
+        after = await scene.client.jetstream().get_msg(subjects.TASKS, 1)
+    assert (after.subject, after.data, after.headers) == (before.subject, before.data, before.headers)
+
+
+async def test_a_deleted_stream_is_made_and_filled_as_soon_as_the_server_tells(own_servers: EmbeddedServers) -> None:
+    """Nobody has to ask, and no worker has to run."""
+    async with a_scene(own_servers) as scene, at_work(scene):
+        await scene.accept(20)
+        await delete(scene)
+        await scene.until_queued(20)
+        assert len(await scene.queued()) == 20
+
+
+async def test_a_stream_that_others_make_is_filled(own_servers: EmbeddedServers) -> None:
+    """A supervisor that may not create waits for whoever does, and hears of it."""
+    async with a_scene(own_servers, may_create=False) as scene, at_work(scene):
+        await scene.accept(20)
+        await delete(scene)
+        assert await ask_or_none(scene.client, f"STREAM.INFO.{subjects.TASKS}") is None
+        await declare_streams(scene.client, Sizes())
+        await scene.until_queued(20)
+        assert len(await scene.queued()) == 20
+
+
+async def test_a_server_that_lost_its_data_is_filled_after_the_reconnect(own_servers: EmbeddedServers) -> None:
+    """Streams, consumers and messages are gone; the ledger is not."""
+    async with a_scene(own_servers) as scene, at_work(scene):
+        ids = await scene.accept(20)
+        await scene.finish(ids[:5])
+        own_servers.nats.kill()
+        shutil.rmtree(own_servers.nats.data_dir / "jetstream")
+        await own_servers.nats.start()
+        await scene.until_queued(15)
+        assert set(await scene.queued()) == {f"{task_id}:1" for task_id in ids[5:]}
+
+
+async def test_a_server_that_restarts_on_its_data_has_lost_nothing(own_servers: EmbeddedServers) -> None:
+    """The stream is as old as before, to the nanosecond."""
+    async with a_scene(own_servers) as scene:
+        await scene.recovery.look()
+        await scene.accept(3)
+        before = await ask_jetstream(scene.client, f"STREAM.INFO.{subjects.TASKS}")
+        await own_servers.nats.stop()
+        await own_servers.nats.start()
+    async with a_scene(own_servers) as scene:
+        after = await ask_jetstream(scene.client, f"STREAM.INFO.{subjects.TASKS}")
+        assert after["created"] == before["created"]
+        assert await scene.recovery.look() == 0
+        assert len(await scene.queued()) == 3
+    assert scene.meter.lost == 0
+
+
+async def test_a_lost_stream_of_schedules_brings_back_what_waited_there(own_servers: EmbeddedServers) -> None:
+    """Into the queue, where the ledger still lets no run begin; what is queued already is not put there twice."""
+    async with a_scene(own_servers) as scene:
+        await scene.recovery.look()
+        ids = await scene.accept(3)
+        # Taken out of TASKS, run, and put into LATER.
+        await scene.ledger.begin(ids[0], 1, "w1", 1, 30_000, token="a")
+        await scene.ledger.park(Ended(ids[0], 1, "a"), 60_000)
+        await scene.client.jetstream().delete_msg(subjects.TASKS, (await scene.queued()).index(f"{ids[0]}:1") + 1)
+        await delete(scene, subjects.LATER)
+        assert await scene.recovery.look() == 1
+        assert sorted(await scene.queued()) == ["t0:1:a2", "t1:1", "t2:1"]
+    assert (scene.meter.lost, scene.meter.republished) == (1, 1)
+
+
+async def test_without_the_ledger_recovery_waits_for_it(own_servers: EmbeddedServers) -> None:
+    """Both are down at once, and come back one after the other."""
+    async with a_scene(own_servers) as scene, at_work(scene):
+        await scene.accept(20)
+        await own_servers.valkey.stop()
+        await delete(scene)
+        async with asyncio.timeout(PATIENCE_S):
+            while await ask_or_none(scene.client, f"STREAM.INFO.{subjects.TASKS}") is None:  # noqa: ASYNC110 - no event
+                await asyncio.sleep(0.02)
+        assert await scene.queued() == []
+        await own_servers.valkey.start()
+        await scene.until_queued(20)
+        assert len(await scene.queued()) == 20
+
+
+@pytest.mark.parametrize("stream", [subjects.TASKS, subjects.LATER])
+async def test_the_server_tells_an_ordinary_connection_of_each_stream(
+    own_servers: EmbeddedServers, stream: str
+) -> None:
+    """The subject that is listened on is the one that is spoken on."""
+    async with connected(own_servers.nats_url, "listener") as client:
+        heard: asyncio.Queue[str] = asyncio.Queue()
+
+        async def hear(message: object) -> None:
+            heard.put_nowait(json.loads(message.data)["action"])  # type: ignore[attr-defined] # a Msg of nats-py
+
+        await client.subscribe(subjects.stream_notices(stream), cb=hear)
+        await client.flush()
+        await declare_streams(client, Sizes())
+        await ask_jetstream(client, f"STREAM.DELETE.{stream}")
+        async with asyncio.timeout(PATIENCE_S):
+            assert [await heard.get(), await heard.get()] == ["create", "delete"]

@@ -1,0 +1,205 @@
+"""Messages that nobody can read: who asked is answered in words, the rest is noted and passed over, nobody falls."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+from faststream.nats import TestNatsBroker
+from nats.aio.msg import Msg
+from structlog.testing import LogCapture
+
+from contracts import subjects
+from contracts.errors import MessageTooLarge
+from contracts.messages import Cancellation, PersonReply, PersonRequest
+from runtime.settings import Settings
+from supervisor.wiring import Supervisor
+from workers.agents.budget import agent
+from workers.card import card_of
+from workers.host import Host
+from workers.wiring import Worker
+
+SETTINGS = Settings(nats_url="nats://127.0.0.1:4", redis_url="redis://127.0.0.1:4")
+REQUESTS = subjects.requests("SupervisorAgent")
+
+#: JSON at which a reader that follows every level, or counts every digit, gives up.
+DEEP = b"[" * 5000 + b"]" * 5000
+LONG = b"9" * 5000
+#: What is no message of any kind, and headers that would have it read as something else.
+UNREADABLE: list[tuple[bytes, dict[str, str]]] = [
+    (DEEP, {}),
+    (b'{"text": ' + DEEP + b', "task_id": ' + DEEP + b', "agent_id": ' + DEEP + b"}", {}),
+    (b'{"text": ' + LONG + b', "task_id": ' + LONG + b', "agent_id": ' + LONG + b"}", {}),
+    (LONG, {}),
+    (b"{" * 9000, {}),
+    (b'{"a":' * 50_000, {}),
+    (b"", {}),
+    (b"\xff\xfe", {"content-type": "text/plain"}),
+    (b"not json", {"content-type": "application/json"}),
+    (b'"\\ud800"', {}),
+]
+
+
+class Broken:
+    """A service with a fault of ours."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def answer(self, request: PersonRequest) -> PersonReply:
+        """Raise it."""
+        raise self.error
+
+
+class Answering:
+    """A service that says what it was asked."""
+
+    async def answer(self, request: PersonRequest) -> PersonReply:
+        """Return the text of *request*."""
+        return PersonReply(request_id="r1", conversation_id="c1", kind="answer", text=request.text)
+
+
+class NoCanceller:
+    """Counts wishes."""
+
+    def __init__(self) -> None:
+        self.heeded: list[str] = []
+
+    async def heed(self, wish: Cancellation) -> None:
+        """Note *wish*."""
+        self.heeded.append(wish.task_id)
+
+
+@pytest.fixture
+def log() -> Iterator[LogCapture]:
+    """Keep what is logged."""
+    capture = LogCapture()
+    before = structlog.get_config()["processors"]
+    structlog.configure(processors=[capture])
+    yield capture
+    structlog.configure(processors=before)
+
+
+def supervisor_with(service: Any) -> tuple[Supervisor, NoCanceller]:
+    """Return a supervisor that was never opened, with *service* in its place, and who heeds its cancellations."""
+    supervisor, canceller = Supervisor(SETTINGS, lambda _address: None), NoCanceller()
+    supervisor._parts = type("Parts", (), {"service": service, "canceller": canceller})  # type: ignore[assignment]
+    return supervisor, canceller
+
+
+async def asked(supervisor: Supervisor, body: bytes, headers: dict[str, str] | None = None) -> PersonReply:
+    """Return the reply to *body*."""
+    async with TestNatsBroker(supervisor.process.broker) as broker:
+        answer = await broker.request(body, REQUESTS, headers=headers)
+    return PersonReply.model_validate_json(answer.body)
+
+
+@pytest.mark.parametrize(("body", "headers"), UNREADABLE, ids=range(len(UNREADABLE)))
+async def test_a_request_that_nobody_can_read_is_answered_in_words(
+    log: LogCapture, body: bytes, headers: dict[str, str]
+) -> None:
+    """And noted, without what it said."""
+    supervisor, _ = supervisor_with(Answering())
+    reply = await asked(supervisor, body, headers)
+    assert reply.kind == "failed"
+    assert reply.text.startswith("This request cannot be read: ")
+    assert len(reply.text) < 500
+    [event] = [event for event in log.entries if event["event"] == "unreadable_message"]
+    assert (event["log_level"], event["kind"]) == ("info", "PersonRequest")
+    assert not [event for event in log.entries if event["log_level"] == "error"]
+
+
+@pytest.mark.parametrize("kind", ["", "text/plain", "application/json; charset=x"])
+async def test_no_header_makes_another_thing_of_a_request(kind: str) -> None:
+    """It is JSON, as the contract has it, whatever a header says."""
+    supervisor, _ = supervisor_with(Answering())
+    assert (await asked(supervisor, b'{"text": "hello"}', {"content-type": kind})).text == "hello"
+
+
+@pytest.mark.parametrize("error", [KeyError("secret"), RecursionError("secret"), ValueError("secret"), OSError()])
+async def test_a_fault_of_ours_is_told_as_one_and_logged_with_its_traceback(log: LogCapture, error: Exception) -> None:
+    """Whoever asked learns that it was not their words, and nothing of our insides."""
+    supervisor, _ = supervisor_with(Broken(error))
+    reply = await asked(supervisor, b'{"text": "hello"}')
+    assert reply.kind == "failed"
+    assert "Something went wrong here" in reply.text
+    assert "secret" not in reply.text
+    [event] = [event for event in log.entries if event["log_level"] == "error"]
+    assert (event["event"], event["exc_info"]) == ("handler_failed", error)
+    assert event["exc_info"].__traceback__ is not None
+
+
+async def test_a_validation_inside_is_not_blamed_on_the_request(log: LogCapture) -> None:
+    """Only what the decoder refuses is the sender's fault."""
+
+    class Confused:
+        async def answer(self, request: PersonRequest) -> PersonReply:
+            return PersonReply.model_validate({"kind": 5})
+
+    reply = await asked(supervisor_with(Confused())[0], b'{"text": "hello"}')
+    assert "cannot be read" not in reply.text
+    assert [event["event"] for event in log.entries if event["log_level"] == "error"] == ["handler_failed"]
+
+
+async def test_an_error_that_has_a_cure_is_told_with_it(log: LogCapture) -> None:
+    """As before: it is written for people."""
+    reply = await asked(supervisor_with(Broken(MessageTooLarge("send a reference")))[0], b'{"text": "hello"}')
+    assert (reply.kind, reply.text) == ("failed", "send a reference")
+    assert not [event for event in log.entries if event["log_level"] == "error"]
+
+
+@pytest.mark.parametrize(("body", "headers"), UNREADABLE, ids=range(len(UNREADABLE)))
+async def test_a_wish_or_a_card_that_nobody_can_read_is_passed_over(
+    log: LogCapture, monkeypatch: pytest.MonkeyPatch, body: bytes, headers: dict[str, str]
+) -> None:
+    """By workers and supervisors alike; the next one is taken."""
+    cancelled: list[str] = []
+    monkeypatch.setattr(Host, "cancel", lambda _host, wish: cancelled.append(wish.task_id) or set())
+    worker = Worker([agent], SETTINGS, remembers=True, on_ready=lambda _address: None)
+    supervisor, canceller = supervisor_with(Answering())
+    card = card_of(agent)
+    for process in (worker.process, supervisor.process):
+        async with TestNatsBroker(process.broker) as broker:
+            for said in ("unread", "read"):
+                wish = body if said == "unread" else Cancellation(task_id="t1").model_dump_json().encode()
+                notice = body if said == "unread" else card.model_dump_json().encode()
+                await hear(broker, subjects.cancel("t1"), wish, headers)
+                await hear(broker, f"$KV.agents.{card.agent_id}", notice, headers)
+    assert (cancelled, canceller.heeded) == (["t1"], ["t1"])
+    assert set(supervisor._cards.catalogue.cards) == {card.agent_id}
+    noted = [(event["log_level"], event["kind"]) for event in log.entries if event["event"] == "unreadable_message"]
+    assert noted == [("info", "Cancellation")] * 2 + [("info", "Cancellation"), ("info", "AgentCard")]
+    assert not [event for event in log.entries if event["log_level"] == "error"]
+
+
+async def test_an_agent_is_retired_whatever_the_mark_carries() -> None:
+    """It is the subject and the header that say so."""
+    supervisor, _ = supervisor_with(Answering())
+    card = card_of(agent)
+    notice = f"$KV.agents.{card.agent_id}"
+    async with TestNatsBroker(supervisor.process.broker) as broker:
+        await hear(broker, notice, card.model_dump_json().encode(), {})
+        assert set(supervisor._cards.catalogue.cards) == {card.agent_id}
+        await hear(broker, notice, DEEP, {"KV-Operation": "DEL"})
+    assert set(supervisor._cards.catalogue.cards) == set()
+
+
+async def test_a_card_counts_under_its_own_key_alone(log: LogCapture) -> None:
+    """A notice of another key does not speak for it, and is warned about once."""
+    supervisor, _ = supervisor_with(Answering())
+    card = card_of(agent).model_dump_json().encode()
+    async with TestNatsBroker(supervisor.process.broker) as broker:
+        for _ in range(2):
+            await hear(broker, "$KV.agents.Somebody", card, {})
+    assert set(supervisor._cards.catalogue.cards) == set()
+    [warning] = [event for event in log.entries if event["event"] == "card_left_out"]
+    assert (warning["agent"], warning["log_level"]) == ("Somebody", "warning")
+
+
+async def hear(broker: Any, subject: str, body: bytes, headers: dict[str, str]) -> None:
+    """Let every subscriber of *broker* that listens to *subject* hear a message, as a connection would."""
+    for subscriber in broker.subscribers:
+        wanted = subscriber.subject.template.split(".")
+        parts = subject.split(".")
+        if len(wanted) == len(parts) and all(want in ("*", part) for want, part in zip(wanted, parts, strict=True)):
+            await subscriber.consume(Msg(_client=None, subject=subject, data=body, headers=headers or None))
