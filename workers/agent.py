@@ -3,6 +3,7 @@
 import copy
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, overload
@@ -80,8 +81,10 @@ class Agent:
         version: int = 1,
         remember: Literal["shared", "user", False] = "shared",
         remember_for: timedelta | None = REMEMBER_FOR,
-        max_attempts: int = 5,
+        max_attempts: int | None = None,
         deadline: timedelta | None = None,
+        retry_base: timedelta | None = None,
+        retry_cap: timedelta | None = None,
         idempotent: bool = True,
         uses: Iterable[Use] = (),
         keywords: Iterable[str] = (),
@@ -97,8 +100,10 @@ class Agent:
         version: int = 1,
         remember: Literal["shared", "user", False] = "shared",
         remember_for: timedelta | None = REMEMBER_FOR,
-        max_attempts: int = 5,
+        max_attempts: int | None = None,
         deadline: timedelta | None = None,
+        retry_base: timedelta | None = None,
+        retry_cap: timedelta | None = None,
         idempotent: bool = True,
         uses: Iterable[Use] = (),
         keywords: Iterable[str] = (),
@@ -115,8 +120,10 @@ class Agent:
             version: raise it when results mean something new.
             remember: who may be served a remembered result: everybody, the user who asked, or nobody.
             remember_for: how long, 30 days by default; None means for ever.
-            max_attempts: runs, the first included.
-            deadline: what a supervisor gives the task when the request says none.
+            max_attempts: runs, the first included; the worker's setting by default.
+            deadline: how long it may take, its time in the queue included, when the request does not say.
+            retry_base: the pause before its second run, which doubles with every further one; the worker's by default.
+            retry_cap: the longest such pause.
             idempotent: whether running it twice does no harm, so that it may run while the ledger is away.
             uses: "llm", "clock": what it touches through its context.
             keywords: words in a sentence that point at this task, beside those of the agent.
@@ -132,6 +139,8 @@ class Agent:
             remember_for=remember_for,
             max_attempts=max_attempts,
             deadline=deadline,
+            retry_base=retry_base,
+            retry_cap=retry_cap,
             idempotent=idempotent,
             uses=uses,
             keywords=keywords,
@@ -165,6 +174,19 @@ class Agent:
         agent._settings = changed_settings(self.agent_id, self._settings, values)  # noqa: SLF001 - its own class
         agent._fingerprint = fingerprint(agent._settings)  # noqa: SLF001
         agent._tasks = dict(self._tasks)  # noqa: SLF001
+        return agent
+
+    def with_defaults(self, *, max_attempts: int, deadline: timedelta | None) -> "Agent":
+        """Return the same agent, its tasks with these limits where they declare none of their own."""
+        agent = copy.copy(self)
+        agent._tasks = {  # noqa: SLF001 - its own class
+            task.name: replace(
+                task,
+                max_attempts=max_attempts if task.max_attempts is None else task.max_attempts,
+                deadline=deadline if task.deadline is None else task.deadline,
+            )
+            for task in self._tasks.values()
+        }
         return agent
 
     def _add(self, task: Task) -> None:

@@ -48,7 +48,7 @@ def _card_of_task(task: Task) -> TaskCard:
         parameters=task.parameters.schema_for_cards(),
         result=task.result_schema(),
         remember=task.remember,
-        max_attempts=task.max_attempts,
+        max_attempts=task.runs_allowed,
         deadline_s=task.deadline.total_seconds() if task.deadline is not None else None,
         keywords=task.keywords,
         examples=task.examples,

@@ -1,5 +1,6 @@
 """Concluding: the ledger decides which report counts, the stream keeps it, and only then the delivery is settled."""
 
+import asyncio
 import random
 import re
 import zlib
@@ -10,8 +11,9 @@ from typing import Protocol
 import structlog
 
 from contracts import subjects
-from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted, ResultTooLarge
+from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted, ResultTooLarge, TaskCancelled
 from contracts.messages import TaskAssignment
+from memory.runs import Wish
 from runtime.outbox import Outbox
 from runtime.pull import Delivery, PullEngine
 from workers.verdict import Verdict, dead_letter
@@ -28,8 +30,8 @@ _RETURN_S = 2.0
 class Fence(Protocol):
     """What decides which of several reports of one generation counts: `memory.ledger.Ledger` fits."""
 
-    async def finish_many(self, reports: Sequence[tuple[str, int, str, bytes]]) -> list[bytes | None]:
-        """Return for each None, or the earlier report to be published in its place."""
+    async def finish_many(self, reports: Sequence[tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
+        """Return for each None, the earlier report to be published in its place, or the wish that forbids it."""
 
 
 class ConclusionMeter(Protocol):
@@ -58,46 +60,74 @@ class Conclusion:
     """Brings verdicts of one agent to their end: ledger, REPORTS (before it DEAD), acknowledgement, in this order."""
 
     def __init__(
-        self, agent_id: str, task_names: Collection[str], fence: Fence, outbox: Outbox, meter: ConclusionMeter
+        self,
+        agent_id: str,
+        task_names: Collection[str],
+        fence: Fence,
+        outbox: Outbox,
+        meter: ConclusionMeter,
+        *,
+        fence_pause_s: float = 1.0,
     ) -> None:
         self._agent_id = agent_id
         self._task_names = frozenset(task_names)
         self._fence = fence
         self._outbox = outbox
         self._meter = meter
+        self._fence_pause_s = fence_pause_s
 
-    async def conclude(self, verdicts: Sequence[Verdict], line: PullEngine) -> None:
+    async def conclude(self, verdicts: Sequence[Verdict], line: PullEngine) -> bool:
         """Store and publish *verdicts*; returns when all are on their way, each settles when it is stored.
 
-        What is given up goes to DEAD first: once the ledger has its report, a redelivery would only repeat that.
+        False when some were handed back instead, since DEAD did not take them. What must not run twice waits here for a
+        ledger that is away. What is given up goes to DEAD first: once the ledger has its report, a redelivery would
+        only repeat that.
         """
         due = [verdict for verdict in verdicts if verdict.dead_reason is None or await self._buried(verdict, line)]
-        bodies = [_fitting_body(verdict) for verdict in due]
         try:
-            earlier = await self._fence.finish_many(
-                [
-                    (verdict.assignment.task_id, verdict.generation, verdict.status, body)
-                    for verdict, body in zip(due, bodies, strict=True)
-                ]
-            )
+            await self._conclude_fenced(due, line)
         except MemoryUnavailable as error:
             log.warning("ledger_away", error=str(error), reports=len(due))
-            self._conclude_unfenced(due, line)
-            return
-        self._count([verdict for verdict, stored in zip(due, earlier, strict=True) if stored is None])
-        for verdict, body, stored in zip(due, bodies, earlier, strict=True):
+            self._conclude_unfenced([verdict for verdict in due if not verdict.must_be_fenced], line)
+            await self._conclude_later([verdict for verdict in due if verdict.must_be_fenced], line)
+        return len(due) == len(verdicts)
+
+    async def _conclude_fenced(self, verdicts: Sequence[Verdict], line: PullEngine) -> None:
+        """Let the ledger decide, and publish what it says; a wish to cancel makes another verdict of one."""
+        bodies = [_fitting_body(verdict) for verdict in verdicts]
+        earlier = await self._fence.finish_many(
+            [
+                (verdict.assignment.task_id, verdict.generation, verdict.status, body)
+                for verdict, body in zip(verdicts, bodies, strict=True)
+            ]
+        )
+        self._count([verdict for verdict, stored in zip(verdicts, earlier, strict=True) if stored is None])
+        unwanted = []
+        for verdict, body, stored in zip(verdicts, bodies, earlier, strict=True):
+            if isinstance(stored, Wish):
+                verdict.become_cancelled(TaskCancelled(stored.reason))
+                unwanted.append(verdict)
+                continue
             if stored is not None:
                 self._meter.count_stale_report()
             report = body if stored is None else stored
             self.publish(verdict.assignment, verdict.generation, report, verdict.delivery, line)
+        if unwanted:
+            await self._conclude_fenced(unwanted, line)
+
+    async def _conclude_later(self, verdicts: Sequence[Verdict], line: PullEngine) -> None:
+        """Wait for the ledger with *verdicts*, whose deliveries stay leased: they are done, and must not run again."""
+        while verdicts:
+            await asyncio.sleep(self._fence_pause_s)
+            try:
+                await self._conclude_fenced(verdicts, line)
+            except MemoryUnavailable:
+                continue
+            return
 
     def _conclude_unfenced(self, verdicts: Sequence[Verdict], line: PullEngine) -> None:
+        self._count(verdicts)
         for verdict in verdicts:
-            if verdict.must_be_fenced:
-                line.hand_back(verdict.delivery, _RETURN_S)
-        free = [verdict for verdict in verdicts if not verdict.must_be_fenced]
-        self._count(free)
-        for verdict in free:
             self.publish(verdict.assignment, verdict.generation, verdict.body("none"), verdict.delivery, line)
 
     def publish(
@@ -145,13 +175,18 @@ class Conclusion:
 
     async def _buried(self, verdict: Verdict, line: PullEngine) -> bool:
         """Return whether DEAD has the delivery of *verdict*; when not, it is handed back."""
-        reason = verdict.dead_reason or "failed"
+        reason = verdict.dead_reason or "gave_up"
         letter = dead_letter(
             verdict.delivery,
             reason=reason,
             error=verdict.error or GiveUp("given up"),
             attempts=verdict.attempt,
-            task_id=verdict.assignment.task_id,
+            generation=verdict.generation,
+            agent_id=self._agent_id,
+            worker_id=verdict.worker_id,
+            assignment=verdict.assignment,
+            queued_ms=verdict.queued_ms,
+            run_ms=verdict.run_ms,
             usage=verdict.usage,
         )
         try:
@@ -170,7 +205,7 @@ class Conclusion:
         """
         # A stream made anew counts from one again: the body tells two messages of one number apart.
         message_id = f"dead:{subjects.dead(delivery.subject)}:{delivery.sequence}:{zlib.crc32(delivery.body):08x}"
-        await self._outbox.put(subjects.dead(delivery.subject), letter, message_id)
+        await self._outbox.put(subjects.dead(delivery.subject), letter, message_id, waits_when_full=True)
         self._meter.count_dead_letter(reason)
 
 

@@ -1,14 +1,14 @@
 """What a running task may touch: its assignment, progress, cancellation, and what it declared to use."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from pydantic import BaseModel
 
-from contracts.errors import UndeclaredAccess
+from contracts.errors import InvalidInput, UndeclaredAccess
 from contracts.messages import ChatTurn, Progress, TaskAssignment, Usage
 from runtime.llm import Reply, Spent
 from runtime.llm_wire import T
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 #: Turns; a model is seldom helped by more, and the store keeps 200.
 RECENT_TURNS = 20
+
+#: Characters of a word on progress: one that is too large for the server would end the connection of all.
+_PROGRESS_TEXT = 4_000
 
 #: What tells who asked; a result that serves everybody must not depend on it.
 _WHO_ASKED = ("user_id", "conversation_id", "session_id", "request_id", "parent_id")
@@ -123,12 +126,14 @@ class Context:
         *,
         settings: BaseModel | None = None,
         attempt: int = 1,
+        claim: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._task = task
         self._assignment = assignment
         self._services = services
         self._settings = settings
         self._attempt = attempt
+        self._claim = claim
         self._cancelled = False
         self._spent = Spent()
 
@@ -189,6 +194,32 @@ class Context:
         """Whether somebody wishes the task to stop; a long one looks here now and then and returns."""
         return self._cancelled
 
+    async def once(self, name: str) -> bool:
+        """Return True in the one run of this task that may make the effect called *name*, False in every other one.
+
+        It holds over workers, retries and redrives. The right is given before the effect: a run that is killed between
+        the two leaves it undone. What must not be left undone belongs to a system that knows idempotency keys, such as
+        `effect_id`.
+
+        Raises:
+            UndeclaredAccess: the task is remembered, so that a served answer would leave its effect out.
+            RunReplaced: another worker has taken the task meanwhile.
+            MemoryUnavailable: the ledger did not answer; the task is run again.
+        """
+        if self._task.remember != "never":
+            msg = (
+                f"{self._task.name} uses context.once, but its answers are remembered, and a remembered one makes no "
+                "effect; declare @agent.task(remember=False)"
+            )
+            raise UndeclaredAccess(msg)
+        if not name:
+            raise InvalidInput("context.once takes the name of an effect, which must not be empty")
+        return self._claim is None or await self._claim(name)
+
+    def effect_id(self, name: str) -> str:
+        """Return an idempotency key for the effect called *name*: the same in every run of this task, no other's."""
+        return f"{self._assignment.task_id}:{name}"
+
     def now(self) -> datetime:
         """Return the current time in UTC.
 
@@ -201,7 +232,7 @@ class Context:
     async def progress(self, fraction: float | None, text: str = "") -> None:
         """Tell how far the task is: *fraction* from 0 to 1 (cut to that), None when the end is not known.
 
-        Nobody may be listening, and nothing is kept: it never fails a task.
+        *text* is cut to 4,000 characters. Nobody may be listening, and nothing is kept: it never fails a task.
         """
         if fraction is not None:
             fraction = None if math.isnan(fraction) else min(1.0, max(0.0, fraction))
@@ -210,7 +241,7 @@ class Context:
             task_id=assignment.task_id,
             agent_id=assignment.agent_id,
             fraction=fraction,
-            text=text,
+            text=text[:_PROGRESS_TEXT],
             at=self._services.now(),
         )
         await self._services.publish_progress(assignment.supervisor_id, told)

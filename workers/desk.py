@@ -8,14 +8,17 @@ from typing import Protocol
 
 import structlog
 
+from contracts import subjects
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import TaskAssignment
 from memory.entries import Remembered
 from runtime.pull import Delivery, PullEngine
 from workers.agent import Agent
 from workers.conclusion import Conclusion
+from workers.due_copies import DueCopies
 from workers.order import Order, Unfit, read_order
-from workers.runner import Runner, Stores
+from workers.runner import Runner
+from workers.stores import Name, Stores
 from workers.verdict import Verdict, dead_letter, verdict_on
 
 log = structlog.get_logger(__name__)
@@ -41,6 +44,7 @@ class TaskDesk:
         runner: Computes what is not remembered.
         conclusion: Where verdicts go.
         meter: Measures recalls.
+        due_copies: Clears LATER of what has become due; None when nothing ever comes from there.
         remembers: The agent's memory switch.
         now: The clock, in UTC.
     """
@@ -54,6 +58,7 @@ class TaskDesk:
         runner: Runner,
         conclusion: Conclusion,
         meter: DeskMeter,
+        due_copies: DueCopies | None = None,
         remembers: bool = True,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -63,16 +68,25 @@ class TaskDesk:
         self._runner = runner
         self._conclusion = conclusion
         self._meter = meter
+        self._due_copies = due_copies
         self._remembers = remembers
         self._now = now
 
-    def cancel(self, task_id: str, reason: str) -> bool:
-        """Cancel the run of *task_id* and return True, or False when it does not run here."""
-        return self._runner.cancel(task_id, reason)
+    def cancel(self, task_id: str, reason: str) -> tuple[bool, set[str]]:
+        """Cancel *task_id* and its children; return whether it was here, and the task ids of the children that were."""
+        return self._runner.attendance.cancel(task_id, reason)
 
-    async def renew_leases(self) -> None:
-        """Renew what runs here in the ledger until cancelled."""
-        await self._runner.renew_leases()
+    def running(self) -> list[Name]:
+        """Return what runs here; may be called from another thread."""
+        return self._runner.attendance.running()
+
+    def replace(self, names: list[Name]) -> None:
+        """End the runs of *names*, which other workers have taken meanwhile."""
+        self._runner.attendance.replace(names)
+
+    def leave(self) -> None:
+        """Hand back what has not begun to run."""
+        self._runner.attendance.leave()
 
     async def work(self, batch: list[Delivery], line: PullEngine) -> None:
         """Serve what is remembered out of *batch* with one recall, and run the rest side by side."""
@@ -81,6 +95,8 @@ class TaskDesk:
         refused: list[Verdict] = []
         nameless: list[Unfit] = []
         for delivery in batch:
+            if delivery.headers and subjects.SOURCE_HEADER in delivery.headers and self._due_copies is not None:
+                self._due_copies.clear(delivery)
             read = read_order(delivery, self._agent, now, remembers=self._remembers)
             if isinstance(read, Order):
                 orders.append(read)
@@ -144,7 +160,15 @@ class TaskDesk:
 
     async def _bury(self, unfit: Unfit, line: PullEngine) -> None:
         """Put what names no sender into DEAD; nobody could be told anything else."""
-        letter = dead_letter(unfit.delivery, reason="unreadable", error=unfit.problem, attempts=unfit.attempt)
+        letter = dead_letter(
+            unfit.delivery,
+            reason="unreadable",
+            error=unfit.problem,
+            attempts=unfit.attempt,
+            generation=unfit.generation,
+            agent_id=self._agent.agent_id,
+            worker_id=self._worker_id,
+        )
         try:
             await self._conclusion.bury(unfit.delivery, letter, reason="unreadable")
         except NotAccepted as error:

@@ -12,11 +12,14 @@ from pydantic import ValidationError
 from contracts.errors import MemoryUnavailable
 from contracts.messages import Cancellation, ChatTurn, Progress
 from memory.conversation import Conversations
+from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
 from runtime.llm import Llm
 from runtime.pull import PullEngine
 from workers.agent import Agent
 from workers.desk import TaskDesk
+from workers.releases import Releases
+from workers.stores import Name
 
 log = structlog.get_logger(__name__)
 
@@ -71,17 +74,42 @@ class Host:
 
     benches: list[Bench] = field(default_factory=list)
     hits: Counter[str] = field(default_factory=Counter)
+    releases: Releases = field(default_factory=Releases)
 
     def reconnected(self) -> None:
         """Let every engine ask anew."""
         for bench in self.benches:
             bench.engine.reconnected()
 
-    def cancel(self, wish: Cancellation) -> None:
-        """Cancel a task if it runs here."""
+    def cancel(self, wish: Cancellation) -> set[str]:
+        """Cancel a task and its children as far as they are here; return the children, which may have some too."""
+        children = set[str]()
         for bench in self.benches:
-            if bench.desk.cancel(wish.task_id, wish.reason):
+            was_here, found = bench.desk.cancel(wish.task_id, wish.reason)
+            children |= found
+            if was_here:
                 log.info("task_cancelled", agent=bench.agent.agent_id, task_id=wish.task_id)
+        return children
+
+    async def renew_runs(self, ledger: Ledger, worker_id: str, lease_ms: int) -> list[Name]:
+        """Lease anew in *ledger* what runs here, and return what other workers have taken; for any thread."""
+        runs = [name for bench in list(self.benches) for name in bench.desk.running()]
+        try:
+            await self.releases.tell(ledger)
+            return await ledger.hold(runs, worker_id, lease_ms)
+        except MemoryUnavailable as error:
+            log.info("run_leases_not_renewed", runs=len(runs), error=str(error))
+            return []
+
+    def replace(self, names: list[Name]) -> None:
+        """End the runs of *names*, which other workers have taken meanwhile."""
+        for bench in self.benches:
+            bench.desk.replace(names)
+
+    def pause(self, is_paused: bool) -> None:
+        """Take nothing while a task is to run alone."""
+        for bench in self.benches:
+            bench.engine.pause(is_paused=is_paused)
 
     @property
     def held(self) -> int:
@@ -118,15 +146,28 @@ class Host:
         except MemoryUnavailable:
             self.hits.update(served)
 
-    async def drain(self, grace_s: float) -> None:
-        """Stop taking work and wait up to *grace_s* seconds for what runs; engines end by themselves after it."""
+    async def drain(self, grace_s: float, hurried: asyncio.Event) -> None:
+        """Stop taking work, hand back what has not begun, and wait for what runs: up to *grace_s*, or until *hurried*.
+
+        What still runs then is handed back when the engines end.
+        """
         for bench in self.benches:
             bench.engine.stop()
-        try:
-            async with asyncio.timeout(grace_s):
-                for bench in self.benches:
-                    await bench.engine.emptied()
-        except TimeoutError:
-            log.warning("drained_with_work_left", left=self.held)
-        else:
+            bench.desk.leave()
+
+        async def empty() -> None:
+            for bench in self.benches:
+                await bench.engine.emptied()
+
+        async def hurry_up() -> None:
+            await hurried.wait()
+
+        emptied, hurry = asyncio.create_task(empty()), asyncio.create_task(hurry_up())
+        await asyncio.wait([emptied, hurry], timeout=grace_s, return_when=asyncio.FIRST_COMPLETED)
+        if emptied.done():
             log.info("drained")
+        else:
+            log.warning("drained_with_work_left", left=self.held)
+        for waiting in (emptied, hurry):
+            waiting.cancel()
+        await asyncio.gather(emptied, hurry, return_exceptions=True)

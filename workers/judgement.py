@@ -1,23 +1,65 @@
 """What becomes of a run that raised: another run, and when, or the end, and as what."""
 
+import math
 import random
+import sys
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from contracts.errors import GiveUp, InvalidInput, RetryLater, TaskCancelled, TaskExpired
+import structlog
+
+from contracts.errors import GiveUp, InvalidInput, MemoryUnavailable, RetryLater, TaskCancelled, TaskExpired
 from contracts.messages import Status
+
+if TYPE_CHECKING:
+    from workers.task import Task
+
+log = structlog.get_logger(__name__)
+
+#: The longest pause, in seconds, of a task that waits for Redis: it heals within seconds of the server.
+OUTAGE_PAUSE_S = 5.0
+#: Runs that may end for want of Redis while the ledger answers: by then it is the task's own key that is spoiled.
+MOST_EXCUSED = 100
+
+#: The longest wait for another run: a day before LATER drops what is scheduled there.
+_LONGEST_WAIT = timedelta(days=29)
+#: How long before the ledger forgets a task its next run begins.
+_KNOWN_STILL = timedelta(hours=1)
+
+
+def longest_wait_s(keep: timedelta) -> float:
+    """Return how many seconds a task may wait for another run when the ledger knows it for *keep*.
+
+    One that waits for longer could be lost without a word: LATER drops its schedule, and the ledger, which could bring
+    it back when LATER is lost, no longer knows it.
+    """
+    return min(max(keep - _KNOWN_STILL, keep / 2), _LONGEST_WAIT).total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """When a task that raised runs again: full jitter up to `base_s * 2 ** attempt`, at most `cap_s`, in seconds."""
+    """When a task that raised runs again: full jitter up to `base_s * 2 ** attempt`, at most `cap_s`, in seconds.
+
+    No wait is longer than `longest_s`, whoever asks for it: see `longest_wait_s`.
+    """
 
     base_s: float = 1.0
     cap_s: float = 300.0
+    longest_s: float = longest_wait_s(timedelta(days=7))
+
+    def of(self, task: "Task") -> "RetryPolicy":
+        """Return the policy of *task*: its own words where it says any, these elsewhere."""
+        if task.retry_base is None and task.retry_cap is None:
+            return self
+        base_s = self.base_s if task.retry_base is None else task.retry_base.total_seconds()
+        cap_s = self.cap_s if task.retry_cap is None else task.retry_cap.total_seconds()
+        return RetryPolicy(base_s, max(base_s, cap_s) if task.retry_cap is None else cap_s, self.longest_s)
 
     def pause_s(self, attempt: int) -> float:
         """Return seconds until the run after *attempt*."""
         longest_s = min(self.cap_s, self.base_s * float(2 ** min(attempt - 1, 20)))
-        return random.uniform(0.1, 1.0) * longest_s  # noqa: S311 - jitter
+        return random.uniform(0.0, 1.0) * longest_s  # noqa: S311 - jitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +71,21 @@ class Judgement:
     dead_reason: str | None = None
 
 
-def judge(error: BaseException, *, attempt: int, max_attempts: int, retry: RetryPolicy) -> Judgement:
-    """Return what follows from *error* in run number *attempt* of at most *max_attempts*."""
+def judge(
+    error: BaseException,
+    *,
+    attempt: int,
+    max_attempts: int,
+    retry: RetryPolicy,
+    now: datetime,
+    left_s: float | None = None,
+    excused: int = 0,
+) -> Judgement:
+    """Return what follows from *error* in run number *attempt* of at most *max_attempts*.
+
+    *now* is the time in UTC. *left_s* is how many seconds are left until the deadline, None without one: a run that
+    would begin after it is none. *excused* is how many runs ended for want of our own servers, no fault of the task.
+    """
     if isinstance(error, TaskExpired):
         return Judgement("expired")
     if isinstance(error, TaskCancelled):
@@ -39,7 +94,28 @@ def judge(error: BaseException, *, attempt: int, max_attempts: int, retry: Retry
         return Judgement("rejected")
     if isinstance(error, GiveUp) or getattr(error, "retryable", True) is False:
         return Judgement(dead_reason="gave_up")
-    if attempt >= max_attempts:
+    if isinstance(error, MemoryUnavailable) and excused < MOST_EXCUSED:
+        # No task dies of an outage of ours, however long it is.
+        wanted_s = min(OUTAGE_PAUSE_S, retry.pause_s(attempt))
+    elif attempt >= max_attempts:
         return Judgement(dead_reason="attempts")
-    asked_s = error.after_s if isinstance(error, RetryLater) else None
-    return Judgement(pause_s=retry.pause_s(attempt) if asked_s is None else max(0.0, asked_s))
+    else:
+        asked_s = _asked_s(error, now)
+        wanted_s = retry.pause_s(attempt) if asked_s is None else asked_s
+    if left_s is not None and wanted_s >= left_s:
+        return Judgement(dead_reason="deadline")
+    if wanted_s > retry.longest_s:
+        log.info("wait_shortened", asked_s=wanted_s, pause_s=retry.longest_s)
+    return Judgement(pause_s=min(wanted_s, retry.longest_s))
+
+
+def _asked_s(error: BaseException, now: datetime) -> float | None:
+    """Return the seconds of patience that *error* asks for, by itself or as a provider's `retry_after_s`, or None."""
+    if isinstance(error, RetryLater) and error.at is not None:
+        return max(0.0, (error.at - now).total_seconds())
+    for name in ("after_s", "retry_after_s"):
+        value = getattr(error, name, None)
+        if isinstance(value, int | float) and (isinstance(value, int) or math.isfinite(value)):
+            # A whole number may be larger than any float.
+            return max(0.0, float(min(value, sys.float_info.max)))
+    return None

@@ -12,6 +12,7 @@ from contracts.identifiers import user_token
 from contracts.messages import MemoryOutcome, TaskAssignment
 from contracts.parameters import Parameters
 from memory import keys
+from memory.runs import Ended
 from runtime.pull import Delivery
 from workers.agent import Agent
 from workers.task import Task
@@ -23,7 +24,8 @@ class Order:
 
     `outcome` is what the memory has to do with it so far: `miss` and `refreshed` will be remembered once computed.
     `user` is the token of who asked, so that forgetting a user finds what its tasks stored; None when unsaid.
-    `deadline` is the assignment's, else the task's own counted from its creation, in UTC; None for no limit.
+    `crashes` of the runs before ended without a word, `excused` of them are not held against it. `deadline` is the
+    assignment's, else the task's own counted from its creation, in UTC; None for no limit.
     """
 
     delivery: Delivery
@@ -39,6 +41,26 @@ class Order:
     outcome: MemoryOutcome
     user: str | None
     deadline: datetime | None
+    crashes: int = 0
+    excused: int = 0
+
+    def ended(self, *, excused: bool = False) -> Ended:
+        """Return the run that began with this delivery, as one that ended without a report."""
+        return Ended(self.assignment.task_id, self.generation, self.delivery.reply, excused)
+
+    @property
+    def runs_allowed(self) -> int:
+        """How many runs the task may have, the first included."""
+        return min(self.assignment.max_attempts, self.task.runs_allowed)
+
+    @property
+    def tries(self) -> int:
+        """Runs that count against `runs_allowed`.
+
+        An outage of ours, or a worker that was told to leave, is no fault of the task. A crash may be the doing of a
+        neighbour, and is not held against a task that may run twice.
+        """
+        return self.attempt - self.excused - (self.crashes if self.task.idempotent else 0)
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,7 @@ from nats.js.kv import KeyValue
 from pydantic import ValidationError
 
 from contracts import subjects
-from contracts.errors import AgentConflict, Unreachable
+from contracts.errors import AgentConflict, TaskloreError, Unreachable
 from contracts.messages import AgentCard, WorkerPresence
 from runtime.buckets import BUCKET_FAILURES, BUCKET_S, read_bucket
 from workers.card import same_contract
@@ -105,22 +105,60 @@ async def live_workers(client: Client) -> list[WorkerPresence]:
         Unreachable: the bucket did not answer.
     """
     found = await read_bucket(client, subjects.WORKERS_BUCKET)
-    return [presence for body in found if (presence := _read_presence(body)) is not None]
+    presences = [(key, presence) for key, body in found.items() if (presence := _read_presence(body)) is not None]
+    # Whatever else says that it is a worker was not put there by one.
+    return [presence for key, presence in presences if key == _key_of(presence)]
 
 
-async def show_presence(client: Client, presence: WorkerPresence, card: AgentCard) -> None:
-    """Refresh *presence* until cancelled, and put *card* again where its bucket was lost; an outage is waited out."""
-    body = presence.model_dump_json().encode()
-    key = f"{presence.agent_id}.{presence.worker_id}"
+async def show_presence(
+    client: Client, presence: WorkerPresence, card: AgentCard, heal: Callable[[], Awaitable[object]]
+) -> None:
+    """Refresh *presence* until cancelled, and put *card* again where it is gone; an outage is waited out.
+
+    *heal* makes the buckets anew where that is allowed, when one of them is no longer there.
+    """
     while True:
         try:
-            async with asyncio.timeout(BUCKET_S):
-                bucket = await client.jetstream().key_value(subjects.WORKERS_BUCKET)
-                await bucket.put(key, body)
-                await _restore_card(client, card)
+            await _show(client, presence, card)
+        except nats.js.errors.BucketNotFoundError:
+            await _show_anew(client, presence, card, heal)
         except BUCKET_FAILURES as error:
-            log.info("presence_not_shown", agent=presence.agent_id, error=str(error) or type(error).__name__)
+            _note_hidden(presence, error)
+        if _is_cancelled():
+            return
         await asyncio.sleep(REFRESH_S)
+
+
+def _is_cancelled() -> bool:
+    """Return whether this task was cancelled without a CancelledError.
+
+    The client library waits with `asyncio.wait_for`, which up to Python 3.11 forgets a cancellation that comes together
+    with what it waits for.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _show(client: Client, presence: WorkerPresence, card: AgentCard) -> None:
+    async with asyncio.timeout(BUCKET_S):
+        bucket = await client.jetstream().key_value(subjects.WORKERS_BUCKET)
+        await bucket.put(_key_of(presence), presence.model_dump_json().encode())
+        await _restore_card(client, card)
+
+
+async def _show_anew(
+    client: Client, presence: WorkerPresence, card: AgentCard, heal: Callable[[], Awaitable[object]]
+) -> None:
+    log.warning("bucket_lost", agent=presence.agent_id)
+    try:
+        await heal()
+        await _show(client, presence, card)
+    except (TaskloreError, *BUCKET_FAILURES) as error:
+        _note_hidden(presence, error)
+
+
+def _note_hidden(presence: WorkerPresence, error: Exception) -> None:
+    log.info("presence_not_shown", agent=presence.agent_id, error=str(error) or type(error).__name__)
 
 
 async def _restore_card(client: Client, card: AgentCard) -> None:
@@ -138,9 +176,13 @@ async def end_presence(client: Client, presence: WorkerPresence) -> None:
     try:
         async with asyncio.timeout(1.0):
             bucket = await client.jetstream().key_value(subjects.WORKERS_BUCKET)
-            await bucket.delete(f"{presence.agent_id}.{presence.worker_id}")
+            await bucket.delete(_key_of(presence))
     except BUCKET_FAILURES:
         return  # it ends by itself after 15 s
+
+
+def _key_of(presence: WorkerPresence) -> str:
+    return f"{presence.agent_id}.{presence.worker_id}"
 
 
 def _read_card(body: bytes) -> AgentCard | None:

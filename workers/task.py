@@ -22,6 +22,8 @@ REMEMBER_FOR = timedelta(days=30)
 
 #: What the wire allows; more is a loop, not a retry.
 _MOST_ATTEMPTS = 1000
+#: Runs of a task for which neither it nor its worker's settings say a number.
+MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,7 +31,9 @@ class Task:
     """One task as `@agent.task` declared it.
 
     `remember_for` None means for ever. `deadline` is what a supervisor gives when the request says none; None: no
-    limit. `idempotent` tells that running it twice does no harm, so that it may run while the ledger is away.
+    limit. `max_attempts` counts runs, the first included; `retry_base` and `retry_cap` are the first and the longest
+    pause between two runs; None: the worker's settings. `idempotent` tells that running it twice does no harm, so that
+    it may run while the ledger is away.
     """
 
     name: str
@@ -37,8 +41,10 @@ class Task:
     description: str
     remember: Literal["shared", "user", "never"]
     remember_for: timedelta | None
-    max_attempts: int
+    max_attempts: int | None
     deadline: timedelta | None
+    retry_base: timedelta | None
+    retry_cap: timedelta | None
     idempotent: bool
     uses: frozenset[str]
     keywords: tuple[str, ...]
@@ -49,6 +55,11 @@ class Task:
     def parameters(self) -> type[Parameters]:
         """The class of its parameters: contract, schema and memory key in one."""
         return self.handler.parameters
+
+    @property
+    def runs_allowed(self) -> int:
+        """How many runs the task may have, the first included."""
+        return self.max_attempts if self.max_attempts is not None else MAX_ATTEMPTS
 
     def owner_of(self, assignment: TaskAssignment) -> str | None:
         """Return the user for whom the result is remembered, None when it is not remembered for a user.
@@ -88,8 +99,10 @@ class TaskOptions:
     version: int
     remember: Literal["shared", "user", False]
     remember_for: timedelta | None
-    max_attempts: int
+    max_attempts: int | None
     deadline: timedelta | None
+    retry_base: timedelta | None
+    retry_cap: timedelta | None
     idempotent: bool
     uses: Iterable[Use]
     keywords: Iterable[str]
@@ -125,6 +138,8 @@ def read_task(
         remember_for=options.remember_for,
         max_attempts=options.max_attempts,
         deadline=options.deadline,
+        retry_base=options.retry_base,
+        retry_cap=options.retry_cap,
         idempotent=options.idempotent,
         uses=_uses(options, label),
         keywords=words_of(options.keywords, f"{label}: keywords"),
@@ -167,12 +182,15 @@ def _demand_name(name: str, what: str) -> None:
 def _demand_limits(options: TaskOptions, label: str) -> None:
     demand_version(options.version, label)
     attempts = options.max_attempts
-    if type(attempts) is not int or not 1 <= attempts <= _MOST_ATTEMPTS:
+    if attempts is not None and (type(attempts) is not int or not 1 <= attempts <= _MOST_ATTEMPTS):
         msg = f"{label}: max_attempts counts runs, the first included: 1 to {_MOST_ATTEMPTS}, not {attempts!r}"
         raise ConfigurationError(msg)
-    for name, span in (("remember_for", options.remember_for), ("deadline", options.deadline)):
+    for name in ("remember_for", "deadline", "retry_base", "retry_cap"):
+        span = getattr(options, name)
         if span is not None and not (isinstance(span, timedelta) and span > timedelta(0)):
             raise ConfigurationError(f"{label}: {name} must be a timedelta above zero, or None; not {span!r}")
+    if options.retry_base is not None and options.retry_cap is not None and options.retry_base > options.retry_cap:
+        raise ConfigurationError(f"{label}: retry_base {options.retry_base} exceeds retry_cap {options.retry_cap}")
 
 
 def _remember(options: TaskOptions, label: str) -> Literal["shared", "user", "never"]:

@@ -135,6 +135,7 @@ class AgentKit:
         self._conversation_id = turns[-1].conversation_id if turns else None
         self._remembers = remembers
         self._answers: dict[str, tuple[bytes, datetime]] = {}
+        self._effects: set[tuple[str, str]] = set()
         self._runs = 0
 
     @property
@@ -202,12 +203,30 @@ class AgentKit:
         delivery = Delivery(subject, assignment.model_dump_json().encode(), None, "", 1, self._runs, time.monotonic())
         return read_order(delivery, self.agent, self.services.now(), remembers=self._remembers)
 
+    @property
+    def effects(self) -> set[tuple[str, str]]:
+        """Which effects were made: pairs of task id and the name given to `context.once`."""
+        return self._effects
+
+    def _context(self, order: Order) -> Context:
+        async def claim(name: str) -> bool:
+            effect = order.assignment.task_id, name
+            is_first = effect not in self._effects
+            self._effects.add(effect)
+            return is_first
+
+        return Context(
+            order.task,
+            order.assignment,
+            self.services,
+            settings=self.agent.settings,
+            attempt=order.attempt,
+            claim=claim,
+        )
+
     async def _compute(self, order: Order) -> CompletionReport:
-        allowed = min(order.assignment.max_attempts, order.task.max_attempts)
         while True:
-            context = Context(
-                order.task, order.assignment, self.services, settings=self.agent.settings, attempt=order.attempt
-            )
+            context = self._context(order)
             started = time.monotonic()
             try:
                 result = await order.task.run(order.parameters, context)
@@ -215,7 +234,13 @@ class AgentKit:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report
                 self.raised.append(error)
-                judgement = judge(error, attempt=order.attempt, max_attempts=allowed, retry=RetryPolicy())
+                judgement = judge(
+                    error,
+                    attempt=order.attempt,
+                    max_attempts=order.runs_allowed,
+                    retry=RetryPolicy().of(order.task),
+                    now=self.services.now(),
+                )
                 if judgement.pause_s is None:
                     verdict = verdict_on(order, judgement.status, "kit")
                     verdict.error, verdict.usage = error, context.usage

@@ -25,6 +25,8 @@ from workers.order import Order
 
 #: Bytes of a body that a dead letter keeps; the digest and the origin's sequence tell of the rest.
 DEAD_BODY = 512 * 1024
+#: Characters of headers that a dead letter keeps: ours are short, and it has to fit into a message itself.
+DEAD_HEADERS = 16 * 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +54,11 @@ class Verdict:
     dead_reason: str | None = None
     saved_ms: int = 0
     must_be_fenced: bool = False
+
+    def become_cancelled(self, error: BaseException) -> None:
+        """Turn it into the only verdict that is taken once somebody wished the task cancelled."""
+        self.status, self.error = "cancelled", error
+        self.result_json = self.dead_reason = None
 
     def body(self, fence: Fence) -> bytes:
         """Return the report as it crosses the wire, with the word *fence* of the ledger."""
@@ -139,10 +146,15 @@ def dead_letter(
     reason: str,
     error: BaseException,
     attempts: int,
-    task_id: str | None = None,
+    generation: int,
+    agent_id: str,
+    worker_id: str,
+    assignment: TaskAssignment | None = None,
+    queued_ms: int | None = None,
+    run_ms: int | None = None,
     usage: Usage | None = None,
 ) -> bytes:
-    """Return the message that DEAD keeps of *delivery*."""
+    """Return the message that DEAD keeps of *delivery*; *assignment* is None when it could not be read."""
     trace = "".join(traceback.format_exception(error))[-20_000:] if error.__traceback__ is not None else None
     letter = DeadLetter(
         reason=reason,
@@ -151,15 +163,35 @@ def dead_letter(
         subject=delivery.subject,
         sequence=delivery.sequence,
         attempts=attempts,
-        headers={name: value for name, value in (delivery.headers or {}).items() if not name.startswith("Nats-")},
+        headers=_kept_headers(delivery.headers or {}),
         body=base64.b64encode(delivery.body[:DEAD_BODY]).decode(),
         body_bytes=len(delivery.body),
         body_digest=hashlib.blake2b(delivery.body, digest_size=16).hexdigest(),
-        task_id=task_id,
+        task_id=assignment.task_id if assignment else None,
+        generation=generation,
+        agent_id=agent_id,
+        task_name=assignment.task.name if assignment else None,
+        supervisor_id=assignment.supervisor_id if assignment else None,
+        worker_id=worker_id,
+        created_at=assignment.created_at if assignment else None,
+        queued_ms=queued_ms,
+        run_ms=run_ms,
         usage=usage or Usage(),
         died_at=datetime.now(UTC),
     )
     return letter.model_dump_json().encode()
+
+
+def _kept_headers(headers: dict[str, str]) -> dict[str, str]:
+    """Return what a dead letter keeps of *headers*: none of the server's, and no more than fit beside the body."""
+    kept: dict[str, str] = {}
+    left = DEAD_HEADERS
+    for name, value in headers.items():
+        size = len(name) + len(value)
+        if size <= left and not name.startswith("Nats-"):
+            kept[name] = value
+            left -= size
+    return kept
 
 
 def verdict_on(

@@ -1,5 +1,6 @@
 """The wiring of a worker process: the one place where its connections are opened and its parts meet."""
 
+import functools
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -9,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 from nats.aio.client import Client
+from redis.asyncio import Redis
 
 from contracts import subjects
-from contracts.errors import ConfigurationError
+from contracts.errors import ConfigurationError, MemoryUnavailable
 from contracts.identifiers import new_id
 from contracts.messages import Cancellation, Progress, WorkerPresence
 from memory.breaker import Breaker
@@ -20,25 +22,32 @@ from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
 from memory.single_flight import SingleFlight
 from runtime import valkey
+from runtime.broker import reads_or_ignores
 from runtime.connection import connected
-from runtime.leases import Leases
+from runtime.leases import Beat, Leases
 from runtime.link import Link
 from runtime.llm import Llm
 from runtime.outbox import Outbox, open_outbox
 from runtime.process import Process
 from runtime.pull import PullEngine
 from runtime.settings import Settings
-from runtime.streams import Sizes, Source, declare_consumer, declare_streams
+from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
 from workers.agent import Agent
 from workers.card import card_of
 from workers.conclusion import Conclusion
 from workers.context import Context
 from workers.desk import TaskDesk
+from workers.due_copies import DueCopies, open_due_copies
+from workers.effects import Effects
 from workers.host import Bench, Host, Lent
-from workers.judgement import RetryPolicy
+from workers.judgement import RetryPolicy, longest_wait_s
 from workers.order import Order
+from workers.performing import Performer
 from workers.presence import announce, end_presence, show_presence
-from workers.runner import Runner, Stores
+from workers.retries import Retries
+from workers.runner import Runner, Terms
+from workers.solitude import Solitude
+from workers.stores import Stores
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +59,7 @@ class _Parts:
     client: Client
     link: Link
     outbox: Outbox
+    due_copies: DueCopies
     leases: Leases
     memory: LongTermMemory
     ledger: Ledger
@@ -83,7 +93,8 @@ class Worker:
     def __init__(
         self, agents: Sequence[Agent], settings: Settings, *, remembers: bool, on_ready: Callable[[str], None]
     ) -> None:
-        self._agents = agents
+        deadline = timedelta(seconds=settings.task_deadline_s) if settings.task_deadline_s else None
+        self._agents = [agent.with_defaults(max_attempts=settings.max_attempts, deadline=deadline) for agent in agents]
         self._settings = settings
         self._remembers = remembers
         self._on_ready = on_ready
@@ -91,6 +102,7 @@ class Worker:
         self.process = Process(self._worker_id, settings)
         self._metrics = self.process.metrics
         self._host = Host()
+        self._solitude = Solitude(self._host.pause, patience_s=settings.ack_wait_s)
         self._presences: list[WorkerPresence] = []
         self._parts: _Parts | None = None
         self._serve_cancellations()
@@ -99,9 +111,26 @@ class Worker:
         )
 
     def _serve_cancellations(self) -> None:
-        @self.process.broker.subscriber(subjects.CANCEL_ANY, title="cancel")
+        wishes = self.process.broker.subscriber(subjects.CANCEL_ANY, title="cancel")
+        # One worker notes it for good: nobody may run the task now, and a supervisor need not be there.
+        wishes_to_note = self.process.broker.subscriber(subjects.CANCEL_ANY, queue="workers", title="cancel for good")
+
+        @wishes(decoder=reads_or_ignores(Cancellation))
         async def cancel(wish: Cancellation) -> None:
-            self._host.cancel(wish)
+            for child in self._host.cancel(wish):
+                await self.process.broker.publish(
+                    Cancellation(task_id=child, reason=f"its parent was cancelled: {wish.reason}"),
+                    subject=subjects.cancel(child),
+                )
+
+        @wishes_to_note(decoder=reads_or_ignores(Cancellation))
+        async def note(wish: Cancellation) -> None:
+            if self._parts is None:
+                return
+            try:
+                await self._parts.ledger.cancel(wish.task_id, None, wish.reason)
+            except MemoryUnavailable as error:
+                log.warning("cancellation_not_noted", task_id=wish.task_id, error=str(error))
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -120,9 +149,13 @@ class Worker:
         redis = await stack.enter_async_context(
             valkey.connect(self.process.redis_url, name=self._worker_id, max_connections=settings.redis_max_connections)
         )
-        leases = await stack.enter_async_context(Leases(url, settings.ack_wait_s, self._metrics, self.process.fail))
+        leases = await stack.enter_async_context(
+            Leases(url, settings.ack_wait_s, self._metrics, self.process.fail, self._renewing_runs)
+        )
         link = Link(client)
-        outbox = await stack.enter_async_context(open_outbox(link, self._metrics, settings.publish_deadline_s))
+        heal = functools.partial(self._provision, client, again=True)
+        outbox = await stack.enter_async_context(open_outbox(link, self._metrics, settings.publish_deadline_s, heal))
+        due_copies = await stack.enter_async_context(open_due_copies(link))
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=self._metrics))
         if any("llm" in task.uses for agent in self._agents for task in agent.tasks.values()):
             await llm.warm_up()
@@ -133,17 +166,36 @@ class Worker:
                 redis, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=budget_s, breaker=breaker
             )
         )
-        keep = timedelta(days=settings.ledger_keep_days)
         return _Parts(
             client,
             link,
             outbox,
+            due_copies,
             leases,
             LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
-            Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000, breaker=Breaker()),
+            self._make_ledger(redis),
             flights,
             Lent(llm, Conversations(redis), self._send_progress),
         )
+
+    def _make_ledger(self, redis: Redis) -> Ledger:
+        settings = self._settings
+        keep = timedelta(days=settings.ledger_keep_days)
+        return Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000, breaker=Breaker())
+
+    @asynccontextmanager
+    async def _renewing_runs(self) -> AsyncIterator[Beat]:
+        """Open what the thread of leases needs to renew runs in the ledger too, whatever the event loop does."""
+        owner, lease_ms = self.process.loop, max(1, int(self._settings.ack_wait_s * 1000))
+        async with valkey.connect(self.process.redis_url, name=f"{self._worker_id}-leases", max_connections=4) as redis:
+            ledger = self._make_ledger(redis)
+
+            async def beat() -> None:
+                lost = await self._host.renew_runs(ledger, self._worker_id, lease_ms)
+                if lost:
+                    owner.call_soon_threadsafe(self._host.replace, lost)
+
+            yield beat
 
     async def start(self) -> None:
         """Announce the agents and begin to take tasks."""
@@ -165,7 +217,7 @@ class Worker:
         settings = self._settings
         source = Source(subjects.TASKS, agent.agent_id, subjects.tasks_of(agent.agent_id), settings.ack_wait_s)
         if settings.provision == "auto":
-            await self._heal(source)
+            await declare_consumer(parts.client, source)
         desk = self._make_desk(agent, parts)
         engine = PullEngine(
             parts.link, source, settings.slots, desk, parts.leases, self._metrics, lambda: self._heal(source)
@@ -182,45 +234,67 @@ class Worker:
         self._host.benches.append(Bench(agent, engine, desk))
         self._presences.append(presence)
         self.process.spawn(engine.run())
-        self.process.spawn(desk.renew_leases())
-        self.process.spawn(show_presence(parts.client, presence, card))
+        self.process.spawn(
+            show_presence(parts.client, presence, card, functools.partial(self._provision, parts.client, again=True))
+        )
 
     def _make_desk(self, agent: Agent, parts: _Parts) -> TaskDesk:
+        effects = Effects(parts.ledger, self._worker_id)
+
         def make_context(order: Order) -> Context:
             assignment = order.assignment
             if assignment.deadline != order.deadline:
                 assignment = assignment.model_copy(update={"deadline": order.deadline})
-            return Context(order.task, assignment, parts.lent, settings=agent.settings, attempt=order.attempt)
+            return Context(
+                order.task,
+                assignment,
+                parts.lent,
+                settings=agent.settings,
+                attempt=order.attempt,
+                claim=functools.partial(effects.claim, order),
+            )
 
+        settings, metrics, worker_id = self._settings, self._metrics, self._worker_id
         stores = Stores(parts.memory, parts.ledger, parts.flights, self._host.hits)
-        conclusion = Conclusion(agent.agent_id, agent.tasks, parts.ledger, parts.outbox, self._metrics)
-        retry = RetryPolicy(self._settings.retry_base_s, self._settings.retry_cap_s)
+        conclusion = Conclusion(agent.agent_id, agent.tasks, parts.ledger, parts.outbox, metrics)
+        releases = self._host.releases
+        retries = Retries(parts.ledger, releases, parts.outbox, metrics, scheduled_over_s=settings.retry_schedule_s)
+        longest_s = longest_wait_s(timedelta(days=settings.ledger_keep_days))
+        retry = RetryPolicy(settings.retry_base_s, settings.retry_cap_s, longest_s)
+        performer = Performer(worker_id, stores, releases, conclusion, retries, retry, make_context)
+        terms = Terms(lease_s=settings.ack_wait_s)
+        runner = Runner(
+            worker_id, stores, performer, releases, conclusion, metrics, solitude=self._solitude, terms=terms
+        )
         return TaskDesk(
             agent,
-            self._worker_id,
+            worker_id,
             stores=stores,
-            runner=Runner(self._worker_id, stores, conclusion, make_context, retry, lease_s=self._settings.ack_wait_s),
+            runner=runner,
             conclusion=conclusion,
-            meter=self._metrics,
+            meter=metrics,
+            due_copies=parts.due_copies,
             remembers=self._remembers,
         )
 
     async def drain(self) -> None:
         """Take nothing more, let what runs finish within the grace period, and say goodbye."""
-        await self._host.drain(self._settings.grace_s)
+        await self._host.drain(self._settings.grace_s, self.process.hurried)
         parts = self._demand_parts()
         for presence in self._presences:
             await end_presence(parts.client, presence)
         await self._host.flush_once(parts.memory)
 
-    async def _provision(self, client: Client) -> None:
+    async def _provision(self, client: Client, *, again: bool = False) -> None:
         if self._settings.provision == "auto":
-            await declare_streams(client, Sizes(self._settings.tasks_max_bytes, self._settings.replicas))
+            await declare_streams(client, self._sizes(), despite_drift=again)
 
-    async def _heal(self, source: Source) -> None:
-        client = self._demand_parts().client
-        await self._provision(client)
-        await declare_consumer(client, source, may_create=self._settings.provision == "auto")
+    async def _heal(self, source: Source) -> str:
+        may_create = self._settings.provision == "auto"
+        return await find_consumer(self._demand_parts().client, source, self._sizes(), may_create=may_create)
+
+    def _sizes(self) -> Sizes:
+        return Sizes(self._settings.tasks_max_bytes, self._settings.replicas, self._settings.dead_max_bytes)
 
     async def _send_progress(self, supervisor_id: str, progress: Progress) -> None:
         await self._progress.publish(progress, subject=subjects.progress(supervisor_id, progress.task_id))

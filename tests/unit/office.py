@@ -12,8 +12,9 @@ from pydantic import BaseModel
 
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import CompletionReport
-from memory.fakes import FakeLedger, FakeLongTermMemory, FakeSingleFlight
-from memory.ledger import Held
+from memory.fake_ledger import FakeLedger
+from memory.fakes import FakeLongTermMemory, FakeSingleFlight
+from memory.runs import Beginning, Ended, Wish
 from runtime.outbox import Settled
 from runtime.pull import Delivery
 from workers import Agent, Context, Parameters
@@ -21,7 +22,12 @@ from workers.conclusion import Conclusion
 from workers.desk import TaskDesk
 from workers.judgement import RetryPolicy
 from workers.order import Order
-from workers.runner import Runner, Stores
+from workers.performing import Performer
+from workers.releases import Releases
+from workers.retries import Retries
+from workers.runner import Runner, Terms
+from workers.solitude import Solitude
+from workers.stores import Stores
 from workers.testing import KitServices, ScriptedLlm
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -44,11 +50,16 @@ class Line:
 
     def __init__(self) -> None:
         self.settled: list[Delivery] = []
+        self.forgotten: list[Delivery] = []
         self.handed_back: list[tuple[Delivery, float]] = []
 
     def settle(self, delivery: Delivery) -> None:
         """Note that it is dealt with."""
         self.settled.append(delivery)
+
+    def forget(self, delivery: Delivery) -> None:
+        """Note that nothing is said on it."""
+        self.forgotten.append(delivery)
 
     def hand_back(self, delivery: Delivery, delay_s: float = 0.0) -> None:
         """Note that it is given back."""
@@ -60,6 +71,7 @@ class Post:
 
     def __init__(self, order: list[str]) -> None:
         self.stored: list[tuple[str, bytes, str]] = []
+        self.headers: list[dict[str, str]] = []
         self.refuses: set[str] = set()
         self._order = order
 
@@ -73,12 +85,13 @@ class Post:
         self.stored.append((subject, body, message_id))
         settled(None)
 
-    async def put(self, subject: str, body: bytes, message_id: str, **_options: Any) -> None:
+    async def put(self, subject: str, body: bytes, message_id: str, *, headers: Any = None, **_options: Any) -> None:
         """Store a letter, or raise."""
         if subject.partition(".")[0] in self.refuses:
             raise NotAccepted(f"{subject}: not stored")
         self._order.append(subject.partition(".")[0])
         self.stored.append((subject, body, message_id))
+        self.headers.append(dict(headers or {}))
 
     def reports(self) -> list[CompletionReport]:
         """Return every stored report."""
@@ -119,6 +132,18 @@ class Counts:
         """Count a burial."""
         self.seen[f"dead:{reason}"] += 1
 
+    def count_crashed_run(self) -> None:
+        """Count a crash."""
+        self.seen["crashed"] += 1
+
+    def count_replaced_run(self) -> None:
+        """Count a run that came to nothing."""
+        self.seen["replaced"] += 1
+
+    def count_retry(self, how: str) -> None:
+        """Count a run to come."""
+        self.seen[f"retry:{how}"] += 1
+
     def time_lookup(self) -> AbstractContextManager[object]:
         """Measure nothing."""
         return nullcontext()
@@ -129,18 +154,35 @@ class AwayLedger(FakeLedger):
 
     def __init__(self, order: list[str]) -> None:
         super().__init__()
-        self.begins_away = self.finishes_away = False
+        self.begins_away = self.finishes_away = self.parks_away = False
         self._order = order
 
     async def begin(
-        self, task_id: str, generation: int, worker_id: str, now_ms: int, lease_ms: int, *, before: int = 0
-    ) -> int | Held | bytes:
+        self,
+        task_id: str,
+        generation: int,
+        worker_id: str,
+        now_ms: int,
+        lease_ms: int,
+        *,
+        before: int = 0,
+        alone: bool = False,
+        token: str = "",
+    ) -> Beginning:
         """Answer, unless away."""
         if self.begins_away:
             raise MemoryUnavailable("away")
-        return await super().begin(task_id, generation, worker_id, now_ms, lease_ms, before=before)
+        return await super().begin(
+            task_id, generation, worker_id, now_ms, lease_ms, before=before, alone=alone, token=token
+        )
 
-    async def finish_many(self, reports: Any) -> list[bytes | None]:
+    async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
+        """Note it, unless away."""
+        if self.parks_away:
+            raise MemoryUnavailable("away")
+        await super().park(run, wait_ms, assignment)
+
+    async def finish_many(self, reports: Any) -> list[bytes | Wish | None]:
         """Answer, unless away."""
         if self.finishes_away:
             raise MemoryUnavailable("away")
@@ -192,8 +234,24 @@ class Office:
             self.ledger,
             self.post,  # type: ignore[arg-type]  # a fake
             self.counts,
+            fence_pause_s=0.01,
         )
-        runner = Runner("w1", stores, conclusion, make_context, RetryPolicy(1.0, 8.0), now=lambda: NOW)
+        self.releases = Releases()
+        retries = Retries(self.ledger, self.releases, self.post, self.counts, now=lambda: NOW)  # type: ignore[arg-type]
+        performer = Performer(
+            "w1", stores, self.releases, conclusion, retries, RetryPolicy(1.0, 8.0), make_context, now=lambda: NOW
+        )
+        runner = Runner(
+            "w1",
+            stores,
+            performer,
+            self.releases,
+            conclusion,
+            self.counts,
+            solitude=Solitude(),
+            terms=Terms(),
+            now=lambda: NOW,
+        )
         self.desk = TaskDesk(
             self.agent,
             "w1",

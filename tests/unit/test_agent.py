@@ -137,7 +137,7 @@ def test_the_declaration_is_kept() -> None:
 def test_a_task_is_remembered_thirty_days_for_everybody_unless_it_says_otherwise() -> None:
     """The defaults are those of the documentation."""
     task = trip_agent().tasks["share"]
-    assert (task.remember, task.remember_for, task.max_attempts, task.idempotent) == (
+    assert (task.remember, task.remember_for, task.runs_allowed, task.idempotent) == (
         "shared",
         timedelta(days=30),
         5,

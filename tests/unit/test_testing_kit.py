@@ -189,7 +189,7 @@ async def test_turns_may_be_given_whole() -> None:
 
 
 async def test_progress_is_recorded_and_cut_to_its_range() -> None:
-    """A fraction out of range never fails a task."""
+    """Neither a fraction out of range fails a task, nor a text that the server would end the connection over."""
     agent = Agent("Slow")
 
     @agent.task
@@ -200,12 +200,14 @@ async def test_progress_is_recorded_and_cut_to_its_range() -> None:
         await context.progress(-1)
         await context.progress(float("nan"))
         await context.progress(None, "who knows")
+        await context.progress(1.0, "\u00e4" * 2_000_000)
 
     kit = AgentKit(agent)
     report = await kit.run("work", {})
     assert (report.status, report.result) == ("completed", None)
-    assert [told.fraction for told in kit.progress] == [0.5, 1.0, 0.0, None, None]
+    assert [told.fraction for told in kit.progress] == [0.5, 1.0, 0.0, None, None, 1.0]
     assert (kit.progress[0].text, kit.progress[0].task_id, kit.progress[0].at) == ("half", report.task_id, NOW)
+    assert kit.progress[-1].text == "\u00e4" * 4_000
 
 
 async def test_a_task_that_raises_runs_again_until_it_may_not() -> None:

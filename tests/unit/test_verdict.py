@@ -5,11 +5,13 @@ import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts import subjects
 from contracts.messages import CompletionReport, DeadLetter, TaskAssignment, TaskCall, Usage
 from runtime.pull import Delivery
 from workers import Agent, Amount, Field, Parameters
@@ -59,6 +61,12 @@ def order(text: str, more: list[str] | None = None) -> Order:
     found = read_order(delivery(json.dumps(assignment).encode()), agent, NOW, remembers=True)
     assert isinstance(found, Order), found
     return found
+
+
+def buried(taken: Delivery, error: BaseException, **fields: Any) -> DeadLetter:
+    """Return the dead letter about *taken*, as whoever reads DEAD finds it."""
+    known: dict[str, Any] = {"reason": "gave_up", "attempts": 3, "generation": 2, "agent_id": "WordAgent"} | fields
+    return DeadLetter.model_validate_json(dead_letter(taken, error=error, worker_id="w1", **known))
 
 
 def verdict(**fields: object) -> Verdict:
@@ -119,21 +127,14 @@ def test_every_error_can_be_told(error: Exception, message: str) -> None:
     assert (report.status, report.result) == ("failed", None)
     assert report.error is not None
     assert report.error.type == type(error).__name__
-    letter = DeadLetter.model_validate_json(dead_letter(delivery(), reason="attempts", error=error, attempts=5))
+    letter = buried(delivery(), error)
     assert letter.error == report.error
 
 
 def test_a_dead_letter_keeps_half_a_mebibyte_and_tells_of_the_rest() -> None:
     """Size, digest and the place in the origin stream are of the whole."""
     body = bytes(range(256)) * 3000
-    letter = DeadLetter.model_validate_json(
-        dead_letter(
-            delivery(body, {"Nats-Msg-Id": "m", "Tasklore-Generation": "2"}),
-            reason="unreadable",
-            error=ValueError("x"),
-            attempts=1,
-        )
-    )
+    letter = buried(delivery(body, {"Nats-Msg-Id": "m", "Tasklore-Generation": "2"}), ValueError("x"))
     assert base64.b64decode(letter.body) == body[:DEAD_BODY]
     assert (letter.body_bytes, letter.sequence) == (len(body), 42)
     assert letter.body_digest == hashlib.blake2b(body, digest_size=16).hexdigest()
@@ -144,7 +145,49 @@ def test_a_dead_letter_has_the_traceback_also_when_it_holds_odd_names() -> None:
     """Half a surrogate pair in the words of an error is replaced, not fatal."""
     with pytest.raises(FileNotFoundError) as raised:
         Path("no \udcff here").read_bytes()
-    letter = DeadLetter.model_validate_json(dead_letter(delivery(), reason="attempts", error=raised.value, attempts=1))
+    letter = buried(delivery(), raised.value)
     assert letter.traceback is not None
     assert "test_verdict" in letter.traceback
     assert "udcff here" in letter.traceback
+
+
+def test_a_dead_letter_tells_whose_task_it_was_how_long_it_took_and_what_it_cost() -> None:
+    """Without a look into its body."""
+    made = verdict(queued_ms=7, run_ms=9, usage=Usage(input_tokens=3, output_tokens=4, cost_usd=0.25))
+    letter = buried(
+        made.delivery,
+        ValueError("x"),
+        assignment=made.assignment,
+        queued_ms=made.queued_ms,
+        run_ms=made.run_ms,
+        usage=made.usage,
+    )
+    assert (letter.reason, letter.attempts, letter.generation, letter.worker_id) == ("gave_up", 3, 2, "w1")
+    assert (letter.task_id, letter.agent_id, letter.task_name, letter.supervisor_id) == (
+        "t1",
+        "WordAgent",
+        "weigh",
+        "S",
+    )
+    assert (letter.created_at, letter.queued_ms, letter.run_ms, letter.usage) == (NOW, 7, 9, made.usage)
+
+
+def test_a_dead_letter_of_what_could_not_be_read_leaves_out_what_nobody_knows() -> None:
+    """Its agent is known by who took it."""
+    letter = buried(delivery(b"{"), ValueError("x"), reason="unreadable")
+    assert (letter.agent_id, letter.generation) == ("WordAgent", 2)
+    assert (letter.task_id, letter.task_name, letter.supervisor_id, letter.created_at) == (None, None, None, None)
+    assert (letter.queued_ms, letter.run_ms) == (None, None)
+
+
+def test_a_dead_letter_fits_into_a_message_whatever_headers_came_along() -> None:
+    """The longest body, the longest error, and the headers that are too many to keep."""
+    long = {"X-Long": "x" * 300_000} | {f"X-{number}": "y" * 1000 for number in range(300)}
+    taken = delivery(b"\0" * 900_000, long | {"Tasklore-Generation": "2"})
+    letter = dead_letter(
+        taken, reason="gave_up", error=ValueError("\0" * 9000), attempts=1, generation=2, agent_id="A", worker_id="w"
+    )
+    assert len(letter) <= subjects.MAX_BODY
+    kept = DeadLetter.model_validate_json(letter).headers
+    assert kept["Tasklore-Generation"] == "2"
+    assert "X-Long" not in kept

@@ -1,0 +1,86 @@
+"""Who may run beside whom in this process: tasks run side by side, but one that may have killed a worker runs alone."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from contracts.errors import TaskloreError
+
+
+class StillBusy(TaskloreError):
+    """Something else runs here for too long to be waited for; leave the task to another worker, or try again later."""
+
+
+class Solitude:
+    """Lets runs in side by side, or one alone; whoever wants to be alone goes first, so that it waits for no newcomer.
+
+    Nobody is waited for longer than *patience_s* seconds, and after such a wait in vain not again for ten times as
+    long: somebody else may be idle, and a task of an hour must not stop a whole worker.
+
+    *changed* is called with True when somebody begins to want it, and with False when nobody does any more: nothing
+    new should be taken meanwhile, since it could only wait.
+    """
+
+    def __init__(self, changed: Callable[[bool], None] = lambda _wanted: None, *, patience_s: float = 30.0) -> None:
+        self._changed = changed
+        self._patience_s = patience_s
+        self._busy_until = 0.0
+        self._beside = 0
+        self._wanting = 0
+        self._is_alone = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def enter(self, *, alone: bool) -> None:
+        """Return once a run may begin: beside others, or after all others have ended; `leave` when it has.
+
+        Raises:
+            StillBusy: others ran for too long to be alone here.
+        """
+        if not alone:
+            while self._wanting:
+                await self._change()
+            self._beside += 1
+            return
+        loop = asyncio.get_running_loop()
+        if self._beside and loop.time() < self._busy_until:
+            raise StillBusy("something here runs for long")
+        self._want(1)
+        try:
+            async with asyncio.timeout(self._patience_s if self._beside else None):
+                while self._beside or self._is_alone:
+                    await self._change()
+        except TimeoutError:
+            self._want(-1)
+            self._busy_until = loop.time() + 10 * self._patience_s
+            raise StillBusy(f"something here ran for more than {self._patience_s:g} s") from None
+        except BaseException:
+            self._want(-1)
+            raise
+        self._is_alone = True
+
+    def leave(self, *, alone: bool) -> None:
+        """Note that a run has ended."""
+        if alone:
+            self._is_alone = False
+            self._want(-1)
+        else:
+            self._beside -= 1
+            self._wake()
+
+    def _want(self, step: int) -> None:
+        was_wanted, self._wanting = self._wanting > 0, self._wanting + step
+        if was_wanted != (self._wanting > 0):
+            self._changed(self._wanting > 0)
+        if step < 0:
+            self._wake()
+
+    async def _change(self) -> None:
+        news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(news)
+        await news
+
+    def _wake(self) -> None:
+        while self._waiting:
+            news = self._waiting.popleft()
+            if not news.done():
+                news.set_result(None)

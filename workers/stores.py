@@ -1,0 +1,81 @@
+"""What a worker remembers with, as it needs it: the long-term memory and the ledger, as protocols that they fit."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from memory.entries import Remembered
+from memory.runs import Beginning, Ended, Wish
+from memory.single_flight import SingleFlight
+
+#: A generation of a task: its id and number.
+Name = tuple[str, int]
+
+
+class LongTerm(Protocol):
+    """What is recalled from and remembered into: `memory.long_term.LongTermMemory` fits."""
+
+    async def recall_many(self, entry_keys: Sequence[str]) -> list[Remembered | None]:
+        """Return what is remembered for each key, in one round trip."""
+
+    async def remember(
+        self,
+        key: str,
+        result_json: bytes,
+        *,
+        computed_ms: int,
+        ttl: timedelta | None,
+        now_ms: int,
+        user_token: str | None = None,
+        parameters_json: bytes = b"{}",
+    ) -> None:
+        """Store a result."""
+
+
+class RunLedger(Protocol):
+    """What is asked and told about runs: `memory.ledger.Ledger` fits."""
+
+    async def begin(
+        self,
+        task_id: str,
+        generation: int,
+        worker_id: str,
+        now_ms: int,
+        lease_ms: int,
+        *,
+        before: int = 0,
+        alone: bool = False,
+        token: str = "",
+    ) -> Beginning:
+        """Return which run this is, why there is none, or the terminal report that exists already."""
+
+    async def hold(self, runs: Sequence[Name], worker_id: str, lease_ms: int) -> list[Name]:
+        """Lease runs anew; return those that other workers have taken."""
+
+    async def release(self, runs: Sequence[Ended]) -> None:
+        """Note that runs ended with a word."""
+
+    async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
+        """Note that a run ended, and let no other begin for *wait_ms*."""
+
+    async def wish(self, task_id: str) -> Wish | None:
+        """Return why a task is to be cancelled, or None."""
+
+
+class EffectLedger(Protocol):
+    """Who gives the right to an effect: `memory.ledger.Ledger` fits."""
+
+    async def once(self, task_id: str, generation: int, worker_id: str, name: str, token: str) -> bool | None:
+        """Return whether the call *token* makes the effect, None when it may not even ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The stores of one worker; `hits` counts the entries that were served, until the host flushes them."""
+
+    long_term: LongTerm
+    ledger: RunLedger
+    flights: SingleFlight[bytes]
+    hits: Counter[str]
