@@ -1,15 +1,35 @@
-"""How a supervisor learns what there is: agent cards out of the bucket, first all of them, then each change."""
+"""How a supervisor learns what there is: agent cards out of the bucket, first all of them, then each change.
+
+Anybody may put anything into the bucket: what is no card, or none that a sentence could be read into, is left out, and
+costs the other agents nothing.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 
 import structlog
-from nats.aio.client import Client
 from pydantic import ValidationError
 
 from contracts import subjects
+from contracts.errors import InvalidInput
 from contracts.messages import AgentCard
-from runtime.buckets import read_bucket
+from runtime.buckets import BucketState, read_bucket_by_page, state_of_bucket
+from runtime.direct import Line
 from supervisor.catalogue import Catalogue
+from supervisor.interpretation.routing import problem_of
 
 log = structlog.get_logger(__name__)
+
+#: Cards that are warned about, each once: whoever fills the bucket with rubbish shall not fill the log too.
+_MOST_WARNINGS = 1000
+
+#: Who is told which card is left out, and why.
+Warn = Callable[[str, str], None]
+
+
+def _say_nothing(_agent_id: str, _problem: str) -> None:
+    """Leave a card out in silence, for a command that shows the others: the supervisor's log tells of it."""
 
 
 class CardIndex:
@@ -17,50 +37,118 @@ class CardIndex:
 
     def __init__(self) -> None:
         self.catalogue = Catalogue()
-        self._notices = 0
+        self._loading = asyncio.Lock()
+        self._read: BucketState | None = None
+        #: What was told since the bucket was last read.
+        self._heard: list[AgentCard | str] = []
+        self._warned: dict[str, str] = {}
 
-    def learn(self, card: AgentCard) -> None:
-        """Take the card of an agent; a lower version than the known one is ignored."""
-        self._notices += 1
+    def learn(self, card: AgentCard, key: str | None = None) -> None:
+        """Take the card of an agent, put under *key* (None is its own name).
+
+        A lower version than the known one is ignored, and so is a card that nobody can read, or of another agent.
+        """
+        key = card.agent_id if key is None else key
+        problem = _misplacement(card, key) or problem_of(card)
+        if problem is not None:
+            self._warn(key, problem)
+            return
+        self._heard.append(card)
         self.catalogue = self.catalogue.with_card(card)
         log.info("agent_known", agent=card.agent_id, version=card.version, tasks=len(card.tasks))
 
     def forget(self, agent_id: str) -> None:
         """Take note that an agent was retired."""
-        self._notices += 1
+        self._heard.append(agent_id)
         self.catalogue = self.catalogue.without(agent_id)
         log.info("agent_retired", agent=agent_id)
 
-    async def load(self, client: Client) -> None:
-        """Replace everything by what the bucket holds: at the start, and after a lost connection.
+    async def load(self, line: Line) -> None:
+        """Replace everything by what the bucket holds: at the start, after a lost connection, and now and then.
 
         Raises:
             Unreachable: the bucket did not answer.
         """
-        heard = -1
-        while heard != self._notices:
+        async with self._loading:
+            state = await state_of_bucket(line, subjects.AGENTS_BUCKET)
+            if state == self._read and not self._heard:
+                return
+            self._read = None
+            self._heard.clear()
+            cards = await read_cards(line, self._warn)
+            problems = await asyncio.to_thread(_problems_of, cards)
+            for agent_id, problem in problems.items():
+                self._warn(agent_id, problem)
+            catalogue = Catalogue(card for card in cards if card.agent_id not in problems)
             # A notice that came meanwhile may tell of what was not read yet: it must not be undone.
-            heard = self._notices
-            cards = await read_cards(client)
-        catalogue = Catalogue()
-        for card in cards:
-            catalogue = catalogue.with_card(card)
-        self.catalogue = catalogue
+            for change in self._heard:
+                catalogue = catalogue.without(change) if isinstance(change, str) else catalogue.with_card(change)
+            if catalogue.cards != self.catalogue.cards:
+                self.catalogue = catalogue
+            self._read = state
+
+    def _warn(self, agent_id: str, problem: str) -> None:
+        """Say once what is wrong with a card: the bucket is read again and again."""
+        if self._warned.get(agent_id) != problem and len(self._warned) < _MOST_WARNINGS:
+            self._warned[agent_id] = problem
+            log.warning("card_left_out", agent=agent_id, problem=problem)
 
 
-async def read_cards(client: Client) -> list[AgentCard]:
-    """Return every readable card in the bucket, by agent id.
+async def read_cards(line: Line, warn: Warn = _say_nothing) -> list[AgentCard]:
+    """Return every readable card in the bucket, by agent id; *warn* is told of each other one.
 
     Raises:
         Unreachable: the bucket did not answer, or does not exist yet.
     """
-    found = await read_bucket(client, subjects.AGENTS_BUCKET)
-    return [card for body in found if (card := _read_card(body)) is not None]
+    cards: dict[str, AgentCard] = {}
+    async with aclosing(read_bucket_by_page(line, subjects.AGENTS_BUCKET)) as pages:
+        async for page in pages:
+            # A page of large cards takes longer than others should wait.
+            for key, found in (await asyncio.to_thread(_read_page, page)).items():
+                cards.pop(key, None)
+                if isinstance(found, AgentCard):
+                    cards[key] = found
+                elif found is not None:
+                    warn(key, found)
+    return [cards[key] for key in sorted(cards)]
 
 
-def _read_card(body: bytes) -> AgentCard | None:
+def _read_page(page: Mapping[str, bytes | None]) -> dict[str, AgentCard | str | None]:
+    """Return what each key of *page* holds: a card, what is wrong with it, or None when it was deleted."""
+    found: dict[str, AgentCard | str | None] = {}
+    for key, body in page.items():
+        try:
+            found[key] = _read_card(key, body) if body is not None else None
+        except InvalidInput as error:
+            found[key] = str(error)
+    return found
+
+
+def _read_card(key: str, body: bytes) -> AgentCard:
+    """Return the card that lies under *key*.
+
+    Raises:
+        InvalidInput: it is none, or that of another agent.
+    """
+    if len(body) > subjects.MAX_BODY:
+        raise InvalidInput(f"it has {len(body):,} bytes; keep to {subjects.MAX_BODY:,}")
     try:
-        return AgentCard.model_validate_json(body)
+        card = AgentCard.model_validate_json(body)
     except ValidationError as error:
-        log.warning("unreadable_card", problems=error.error_count())
-        return None
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"])) or "body"
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        raise InvalidInput(f"{where}: {first['msg']}{more}") from error
+    if (problem := _misplacement(card, key)) is not None:
+        raise InvalidInput(problem)
+    return card
+
+
+def _misplacement(card: AgentCard, key: str) -> str | None:
+    """Return what is wrong with *card* under *key*, None when it is its own."""
+    return None if card.agent_id == key else f"it is the card of {card.agent_id!r}; put it under that key"
+
+
+def _problems_of(cards: Sequence[AgentCard]) -> dict[str, str]:
+    """Return what is wrong with those of *cards* that no sentence can be read into, by agent id."""
+    return {card.agent_id: problem for card in cards if (problem := problem_of(card)) is not None}

@@ -8,6 +8,8 @@ from contracts.messages import AgentCard, TaskCard
 
 #: Tasks named one by one before "and 3 more": a person reads a sentence, not a list.
 _NAMED = 12
+#: Characters of what a task does that are said of it.
+_SAID = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class Catalogue:
 
     __slots__ = ("_cards", "_offers")
 
+    _offers: tuple[Offer, ...] | None
+
     def __init__(self, cards: Iterable[AgentCard] = ()) -> None:
         known: dict[str, AgentCard] = {}
         for card in cards:
@@ -35,7 +39,8 @@ class Catalogue:
             if held is None or card.version >= held.version:
                 known[card.agent_id] = card
         self._cards: Mapping[str, AgentCard] = MappingProxyType(dict(sorted(known.items())))
-        self._offers = tuple(Offer(card, task) for card in self._cards.values() for task in card.tasks)
+        # Made when they are first asked for: a thousand cards that arrive one by one are a thousand catalogues.
+        self._offers = None
 
     @property
     def cards(self) -> Mapping[str, AgentCard]:
@@ -62,14 +67,17 @@ class Catalogue:
 
     def tasks(self) -> tuple[Offer, ...]:
         """Return every task of every agent, sorted by agent id, then as its agent lists them."""
+        if self._offers is None:
+            self._offers = tuple(Offer(card, task) for card in self._cards.values() for task in card.tasks)
         return self._offers
 
     def abilities(self) -> str:
         """Return what can be asked, as a sentence or two for a person."""
-        if not self._offers:
+        offers = self.tasks()
+        if not offers:
             return "No agent has reported yet, so I cannot do anything; start one with `tasklore worker`."
-        said = [_ability(offer) for offer in self._offers[:_NAMED]]
-        more = len(self._offers) - len(said)
+        said = [_ability(offer) for offer in offers[:_NAMED]]
+        more = len(offers) - len(said)
         if more:
             said.append(f"{more} more")
         return f"I can: {'; '.join(said)}."
@@ -78,4 +86,5 @@ class Catalogue:
 def _ability(offer: Offer) -> str:
     """Return the first sentence of the task's description, or its name when it has none."""
     first = offer.task.description.strip().split("\n\n", 1)[0].replace("\n", " ").split(". ", 1)[0].rstrip(".")
+    first = first if len(first) <= _SAID else f"{first[:_SAID]}..."
     return f"{first[0].lower()}{first[1:]} ({offer.label})" if first else offer.label

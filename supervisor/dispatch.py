@@ -1,150 +1,82 @@
-"""Dispatch: an assignment goes out once it is durably stored, and its one report comes back."""
+"""Dispatch: an assignment goes out once it is durably stored, and the ledger knows of it.
 
-import asyncio
-from collections import defaultdict
-from datetime import UTC, datetime
+First the stream, then the ledger. In the other order a task that the stream refuses would be in the ledger as
+accepted, and be started when the stream is made anew, although its sender was told that it was not. In this order a
+process that dies between the two leaves a task that runs and is reported; only the loss of the stream, in the time
+before its first run, would lose it too. Its sender was not told yet that it is accepted, and asks again under the same
+id. What the ledger could not be told because it was away is told later, by `tell_ledger`.
+"""
 
-import nats.errors
 import structlog
-from nats.aio.client import Client
-from nats.aio.msg import Msg
-from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable
-from contracts.messages import CompletionReport, TaskAssignment
+from contracts.messages import TaskAssignment
 from memory.ledger import Ledger
 from runtime.outbox import Outbox
-from runtime.pull import Delivery, PullEngine
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between looks at the ledger while a report is awaited: both other ways may have missed it.
-_LOOK_S = 2.0
-#: Seconds for one direct read of a stored report.
-_READ_S = 1.0
-
-_Waiter = asyncio.Future[CompletionReport]
+#: Bytes of assignments kept for a ledger that is away: minutes of a few hundred a second.
+_MOST_UNTOLD_BYTES = 64 * 1024 * 1024
 
 
 class Dispatch:
-    """Sends assignments and finds their reports.
+    """Sends assignments, and sees to it that the ledger knows every one that was stored."""
 
-    A report reaches the waiter three ways, whichever is first: the supervisor's durable consumer; a hint on the core
-    subject, after which the ledger is read, since that subject also carries what the stream refused; and a look every
-    two seconds.
-    """
-
-    def __init__(self, client: Client, outbox: Outbox, ledger: Ledger) -> None:
-        self._client = client
+    def __init__(self, outbox: Outbox, ledger: Ledger) -> None:
         self._outbox = outbox
         self._ledger = ledger
-        self._waiters: dict[str, list[_Waiter]] = defaultdict(list)
-        self._looking: set[asyncio.Task[None]] = set()
+        #: Stored, and not known to be in the ledger; the oldest first.
+        self._untold: dict[str, bytes] = {}
+        self._untold_bytes = 0
 
     async def assign(self, assignment: TaskAssignment, *, patience_s: float = 10.0) -> None:
-        """Publish *assignment*; returns when it is durably stored and the ledger knows of it.
+        """Publish *assignment*; returns when it is durably stored and the ledger knows of it, or will.
 
         Raises:
-            NotAccepted: the stream did not take it; nothing was started.
+            QueueFull: as much waits as may; nothing was started.
+            NotAccepted: it is not known to be stored; send it again with the same task id.
+            MessageTooLarge: its parameters do not fit into a message; nothing was started.
         """
-        body = assignment.model_dump_json(exclude_none=True).encode()
+        task_id, body = assignment.task_id, assignment.model_dump_json(exclude_none=True).encode()
         await self._outbox.put(
             subjects.task(assignment.agent_id, assignment.task.name),
             body,
-            subjects.task_message_id(assignment.task_id, 1),
+            subjects.task_message_id(task_id, 1),
             headers={subjects.GENERATION_HEADER: "1", subjects.ATTEMPT_HEADER: "1"},
             patience_s=patience_s,
         )
+        self._keep(task_id, body)
         try:
-            await self._ledger.accept(assignment.task_id, 1, body)
+            await self._ledger.accept(task_id, 1, body)
         except MemoryUnavailable as error:
-            log.warning("ledger_away", task_id=assignment.task_id, error=str(error))
+            log.warning("ledger_away", task_id=task_id, error=str(error))
+        else:
+            self._drop(task_id)
 
-    async def report_of(self, assignment: TaskAssignment, within_s: float) -> CompletionReport | None:
-        """Return the terminal report of *assignment*, or None when there is none within *within_s* seconds."""
-        loop = asyncio.get_running_loop()
-        waiter: _Waiter = loop.create_future()
-        waiters = self._waiters[assignment.task_id]
-        waiters.append(waiter)
-        gives_up_at = loop.time() + within_s
-        try:
-            # It may have come before anybody waited, or long ago when the request is a repeated one.
-            await self._look(assignment.task_id)
-            while not waiter.done():
-                left_s = gives_up_at - loop.time()
-                if left_s <= 0:
-                    return None
-                await asyncio.wait([waiter], timeout=min(left_s, _LOOK_S))
-                if not waiter.done():
-                    await self._look(assignment.task_id)
-                    await self._look_in_stream(assignment)
-            return waiter.result()
-        finally:
-            waiters.remove(waiter)
-            if not waiters:
-                self._waiters.pop(assignment.task_id, None)
+    async def tell_ledger(self) -> int:
+        """Tell the ledger what it does not know yet, and return how many tasks that were.
 
-    async def hear_hint(self, message: Msg) -> None:
-        """Look at the ledger for the task whose report was just published."""
-        task_id = message.subject.split(".")[2]
-        if task_id in self._waiters:
-            look = asyncio.create_task(self._look(task_id))
-            self._looking.add(look)
-            look.add_done_callback(self._looking.discard)
+        Raises:
+            MemoryUnavailable: it is away; what is left stays for the next time.
+        """
+        told = 0
+        while self._untold:
+            task_id, body = next(iter(self._untold.items()))
+            await self._ledger.accept(task_id, 1, body)
+            self._drop(task_id)
+            told += 1
+        return told
 
-    async def work(self, batch: list[Delivery], line: PullEngine) -> None:
-        """Take stored reports: repair the ledger where a worker could not reach it, and serve who waits."""
-        for delivery in batch:
-            report = _read_report(delivery.body)
-            if report is not None:
-                # Whoever waits comes first: a repair may take as long as the ledger is waited for.
-                self._serve(report)
-                if report.fence == "none" and not await self._repair(report, delivery.body):
-                    line.hand_back(delivery, _LOOK_S)
-                    continue
-            line.settle(delivery)
+    def _keep(self, task_id: str, body: bytes) -> None:
+        self._drop(task_id)
+        self._untold[task_id] = body
+        self._untold_bytes += len(body)
+        while self._untold_bytes > _MOST_UNTOLD_BYTES:
+            oldest = next(iter(self._untold))
+            log.warning("never_in_ledger", task_id=oldest)
+            self._drop(oldest)
 
-    async def _repair(self, report: CompletionReport, body: bytes) -> bool:
-        try:
-            await self._ledger.repair(report.task_id, report.generation, report.status, body)
-        except MemoryUnavailable:
-            return False
-        log.info("ledger_repaired", task_id=report.task_id)
-        return True
-
-    async def _look(self, task_id: str) -> None:
-        try:
-            entry = await self._ledger.read(task_id)
-        except MemoryUnavailable:
-            return
-        stored = entry.generations[entry.newest].report if entry is not None else None
-        report = _read_report(stored) if stored is not None else None
-        if report is not None:
-            self._serve(report)
-
-    async def _look_in_stream(self, assignment: TaskAssignment) -> None:
-        if assignment.task_id not in self._waiters:
-            return
-        subject = subjects.report(assignment.supervisor_id, assignment.task_id, 1)
-        try:
-            async with asyncio.timeout(_READ_S + 1):
-                stored = await self._client.request(f"$JS.API.DIRECT.GET.{subjects.REPORTS}.{subject}", timeout=_READ_S)
-        except (TimeoutError, OSError, nats.errors.Error):
-            return
-        report = _read_report(stored.data) if not (stored.headers or {}).get("Status") else None
-        if report is not None:
-            self._serve(report)
-
-    def _serve(self, report: CompletionReport) -> None:
-        for waiter in self._waiters.get(report.task_id, ()):
-            if not waiter.done():
-                waiter.set_result(report)
-
-
-def _read_report(body: bytes) -> CompletionReport | None:
-    try:
-        return CompletionReport.model_validate_json(body)
-    except ValidationError as error:
-        log.warning("unreadable_report", problems=error.error_count(), at=datetime.now(UTC).isoformat())
-        return None
+    def _drop(self, task_id: str) -> None:
+        self._untold_bytes -= len(self._untold.pop(task_id, b""))

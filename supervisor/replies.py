@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from contracts.errors import NotAccepted, QueueFull
 from contracts.messages import CompletionReport, MemoryNote, PersonReply, ReplyKind, TaskAssignment, TaskCall, TaskCard
 from supervisor.interpretation.outcome import Interpretation, Understood, Unfitting
 
@@ -60,7 +61,7 @@ def report_reply(
     assignment: TaskAssignment,
     request_id: str,
     conversation_id: str,
-    problem: str | None = None,
+    problem: NotAccepted | None = None,
 ) -> PersonReply:
     """Return the answer to *assignment*.
 
@@ -70,7 +71,7 @@ def report_reply(
         assignment: what was asked.
         request_id: the request that this answers.
         conversation_id: the conversation it belongs to.
-        problem: why the task could not be handed over; nothing was started then.
+        problem: why the task could not be handed over, None when it was.
     """
     kind, text = _said(report, card, assignment, request_id, problem)
     return PersonReply(
@@ -89,18 +90,28 @@ def _said(
     card: TaskCard | None,
     assignment: TaskAssignment,
     request_id: str,
-    problem: str | None,
+    problem: NotAccepted | None,
 ) -> tuple[ReplyKind, str]:
     if problem is not None:
-        return "failed", f"I could not hand this over, and nothing was started: {_sentence(problem)}"
+        return "failed", _describe_problem(problem, request_id)
     if report is None:
         return "pending", (
             f"{assignment.agent_id} is still at it. Ask again with the request id {request_id} for the answer:"
-            " nothing is started twice."
+            f" nothing is started twice. Or stop it with `tasklore cancel {assignment.task_id}`."
         )
     if report.status == "completed":
         return "answer", describe_result(report, card, assignment.task)
     return "failed", describe_failure(report)
+
+
+def _describe_problem(problem: NotAccepted, request_id: str) -> str:
+    """Return why a task could not be handed over, and when to ask again."""
+    if isinstance(problem, QueueFull):
+        return f"The queue is full, so I could not hand this over, and nothing was started: {_sentence(str(problem))}"
+    return (
+        f"I could not hand this over: {_sentence(str(problem))} It may have arrived all the same. Ask again in"
+        f" {problem.retry_after_s:g} s with the request id {request_id}: nothing is started twice."
+    )
 
 
 def describe_result(report: CompletionReport, card: TaskCard | None, call: TaskCall | None = None) -> str:

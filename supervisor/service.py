@@ -18,6 +18,7 @@ from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
 from supervisor.interpretation.outcome import Interpretation, Understood
 from supervisor.replies import interpretation_reply, report_reply
+from supervisor.reports import ReportDesk
 
 log = structlog.get_logger(__name__)
 
@@ -59,6 +60,7 @@ class Service:
         catalogue: Callable[[], Catalogue],
         interpreter: Interpreting,
         dispatch: Dispatch,
+        reports: ReportDesk,
         conversations: Remembering,
         publish: Publish,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -67,6 +69,7 @@ class Service:
         self._catalogue = catalogue
         self._interpreter = interpreter
         self._dispatch = dispatch
+        self._reports = reports
         self._conversations = conversations
         self._publish = publish
         self._now = now
@@ -114,9 +117,10 @@ class Service:
         problem = None
         try:
             await self._dispatch.assign(assignment)
-            report = await self._dispatch.report_of(assignment, request.wait_ms / 1000)
+            report = await self._reports.report_of(assignment, request.wait_ms / 1000)
         except NotAccepted as error:
-            problem = str(error)
+            log.warning("task_not_accepted", task_id=assignment.task_id, error=str(error))
+            problem = error
         return report_reply(
             report,
             card,

@@ -9,16 +9,22 @@ from datetime import timedelta
 
 import structlog
 from faststream import ExceptionMiddleware
+from faststream.message import StreamMessage
 from faststream.nats import NatsMessage
 from nats.aio.client import Client
-from pydantic import ValidationError
+from nats.aio.msg import Msg
+from redis.asyncio import Redis
 
 from contracts import subjects
 from contracts.errors import ConfigurationError, TaskloreError, Unreachable
-from contracts.messages import AgentCard, PersonReply, PersonRequest
+from contracts.messages import AgentCard, Cancellation, PersonReply, PersonRequest
+from memory.breaker import Breaker
 from memory.conversation import Conversations
+from memory.incarnations import Incarnations
 from memory.ledger import Ledger
+from memory.open_tasks import OpenTasks
 from runtime import valkey
+from runtime.broker import UnreadableMessage, reads, reads_nothing, reads_or_ignores
 from runtime.connection import connected
 from runtime.leases import Leases
 from runtime.link import Link
@@ -27,11 +33,15 @@ from runtime.outbox import Outbox, open_outbox
 from runtime.process import Process
 from runtime.pull import PullEngine
 from runtime.settings import Settings
-from runtime.streams import Sizes, Source, declare_consumer, declare_streams
+from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.dispatch import Dispatch
 from supervisor.interpretation import make_interpreter
+from supervisor.recovery import Recovery
+from supervisor.reports import ReportDesk
 from supervisor.service import Service
+from supervisor.watch import DeadLetterWatch
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +51,8 @@ REQUESTS_AT_ONCE = 256
 REPORT_SLOTS = 256
 #: Seconds an unheard-of report stays with a supervisor before another replica is offered it.
 REPORT_ACK_WAIT_S = 10.0
+#: What a person is told when the fault is ours.
+_APOLOGY = "Something went wrong here, not with what you asked. Ask again; if it stays, the supervisor's log says why."
 #: Seconds between looks at the whole bucket of cards: a lost notice is mended by then.
 RELOAD_S = 30.0
 
@@ -60,9 +72,11 @@ async def run_supervisor(settings: Settings, *, on_ready: Callable[[str], None] 
 class _Parts:
     """What is open in this process."""
 
-    client: Client
+    link: Link
     engine: PullEngine
     service: Service
+    recovery: Recovery
+    canceller: Canceller
 
 
 class Supervisor:
@@ -75,30 +89,44 @@ class Supervisor:
         self._cards = CardIndex()
         self._parts: _Parts | None = None
         self._serve_requests()
+        self._heed_cancellations()
         self._hear_cards()
 
     def _serve_requests(self) -> None:
         broker, supervisor_id = self.process.broker, self._settings.supervisor_id
         broker.add_middleware(_readable_refusals())
 
-        @broker.subscriber(
+        requests = broker.subscriber(
             subjects.requests(supervisor_id), queue=supervisor_id, max_workers=REQUESTS_AT_ONCE, title="requests"
         )
+
+        @requests(decoder=reads(PersonRequest))
         async def answer(request: PersonRequest) -> PersonReply:
             return await self._demand_parts().service.answer(request)
+
+    def _heed_cancellations(self) -> None:
+        """Make wishes to cancel hold for good that other programs told of: one supervisor does so for all."""
+        wishes = self.process.broker.subscriber(subjects.CANCEL_ANY, queue="supervisors", title="cancel")
+
+        @wishes(decoder=reads_or_ignores(Cancellation))
+        async def heed(wish: Cancellation) -> None:
+            await self._demand_parts().canceller.heed(wish)
 
     def _hear_cards(self) -> None:
         """Follow the bucket of cards: each put and each delete is a message on the bucket's own subject."""
         # Whoever puts a card waits for the stream's own reply: ours would come first and be taken for it.
         notices = self.process.broker.subscriber(subjects.CARD_NOTICES, title="cards", no_reply=True)
 
-        @notices(filter=lambda message: "KV-Operation" not in message.headers)
-        async def learn(card: AgentCard) -> None:
-            self._cards.learn(card)
+        async def is_card(message: StreamMessage[Msg]) -> bool:
+            return "KV-Operation" not in message.headers
 
-        @notices
+        @notices(filter=is_card, decoder=reads_or_ignores(AgentCard))
+        async def learn(card: AgentCard, message: NatsMessage) -> None:
+            self._cards.learn(card, key=_key_of(message))
+
+        @notices(decoder=reads_nothing)
         async def forget(message: NatsMessage) -> None:
-            self._cards.forget(message.raw_message.subject.rpartition(".")[2])
+            self._cards.forget(_key_of(message))
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -113,7 +141,9 @@ class Supervisor:
         settings, process = self._settings, self.process
         name = f"tasklore-pull-{process.name}"
         client = await stack.enter_async_context(connected(process.nats_url, name, process.listener(self._reconnected)))
-        await self._heal(client)
+        if settings.provision == "auto":
+            await declare_streams(client, self._sizes())
+            await declare_consumer(client, self._reports())
         redis = await stack.enter_async_context(
             valkey.connect(process.redis_url, name=process.name, max_connections=settings.redis_max_connections)
         )
@@ -121,31 +151,51 @@ class Supervisor:
             Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
         )
         link = Link(client)
-        outbox = await stack.enter_async_context(open_outbox(link, process.metrics, settings.publish_deadline_s))
+        outbox = await stack.enter_async_context(
+            open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
+        )
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
         await llm.warm_up()
-        keep = timedelta(days=settings.ledger_keep_days)
-        dispatch = Dispatch(client, outbox, Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000))
+        ledger = self._make_ledger(redis)
+        dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger)
         engine = PullEngine(
-            link, self._reports(), REPORT_SLOTS, dispatch, leases, process.metrics, lambda: self._heal(client)
+            link, self._reports(), REPORT_SLOTS, reports, leases, process.metrics, lambda: self._heal(client)
         )
-        await client.subscribe(subjects.reports_to(settings.supervisor_id), cb=dispatch.hear_hint)
+        await client.subscribe(subjects.reports_to(settings.supervisor_id), cb=reports.hear_hint)
+        recovery = Recovery(
+            client,
+            outbox,
+            OpenTasks(redis),
+            Incarnations(redis),
+            tell_ledger=dispatch.tell_ledger,
+            heal=lambda: self._provision(client),
+            meter=process.metrics,
+        )
+        await recovery.listen()
         service = Service(
             settings.supervisor_id,
             catalogue=lambda: self._cards.catalogue,
             interpreter=make_interpreter(llm),
             dispatch=dispatch,
+            reports=reports,
             conversations=Conversations(redis),
             publish=_turn_sender(outbox),
         )
-        return _Parts(client, engine, service)
+        return _Parts(link, engine, service, recovery, Canceller(client, outbox, ledger, process.name))
+
+    def _make_ledger(self, redis: Redis) -> Ledger:
+        settings = self._settings
+        keep = timedelta(days=settings.ledger_keep_days)
+        return Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000, breaker=Breaker())
 
     async def start(self) -> None:
         """Learn the agents and begin to serve reports."""
         parts = self._demand_parts()
-        await self._cards.load(parts.client)
+        await self._cards.load(parts.link)
         self.process.spawn(parts.engine.run())
+        self.process.spawn(parts.recovery.run())
         self.process.spawn(self._reload_cards())
+        self._watch_dead_letters(parts.link.client)
         log.info("supervisor_ready", supervisor=self._settings.supervisor_id)
         self._on_ready(self.process.address)
 
@@ -161,11 +211,21 @@ class Supervisor:
         supervisor_id = self._settings.supervisor_id
         return Source(subjects.REPORTS, supervisor_id, subjects.reports_to(supervisor_id), REPORT_ACK_WAIT_S)
 
-    async def _heal(self, client: Client) -> None:
+    async def _provision(self, client: Client) -> None:
+        if self._settings.provision == "auto":
+            await declare_streams(client, self._sizes(), despite_drift=True)
+
+    async def _heal(self, client: Client) -> str:
         may_create = self._settings.provision == "auto"
-        if may_create:
-            await declare_streams(client, Sizes(self._settings.tasks_max_bytes, self._settings.replicas))
-        await declare_consumer(client, self._reports(), may_create=may_create)
+        return await find_consumer(client, self._reports(), self._sizes(), may_create=may_create)
+
+    def _sizes(self) -> Sizes:
+        return Sizes(self._settings.tasks_max_bytes, self._settings.replicas, self._settings.dead_max_bytes)
+
+    def _watch_dead_letters(self, client: Client) -> None:
+        watch = DeadLetterWatch(client)
+        self.process.metrics.watch_dead_letters(watch.waiting, watch.oldest_s)
+        self.process.spawn(watch.run())
 
     async def _reload_cards(self) -> None:
         while True:
@@ -174,13 +234,14 @@ class Supervisor:
 
     async def _load_cards(self) -> None:
         try:
-            await self._cards.load(self._demand_parts().client)
+            await self._cards.load(self._demand_parts().link)
         except Unreachable as error:
             log.info("cards_not_reloaded", error=str(error))
 
     def _reconnected(self) -> None:
         if self._parts is not None:
             self._parts.engine.reconnected()
+            self._parts.recovery.look_soon()
             self.process.spawn(self._load_cards())
 
     def _demand_parts(self) -> _Parts:
@@ -193,19 +254,25 @@ def _readable_refusals() -> ExceptionMiddleware:
     """Return a middleware that answers an unusable request with a sentence instead of silence."""
     refusals = ExceptionMiddleware()
 
-    @refusals.add_handler(ValidationError, publish=True)
-    async def refuse(error: ValidationError) -> PersonReply:
-        found = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
-            for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
-        )
-        return _refusal(f"This request cannot be read: {found}")
+    @refusals.add_handler(UnreadableMessage, publish=True)
+    async def refuse(error: UnreadableMessage) -> PersonReply:
+        return _refusal(f"This request cannot be read: {error}")
 
     @refusals.add_handler(TaskloreError, publish=True)
     async def explain(error: TaskloreError) -> PersonReply:
         return _refusal(str(error))
 
+    @refusals.add_handler(Exception, publish=True)
+    async def apologise(error: Exception) -> PersonReply:
+        log.error("handler_failed", exc_info=error)
+        return _refusal(_APOLOGY)
+
     return refusals
+
+
+def _key_of(message: NatsMessage) -> str:
+    """Return the key of a bucket that *message* tells of."""
+    return str(message.raw_message.subject).rpartition(".")[2]
 
 
 def _refusal(text: str) -> PersonReply:

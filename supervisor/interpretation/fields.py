@@ -1,19 +1,23 @@
 """The fields of a task as its card's JSON schema declares them: kind, cues, unit, choices, and which are needed."""
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
+from contracts.errors import InvalidInput
 from contracts.messages import TaskCard
+from supervisor.interpretation.schemas import MOST_FIELDS, MOST_PHRASES, Schema, read_schema, spelled
 from supervisor.interpretation.words import STOP, stems_of
 
 Kind = Literal["amount", "integer", "text", "choice", "boolean", "date", "moment", "duration", "other"]
 
 NUMERIC: frozenset[Kind] = frozenset({"amount", "integer"})
 _FORMATS: dict[str, Kind] = {"date": "date", "date-time": "moment", "duration": "duration"}
+#: Steps through references and alternatives of one field: a schema that refers to itself would never end, and nothing
+#: worth reading nests this deep.
+_MOST_STEPS = 64
 #: Tokens of extra distance for a cue that is but one word of the field's name ("limit" of `budget_limit`).
 _PART_OF_NAME = 0.6
 
@@ -69,50 +73,56 @@ class TaskShape:
 
 
 def shape_of(task: TaskCard) -> TaskShape:
-    """Return the shape of *task*; a schema that says less than pydantic's yields fields of kind "other"."""
-    return _shape(json.dumps(task.parameters))
+    """Return the shape of *task*; a schema that says less than pydantic's yields fields of kind "other".
+
+    Raises:
+        InvalidInput: it is no schema, or too large for a sentence to be read into; the message names the place.
+    """
+    return _shape(spelled(task))
 
 
 @lru_cache(maxsize=1024)
-def _shape(schema_json: str) -> TaskShape:
-    schema: dict[str, Any] = json.loads(schema_json)
-    properties: dict[str, Any] = schema.get("properties") or {}
-    definitions: dict[str, Any] = schema.get("$defs") or {}
-    required = set(schema.get("required") or ())
+def _shape(text: str) -> TaskShape:
+    schema = read_schema(text)
+    properties, definitions = schema.named("properties"), schema.named("$defs")
+    if len(properties) > MOST_FIELDS:
+        raise InvalidInput(f"parameters.properties has {len(properties)} fields; keep to {MOST_FIELDS}")
+    required = set(schema.texts("required"))
     parts = Counter(part for name in properties for part in set(stems_of(name)))
     return TaskShape(
         tuple(
-            _field(name, _as_object(field), definitions, parts, is_required=name in required)
-            for name, field in properties.items()
+            _field(name, field, definitions, parts, is_required=name in required) for name, field in properties.items()
         )
     )
 
 
 def _field(
-    name: str, schema: dict[str, Any], definitions: Mapping[str, Any], parts: Counter[str], *, is_required: bool
+    name: str, schema: Schema, definitions: Mapping[str, Schema], parts: Counter[str], *, is_required: bool
 ) -> FieldShape:
     variants, is_nullable = _variants(schema, definitions)
-    arrays = [variant for variant in variants if variant.get("type") == "array"]
+    arrays = [variant for variant in variants if variant.keywords.get("type") == "array"]
     is_list = bool(arrays) and len(arrays) == len(variants)
     if is_list:
-        variants, _ = _variants(_as_object(arrays[0].get("items")), definitions)
-    aliases, cues = _texts(schema.get("aliases")), _texts(schema.get("cues"))
+        variants, _ = _variants(arrays[0].inner("items"), definitions)
+    given = (name, *schema.texts("aliases"), *schema.texts("cues"))
+    if len(given) > MOST_PHRASES:
+        raise InvalidInput(f"{schema.place} has {len(given)} names, aliases and cues; keep to {MOST_PHRASES}")
     return FieldShape(
         name=name,
         kind=_kind(variants),
         is_list=is_list,
         is_required=is_required,
         is_nullable=is_nullable,
-        unit=schema["unit"] if isinstance(schema.get("unit"), str) else None,
+        unit=schema.unit(),
         choices=_choices(variants),
-        phrases=tuple(_phrases(name, aliases, cues, parts)),
-        description=str(schema.get("description") or ""),
-        examples=tuple(schema.get("examples") or ()),
+        phrases=tuple(_phrases(name, given, parts)),
+        description=schema.text("description") or "",
+        examples=schema.values("examples"),
     )
 
 
-def _phrases(name: str, aliases: tuple[str, ...], cues: tuple[str, ...], parts: Counter[str]) -> Iterable[Phrase]:
-    given = dict.fromkeys(stems for phrase in (name, *aliases, *cues) if (stems := stems_of(phrase)))
+def _phrases(name: str, texts: Sequence[str], parts: Counter[str]) -> Iterable[Phrase]:
+    given = dict.fromkeys(stems for text in texts if (stems := stems_of(text)))
     for stems in given:
         yield Phrase(stems)
     words = stems_of(name)
@@ -121,32 +131,29 @@ def _phrases(name: str, aliases: tuple[str, ...], cues: tuple[str, ...], parts: 
             yield Phrase((word,), _PART_OF_NAME)
 
 
-def _variants(schema: dict[str, Any], definitions: Mapping[str, Any]) -> tuple[list[dict[str, Any]], bool]:
+def _variants(schema: Schema, definitions: Mapping[str, Schema]) -> tuple[list[Schema], bool]:
     """Return what *schema* may be, references followed and null left out, and whether null was there."""
     pending, variants, is_nullable = [schema], [], False
-    # A schema that refers to itself would never end; nothing worth reading nests this deep.
-    for _ in range(64):
+    for _ in range(_MOST_STEPS):
         if not pending:
             break
         one = pending.pop(0)
-        reference = one.get("$ref")
-        if isinstance(reference, str):
-            pending.append(
-                {"x-name": reference.rsplit("/", 1)[-1], **_as_object(definitions.get(reference.rsplit("/", 1)[-1]))}
-            )
-        elif any(isinstance(one.get(union), list) for union in ("anyOf", "oneOf")):
-            pending.extend(_as_object(part) for union in ("anyOf", "oneOf") for part in one.get(union) or ())
-        elif isinstance(one.get("allOf"), list) and len(one["allOf"]) == 1:
-            pending.append(_as_object(one["allOf"][0]))
-        elif one.get("type") == "null":
+        if reference := one.text("$ref"):
+            pending.append(definitions.get(reference.rsplit("/", 1)[-1], Schema({}, one.place)))
+        elif unions := [*one.alternatives("anyOf"), *one.alternatives("oneOf")]:
+            pending.extend(unions)
+        elif len(parts := one.alternatives("allOf")) == 1:
+            pending.append(parts[0])
+        elif one.keywords.get("type") == "null":
             is_nullable = True
         else:
             variants.append(one)
     return variants, is_nullable
 
 
-def _kind(variants: list[dict[str, Any]]) -> Kind:
-    types = {variant.get("type") for variant in variants if isinstance(variant.get("type"), str)}
+def _kind(variants: list[Schema]) -> Kind:
+    # The type may also be a list of types, of which rules make nothing.
+    types = {kind for variant in variants if isinstance(kind := variant.keywords.get("type"), str)}
     if _choices(variants):
         return "choice"
     if "number" in types:
@@ -155,22 +162,14 @@ def _kind(variants: list[dict[str, Any]]) -> Kind:
         if json_type in types:
             return "integer" if kind == "integer" else "boolean"
     if types == {"string"}:
-        return next((_FORMATS[fmt] for v in variants if (fmt := str(v.get("format"))) in _FORMATS), "text")
+        return next((_FORMATS[form] for variant in variants if (form := variant.text("format")) in _FORMATS), "text")
     return "other"
 
 
-def _choices(variants: list[dict[str, Any]]) -> tuple[Any, ...]:
+def _choices(variants: list[Schema]) -> tuple[Any, ...]:
     values: list[Any] = []
     for variant in variants:
-        values.extend(variant["enum"] if isinstance(variant.get("enum"), list) else ())
-        if "const" in variant:
-            values.append(variant["const"])
+        values.extend(variant.values("enum"))
+        if variant.has("const"):
+            values.append(variant.keywords["const"])
     return tuple(values)
-
-
-def _as_object(schema: Any) -> dict[str, Any]:
-    return schema if isinstance(schema, dict) else {}
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()

@@ -95,6 +95,7 @@ class LlmInterpreter:
 
     async def interpret(self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn]) -> Interpretation:
         """Return what *text* asks for, given the earlier turns of its conversation, oldest first."""
+        catalogue = self._rules.router(catalogue).catalogue
         by_rules = self._rules.understand(text, catalogue=catalogue, previous=previous)
         if not catalogue.tasks() or _is_settled(by_rules):
             return by_rules

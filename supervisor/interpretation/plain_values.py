@@ -77,9 +77,10 @@ def _nothing_after(scene: Scene, cue: Cue) -> int | None:
 def chosen(scene: Scene, field: FieldShape, cues: tuple[Cue, ...]) -> list[Reading]:
     """Return the choices of *field* that the sentence names, in its order; several for one value means doubt."""
     found: list[Reading] = []
+    said = {token.stem for token in scene.tokens}
     for value in field.choices:
         stems = stems_of(str(value))
-        for place in range(len(scene.tokens) - len(stems) + 1) if stems else ():
+        for place in range(len(scene.tokens) - len(stems) + 1) if stems and stems[0] in said else ():
             if tuple(token.stem for token in scene.tokens[place : place + len(stems)]) == stems:
                 end = place + len(stems)
                 found.append(Reading(field, value, scene.tokens[place].start, scene.tokens[end - 1].end))

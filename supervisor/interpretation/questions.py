@@ -6,6 +6,8 @@ from contracts.messages import ChatTurn
 from supervisor.catalogue import Offer
 from supervisor.interpretation.fields import FieldShape, TaskShape
 
+#: Tasks named in a question before "or another one": more is no question, and thousands are no message.
+_MOST_NAMED = 12
 _WHICH_TASK = "Do you mean "
 _WHOSE = "What is '"
 
@@ -48,7 +50,9 @@ def ask_unknown_reference(field: FieldShape) -> str:
 
 def ask_which_task(offers: Sequence[Offer]) -> str:
     """Return the question for words that fit several tasks."""
-    names = [f"{offer.label} ({offer.agent.agent_id})" for offer in offers]
+    names = [f"{offer.label} ({offer.agent.agent_id})" for offer in offers[:_MOST_NAMED]]
+    if len(offers) > len(names):
+        names.append("another one")
     return f"{_WHICH_TASK}{', '.join(names[:-1])} or {names[-1]}?"
 
 

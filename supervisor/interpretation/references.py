@@ -75,6 +75,10 @@ def reference_in(scene: Scene, cues: tuple[Cue, ...]) -> Reference:
     return Reference(fields, everything.span() if everything else None, again.span() if again else None)
 
 
+#: Light words between a cue and "as before"; more of them say something else, and cost a look each for every cue.
+_LIGHTEST = 8
+
+
 def _same_span(scene: Scene, cue: Cue, cued: frozenset[int]) -> tuple[int, int] | None:
     """Return the words "same history" or "history as before" around *cue*, or None."""
     tokens = scene.tokens
@@ -83,8 +87,8 @@ def _same_span(scene: Scene, cue: Cue, cued: frozenset[int]) -> tuple[int, int] 
             return tokens[place].start, tokens[cue.end - 1].end
         if place not in cued and tokens[place].text not in _BETWEEN:
             break
-    place = cue.end
-    while place < len(tokens) and (tokens[place].text in LIGHT - {"as"} or tokens[place].text in {":", "="}):
+    place, last = cue.end, min(len(tokens), cue.end + _LIGHTEST)
+    while place < last and (tokens[place].text in LIGHT - {"as"} or tokens[place].text in {":", "="}):
         place += 1
     if place < len(tokens):
         if match := _AS_BEFORE.match(scene.text, tokens[place].start):

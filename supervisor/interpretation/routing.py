@@ -5,6 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from contracts.errors import InvalidInput
+from contracts.messages import AgentCard
 from supervisor.catalogue import Catalogue, Offer
 from supervisor.interpretation.cues import CueIndex
 from supervisor.interpretation.fields import TaskShape, shape_of
@@ -17,6 +19,8 @@ _NAMED, _KEYWORD, _NAME_WORD, _CUE, _EXAMPLE, _DESCRIBED = 12.0, 3.0, 2.0, 1.5, 
 _ENOUGH = 2.0
 #: A runner-up this near to the best makes the choice a question.
 _CLOSE = 0.85
+#: Runners-up that are tried with the values of the sentence: what fits a thousand tasks is settled by asking.
+_MOST_RIVALS = 50
 _STOP_STEMS = frozenset(stem for word in STOP for stem in stems_of(word))
 
 
@@ -41,10 +45,14 @@ class Choice:
 
 
 class Router:
-    """The tasks of one catalogue, indexed by the stems that speak for them."""
+    """The tasks of one catalogue, indexed by the stems that speak for them.
+
+    *catalogue* is without the cards that cannot be read: one of them must not cost anybody an answer.
+    """
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self.tasks = tuple(_prepare(offer) for offer in catalogue.tasks())
+        self.catalogue, self.tasks = _prepared(catalogue)
+        self._by_name = {_named(task.offer): task for task in reversed(self.tasks)}
         weights = [_weights(task) for task in self.tasks]
         spread = Counter(stem for stems in weights for stem in stems)
         self._index: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
@@ -56,9 +64,7 @@ class Router:
 
     def find(self, agent_id: str, task_name: str) -> Prepared | None:
         """Return the prepared task, or None when the catalogue has no such."""
-        return next(
-            (t for t in self.tasks if (t.offer.agent.agent_id, t.offer.task.name) == (agent_id, task_name)), None
-        )
+        return self._by_name.get((agent_id, task_name))
 
     def choose(self, scene: Scene) -> Choice | None:
         """Return the likeliest task with its rivals, or None when nothing fits."""
@@ -68,7 +74,7 @@ class Router:
             return None
         best = rarity[ranked[0]]
         rivals = tuple(self.tasks[place] for place in ranked[1:] if rarity[place] >= best * _CLOSE)
-        return Choice(self.tasks[ranked[0]], best, rivals)
+        return Choice(self.tasks[ranked[0]], best, rivals[:_MOST_RIVALS])
 
     def _weigh(self, scene: Scene) -> tuple[dict[int, float], dict[int, float]]:
         """Return the evidence for each task that has any: plain, and weighed by how few tasks share it."""
@@ -88,6 +94,35 @@ class Router:
                 evidence[place] += named
                 rarity[place] += named
         return evidence, rarity
+
+
+def problem_of(card: AgentCard) -> str | None:
+    """Return why no sentence can be read into the tasks of *card*, None when all of them are fine."""
+    for task in card.tasks:
+        try:
+            shape_of(task)
+        except InvalidInput as error:
+            return f"task {task.name!r}: {error}"
+    return None
+
+
+def _prepared(catalogue: Catalogue) -> tuple[Catalogue, tuple[Prepared, ...]]:
+    """Return what of *catalogue* can be read, and its tasks."""
+    tasks: list[Prepared] = []
+    odd: set[str] = set()
+    for offer in catalogue.tasks():
+        try:
+            tasks.append(_prepare(offer))
+        except InvalidInput:
+            odd.add(offer.agent.agent_id)
+    if not odd:
+        return catalogue, tuple(tasks)
+    readable = Catalogue(card for agent_id, card in catalogue.cards.items() if agent_id not in odd)
+    return readable, tuple(task for task in tasks if task.offer.agent.agent_id not in odd)
+
+
+def _named(offer: Offer) -> tuple[str, str]:
+    return offer.agent.agent_id, offer.task.name
 
 
 def _named_in(text: str, offer: Offer) -> float:

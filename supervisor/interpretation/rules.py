@@ -45,11 +45,11 @@ class RuleInterpreter:
 
     def understand(self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn] = ()) -> Interpretation:
         """Return what *text* asks for, given the earlier turns of its conversation, oldest first."""
-        return _Reading(self.router(catalogue), catalogue, previous).read(text)
+        return _Reading(self.router(catalogue), previous).read(text)
 
     def router(self, catalogue: Catalogue) -> Router:
         """Return the index of *catalogue*, built once and kept until another catalogue comes."""
-        if self._indexed is None or self._indexed[0] is not catalogue:
+        if self._indexed is None or catalogue not in (self._indexed[0], self._indexed[1].catalogue):
             self._indexed = catalogue, Router(catalogue)
         return self._indexed[1]
 
@@ -57,11 +57,11 @@ class RuleInterpreter:
 class _Reading:
     """One sentence in one conversation."""
 
-    def __init__(self, router: Router, catalogue: Catalogue, previous: Sequence[ChatTurn]) -> None:
+    def __init__(self, router: Router, previous: Sequence[ChatTurn]) -> None:
         self.router = router
-        self.catalogue = catalogue
+        self.catalogue = router.catalogue
         self.previous = previous
-        self.past = past_tasks(previous, catalogue)
+        self.past = past_tasks(previous, router.catalogue)
 
     def read(self, text: str) -> Interpretation:
         scene = scene_of(text)
@@ -133,7 +133,8 @@ class _Reading:
 
     def _prefer(self, scene: Scene, tasks: tuple[Prepared, ...]) -> Interpretation:
         """Return the one task of several likely ones that the values fit best, or ask which is meant."""
-        fits = [(len(fill(scene, task).values) - len(lacking(task, fill(scene, task))), task) for task in tasks]
+        tried = [(task, fill(scene, task)) for task in tasks]
+        fits = [(len(filled.values) - len(lacking(task, filled)), task) for task, filled in tried]
         best = max(fit for fit, _ in fits)
         likeliest = [task for fit, task in fits if fit == best]
         if len(likeliest) == 1 and best > 0:

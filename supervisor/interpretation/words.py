@@ -39,6 +39,10 @@ STOP = LIGHT | word_set(
 )
 
 
+#: Letters of the longest word that is compared by its stem.
+_LONGEST_WORD = 64
+
+
 class Token(NamedTuple):
     """A word or a mark: *stem* compares, `text[start:end]` is what was written; a mark's stem is itself."""
 
@@ -49,9 +53,14 @@ class Token(NamedTuple):
     is_word: bool
 
 
-@lru_cache(maxsize=8192)
 def stem(word: str) -> str:
     """Return what *word*, in small letters, shares with its inflections ("spent", "spending" and "spends")."""
+    # What is longer is no word, and would be kept for nothing.
+    return word if len(word) > _LONGEST_WORD else _stem(word)
+
+
+@lru_cache(maxsize=8192)
+def _stem(word: str) -> str:
     word = _IRREGULAR.get(word.removesuffix("'s"), word.removesuffix("'s"))
     if len(word) > 4 and word.endswith("ies"):
         word = word[:-3] + "y"

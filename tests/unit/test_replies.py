@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from contracts.errors import NotAccepted, QueueFull
 from contracts.messages import CompletionReport, ErrorNote, MemoryNote, TaskAssignment, TaskCall
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Understood
@@ -40,7 +41,7 @@ def failed(status: str, message: str = "spent: is no number; send a number", **c
     return report(status=status, result=None, error=error, **changed)
 
 
-def reply_to(found: CompletionReport | None, problem: str | None = None) -> Any:
+def reply_to(found: CompletionReport | None, problem: NotAccepted | None = None) -> Any:
     """Return the reply to *found*."""
     return report_reply(
         found, BUDGET.tasks[0], assignment=ASSIGNMENT, request_id="r1", conversation_id="c1", problem=problem
@@ -183,11 +184,21 @@ def test_what_takes_longer_is_pending_with_the_way_back() -> None:
     assert "r1" in reply.text
 
 
-def test_what_could_not_be_handed_over_is_told() -> None:
-    """Nothing was started."""
-    reply = reply_to(None, "the stream is full; try again in 1 s")
+def test_a_full_queue_is_told_with_when_to_ask_again() -> None:
+    """Nothing was started, for certain."""
+    reply = reply_to(None, QueueFull("tasks.A.x: no room (maximum bytes exceeded); try again in 5 s", 5.0))
     assert reply.kind == "failed"
-    assert "nothing was started: the stream is full; try again in 1 s." in reply.text
+    assert "queue is full" in reply.text
+    assert "nothing was started: tasks.A.x: no room (maximum bytes exceeded); try again in 5 s." in reply.text
+
+
+def test_what_may_have_arrived_is_not_called_never_started() -> None:
+    """The request id makes asking again safe."""
+    reply = reply_to(None, NotAccepted("tasks.A.x: not stored: the server did not answer", 2.0))
+    assert reply.kind == "failed"
+    assert "the server did not answer." in reply.text
+    assert "in 2 s with the request id r1" in reply.text
+    assert "nothing was started" not in reply.text
 
 
 def test_an_answer_keeps_its_task_for_later_references() -> None:

@@ -1,0 +1,247 @@
+"""Recovery: when the stream of tasks was lost, what the ledger knows as not finished is put into the new one.
+
+Somebody may delete TASKS, or NATS may lose its data. What was accepted is then in the ledger alone. A stream that is
+made anew has another time of creation; Redis keeps the time of the one that has everything, and when the two differ,
+each generation with an assignment and without a report is published again under its first message id. Doing so twice,
+in several supervisors at once, or for a task that is there after all does no harm: the stream swallows the id, and
+past its window the ledger fences the second run. With LATER is lost what waits there for its next run: that goes into
+TASKS, where it waits too, since the ledger begins no run before it is due.
+
+Nothing of the kind is needed for a lost REPORTS. Its reports are copies: the ledger has each before it is published,
+and supervisors look there every two seconds; a report that was not stored yet is published until it is, or its task
+comes again and the ledger gives it. Lost are only copies that a program without access to the ledger has not read.
+
+What no ledger knows cannot come back: a task that another program published, until a run of it ends without a report,
+and one whose supervisor died between storing and noting it. The first has to be sent again by whoever misses its
+report; of the other nobody was told that it is accepted. One Redis belongs to one NATS: two that share a ledger would
+be given each other's tasks whenever a supervisor starts.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import NamedTuple, Protocol
+
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from pydantic import ValidationError
+
+from contracts import subjects
+from contracts.errors import ConfigurationError, MessageTooLarge, TaskloreError
+from contracts.messages import TaskAssignment
+from memory.open_tasks import OpenTask
+from runtime.jetstream import ask_or_none
+from runtime.outbox import Outbox
+
+log = structlog.get_logger(__name__)
+
+#: The streams in which tasks lie: those that may run, and those whose next run is not due yet.
+WATCHED = (subjects.TASKS, subjects.LATER)
+#: Seconds between looks when nobody says anything: a notice can be lost with a connection.
+LOOK_S = 30.0
+#: Seconds before a look that failed is repeated: at first, and at most.
+_PAUSE_S, _PAUSE_CAP_S = 0.25, 15.0
+#: Seconds for one task to be stored: a stream that was just made may have no leader yet, and one that is gone again is
+#: only made by the next look.
+_PATIENCE_S = 3.0
+
+
+class Unfinished(Protocol):
+    """What the ledger tells of tasks without a report: `memory.open_tasks.OpenTasks` fits."""
+
+    def read(self) -> AsyncIterator[list[OpenTask]]:
+        """Yield them batch by batch; raises MemoryUnavailable."""
+
+
+class Known(Protocol):
+    """Where it is kept which incarnation of a stream has its tasks: `memory.incarnations.Incarnations` fits."""
+
+    async def known(self, stream: str) -> str | None:
+        """Return when it was created, None when none is known; raises MemoryUnavailable."""
+
+    async def note(self, stream: str, created: str) -> None:
+        """Keep that; raises MemoryUnavailable."""
+
+
+class RecoveryMeter(Protocol):
+    """Where losses are counted: `runtime.metrics.Metrics` fits."""
+
+    def count_stream_lost(self) -> None:
+        """Note that a stream is another than before."""
+
+    def count_tasks_republished(self, number: int) -> None:
+        """Note that *number* tasks were published again."""
+
+
+class _Letter(NamedTuple):
+    subject: str
+    body: bytes
+    message_id: str
+    headers: dict[str, str]
+
+
+class Recovery:
+    """Notices that a stream of tasks is another than before, and brings back what was in it.
+
+    Args:
+        client: Where JetStream is asked.
+        outbox: Where tasks are published.
+        unfinished: What is open in the ledger.
+        incarnations: What all supervisors know of the streams.
+        tell_ledger: Tells the ledger what it could not be told yet, and returns how many tasks that were.
+        heal: Creates what is missing, where that is allowed.
+        meter: What counts losses.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        outbox: Outbox,
+        unfinished: Unfinished,
+        incarnations: Known,
+        *,
+        tell_ledger: Callable[[], Awaitable[int]],
+        heal: Callable[[], Awaitable[object]],
+        meter: RecoveryMeter,
+    ) -> None:
+        self._client = client
+        self._outbox = outbox
+        self._unfinished = unfinished
+        self._incarnations = incarnations
+        self._tell_ledger = tell_ledger
+        self._heal = heal
+        self._meter = meter
+        self._wake = asyncio.Event()
+        #: The incarnations that are known here to have everything.
+        self._complete: dict[str, str] = {}
+
+    def look_soon(self) -> None:
+        """Look now: something happened to the connection or the stream."""
+        self._wake.set()
+
+    async def listen(self) -> None:
+        """Look whenever the server says that one of the streams was created, changed or deleted."""
+
+        async def hear(_notice: Msg) -> None:
+            self.look_soon()
+
+        for stream in WATCHED:
+            await self._client.subscribe(subjects.stream_notices(stream), cb=hear)
+
+    async def run(self) -> None:
+        """Look at the start, when told and every half minute, until cancelled; what fails is tried again."""
+        failures = 0
+        while True:
+            self._wake.clear()
+            pause_s = LOOK_S
+            try:
+                if self._client.is_connected:
+                    await self.look()
+                failures = 0
+            except TaskloreError as error:
+                pause_s = random.uniform(0.5, 1.0) * min(_PAUSE_CAP_S, _PAUSE_S * 2**failures)  # noqa: S311 - jitter
+                failures = min(failures + 1, 10)
+                log.warning("recovery_failed", error=str(error), pause_s=round(pause_s, 2))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._wake.wait()
+
+    async def look(self) -> int:
+        """Return how many tasks were published again; 0 when the streams are those that have everything.
+
+        Raises:
+            TaskloreError: a server did not answer or did not take everything; look again.
+        """
+        created = await self._created()
+        late = await self._tell_ledger()
+        if created == self._complete:
+            return 0
+        known = {stream: await self._incarnations.known(stream) for stream in WATCHED}
+        lost = [stream for stream in WATCHED if known[stream] != created[stream]]
+        number = 0
+        # Whoever noted these incarnations cannot have known what the ledger learned only now.
+        if lost or late:
+            number = await self._republish(waiting_only=lost == [subjects.LATER] and not late)
+        # Not before everything is stored; and what was read at first, since others may have been made meanwhile.
+        for stream in lost:
+            await self._incarnations.note(stream, created[stream])
+        self._complete = created
+        self._tell(lost, known, number)
+        return number
+
+    def _tell(self, lost: list[str], known: Mapping[str, str | None], number: int) -> None:
+        replaced = [stream for stream in lost if known[stream] is not None]
+        for _ in replaced:
+            self._meter.count_stream_lost()
+        if replaced:
+            log.warning("stream_lost", streams=replaced, before=dict(known), republished=number)
+        elif number:
+            log.warning("tasks_republished", streams=lost, republished=number)
+        elif lost:
+            log.info("streams_first_seen", streams=lost)
+
+    async def _created(self) -> dict[str, str]:
+        """Return when each stream was created, all of them made where they are missing."""
+        found = await self._ask()
+        missing = [stream for stream in WATCHED if stream not in found]
+        if missing:
+            log.warning("stream_missing", streams=missing)
+            await self._heal()
+            found = await self._ask()
+        for stream in WATCHED:
+            if stream not in found:
+                msg = f"there is no stream {stream}, and TASKLORE_PROVISION=never leaves it to others; create it"
+                raise ConfigurationError(msg)
+        return found
+
+    async def _ask(self) -> dict[str, str]:
+        infos = {stream: await ask_or_none(self._client, f"STREAM.INFO.{stream}") for stream in WATCHED}
+        return {stream: str(info["created"]) for stream, info in infos.items() if info is not None}
+
+    async def _republish(self, *, waiting_only: bool) -> int:
+        number = 0
+        async for batch in self._unfinished.read():
+            tasks = [task for task in batch if task.is_waiting or not waiting_only]
+            letters = [letter for task in tasks if (letter := _letter_of(task)) is not None]
+            stored = sum(await asyncio.gather(*(self._put(letter) for letter in letters)))
+            self._meter.count_tasks_republished(stored)
+            number += stored
+        return number
+
+    async def _put(self, letter: _Letter) -> bool:
+        try:
+            await self._outbox.put(
+                letter.subject,
+                letter.body,
+                letter.message_id,
+                headers=letter.headers,
+                patience_s=_PATIENCE_S,
+                waits_when_full=True,
+            )
+        except MessageTooLarge as error:
+            # Of a program with other limits: it must not keep all the others from coming back.
+            log.warning("task_not_republished", message_id=letter.message_id, error=str(error))
+            return False
+        return True
+
+
+def _letter_of(task: OpenTask) -> _Letter | None:
+    """Return how *task* is published again, or None when what the ledger has cannot be read."""
+    try:
+        assignment = TaskAssignment.model_validate_json(task.assignment)
+    except ValidationError as error:
+        log.warning("unreadable_assignment", task_id=task.task_id, problems=error.error_count())
+        return None
+    message_id, attempt = subjects.task_message_id(task.task_id, task.generation), max(1, task.attempts)
+    if task.is_waiting:
+        # Its first message may have been in this very stream, which would swallow the id although it is acknowledged.
+        attempt = task.attempts + 1
+        message_id = subjects.retry_message_id(task.task_id, task.generation, attempt)
+    return _Letter(
+        subjects.task(assignment.agent_id, assignment.task.name),
+        task.assignment,
+        message_id,
+        {subjects.GENERATION_HEADER: str(task.generation), subjects.ATTEMPT_HEADER: str(attempt)},
+    )

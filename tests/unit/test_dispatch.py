@@ -1,0 +1,105 @@
+"""Dispatch: first the stream, then the ledger, which is told later what it could not be told at once."""
+
+from typing import cast
+
+import pytest
+
+from contracts.errors import MemoryUnavailable, QueueFull
+from contracts.messages import TaskAssignment, TaskCall
+from memory.fake_ledger import FakeLedger
+from memory.ledger import Ledger
+from runtime.outbox import Outbox
+from supervisor import dispatch as dispatching
+from supervisor.dispatch import Dispatch
+from tests.interpretation_cases import AT
+
+
+def an_assignment(task_id: str) -> TaskAssignment:
+    """Return a task of its own."""
+    return TaskAssignment(
+        task_id=task_id, agent_id="A", supervisor_id="S", task=TaskCall(name="x", parameters={}), created_at=AT
+    )
+
+
+class FakeOutbox:
+    """Stands for the outbox: stores message ids, or has no room."""
+
+    def __init__(self) -> None:
+        self.stored: list[str] = []
+        self.is_full = False
+
+    async def put(self, subject: str, body: bytes, message_id: str, **_: object) -> None:
+        """Store a letter."""
+        if self.is_full:
+            raise QueueFull("no room")
+        self.stored.append(message_id)
+
+
+class Moody(FakeLedger):
+    """A ledger that can be away."""
+
+    is_away = False
+
+    async def accept(self, task_id: str, generation: int, assignment: bytes) -> None:
+        """Note an assignment, if anybody is there."""
+        if self.is_away:
+            raise MemoryUnavailable("away")
+        await super().accept(task_id, generation, assignment)
+
+
+class Scene:
+    """A dispatch between a stream and a ledger."""
+
+    def __init__(self) -> None:
+        self.outbox = FakeOutbox()
+        self.ledger = Moody()
+        self.dispatch = Dispatch(cast("Outbox", self.outbox), cast("Ledger", self.ledger))
+
+    async def known(self, *task_ids: str) -> list[str]:
+        """Return which of *task_ids* the ledger knows."""
+        return [task_id for task_id in task_ids if await self.ledger.read(task_id) is not None]
+
+
+async def test_what_is_stored_is_in_the_ledger_too() -> None:
+    """And nothing is left to tell."""
+    scene = Scene()
+    await scene.dispatch.assign(an_assignment("t1"))
+    assert (scene.outbox.stored, await scene.known("t1")) == (["t1:1"], ["t1"])
+    assert await scene.dispatch.tell_ledger() == 0
+
+
+async def test_what_was_refused_is_not_in_the_ledger() -> None:
+    """Otherwise it would be started after all when the stream is made anew."""
+    scene = Scene()
+    scene.outbox.is_full = True
+    with pytest.raises(QueueFull):
+        await scene.dispatch.assign(an_assignment("t1"))
+    assert await scene.known("t1") == []
+    assert await scene.dispatch.tell_ledger() == 0
+
+
+async def test_a_ledger_that_was_away_is_told_afterwards() -> None:
+    """The task is accepted all the same; once, however often it is asked."""
+    scene = Scene()
+    scene.ledger.is_away = True
+    for task_id in ("t1", "t2", "t1"):
+        await scene.dispatch.assign(an_assignment(task_id))
+    with pytest.raises(MemoryUnavailable):
+        await scene.dispatch.tell_ledger()
+    scene.ledger.is_away = False
+    assert await scene.dispatch.tell_ledger() == 2
+    assert await scene.known("t1", "t2") == ["t1", "t2"]
+    assert await scene.dispatch.tell_ledger() == 0
+
+
+async def test_what_is_kept_for_the_ledger_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest stay: the oldest are the likeliest to have been done meanwhile."""
+    scene = Scene()
+    size = len(an_assignment("t1").model_dump_json(exclude_none=True))
+    monkeypatch.setattr(dispatching, "_MOST_UNTOLD_BYTES", 2 * size)
+    scene.ledger.is_away = True
+    for task_id in ("t1", "t2", "t3"):
+        await scene.dispatch.assign(an_assignment(task_id))
+    scene.ledger.is_away = False
+    assert await scene.dispatch.tell_ledger() == 2
+    assert await scene.known("t1", "t2", "t3") == ["t2", "t3"]

@@ -1,0 +1,95 @@
+"""How the doctor says it: a list for people, JSON for programs, an exit code for scripts."""
+
+import json
+
+import pytest
+
+from tasklore.doctor.findings import Finding, counted, listed, note, ok, problem, unknown, unreachable, warning
+from tasklore.doctor.report import Report
+
+FINE = ok("nats.version", "nats-server 2.15.1")
+NOTED = note("nats.idle", "without a worker: A")
+UNTOLD = unknown("nats.sync_interval", "it is unknown", "say --monitor")
+WARNED = warning("redis.eviction", "it would forget", "tell it not to")
+BROKEN = problem("redis.appendonly", "nothing is kept on disk, and a restart loses all of it", "set `appendonly yes`")
+AWAY = unreachable("nats.reachable", "nobody listens", "start it")
+
+
+def report(*findings: Finding) -> Report:
+    """Return a report of *findings*."""
+    return Report(findings, "standard", {"nats": "nats://127.0.0.1:4222", "redis": "redis://127.0.0.1:6379"})
+
+
+@pytest.mark.parametrize(
+    ("findings", "code", "strict_code"),
+    [
+        ((FINE, NOTED), 0, 0),
+        ((FINE, UNTOLD), 0, 1),
+        ((FINE, WARNED), 0, 1),
+        ((FINE, BROKEN), 1, 1),
+        ((BROKEN, AWAY), 3, 3),
+    ],
+)
+def test_the_exit_code_tells_the_worst(findings: tuple[Finding, ...], code: int, strict_code: int) -> None:
+    """Warnings and what is unknown count when that is asked for; a server that is away always, and first."""
+    assert report(*findings).exit_code(strict=False) == code
+    assert report(*findings).exit_code(strict=True) == strict_code
+
+
+def test_findings_are_listed_by_server_with_their_cures() -> None:
+    """Unfolded where nobody looks, a sentence a line; the last lines sum it up."""
+    assert list(report(FINE, UNTOLD, BROKEN, BROKEN).lines(None)) == [
+        "NATS nats://127.0.0.1:4222",
+        "  ok       nats-server 2.15.1",
+        "  unknown  it is unknown",
+        "           cure: say --monitor",
+        "",
+        "Redis or Valkey redis://127.0.0.1:6379",
+        "  problem  nothing is kept on disk, and a restart loses all of it",
+        "           cure: set `appendonly yes`",
+        "  problem  nothing is kept on disk, and a restart loses all of it",
+        "           cure: set `appendonly yes`",
+        "",
+        "Durability: standard - the crash of a process loses nothing, a power cut at most the last second.",
+        "2 problems, 1 unknown, 1 ok.",
+    ]
+
+
+def test_a_narrow_terminal_folds_every_sentence_under_itself() -> None:
+    """No line is wider, and no word is lost."""
+    lines = list(report(FINE, BROKEN).lines(40))
+    assert max(map(len, lines)) <= 40
+    assert "           a restart loses all of it" in lines
+    assert " ".join(" ".join(lines).split()).count("nothing is kept on disk, and a restart loses all of it") == 1
+
+
+@pytest.mark.parametrize("width", [1, 10, 30])
+def test_a_terminal_too_narrow_for_anything_is_served_as_well_as_it_goes(width: int) -> None:
+    """Twenty columns are left for words, whatever it says of itself."""
+    assert "  problem  nothing is kept on" in list(report(BROKEN).lines(width))
+
+
+def test_what_others_wrote_cannot_steer_the_terminal() -> None:
+    """Names of agents and errors of servers come from outside."""
+    (line,) = [one for one in report(problem("nats.x", "evil\x1b[2J\nname", "cure\x07")).lines(None) if "evil" in one]
+    assert line == "  problem  evil[2J name"
+
+
+def test_programs_get_every_finding_and_the_counts() -> None:
+    """As JSON, with the code that the command ends with."""
+    document = json.loads(json.dumps(report(FINE, WARNED).document(strict=True)))
+    assert (document["exit_code"], document["durability"]) == (1, "standard")
+    assert document["counts"] == {"problem": 0, "warning": 1, "unknown": 0, "note": 0, "ok": 1}
+    assert document["findings"][1] == {
+        "check": "redis.eviction",
+        "mark": "warning",
+        "found": "it would forget",
+        "cure": "tell it not to",
+        "is_unreachable": False,
+    }
+
+
+def test_numbers_and_lists_read_as_a_person_would_say_them() -> None:
+    """One of a thing has no s; long lists are cut short and counted."""
+    assert [counted(number, "task") for number in (0, 1, 1234)] == ["0 tasks", "1 task", "1,234 tasks"]
+    assert listed(["a", "b", "c"], at_most=2) == "a, b and 1 more"

@@ -1,0 +1,233 @@
+"""What the doctor thinks of servers: each sick fact is one finding, with a mark that fits it and a cure."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from runtime.settings import Settings
+from tasklore.doctor.durability import found_durability
+from tasklore.doctor.facts import MonitorFacts, Page, Skew, Unanswered
+from tests.unit.patient import (
+    CONFIG,
+    VARZ,
+    complaints,
+    findings,
+    healthy,
+    healthy_nats,
+    healthy_redis,
+    monitor,
+    process,
+    streams,
+)
+
+
+def test_a_healthy_system_has_no_complaint() -> None:
+    """Every finding is ok, none needs a cure, and the durability is the standard one."""
+    found = findings(healthy())
+    assert {one.mark for one in found} == {"ok"}
+    assert [one.cure for one in found if one.cure] == []
+    assert found_durability(healthy()) == "standard"
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "mark"),
+    [
+        ({"version": "2.13.9"}, "nats.version", "problem"),
+        ({"version": "2.14.0"}, None, "ok"),
+        ({"version": "3.0.0"}, None, "ok"),
+        ({"version": ""}, "nats.version", "unknown"),
+        ({"max_payload": 2**20 - 1}, "nats.max_payload", "problem"),
+        ({"account": Unanswered("not enabled")}, "nats.jetstream", "problem"),
+        ({"account": {"storage": 81, "limits": {"max_storage": 100}}}, "nats.account_storage", "warning"),
+        ({"account": {"storage": 96, "limits": {"max_storage": 100}}}, "nats.account_storage", "problem"),
+        ({"skew": Skew(-1.5, 0.1)}, "nats.clock", "warning"),
+        ({"skew": Skew(7.0, 0.1)}, "nats.clock", "problem"),
+        ({"skew": Skew(1.5, 0.6)}, None, "ok"),
+        ({"skew": Skew(0.0, 8.0)}, "nats.clock", "unknown"),
+        ({"skew": None}, "nats.clock", "unknown"),
+    ],
+)
+def test_a_sick_nats_is_found_out(changes: dict[str, Any], check: str | None, mark: str) -> None:
+    """One complaint, by the right name; a skew that the round trip explains is none."""
+    found = complaints(healthy(nats=healthy_nats(**changes)))
+    assert {name: one.mark for name, one in found.items()} == ({check: mark} if check else {})
+    assert all(one.cure for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("info", "check", "mark"),
+    [
+        ({"valkey_version": "6.9"}, "redis.version", "problem"),
+        ({"maxmemory_policy": "allkeys-lru", "maxmemory": 2**30}, "redis.eviction", "problem"),
+        ({"maxmemory_policy": "volatile-ttl", "maxmemory": 2**30}, "redis.eviction", "problem"),
+        ({"maxmemory_policy": "allkeys-lru"}, "redis.eviction", "warning"),
+        ({"evicted_keys": 3}, "redis.eviction", "warning"),
+        ({"maxmemory": 2**20 * 100 // 85}, "redis.memory", "warning"),
+        ({"maxmemory": 2**20}, "redis.memory", "problem"),
+        ({"maxmemory": 2**30}, None, "ok"),
+        ({"aof_last_write_status": "err"}, "redis.writes", "problem"),
+        ({"rdb_last_bgsave_status": "err"}, "redis.writes", "problem"),
+        ({"aof_last_bgrewrite_status": "err"}, "redis.writes", "warning"),
+        ({"loading": 1}, "redis.role", "problem"),
+        ({"role": "slave"}, "redis.role", "problem"),
+        ({"cluster_enabled": 1}, "redis.role", "problem"),
+        ({"aof_enabled": 0}, "redis.appendonly", "problem"),
+    ],
+)
+def test_a_sick_valkey_is_found_out(info: dict[str, Any], check: str | None, mark: str) -> None:
+    """One complaint, by the right name."""
+    found = complaints(healthy(redis=healthy_redis(info)))
+    assert {name: one.mark for name, one in found.items()} == ({check: mark} if check else {})
+    assert all(one.cure for one in found.values())
+
+
+def test_an_old_redis_is_too_old() -> None:
+    """Without the version of Valkey, that of Redis counts."""
+    redis = healthy_redis()
+    assert isinstance(redis.info, dict)
+    info = {key: value for key, value in redis.info.items() if key != "valkey_version"} | {"redis_version": "6.2.14"}
+    assert complaints(healthy(redis=replace(redis, info=info)))["redis.version"].mark == "problem"
+
+
+@pytest.mark.parametrize(
+    ("config", "durability", "mark"),
+    [
+        ({"sync_interval": 120 * 10**9, "sync_always": True}, "strict", "ok"),
+        ({"sync_interval": 10**9}, "standard", "ok"),
+        ({"sync_interval": 10**8}, "standard", "ok"),
+        ({"sync_interval": 120 * 10**9}, "lazy", "problem"),
+        ({"sync_interval": 2 * 10**9}, "lazy", "problem"),
+        ({"sync_interval": 0}, "unknown", "unknown"),
+    ],
+)
+def test_the_sync_interval_decides_what_jetstream_survives(config: dict[str, Any], durability: str, mark: str) -> None:
+    """`always` shows as a second word beside an interval that no longer counts."""
+    strict_redis = healthy_redis(settings=CONFIG | {"appendfsync": "always"})
+    facts = healthy(monitor=monitor(**config), redis=strict_redis)
+    (finding,) = [one for one in findings(facts) if one.check == "nats.sync_interval"]
+    assert finding.mark == mark
+    assert (finding.cure is None) == (mark == "ok")
+    assert found_durability(facts) == durability
+
+
+def test_three_copies_make_a_lazy_disk_a_warning() -> None:
+    """Another server has what one lost, unless the power goes for all."""
+    settings = Settings(replicas=3)
+    facts = healthy(nats=healthy_nats(streams=streams(settings)), monitor=monitor(sync_interval=120 * 10**9))
+    assert complaints(facts, settings)["nats.sync_interval"].mark == "warning"
+    assert found_durability(facts) == "lazy"
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        None,
+        MonitorFacts("http://x", "endpoints.json", Unanswered("Connection refused")),
+        MonitorFacts("http://x", "--monitor", VARZ | {"server_id": "another"}),
+        MonitorFacts("http://x", "--monitor", VARZ | {"jetstream": {}}),
+    ],
+)
+def test_what_cannot_be_told_is_unknown_and_never_fine(seen: MonitorFacts | None) -> None:
+    """No monitoring, a silent one, that of another server, one without JetStream: the cure says how to be told."""
+    facts = healthy(monitor=seen)
+    finding = complaints(facts)["nats.sync_interval"]
+    assert (finding.mark, found_durability(facts)) == ("unknown", "unknown")
+    assert "unknown" in finding.found
+    assert "--monitor" in str(finding.cure)
+
+
+def test_the_monitoring_of_a_neighbour_in_the_cluster_is_heard() -> None:
+    """It is configured like the server that we are connected to, and the finding says whose word it is."""
+    varz = VARZ | {"server_id": "N2", "server_name": "two", "cluster": {"name": "c"}}
+    nats = healthy_nats(server={"id": "N1", "cluster": "c"}, others=2, streams=streams(Settings(replicas=3)))
+    facts = healthy(nats=nats, monitor=MonitorFacts("http://x", "--monitor", varz))
+    (finding,) = [one for one in findings(facts, Settings(replicas=3)) if one.check == "nats.sync_interval"]
+    assert finding.mark == "ok"
+    assert "of two alone" in finding.found
+
+
+@pytest.mark.parametrize(
+    ("settings", "durability", "mark"),
+    [
+        ({"appendfsync": "always"}, "strict", "ok"),
+        ({"appendfsync": "everysec"}, "standard", "ok"),
+        ({"appendfsync": "no"}, "lazy", "problem"),
+        ({"appendfsync": "always", "no-appendfsync-on-rewrite": "yes"}, "lazy", "warning"),
+        (Unanswered("unknown command 'CONFIG'"), "unknown", "unknown"),
+    ],
+)
+def test_appendfsync_decides_what_valkey_survives(settings: Any, durability: str, mark: str) -> None:
+    """A managed server that forbids CONFIG leaves it open."""
+    given = settings if isinstance(settings, Unanswered) else CONFIG | settings
+    facts = healthy(redis=healthy_redis(settings=given), monitor=monitor(sync_always=True))
+    (finding,) = [one for one in findings(facts) if one.check == "redis.appendonly"]
+    assert (finding.mark, found_durability(facts)) == (mark, durability)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [(CONFIG, "nothing is kept"), (CONFIG | {"save": "3600 1"}, "snapshot"), (Unanswered("no"), "at least")],
+)
+def test_without_an_append_only_file_the_finding_says_what_is_left(settings: Any, words: str) -> None:
+    """Nothing, or the last snapshot; without CONFIG it is not known which."""
+    facts = healthy(redis=healthy_redis({"aof_enabled": 0}, settings=settings))
+    assert words in complaints(facts)["redis.appendonly"].found
+
+
+def test_an_info_that_is_refused_leaves_everything_unknown() -> None:
+    """Nothing about that server is called fine but its clock."""
+    facts = healthy(redis=healthy_redis().__class__("redis://x", info=Unanswered("NOPERM"), skew=Skew(0, 0)))
+    about = {one.check: one.mark for one in findings(facts) if one.group == "redis"}
+    assert about == {"redis.info": "unknown", "redis.appendonly": "unknown", "redis.clock": "ok"}
+
+
+def test_servers_that_are_away_are_told_and_nothing_is_said_about_what_they_hold() -> None:
+    """One finding each, which ends the examination with another code than a problem does."""
+    nats, redis = healthy_nats(refusal="silent"), healthy_redis(refusal="silent")
+    found = complaints(healthy(nats=nats, redis=redis))
+    assert {name: one.is_unreachable for name, one in found.items()} == {
+        "nats.reachable": True,
+        "redis.reachable": True,
+    }
+    assert found_durability(healthy(nats=nats, redis=redis)) == "unknown"
+    assert complaints(healthy(redis=None))["redis.reachable"].is_unreachable
+
+
+def test_a_named_process_that_is_silent_counts_as_a_server_that_is_away() -> None:
+    """The file of `tasklore up` names it, so it must be here."""
+    silent = Unanswered("no answer within 2 s")
+    finding = complaints(healthy(processes=(process(alive=silent, ready=silent),)))["processes.reachable"]
+    assert (finding.mark, finding.is_unreachable) == ("problem", True)
+
+
+def test_a_worker_elsewhere_whose_page_cannot_be_seen_is_a_warning() -> None:
+    """It is alive on NATS: its page may only listen to its own machine."""
+    silent = Unanswered("Connection refused")
+    facts = healthy(processes=(process(), process(name="w-9", is_named=False, alive=silent, ready=silent)))
+    finding = complaints(facts)["processes.reachable"]
+    assert (finding.mark, finding.is_unreachable) == ("warning", False)
+    assert "w-9" in finding.found
+
+
+@pytest.mark.parametrize(
+    ("alive", "ready", "check", "mark"),
+    [
+        (503, 200, "processes.health", "problem"),
+        (200, 503, "processes.ready", "warning"),
+        (404, 404, "processes.health", "warning"),
+    ],
+)
+def test_a_process_that_is_not_well_says_why(alive: int, ready: int, check: str, mark: str) -> None:
+    """The checks that fail are named with their details."""
+    body = {"checks": {"loop": {"ok": False, "detail": "no beat for 12 s"}, "pull": {"ok": True, "detail": "fine"}}}
+    found = complaints(healthy(processes=(process(alive=Page(alive, body), ready=Page(ready, body)),)))
+    assert {name: one.mark for name, one in found.items()} == {check: mark}
+    assert "no beat for 12 s" in found[check].found or alive == 404
+    assert "fine" not in found[check].found
+
+
+def test_workers_that_were_not_asked_are_counted() -> None:
+    """A note, so that nobody takes silence for health."""
+    (finding,) = [one for one in findings(healthy(unexamined=7)) if one.mark == "note"]
+    assert "7 further workers" in finding.found

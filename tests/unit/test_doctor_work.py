@@ -1,0 +1,261 @@
+"""What the doctor thinks of streams, consumers, workers and settings."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from runtime.settings import Settings
+from tasklore.doctor.durability import Durability
+from tasklore.doctor.facts import Facts, Unanswered
+from tasklore.doctor.settings_checks import check_settings
+from tests.unit.patient import (
+    SETTINGS,
+    ago,
+    card,
+    complaints,
+    consumer,
+    findings,
+    healthy,
+    healthy_nats,
+    monitor,
+    streams,
+    worker,
+)
+
+
+def system(**nats: Any) -> Facts:
+    """Return a system that is well but for *nats*."""
+    return healthy(nats=healthy_nats(**nats))
+
+
+def with_stream(name: str, **config: Any) -> Facts:
+    """Return a system in which one stream has another *config*."""
+    changed = streams()
+    changed[name]["config"] |= config
+    return system(streams=changed)
+
+
+def test_missing_streams_are_one_problem_that_names_them() -> None:
+    """Buckets by the name that people know; the cure depends on who may create them."""
+    facts = system(streams=streams() | {"LATER": None, "KV_agents": None})
+    finding = complaints(facts)["nats.streams"]
+    assert finding.found == "missing: LATER, bucket agents"
+    assert "start a supervisor or worker" in str(finding.cure)
+    assert "bootstrap job" in str(complaints(facts, Settings(provision="never"))["nats.streams"].cure)
+
+
+def test_a_server_without_any_stream_is_told_in_a_word() -> None:
+    """Nothing was ever started there."""
+    facts = system(streams=dict.fromkeys(streams()), consumers={}, cards=(), workers=())
+    assert complaints(facts)["nats.streams"].found == "missing: every stream and bucket"
+
+
+def test_a_stream_that_does_not_answer_is_a_problem_and_not_missing() -> None:
+    """It may have no leader: nobody should create it anew."""
+    finding = complaints(system(streams=streams() | {"DEAD": Unanswered("no answer within 2 s")}))["nats.streams"]
+    assert finding.found == "without an answer about DEAD: no answer within 2 s"
+
+
+def test_drift_names_stream_setting_and_both_values() -> None:
+    """A process with these settings would refuse to start."""
+    finding = complaints(with_stream("TASKS", retention="limits"))["nats.drift"]
+    assert (finding.mark, "TASKS: retention is 'limits', wanted 'workqueue'" in finding.found) == ("problem", True)
+    assert "nats stream edit TASKS" in str(finding.cure)
+
+
+def test_one_setting_that_differs_everywhere_is_one_finding() -> None:
+    """Somebody forgot the variable: the cure names it first."""
+    finding = complaints(system(streams=streams(Settings(replicas=3))))["nats.drift"]
+    assert finding.found.startswith("LATER, TASKS, REPORTS, TURNS, FACTS, DEAD, bucket agents, bucket workers: ")
+    assert str(finding.cure).startswith("set TASKLORE_REPLICAS=3 if that is meant")
+
+
+@pytest.mark.parametrize(("window_s", "is_twofold"), [(120, True), (240, True), (270, False)])
+def test_a_window_below_the_retry_horizon_may_store_twice(window_s: int, is_twofold: bool) -> None:
+    """Whatever its length, another window than ours is drift; the finding says when it is worse than that."""
+    finding = complaints(with_stream("REPORTS", duplicate_window=window_s * 10**9))["nats.duplicate_window"]
+    assert finding.mark == "problem"
+    assert ("stored twice" in finding.found) is is_twofold
+
+
+def test_the_window_of_a_bucket_is_nothing_but_a_setting() -> None:
+    """Nobody repeats a put under one message id for minutes."""
+    assert "nats.drift" in complaints(with_stream("KV_agents", duplicate_window=10**9))
+
+
+@pytest.mark.parametrize(
+    ("others", "copies", "mark"), [(2, 1, "warning"), (2, 2, "warning"), (2, 3, None), (0, 1, None)]
+)
+def test_fewer_than_three_copies_in_a_cluster_are_a_warning(others: int, copies: int, mark: str | None) -> None:
+    """One server alone can have no more than one."""
+    settings = Settings(replicas=copies)
+    facts = healthy(nats=healthy_nats(streams=streams(settings), others=others), monitor=monitor(sync_always=True))
+    found = complaints(facts, settings)
+    assert {name: one.mark for name, one in found.items()} == ({"nats.replicas": mark} if mark else {})
+
+
+@pytest.mark.parametrize(
+    ("cluster", "mark", "words"),
+    [
+        ({"leader": "a", "replicas": [{"name": "b", "current": False}]}, "warning", "TASKS on b"),
+        ({"leader": "a", "replicas": [{"name": "b", "current": True, "offline": True}]}, "warning", "TASKS on b"),
+        ({"replicas": [{"name": "b", "current": True}]}, "problem", "without a leader"),
+    ],
+)
+def test_copies_that_are_away_or_without_a_leader_are_told(cluster: dict[str, Any], mark: str, words: str) -> None:
+    """Which stream, and on which server."""
+    settings = Settings(replicas=3)
+    changed = streams(settings)
+    changed["TASKS"]["cluster"] = cluster
+    finding = complaints(system(streams=changed, others=2), settings)["nats.replicas"]
+    assert (finding.mark, words in finding.found) == (mark, True)
+
+
+@pytest.mark.parametrize(("part", "mark"), [(0.5, "ok"), (0.85, "warning"), (0.97, "problem")])
+def test_a_queue_that_fills_up_is_told_before_it_is_full(part: float, mark: str) -> None:
+    """Past its limit new tasks are refused."""
+    changed = streams()
+    changed["TASKS"]["state"] |= {"messages": 9, "bytes": int(part * SETTINGS.tasks_max_bytes)}
+    (finding,) = [one for one in findings(system(streams=changed)) if one.check == "nats.tasks"]
+    assert (finding.mark, "9 tasks" in finding.found) == (mark, True)
+
+
+def test_dead_letters_are_a_warning_with_number_and_age() -> None:
+    """The age is that of the oldest, by our clock."""
+    changed = streams()
+    changed["DEAD"]["state"] |= {"messages": 2, "first_ts": ago(hours=3)}
+    finding = complaints(system(streams=changed))["nats.dead"]
+    assert (finding.mark, finding.found) == ("warning", "2 dead letters wait, the oldest for 3 h")
+
+
+def test_schedules_are_only_a_note() -> None:
+    """They are on their way."""
+    (finding,) = [one for one in findings(system(schedules=4)) if one.mark == "note"]
+    assert (finding.check, finding.found) == ("nats.later", "4 schedules in LATER for another run")
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "words"),
+    [
+        ({"ack_wait": 5 * 10**8}, "nats.consumer", "ack_wait of 0.5 s"),
+        ({"max_deliver": 5}, "nats.consumer", "gives up after 5"),
+        ({"filter_subject": "tasks.Other.>"}, "nats.drift", "filter_subject"),
+        ({"max_ack_pending": 1000}, "nats.drift", "max_ack_pending"),
+        ({"paused": True}, "nats.consumer", "is paused"),
+    ],
+)
+def test_a_consumer_that_would_lose_or_double_work_is_told(changes: dict[str, Any], check: str, words: str) -> None:
+    """By its name, with the command that mends it."""
+    found = complaints(system(consumers={"TASKS": [consumer(**changes)], "REPORTS": [consumer("SupervisorAgent")]}))
+    assert list(found) == [check]
+    assert words in found[check].found
+    assert "nats consumer" in str(found[check].cure)
+
+
+def test_an_ack_wait_of_another_length_is_no_finding() -> None:
+    """Workers adjust it as they start."""
+    consumers = {"TASKS": [consumer(ack_wait=2 * 10**9)], "REPORTS": [consumer("SupervisorAgent")]}
+    assert complaints(system(consumers=consumers)) == {}
+
+
+def test_workers_without_a_consumer_take_nothing() -> None:
+    """They would make it themselves unless that is left to others."""
+    finding = complaints(system(consumers={"TASKS": [], "REPORTS": [consumer("SupervisorAgent")]}))["nats.consumer"]
+    assert finding.mark == "problem"
+
+
+@pytest.mark.parametrize("counts", [{"num_pending": 3}, {"num_ack_pending": 3}])
+def test_pending_tasks_without_a_live_worker_are_a_warning(counts: dict[str, int]) -> None:
+    """Those that a dead worker held wait too."""
+    consumers = {"TASKS": [consumer(num_waiting=0, **counts)], "REPORTS": [consumer("SupervisorAgent")]}
+    finding = complaints(system(consumers=consumers, workers=()))["nats.waiting"]
+    assert finding.found == "3 tasks wait for TripAgent, of which no worker is alive"
+    assert "start a worker" in str(finding.cure)
+
+
+def test_tasks_for_an_agent_that_nobody_ever_started_are_seen_in_the_stream() -> None:
+    """No consumer counts them, and any program may have misspelt a name."""
+    finding = complaints(system(waiting={"TirpAgent": 1, "TripAgent": 5}))["nats.waiting"]
+    assert finding.found == "1 task waits for TirpAgent, of which no worker is alive"
+    assert "if the name is right" in str(finding.cure)
+
+
+def test_a_worker_in_another_language_is_seen_by_what_it_asks_for() -> None:
+    """It need not write into our bucket."""
+    consumers = {"TASKS": [consumer(num_pending=3, num_waiting=1)], "REPORTS": [consumer("SupervisorAgent")]}
+    assert complaints(system(consumers=consumers, workers=())) == {}
+
+
+def test_an_agent_without_a_worker_and_without_tasks_is_only_a_note() -> None:
+    """It may be scaled to zero."""
+    notes = [one for one in findings(system(cards=(card(), card("Idle")))) if one.mark == "note"]
+    assert [(one.check, "Idle" in one.found) for one in notes] == [("nats.idle", True)]
+
+
+def test_two_live_workers_of_one_version_that_differ_are_a_conflict() -> None:
+    """Different versions side by side are a rolling update."""
+    finding = complaints(system(workers=(worker("w-1"), worker("w-2", digest="d2"))))["nats.conflict"]
+    assert (finding.mark, "w-1, w-2" in finding.found) == ("problem", True)
+    update = system(workers=(worker("w-1"), worker("w-2", version=2, digest="d2")))
+    assert complaints(update) == {}
+    assert "nats.versions" in [one.check for one in findings(update) if one.mark == "note"]
+
+
+@pytest.mark.parametrize(
+    ("reports", "mark", "words"),
+    [
+        ([], "warning", "has ever read"),
+        ([consumer("SupervisorAgent", num_waiting=0, num_pending=2)], "warning", "2 reports wait"),
+        ([consumer("SupervisorAgent", num_waiting=0)], "note", "no reports at the moment"),
+        ([consumer("SupervisorAgent")], "ok", "reads its reports"),
+    ],
+)
+def test_a_supervisor_is_seen_by_its_consumer(reports: list[Any], mark: str, words: str) -> None:
+    """Nothing else tells whether one lives: it is in no bucket."""
+    facts = system(consumers={"TASKS": [consumer()], "REPORTS": reports})
+    (finding,) = [one for one in findings(facts) if one.check == "nats.supervisor"]
+    assert (finding.mark, words in finding.found) == (mark, True)
+
+
+def test_buckets_that_do_not_answer_are_unknown() -> None:
+    """Nobody is called dead for it."""
+    found = complaints(system(workers=Unanswered("late"), consumers={"TASKS": [consumer(num_pending=3)]}))
+    assert found["nats.workers"].mark == "unknown"
+    assert "nats.waiting" not in found
+
+
+@pytest.mark.parametrize(
+    ("changes", "found", "check"),
+    [
+        ({"ack_wait_s": 2}, "standard", "settings.ack_wait"),
+        ({"ledger_keep_days": 0.003}, "standard", "settings.ledger"),
+        ({"ledger_keep_days": 0.04, "ack_wait_s": 3600}, "standard", "settings.ledger"),
+        ({"ledger_keep_days": 0.5, "retry_cap_s": 86_400}, "standard", "settings.ledger"),
+        ({"durability": "strict"}, "standard", "settings.durability"),
+        ({"durability": "strict"}, "strict", None),
+        ({"durability": "strict"}, "unknown", None),
+        ({"grace_s": 0, "ack_wait_s": 3600}, "standard", None),
+    ],
+)
+def test_settings_are_unsafe_only_where_a_promise_breaks(
+    changes: dict[str, Any], found: Durability, check: str | None
+) -> None:
+    """A short grace period hands tasks back, which loses nothing."""
+    told = [one for one in check_settings(Settings(**changes), {}, found) if one.mark != "ok"]
+    assert [one.check for one in told] == ([check] if check else [])
+    assert all(one.cure for one in told)
+
+
+def test_a_mistyped_variable_is_a_warning_with_the_right_one() -> None:
+    """It does nothing, and whoever set it thinks that it does."""
+    finding = complaints(healthy(), TASKLORE_DURABLITY="TASKLORE_DURABILITY")["settings.unknown"]
+    assert (finding.mark, finding.cure) == ("warning", "write TASKLORE_DURABILITY")
+
+
+def test_examining_changes_no_fact() -> None:
+    """Findings are made from what was gathered, which stays as it was."""
+    facts = system()
+    before = copy.deepcopy(facts)
+    findings(facts)
+    assert facts == before
