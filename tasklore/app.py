@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Context, Exit, Option, Typer, echo
 
-from tasklore import agents_app, ltm_app
+from tasklore import agents_app, dlq_app, doctor_app, ltm_app
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
 app = Typer(
@@ -153,8 +153,30 @@ def supervisor() -> None:
     serve_supervisor()
 
 
+@app.command(cls=Command, epilog=example('tasklore cancel r-1f2e3d --reason "asked twice"'))
+def cancel(
+    task: Annotated[str, Argument(metavar="TASK", help="The id of the task; a pending answer and a report name it.")],
+    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; it stands in the report.")] = "",
+    as_json: Json = False,
+) -> int:
+    """Cancel a task: what waits never starts, what runs is told to stop, and no later success counts.
+
+    Ends with 1 when it came too late.
+    """
+    from tasklore.cancelling import cancel_aloud
+    from tasklore.running import run
+
+    return run(cancel_aloud(task, reason, as_json=as_json))
+
+
 app.add_typer(agents_app.app, name="agents")
 app.add_typer(ltm_app.app, name="ltm")
+app.add_typer(dlq_app.app, name="dlq")
+
+
+app.command(cls=Command, epilog=example("tasklore doctor", "tasklore doctor --monitor http://127.0.0.1:8222 --strict"))(
+    doctor_app.doctor
+)
 
 
 @app.command(cls=Command, epilog=example("tasklore config"))

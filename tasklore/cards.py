@@ -90,7 +90,7 @@ def _print_task(task: TaskCard) -> None:
     print(f"\n{styled(task.name, 'bold')} v{task.version}, remembered: {task.remember}")
     if task.description:
         print_paragraph(printable(task.description), "  ")
-    required = set(_listed(task.parameters.get("required")))
+    required = {name for name in _listed(task.parameters.get("required")) if isinstance(name, str)}
     properties = task.parameters.get("properties")
     for name, field in properties.items() if isinstance(properties, dict) else ():
         schema = field if isinstance(field, dict) else {}

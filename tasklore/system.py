@@ -11,7 +11,7 @@ from typing import IO
 
 from contracts.errors import ConfigurationError, TaskloreError
 from runtime.child import ServerProcess
-from runtime.embedded import Durability, EmbeddedServers
+from runtime.embedded import Durability, EmbeddedServers, NatsServer
 from runtime.endpoints import NATS_VARIABLE, REDIS_VARIABLE, Endpoints
 from tasklore.roles import Role
 
@@ -66,9 +66,10 @@ class System:
 
     @property
     def endpoints(self) -> Endpoints:
-        """Where everything can be reached now; the addresses of a role change when it is restarted."""
+        """Where everything can be reached now; what is served over HTTP has another address after a restart."""
         workers = {worker.name: worker.address for worker in self._workers}
-        return Endpoints(self._nats_url, self._redis_url, self._supervisor.address, workers)
+        monitor = next((server.monitor_url for server in self._servers if isinstance(server, NatsServer)), None)
+        return Endpoints(self._nats_url, self._redis_url, self._supervisor.address, workers, monitor)
 
     async def start(self) -> None:
         """Start every role and return once all are ready; raises what the first one that cannot start raises."""
@@ -90,7 +91,7 @@ class System:
             for role in self._roles:
                 group.create_task(_keep_role(role, say, changed))
             for server in self._servers:
-                group.create_task(_keep_server(server, say))
+                group.create_task(_keep_server(server, say, changed))
 
     @property
     def _roles(self) -> list[Role]:
@@ -125,7 +126,7 @@ async def _addresses(plan: Plan) -> AsyncIterator[tuple[str, str, list[ServerPro
             (NATS_VARIABLE, REDIS_VARIABLE) if plan.nats_url is not None else (REDIS_VARIABLE, NATS_VARIABLE)
         )
         raise ConfigurationError(f"{given} is set and {missing} is not; set both, or neither to get servers started")
-    async with EmbeddedServers(plan.data_dir, plan.durability) as servers:
+    async with EmbeddedServers(plan.data_dir, plan.durability, monitor=True) as servers:
         yield servers.nats_url, servers.redis_url, [servers.nats, servers.valkey]
 
 
@@ -147,7 +148,7 @@ async def _keep_role(role: Role, say: Callable[[str], None], changed: Callable[[
         changed()
 
 
-async def _keep_server(server: ServerProcess, say: Callable[[str], None]) -> None:
+async def _keep_server(server: ServerProcess, say: Callable[[str], None], changed: Callable[[], None]) -> None:
     pause_s = FIRST_PAUSE_S
     while True:
         await asyncio.sleep(_LOOK_S)
@@ -156,6 +157,7 @@ async def _keep_server(server: ServerProcess, say: Callable[[str], None]) -> Non
         say(f"{server.program} died; starting it again on the same port and data")
         try:
             await server.start()
+            changed()
             say(f"{server.program} is back")
             pause_s = FIRST_PAUSE_S
         except TaskloreError as error:

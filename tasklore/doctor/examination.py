@@ -1,0 +1,112 @@
+"""One examination: find out where everything is, gather the facts side by side, and judge them."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+from runtime.endpoints import FILE_NAME, Endpoints, read_endpoints
+from runtime.settings import Settings, unknown_variables
+from tasklore.doctor.durability import check_durability, found_durability
+from tasklore.doctor.facts import Facts, MonitorFacts, NatsFacts, RedisFacts, Unanswered
+from tasklore.doctor.findings import Finding
+from tasklore.doctor.nats_checks import check_nats
+from tasklore.doctor.nats_facts import examine_nats
+from tasklore.doctor.pages import examine_monitor, examine_processes
+from tasklore.doctor.process_checks import check_processes
+from tasklore.doctor.redis_checks import check_redis
+from tasklore.doctor.redis_facts import examine_redis
+from tasklore.doctor.report import Report
+from tasklore.doctor.settings_checks import check_settings
+from tasklore.doctor.stream_checks import check_streams, wanted_streams
+from tasklore.doctor.work_checks import check_work
+from tasklore.places import current_endpoints, endpoints_dir
+
+#: Processes whose pages are asked for at once; the others are counted.
+MOST_PROCESSES = 64
+
+
+async def examine(
+    endpoints: Endpoints, settings: Settings, monitor_source: str, clock: Callable[[], float] = time.time
+) -> Report:
+    """Examine the system at *endpoints* as *settings* would run it; takes some seconds when servers are silent.
+
+    *monitor_source* says where the address of the monitoring comes from, *clock* our time in seconds since 1970.
+    """
+    facts = await _gather(endpoints, settings, monitor_source, clock)
+    addresses = {"nats": facts.nats.url}
+    if facts.redis is not None:
+        addresses["redis"] = facts.redis.url
+    strangers = unknown_variables(os.environ)
+    return Report(tuple(judge(facts, settings, strangers)), found_durability(facts), addresses)
+
+
+def judge(facts: Facts, settings: Settings, strangers: dict[str, str | None]) -> Iterator[Finding]:
+    """Yield every finding about *facts*."""
+    durability = list(check_durability(facts))
+    yield from check_nats(facts.nats, facts.monitor)
+    yield from (finding for finding in durability if finding.group == "nats")
+    yield from check_streams(facts, settings)
+    yield from check_work(facts.nats, settings)
+    yield from check_redis(facts.redis)
+    yield from (finding for finding in durability if finding.group == "redis")
+    yield from check_processes(facts)
+    yield from check_settings(settings, strangers, found_durability(facts))
+
+
+def find_system(settings: Settings) -> tuple[Endpoints, str]:
+    """Return where everything is, and where the address of the monitoring comes from.
+
+    Raises:
+        Unreachable: nobody says where NATS is.
+        ConfigurationError: endpoints.json is there and cannot be read.
+    """
+    found, written = current_endpoints(), read_endpoints(endpoints_dir())
+    if written is not None and (written.nats, written.redis) == (found.nats, found.redis):
+        # With both variables set the file is not needed to find the servers; it still knows the rest.
+        found = written
+    if settings.nats_monitor_url is None:
+        return found, FILE_NAME
+    source = "--monitor" if settings.source("nats_monitor_url") == "argument" else "TASKLORE_NATS_MONITOR_URL"
+    return Endpoints(found.nats, found.redis, found.http, found.workers, settings.nats_monitor_url), source
+
+
+async def _gather(endpoints: Endpoints, settings: Settings, monitor_source: str, clock: Callable[[], float]) -> Facts:
+    names = [stream["name"] for stream in wanted_streams(settings)]
+    nats, redis, monitor = await asyncio.gather(
+        examine_nats(endpoints.nats, names, clock),
+        _redis(endpoints, clock),
+        _monitor(endpoints, monitor_source),
+    )
+    places = _places(endpoints, nats)
+    processes = await examine_processes(places[:MOST_PROCESSES])
+    now = datetime.fromtimestamp(clock(), UTC)
+    return Facts(now, nats, redis, monitor, processes, max(0, len(places) - MOST_PROCESSES))
+
+
+async def _redis(endpoints: Endpoints, clock: Callable[[], float]) -> RedisFacts | None:
+    return None if endpoints.redis is None else await examine_redis(endpoints.redis, clock)
+
+
+async def _monitor(endpoints: Endpoints, source: str) -> MonitorFacts | None:
+    return None if endpoints.monitor is None else await examine_monitor(endpoints.monitor, source)
+
+
+def _places(endpoints: Endpoints, nats: NatsFacts) -> list[tuple[str, str, bool]]:
+    """Return name and address of every process, those of endpoints.json first, and whether it names them."""
+    named = {url: (name, url, True) for name, url in endpoints.workers.items() if url}
+    if endpoints.http:
+        named = {endpoints.http: ("supervisor", endpoints.http, True), **named}
+    workers = () if isinstance(nats.workers, Unanswered) else nats.workers
+    for worker in workers:
+        if worker.http and _is_plain(worker.http):
+            named.setdefault(worker.http, (worker.worker_id, worker.http, False))
+    return list(named.values())
+
+
+def _is_plain(url: str) -> bool:
+    """Return whether *url* is the address of a host and no more: anybody may write into the bucket it comes from."""
+    parts = urlsplit(url)
+    return parts.scheme in ("http", "https") and bool(parts.netloc) and url.endswith(parts.netloc)

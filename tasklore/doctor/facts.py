@@ -1,0 +1,130 @@
+"""What was found out about a running system, before anybody judges it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from contracts.messages import AgentCard, WorkerPresence
+
+#: A JSON object as a server sent it.
+Answer = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A question that a server refused or did not answer in time; *reason* says which in a few words."""
+
+    reason: str
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why a server did not answer in a few words: the system's own, when it is behind *error* somewhere."""
+    cause: BaseException | None = error
+    while cause is not None:
+        # Names that nobody knows have negative numbers, and sentences of their own.
+        if isinstance(cause, OSError) and (cause.errno or 0) > 0:
+            return os.strerror(cause.errno or 0)
+        cause = cause.__cause__ or cause.__context__
+    return str(error).rstrip(".") or type(error).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """Seconds by which a server's clock is ahead of ours, and by how many that can be wrong: half the round trip."""
+
+    ahead_s: float
+    error_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NatsFacts:
+    """What NATS said.
+
+    *refusal* is why nothing else is known, None when it answered. *server* is the `server` object of
+    `$SYS.REQ.USER.INFO`, *account* the answer of `$JS.API.INFO`. *streams* holds `STREAM.INFO` by name, None for one
+    that does not exist; *consumers* what `CONSUMER.LIST` said of a stream. *others* counts the further servers of the
+    cluster that clients are told of. *waiting* counts the tasks in the stream by agent, *schedules* those that are set
+    for later. *skew* is None when no answer carried a time.
+    """
+
+    url: str
+    refusal: str | None = None
+    version: str = ""
+    max_payload: int = 0
+    others: int = 0
+    server: Answer | Unanswered = Unanswered("not asked")
+    account: Answer | Unanswered = Unanswered("not asked")
+    streams: Mapping[str, Answer | Unanswered | None] = field(default_factory=dict)
+    consumers: Mapping[str, Sequence[Answer] | Unanswered] = field(default_factory=dict)
+    waiting: Mapping[str, int] = field(default_factory=dict)
+    schedules: int = 0
+    cards: Sequence[AgentCard] | Unanswered = ()
+    workers: Sequence[WorkerPresence] | Unanswered = ()
+    skew: Skew | None = None
+
+    def consumers_of(self, stream: str) -> Sequence[Answer]:
+        """Return the consumers of *stream*; none when they are not known."""
+        found = self.consumers.get(stream, ())
+        return () if isinstance(found, Unanswered) else found
+
+    def stream(self, name: str) -> Answer | None:
+        """Return what is known of the stream *name*; None when it does not exist or did not answer."""
+        found = self.streams.get(name)
+        return None if isinstance(found, Unanswered) else found
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorFacts:
+    """What `/varz` of a nats-server said; *source* is where its address comes from."""
+
+    url: str
+    source: str
+    varz: Answer | Unanswered
+
+
+@dataclass(frozen=True, slots=True)
+class RedisFacts:
+    """What Redis or Valkey said.
+
+    *refusal* is why nothing else is known, None when it answered. *settings* is what CONFIG GET said, which managed
+    servers forbid.
+    """
+
+    url: str
+    refusal: str | None = None
+    info: Answer | Unanswered = Unanswered("not asked")
+    settings: Mapping[str, str] | Unanswered = Unanswered("not asked")
+    skew: Skew | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One answer over HTTP; *body* is empty when it is no JSON object."""
+
+    status: int
+    body: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """What a supervisor or worker said of itself; *is_named* when endpoints.json names it, so that it must be here."""
+
+    name: str
+    url: str
+    is_named: bool
+    alive: Page | Unanswered
+    ready: Page | Unanswered
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that was found out, at *now*; None for servers whose address nobody named."""
+
+    now: datetime
+    nats: NatsFacts
+    redis: RedisFacts | None
+    monitor: MonitorFacts | None = None
+    processes: Sequence[ProcessFacts] = ()
+    unexamined: int = 0

@@ -1,0 +1,104 @@
+"""`tasklore doctor` beside a running system, as an operator would use it."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.command import Running, await_text, environment, processes_in, tasklore
+
+
+@dataclass(frozen=True)
+class Ward:
+    """A system that `tasklore up` runs in `here`, and what it says of itself on stderr."""
+
+    here: Path
+    env: dict[str, str]
+    errors: Path
+
+    def doctor(self, *options: str, code: int = 0) -> dict[str, Any]:
+        """Return what the doctor tells programs, having ended with *code*."""
+        done = tasklore("doctor", "--json", *options, cwd=self.here, env=self.env)
+        assert done.returncode == code, done.stdout + done.stderr
+        report: dict[str, Any] = json.loads(done.stdout)
+        assert report["exit_code"] == code
+        return report
+
+    def pid_of(self, program: str) -> int:
+        """Return the process that runs *program*, not the shell that guards it."""
+        found = processes_in(self.here.parent).items()
+        (pid,) = [pid for pid, command in found if program in command and not command.startswith("/bin/sh")]
+        return pid
+
+    def written(self) -> dict[str, Any]:
+        """Return what endpoints.json says."""
+        content: dict[str, Any] = json.loads((self.here / ".tasklore" / "endpoints.json").read_text())
+        return content
+
+
+@pytest.fixture
+def ward(tmp_path: Path) -> Iterator[Ward]:
+    """Run a system for one test."""
+    here, errors = tmp_path / "here", tmp_path / "errors"
+    here.mkdir()
+    (tmp_path / "tmp").mkdir()
+    env = environment(TMPDIR=str(tmp_path / "tmp"))
+    with Running("up", "--agents", "workers.agents.budget", cwd=here, env=env, errors=errors) as system:
+        assert system.line().startswith("ready ")
+        yield Ward(here, env, errors)
+        assert system.end(signal.SIGINT) == 0
+
+
+def marks(report: dict[str, Any]) -> dict[str, str]:
+    """Return what is wrong, by check."""
+    return {one["check"]: one["mark"] for one in report["findings"] if one["mark"] not in ("ok", "note")}
+
+
+def test_a_system_of_ours_is_safe_and_stays_so_after_a_crash_of_its_server(ward: Ward) -> None:
+    """Even strictly: the monitoring is found in endpoints.json, also at its new address."""
+    report = ward.doctor("--strict")
+    assert (marks(report), report["durability"]) == ({}, "standard")
+    first = ward.written()["monitor"]
+    os.kill(ward.pid_of("nats-server"), signal.SIGKILL)
+    await_text(ward.errors, "nats-server is back")
+    assert ward.written()["monitor"] != first
+    again = {one["check"]: one["mark"] for one in ward.doctor()["findings"]}
+    assert again["nats.sync_interval"] == "ok"
+
+
+def test_a_frozen_worker_ends_the_examination_with_the_code_of_an_outage(ward: Ward) -> None:
+    """Its page is named in endpoints.json and says nothing; everything else is examined."""
+    worker = ward.pid_of("tasklore worker")
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        report = ward.doctor(code=3)
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    assert marks(report)["processes.reachable"] == "problem"
+    assert report["durability"] == "standard"
+
+
+def test_what_a_person_reads_is_plain_text_with_cures(ward: Ward) -> None:
+    """No colours where nobody looks, a mistyped variable is told, and `--strict` makes that count."""
+    env = {**ward.env, "TASKLORE_DURABLITY": "strict"}
+    done = tasklore("doctor", cwd=ward.here, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert "cure: write TASKLORE_DURABILITY" in done.stdout
+    assert "Durability: standard - " in done.stdout
+    assert tasklore("doctor", "--strict", cwd=ward.here, env=env).returncode == 1
+
+
+def test_where_nothing_runs_the_doctor_says_how_to_begin(tmp_path: Path) -> None:
+    """One line on stderr and the code of an outage; an unusable address is one of usage."""
+    done = tasklore("doctor", cwd=tmp_path, env=environment())
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "tasklore up" in done.stderr
+    wrong = tasklore("doctor", "--monitor", "localhost:8222", cwd=tmp_path, env=environment())
+    assert wrong.returncode == 2
+    assert "http://" in wrong.stderr
