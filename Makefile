@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test long lint bench clean
+.PHONY: demo test long lint bench chaos soak clean
 
 demo: $(READY) ## play the main job on real servers, then leave nothing behind
 	$(BIN)/tasklore demo
@@ -22,6 +22,12 @@ lint: $(READY) ## format, style, types and the walls between the rooms
 
 bench: $(READY) ## measure against raw operations and other task queues; takes some minutes
 	$(BIN)/python -m benchmarks
+
+chaos: $(READY) ## kill, freeze, cut off and restart everything under 100,000 tasks; takes half an hour
+	$(BIN)/python -m tests.acceptance.chaos
+
+soak: $(READY) ## work steadily for half an hour and look for whatever only grows
+	$(BIN)/python -m tests.acceptance.chaos.soak --minutes 30
 
 $(READY): requirements/dev.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Tasklore needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'

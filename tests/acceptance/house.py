@@ -107,6 +107,14 @@ class Served:
         """Ask it to leave, and return at once."""
         self._process.terminate()
 
+    def stop(self) -> None:
+        """Freeze it with SIGSTOP."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it go on."""
+        self._process.send_signal(signal.SIGCONT)
+
     def wait(self) -> int:
         """Return the status with which it left."""
         return self._process.wait(PATIENCE_S)

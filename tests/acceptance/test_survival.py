@@ -1,7 +1,6 @@
 """Nothing is lost and nothing is reported twice, whichever process is killed in the middle of the work."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -174,19 +173,23 @@ async def test_a_task_that_must_not_run_twice_waits_for_the_ledger(own_house: Ho
 
 
 async def test_a_task_that_kills_its_worker_is_given_up_and_harms_no_other(own_house: House) -> None:
-    """After the runs it is allowed it is reported instead of started, and its neighbours are done."""
+    """It is tried three times alone; who ran beside it at its first stroke is suspect too, and done all the same."""
     worker = own_house.worker(ack_wait_s=1).ready()
     async with outside(own_house.servers.nats_url) as program:
-        parameters = {"label": "poison", "kind": "die"}
-        poison = program.assignment("ProbeAgent", "trouble", parameters, max_attempts=1)
-        await program.publish("tasks.ProbeAgent.trouble", json.dumps(poison).encode())
-        assert await asyncio.to_thread(worker.wait) == 7
-        neighbour = await program.assign("ProbeAgent", "fresh", {"label": "neighbour"})
-        own_house.worker(ack_wait_s=1).ready()
-        report = await program.report_of(poison["task_id"])
-        assert (await program.report_of(neighbour))["status"] == "completed"
-    assert (report["status"], report["error"]["type"], report["attempt"]) == ("failed", "WorkerLost", 2)
-    assert len(own_house.runs("poison")) == 1
+        beside = await program.assign("ProbeAgent", "fresh", {"label": "beside", "ms": 1_000})
+        await program.begun(beside)
+        poison = await program.assign("ProbeAgent", "trouble", {"label": "poison", "kind": "die"}, max_attempts=1)
+        later = await program.assign("ProbeAgent", "fresh", {"label": "later"})
+        for _ in range(4):
+            assert await asyncio.to_thread(worker.wait) == 7
+            worker = own_house.worker(ack_wait_s=1).ready()
+        report = await program.report_of(poison)
+        neighbours = [await program.report_of(task) for task in (beside, later)]
+    assert (report["status"], report["error"]["type"], report["attempt"]) == ("failed", "WorkerLost", 4)
+    assert [neighbour["status"] for neighbour in neighbours] == ["completed", "completed"]
+    assert len(own_house.runs("poison")) == 4
+    assert len(own_house.runs("beside")) == 2
+    assert worker.metric('tasklore_dead_letters_total{reason="crashes"}') == 1
 
 
 async def test_a_task_running_while_nats_restarts_runs_once(own_house: House) -> None:

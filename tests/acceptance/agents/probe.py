@@ -96,6 +96,16 @@ async def fenced(wait: Wait) -> Echo:
     return Echo(label=wait.label, number=wait.number)
 
 
+@agent.task(remember=False, retry_base=timedelta(milliseconds=10))
+async def effect(trouble: Trouble, context: Context) -> Echo:
+    """Make an effect once, in whichever run, and fail as often as asked after it."""
+    if await context.once("mail"):
+        note_run(f"{trouble.label}-mail")
+    if note_run(trouble.label) <= trouble.times:
+        raise ConnectionResetError("after the effect")
+    return Echo(label=trouble.label, number=context.attempt)
+
+
 @agent.task(remember=False)
 async def block(wait: Wait, context: Context) -> Echo:
     """Block the event loop of the worker, as careless code does."""

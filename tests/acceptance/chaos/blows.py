@@ -1,0 +1,49 @@
+"""The blows of a storm: each falls on whom the seed chooses, among those to whom nothing else is being done."""
+
+import asyncio
+import random
+
+from tests.acceptance.chaos.forged import PATIENCE_S
+from tests.acceptance.chaos.ground import Ground, Seat
+from tests.acceptance.chaos.proxy import Cut
+from tests.acceptance.chaos.weather import Climate, Planned, pauses
+
+#: Seconds between looks for a worker that nothing is being done to.
+_LOOK_S = 0.02
+
+_MANNERS: tuple[Cut, ...] = ("stall", "drop", "reset")
+
+
+async def kill_workers(ground: Ground, climate: Climate, seed: int) -> None:
+    """Kill one worker after another until cancelled."""
+    dice = random.Random(f"victims {seed}")
+    for pause_s in pauses(climate, seed):
+        await asyncio.sleep(pause_s)
+        (await _somebody(ground, dice)).worker.kill()
+
+
+async def strike(ground: Ground, climate: Climate, planned: Planned, seed: int) -> None:
+    """Let one blow fall at its time, and return when it is over."""
+    await asyncio.sleep(planned.at_s)
+    dice = random.Random(f"strike {seed} {planned.at_s}")
+    blow, silence_s = planned.blow, climate.silence_s
+    if blow == "kill nats":
+        await ground.kill_server("nats")
+    elif blow == "kill valkey":
+        await ground.kill_server("valkey")
+    elif blow == "stop":
+        await ground.stop_worker(await _somebody(ground, dice), silence_s)
+    elif blow == "cut nats":
+        await ground.cut_off(await _somebody(ground, dice), "nats", dice.choice(_MANNERS), silence_s)
+    elif blow == "cut valkey":
+        await ground.cut_off(await _somebody(ground, dice), "valkey", dice.choice(_MANNERS), silence_s)
+    else:
+        await ground.delete_consumer("TASKS", ground.agent_id)
+
+
+async def _somebody(ground: Ground, dice: random.Random) -> Seat:
+    """Return the seat of a worker that takes tasks and that nothing is being done to."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not (free := [seat for seat in ground.seats if seat.is_free]):  # noqa: ASYNC110 - nobody tells when
+            await asyncio.sleep(_LOOK_S)
+    return dice.choice(free)

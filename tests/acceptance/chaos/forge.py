@@ -1,0 +1,117 @@
+"""The forge: a process that has imported all a worker needs, and forks one in milliseconds whenever it is told to.
+
+A forked worker dies like any other; only its start costs nothing. Orders come as JSON lines over one pipe, answers go
+out as JSON lines on stdout: `{"forked": pid, "ticket": n}`, `{"ready": pid}` by the worker itself, `{"died": pid,
+"status": n}`. The forge has one thread and no event loop, so that nothing is forked halfway.
+"""
+
+import gc
+import json
+import os
+import select
+import signal
+import sys
+import traceback
+from typing import Any
+
+import uvloop
+
+from contracts.errors import TaskloreError
+from runtime import logs
+from runtime.settings import Settings
+from tests.acceptance.chaos import sabotage
+from workers.loading import load_agents
+from workers.wiring import run_worker
+
+#: Status of a worker that could not be served, as `tasklore worker` has it.
+_FAILED = 1
+
+
+def main(orders: int, references: list[str]) -> None:
+    """Fork what is ordered through the pipe *orders* until it closes; then nothing that was forked is left."""
+    for reference in references:
+        load_agents(reference)
+    gc.collect()
+    gc.freeze()
+    wake, woken = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(woken)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    _say({"forge": os.getpid()})
+    alive: set[int] = set()
+    unread = b""
+    while True:
+        readable, _, _ = select.select([orders, wake], [], [])
+        if wake in readable:
+            os.read(wake, 4096)
+            _bury(alive)
+        if orders in readable:
+            chunk = os.read(orders, 65_536)
+            if not chunk:
+                break
+            *lines, unread = (unread + chunk).split(b"\n")
+            for line in lines:
+                order = json.loads(line)
+                pid = _fork(order, references, (orders, wake, woken))
+                alive.add(pid)
+                _say({"forked": pid, "ticket": order["ticket"]})
+    for pid in alive:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _bury(alive: set[int]) -> None:
+    """Tell of every child that has died."""
+    while alive:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        alive.discard(pid)
+        _say({"died": pid, "status": os.waitstatus_to_exitcode(status)})
+
+
+def _fork(order: dict[str, Any], references: list[str], ours: tuple[int, ...]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    status = _FAILED
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for descriptor in ours:
+            os.close(descriptor)
+        log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        answers = os.dup(sys.stdout.fileno())
+        os.dup2(log, sys.stdout.fileno())
+        os.dup2(log, sys.stderr.fileno())
+        os.environ.update(order["environment"])
+        sabotage.commit(order["sabotage"])
+        status = _serve(references, answers)
+    except Exception:  # noqa: BLE001 - told in its log: nobody else would
+        traceback.print_exc()
+    finally:
+        # What the parent would do at its end is not the child's business.
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _serve(references: list[str], answers: int) -> int:
+    """Serve as `tasklore worker` does, and say when tasks are taken."""
+    agents = [agent for reference in references for agent in load_agents(reference)]
+    try:
+        settings = Settings.load()
+        logs.configure(settings.log_level, settings.log_format)
+        uvloop.run(run_worker(agents, settings, on_ready=lambda _address: _say({"ready": os.getpid()}, answers)))
+    except TaskloreError as error:
+        sys.stderr.write(f"{error}\n")
+        return _FAILED
+    return 0
+
+
+def _say(answer: dict[str, Any], to: int = 1) -> None:
+    # A pipe takes a line of this size whole or not at all, whoever else writes to it.
+    os.write(to, json.dumps(answer).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2:])

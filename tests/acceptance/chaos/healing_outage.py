@@ -1,0 +1,100 @@
+"""NATS away for a while: what waiting for it costs a worker and a supervisor, and how soon they are back."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import nats.errors
+from nats.aio.client import Client
+
+from tests.acceptance.chaos.healing_strikes import heal_row, reported_after
+from tests.acceptance.chaos.stage import STEADY, cpu_s, page, pid_of, stage
+from tests.acceptance.chaos.table import Row
+from tests.acceptance.house import House, Served
+from tests.acceptance.outside import PATIENCE_S, outside
+
+#: Share of one core that a waiting process may use.
+IDLE_SHARE = 0.05
+#: Requests, or attempts to connect, that it may make in a second.
+REQUESTS_PER_S = 5.0
+#: Seconds of an outage in which somebody listens and hangs up, to count who knocks; the rest is refused.
+_COUNTED_S = 10.0
+
+
+@dataclass
+class Knocks:
+    """How often somebody connected."""
+
+    count: int = 0
+
+
+async def worker_outage(away_s: float) -> list[Row]:
+    """Take NATS away from a worker."""
+    async with stage() as house:
+        worker = house.worker(STEADY).ready()
+        rows = await _waits(f"worker, NATS away for {away_s:.0f} s", house, worker, away_s)
+        began = time.monotonic()
+        async with outside(house.servers.nats_url) as program:
+            return [*rows, heal_row(f"NATS back after {away_s:.0f} s", await reported_after(program, began, 1))]
+
+
+async def supervisor_outage(away_s: float) -> list[Row]:
+    """Take NATS away from a supervisor."""
+    async with stage() as house:
+        supervisor = house.supervisor().ready()
+        rows = await _waits(f"supervisor, NATS away for {away_s:.0f} s", house, supervisor, away_s)
+        began = time.monotonic()
+        async with outside(house.servers.nats_url) as program:
+            body = json.dumps({"text": "anything", "wait_ms": 1000}).encode()
+            await program.eventually(lambda: _answers(program.client, body), PATIENCE_S)
+        healed_s = time.monotonic() - began
+    return [*rows, Row("NATS back: a person is answered within 5 s", f"{healed_s:.2f} s", healed_s <= 5)]
+
+
+async def _waits(what: str, house: House, process: Served, away_s: float) -> list[Row]:
+    """Kill NATS, watch *process* wait for *away_s* seconds, start NATS again; return what waiting cost."""
+    pid = pid_of(process)
+    house.servers.nats.kill()
+    # What the loss itself costs, closing and logging, is no waiting.
+    await asyncio.sleep(1.0)
+    began, used = time.monotonic(), cpu_s(pid)
+    async with _hanging_up(house.servers.nats.port) as knocks:
+        await asyncio.sleep(_COUNTED_S)
+    rate = knocks.count / _COUNTED_S
+    await asyncio.sleep(max(0.0, away_s - _COUNTED_S))
+    share = (cpu_s(pid) - used) / (time.monotonic() - began)
+    status, _ = await page(process, "/healthz")
+    await house.servers.nats.start()
+    return [
+        Row(f"{what}: under {IDLE_SHARE:.0%} of a core", f"{share:.1%}", share < IDLE_SHARE),
+        Row(f"{what}: at most {REQUESTS_PER_S:.0f} attempts/s", f"{rate:.1f}/s", rate <= REQUESTS_PER_S),
+        Row(f"{what}: alive all the same", f"/healthz {status}", status == 200),
+    ]
+
+
+@asynccontextmanager
+async def _hanging_up(port: int) -> AsyncIterator[Knocks]:
+    """Listen in the place of a server, count who connects and hang up."""
+    knocks = Knocks()
+
+    async def hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        knocks.count += 1
+        writer.close()
+
+    listener = await asyncio.start_server(hang_up, "127.0.0.1", port)
+    try:
+        yield knocks
+    finally:
+        listener.close()
+        await listener.wait_closed()
+
+
+async def _answers(client: Client, body: bytes) -> bool:
+    try:
+        await client.request("requests.SupervisorAgent", body, timeout=1)
+    except (nats.errors.Error, TimeoutError):
+        return False
+    return True

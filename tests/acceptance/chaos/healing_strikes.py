@@ -1,0 +1,120 @@
+"""What is deleted or killed under a worker, and how soon a new task is reported again."""
+
+import asyncio
+import time
+from typing import Any
+
+from tests.acceptance.chaos.stage import AGENT, STEADY, stage, submit, warnings_in
+from tests.acceptance.chaos.table import Row
+from tests.acceptance.house import House, Served
+from tests.acceptance.outside import Outside, outside
+
+#: Seconds within which the system takes new tasks again.
+HEALS_S = 5.0
+
+
+async def reported_after(program: Outside, began: float, number: int) -> float:
+    """Publish a fresh task, wait for its report, and return the seconds since *began* (`time.monotonic`)."""
+    report = await program.report_of(await submit(program, "work", {"number": number}))
+    assert report["status"] == "completed", report
+    return time.monotonic() - began
+
+
+def heal_row(what: str, healed_s: float, remark: str = "") -> Row:
+    """Return the row that says how soon a new task was reported after *what*."""
+    measured = f"{healed_s:.2f} s{', ' if remark else ''}{remark}"
+    return Row(f"{what}: a new task is reported within {HEALS_S:.0f} s", measured, healed_s <= HEALS_S)
+
+
+async def consumer_deleted() -> list[Row]:
+    """Delete the agent's consumer under its worker."""
+    async with stage() as house, outside(house.servers.nats_url) as program:
+        worker = await _warm(house, program)
+        began = time.monotonic()
+        await program.api(f"CONSUMER.DELETE.TASKS.{AGENT}")
+        healed_s = await reported_after(program, began, 1)
+        return [heal_row("consumer deleted", healed_s), _loud("consumer deleted", worker)]
+
+
+async def stream_deleted() -> list[Row]:
+    """Delete the stream of tasks with all its consumers."""
+    async with stage() as house, outside(house.servers.nats_url) as program:
+        worker = await _warm(house, program)
+        began = time.monotonic()
+        await program.api("STREAM.DELETE.TASKS")
+        healed_s = await reported_after(program, began, 1)
+        return [heal_row("TASKS deleted", healed_s), _loud("TASKS deleted", worker)]
+
+
+async def dead_letters_deleted() -> list[Row]:
+    """Delete the stream that a given up task has to be put into before it is reported."""
+    async with stage() as house, outside(house.servers.nats_url) as program:
+        worker = await _warm(house, program)
+        await program.api("STREAM.DELETE.DEAD")
+        began = time.monotonic()
+        task = await submit(program, "refuse", {"number": 1})
+        try:
+            await program.until(lambda: any(report["task_id"] == task for report in program.heard), 6 * HEALS_S)
+        except TimeoutError:
+            healed = f"not within {6 * HEALS_S:.0f} s"
+        else:
+            healed = f"{time.monotonic() - began:.2f} s"
+        fine = time.monotonic() - began <= HEALS_S
+        asked = f"DEAD deleted: a task that is given up is reported within {HEALS_S:.0f} s"
+        return [Row(asked, healed, fine), _loud("DEAD deleted", worker)]
+
+
+async def nats_killed() -> list[Row]:
+    """Kill the NATS server and start it again at once."""
+    async with stage() as house, outside(house.servers.nats_url) as program:
+        await _warm(house, program)
+        house.servers.nats.kill()
+        await house.servers.nats.start()
+        healed_s = await reported_after(program, time.monotonic(), 1)
+        return [heal_row("nats-server killed and started", healed_s)]
+
+
+async def valkey_killed() -> list[Row]:
+    """Kill Valkey, work without it, start it, and see when the ledger and the memory are used again."""
+    async with stage() as house, outside(house.servers.nats_url) as program:
+        await _warm(house, program)
+        house.servers.valkey.kill()
+        began = time.monotonic()
+        # Many, so that whatever saves the cost of asking a dead server has begun to.
+        await asyncio.gather(*(_known(program, number) for number in range(100, 120)))
+        without_s = await reported_after(program, began, 1)
+        await house.servers.valkey.start()
+        began = time.monotonic()
+        number = 2
+        while not _whole(report := await _known(program, number)):
+            number += 1
+            if time.monotonic() - began > 6 * HEALS_S:
+                break
+        healed_s = time.monotonic() - began
+    remark = f"fence {report['fence']}, memory {report['memory']['outcome']}"
+    asked = f"Valkey killed and started: ledger and memory serve again within {HEALS_S:.0f} s"
+    return [
+        heal_row("Valkey killed", without_s, "after 20 others, all without it"),
+        Row(asked, f"{healed_s:.2f} s, {remark}", healed_s <= HEALS_S),
+    ]
+
+
+async def _warm(house: House, program: Outside) -> Served:
+    """Start a worker that has done one task."""
+    worker = house.worker(STEADY).ready()
+    await reported_after(program, time.monotonic(), 0)
+    return worker
+
+
+async def _known(program: Outside, number: int) -> dict[str, Any]:
+    return await program.report_of(await submit(program, "known", {"number": number}))
+
+
+def _whole(report: dict[str, Any]) -> bool:
+    return bool(report["fence"] == "ledger" and report["memory"]["outcome"] == "miss")
+
+
+def _loud(what: str, worker: Served) -> Row:
+    """Return the row that says whether the log warned of *what*: whoever deleted it may not know what it was."""
+    said = [line["event"] for line in warnings_in(worker.log())]
+    return Row(f"{what}: the log warns", ", ".join(said) or "nothing", bool(said))

@@ -1,0 +1,102 @@
+"""What is poison only by its length: the longest texts that a person may send, as questions and as answers."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import nats.errors
+
+from tests.acceptance.chaos.stage import pid_of, resident_mb, stage
+from tests.acceptance.chaos.table import Row
+from tests.acceptance.house import BUDGET
+from tests.acceptance.outside import Outside, outside
+
+#: Letters that a text may have at most, by contract.
+LONGEST = 20_000
+#: Seconds that one of that length may take; others wait meanwhile.
+READ_S = 2.0
+#: Megabytes that the supervisor may keep of the measured ones: had it kept the words themselves, it would be 6 (20 kB
+#: each); a look at what is resident is off by up to 3 on a busy machine.
+KEPT_MB = 5.0
+
+GULLIBLE = str(Path(__file__).parent / "agents" / "gullible.py")
+
+_SUPERVISOR = "requests.SupervisorAgent"
+#: Words that say little, of which a long text may be made; "a" is also the name of a parameter.
+_WORDS = (
+    "a ",
+    "the ",
+    "same ",
+    "again ",
+    "limit ",
+    "pair ",
+    "5 ",
+    "1,",
+    "a = ",
+    "not ",
+    "and 5 ",
+    "ninety ",
+    "(",
+    "-",
+    "\u00e4",
+)
+#: Texts with one new long word each: some to warm up, and some that are measured.
+_WARM, _MEASURED = 100, 300
+#: Seconds to wait for an answer before it counts as none.
+_PATIENCE_S = 90.0
+
+
+async def long_texts(read_s: float = READ_S) -> list[Row]:
+    """Send the longest texts, each to be read within *read_s* seconds, and then many that have nothing in common."""
+    async with stage() as house, outside(house.servers.nats_url) as program:
+        supervisor = house.supervisor()
+        house.worker(GULLIBLE, BUDGET).ready()
+        supervisor.ready()
+        questions = {word: await _took(program, word, "") for word in _WORDS}
+        answers = {word: await _took(program, word, "pair") for word in _WORDS}
+        return [
+            _read("a question", questions, read_s),
+            _read("an answer", answers, read_s),
+            await _kept(program, pid_of(supervisor)),
+        ]
+
+
+async def _took(program: Outside, word: str, before: str) -> float:
+    """Return the seconds until a text full of *word* is answered, in a conversation in which *before* was said."""
+    conversation = f"long-{word}-{before}"
+    if before:
+        assert json.loads(await _say(program, before, conversation))["kind"] == "question"
+    began = time.monotonic()
+    await _say(program, (word * LONGEST)[: LONGEST - 1] + "5", conversation)
+    return time.monotonic() - began
+
+
+async def _say(program: Outside, text: str, conversation: str) -> bytes:
+    # None is waited for: what is measured is how long a text is read, not how long its task takes.
+    request = {"text": text, "conversation_id": conversation, "wait_ms": 0}
+    try:
+        return (await program.client.request(_SUPERVISOR, json.dumps(request).encode(), timeout=_PATIENCE_S)).data
+    except (nats.errors.Error, TimeoutError):
+        return b"{}"
+
+
+def _read(what: str, took: dict[str, float], read_s: float) -> Row:
+    slowest = max(took, key=lambda word: took[word])
+    asked = f"{what} of {LONGEST:,} letters is read within {read_s:.0f} s"
+    late = ", ".join(f"{word!r} {seconds:.1f} s" for word, seconds in took.items() if seconds > read_s)
+    measured = f"of {len(took)} the slowest, of {slowest!r}, in {took[slowest]:.2f} s{'; late: ' * bool(late)}{late}"
+    return Row(asked, measured, took[slowest] <= read_s)
+
+
+async def _kept(program: Outside, pid: int) -> Row:
+    """Return whether the supervisor forgets long words."""
+    looks = []
+    for first, number in ((0, _WARM), (_WARM, _MEASURED)):
+        for start in range(first, first + number, 20):
+            texts = [f"limit {place}{'x' * (LONGEST - 100)}" for place in range(start, start + 20)]
+            await asyncio.gather(*(_say(program, text, f"words-{place}") for place, text in enumerate(texts)))
+        looks.append(resident_mb(pid))
+    asked = f"of {_MEASURED} texts with a new long word the supervisor keeps at most {KEPT_MB:.0f} MB"
+    grown = looks[1] - looks[0]
+    return Row(asked, f"{looks[0]:.1f} -> {looks[1]:.1f} MB, {grown:+.1f}", grown <= KEPT_MB)

@@ -1,0 +1,65 @@
+"""Switch a promise of the product off in one worker, to see that the checker finds what follows."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from memory.ledger import Ledger
+from memory.runs import Run
+from workers.conclusion import Conclusion
+from workers.context import Context
+
+
+def commit(deed: str) -> None:
+    """Break this process in the way *deed* names (a key of `DEEDS`); nothing when it is empty."""
+    if deed:
+        DEEDS[deed]()
+
+
+def _every_run_may() -> None:
+    """Let `context.once` say True to everybody: effects are made twice."""
+
+    async def once(self: Context, name: str) -> bool:
+        return True
+
+    Context.once = once  # type: ignore[method-assign]
+
+
+def _fence_nobody() -> None:
+    """Let the ledger forget who runs what and who has reported: tasks are computed and reported again."""
+
+    async def begin(self: Ledger, *args: Any, **options: Any) -> Run:
+        return Run(1)
+
+    async def hold(self: Ledger, *args: Any) -> list[tuple[str, int]]:
+        return []
+
+    async def once(self: Ledger, *args: Any) -> bool:
+        return True
+
+    async def finish_many(self: Ledger, reports: Sequence[Any]) -> list[None]:
+        return [None] * len(reports)
+
+    Ledger.begin = begin  # type: ignore[method-assign]
+    Ledger.hold = hold  # type: ignore[method-assign, assignment]
+    Ledger.once = once  # type: ignore[method-assign, assignment]
+    Ledger.finish_many = finish_many  # type: ignore[method-assign, assignment]
+
+
+def _acknowledge_too_early() -> None:
+    """Settle a delivery and report a second later: whoever dies in between has lost the task."""
+    publish = Conclusion.publish
+
+    def hasty(self: Conclusion, *args: Any) -> None:
+        delivery, line = args[-2:]
+        line.settle(delivery)
+        asyncio.get_running_loop().call_later(1.0, publish, self, *args)
+
+    Conclusion.publish = hasty  # type: ignore[method-assign, assignment]
+
+
+DEEDS: dict[str, Callable[[], None]] = {
+    "once": _every_run_may,
+    "fence": _fence_nobody,
+    "hasty": _acknowledge_too_early,
+}

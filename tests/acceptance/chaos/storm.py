@@ -1,0 +1,124 @@
+"""The storm: thousands of short tasks while workers, servers and wires fail, and what the history proves afterwards."""
+
+import argparse
+import asyncio
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.acceptance.chaos.agent import agent
+from tests.acceptance.chaos.blows import kill_workers, strike
+from tests.acceptance.chaos.checker import check
+from tests.acceptance.chaos.findings import Findings
+from tests.acceptance.chaos.ground import Ground, stand
+from tests.acceptance.chaos.history import read_history
+from tests.acceptance.chaos.promises import rows_of
+from tests.acceptance.chaos.smith import Smith
+from tests.acceptance.chaos.submitter import Assignment
+from tests.acceptance.chaos.table import Row
+from tests.acceptance.chaos.weather import Climate, plan
+
+#: What workers of a storm serve.
+AGENT = "tests.acceptance.chaos.agent"
+
+SEEDS = 20
+
+#: Seconds without a new report after which what is missing counts as lost; a task waits for a dead worker's lease,
+#: at most, for a retry, and for its turn.
+QUIET_S = 60.0
+#: Seconds between looks at whether it is over.
+_LOOK_S = 0.05
+
+
+async def run(options: argparse.Namespace) -> list[Row]:
+    """Run one storm a seed and return what all of them together show.
+
+    The history of a storm that broke a promise is kept, and its folder printed.
+    """
+    climate = Climate(**({"tasks": options.tasks} if options.tasks else {}))
+    folder = Path(tempfile.mkdtemp(prefix="tasklore-chaos-"))
+    found: list[Findings] = []
+    async with Smith([AGENT], folder / "workers") as smith:
+        for seed in range(options.first_seed, options.first_seed + (options.seeds or SEEDS)):
+            started = time.monotonic()
+            findings = await storm(smith, folder / f"seed-{seed}", climate, seed)
+            found.append(findings)
+            _tell(seed, findings, time.monotonic() - started, folder)
+            if not findings.violations:
+                shutil.rmtree(folder / f"seed-{seed}")
+    if not any(findings.violations for findings in found):
+        shutil.rmtree(folder)
+    return rows_of(found, climate)
+
+
+async def storm(
+    smith: Smith, folder: Path, climate: Climate, seed: int, *, deed: str = "", quiet_s: float = QUIET_S
+) -> Findings:
+    """Let it storm once and return what the history in *folder* shows; *deed* is every worker's, see `sabotage`."""
+    async with stand(
+        smith,
+        folder,
+        seats=climate.workers,
+        durability=climate.durability,
+        deed=deed,
+        slots=climate.slots,
+        ack_wait_s=climate.ack_wait_s,
+    ) as ground:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ground.program.follow())
+            killing = group.create_task(kill_workers(ground, climate, seed))
+            blows = [group.create_task(strike(ground, climate, planned, seed)) for planned in plan(climate, seed)]
+            await ground.program.submit_all(_assignments(climate))
+            for blow in blows:
+                await blow
+            await until_reported(ground, quiet_s)
+            killing.cancel()
+            await _until_taken(ground)
+            await ground.leave()
+            ground.program.is_over = True
+        await ground.program.read_all()
+    return check(read_history(folder / "history"))
+
+
+def _assignments(climate: Climate) -> Iterator[Assignment]:
+    """Yield the tasks, of every kind in turn, each a question of its own."""
+    for number in range(climate.tasks):
+        task, owes = (("work", "effect"), ("careful", "effect fence"), ("recalled", ""))[number % 3]
+        yield Assignment(task, {"number": number, "ms": climate.task_ms}, owes)
+
+
+async def until_reported(ground: Ground, quiet_s: float) -> None:
+    """Return once every accepted task has a stored report, or *quiet_s* have passed without a new one."""
+    program = ground.program
+    known, changed_at = len(program.reported), time.monotonic()
+    while not program.accepted <= program.reported and time.monotonic() - changed_at < quiet_s:
+        await asyncio.sleep(_LOOK_S)
+        if len(program.reported) != known:
+            known, changed_at = len(program.reported), time.monotonic()
+
+
+async def _until_taken(ground: Ground) -> None:
+    """Return once no task is left in the stream: what is offered again after its report may only repeat that."""
+
+    async def empty() -> bool:
+        return not await ground.program.wire.counts("TASKS", f"tasks.{agent.agent_id}.>")
+
+    try:
+        await ground.program.wire.eventually(empty)
+    except TimeoutError:
+        left = await ground.program.wire.counts("TASKS", f"tasks.{agent.agent_id}.>")
+        for subject, number in left.items():
+            ground.history.note("left", about=f"{number} on {subject}")
+
+
+def _tell(seed: int, findings: Findings, seconds: float, folder: Path) -> None:
+    """Say how one storm went."""
+    recomputed = sum(findings.recomputed.values()) + len(findings.recomputed_unexplained)
+    done = f"{findings.accepted} tasks, {findings.hits} kills in a run, {recomputed} runs again"
+    sys.stdout.write(f"seed {seed}: {done}, {seconds:.0f} s\n")
+    for promise, tasks in findings.violations.items():
+        sys.stdout.write(f"  {promise}: {len(tasks)}, as {', '.join(tasks[:3])}; see {folder / f'seed-{seed}'}\n")
+    sys.stdout.flush()

@@ -1,0 +1,92 @@
+"""The harness finds what it is there to find: with a promise switched off, one blow at the right moment breaks it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from tests.acceptance.chaos.checker import check
+from tests.acceptance.chaos.findings import Findings
+from tests.acceptance.chaos.forged import PATIENCE_S
+from tests.acceptance.chaos.ground import Ground, Seat, stand
+from tests.acceptance.chaos.history import Follower, Kind, read_history
+from tests.acceptance.chaos.smith import Smith
+from tests.acceptance.chaos.storm import AGENT, until_reported
+from tests.acceptance.chaos.submitter import Assignment
+
+#: Milliseconds of a task: the blow falls in the middle of it, however busy the machine is.
+TASK_MS = 1000
+#: Seconds without news after which a task counts as lost: twice what a dead worker's tasks wait for another one.
+QUIET_S = 5.0
+#: Longer than a lease, so that another worker takes the tasks of one that is frozen.
+FROZEN_S = 3.0
+
+TASKS = 4
+
+Blow = Callable[[Ground, Path], Awaitable[None]]
+
+
+async def _kill_after_an_effect(ground: Ground, folder: Path) -> None:
+    """Let the next run make its effect again."""
+    (await _seat_of_first(ground, folder, "effect")).worker.kill()
+
+
+async def _freeze_a_run(ground: Ground, folder: Path) -> None:
+    """Let somebody else run and report what this worker will report as well."""
+    await ground.stop_worker(await _seat_of_first(ground, folder, "run-start"), FROZEN_S)
+
+
+async def _kill_after_an_acknowledgement(ground: Ground, folder: Path) -> None:
+    """Kill everybody when a task has left the queue: the report of one who keeps his word is there by then."""
+
+    async def taken() -> bool:
+        return sum((await ground.program.wire.counts("TASKS")).values()) < TASKS
+
+    await ground.program.wire.eventually(taken)
+    for seat in ground.seats:
+        seat.worker.kill()
+
+
+#: For each deed: the blow, and what the checker has to find after it.
+CASES: dict[str, tuple[Blow, str]] = {
+    "once": (_kill_after_an_effect, "effect twice"),
+    "fence": (_freeze_a_run, "different reports, unexplained"),
+    "hasty": (_kill_after_an_acknowledgement, "lost"),
+}
+
+
+async def test_a_promise_that_is_switched_off_is_found_out(tmp_path: Path) -> None:
+    """No `once`, no ledger, an acknowledgement too early: each shows; where none is missing, the blow harms none."""
+    async with Smith([AGENT], tmp_path / "workers") as smith:
+        broken, kept = await asyncio.gather(
+            asyncio.gather(*(_struck(smith, tmp_path / deed, deed, blow) for deed, (blow, _) in CASES.items())),
+            asyncio.gather(*(_struck(smith, tmp_path / f"no-{deed}", "", blow) for deed, (blow, _) in CASES.items())),
+        )
+
+    for (_, promise), findings in zip(CASES.values(), broken, strict=True):
+        assert promise in findings.violations
+    assert [findings.violations for findings in kept] == [{}] * len(CASES)
+
+
+async def _struck(smith: Smith, folder: Path, deed: str, blow: Blow) -> Findings:
+    """Let *blow* fall on workers that commit *deed*, and return what the history shows in the end."""
+    async with stand(smith, folder, seats=2, durability="standard", deed=deed, slots=2) as ground:
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(ground.program.follow())
+            await ground.program.submit_all(Assignment("work", {"number": n, "ms": TASK_MS}) for n in range(TASKS))
+            await blow(ground, folder)
+            await until_reported(ground, QUIET_S)
+            await ground.leave()
+            following.cancel()
+        await ground.program.read_all()
+    return check(read_history(folder / "history"))
+
+
+async def _seat_of_first(ground: Ground, folder: Path, moment: Kind) -> Seat:
+    """Return the seat of the worker that first writes *moment* down."""
+    follower = Follower(folder / "history")
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            pids = [event.pid for event in follower.news() if event.kind == moment]
+            if pids:
+                return next(seat for seat in ground.seats if seat.worker.pid == pids[0])
+            await asyncio.sleep(0.01)

@@ -1,0 +1,17 @@
+"""The short version of profile `poison`."""
+
+from tests.acceptance.chaos.poison import SEED, poisoned
+from tests.acceptance.chaos.poison_length import long_texts
+
+
+async def test_six_hundred_spoiled_messages_harm_nobody_and_each_has_its_end() -> None:
+    """Tasks end in a report or a dead letter, requests in a reply; nobody falls, and new processes start afterwards."""
+    rows = await poisoned(600, SEED)
+    assert [row for row in rows if not row.passed] == []
+
+
+async def test_the_longest_texts_neither_hold_up_the_supervisor_nor_stay_with_it() -> None:
+    """Whatever they repeat, as questions and as answers."""
+    # A hang took forty seconds; how fast it is, the long profile measures.
+    rows = await long_texts(read_s=20.0)
+    assert [row for row in rows if not row.passed] == []

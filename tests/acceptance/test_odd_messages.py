@@ -1,0 +1,121 @@
+"""A supervisor and a worker beside whatever anybody has put into the bucket of cards, or says to them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.acceptance.house import House
+from tests.acceptance.outside import PATIENCE_S, Json, Outside, outside
+
+REQUESTS = "requests.SupervisorAgent"
+DEEP = b"[" * 5000 + b"]" * 5000
+
+#: Keys, blocks of headers and bodies: what client libraries refuse to write, and what they fall over when they read it.
+RUBBISH = [
+    *((key, b"NATS/1.0\r\n\r\n", b"{}") for key in (b"%s", b"{}", b"\xff\xfe", "ä".encode(), b"a\x00b", b"a.b.c")),
+    (b"Head1", b"NATS/1.0 503\r\nKV-Operation: \xff\r\n\r\n", b"{}"),
+    (b"Head2", b"NATS/1.0\r\n\xff\r\n\r\n", b"{}"),
+    (b"NoCard", b"NATS/1.0\r\n\r\n", b"{}"),
+    (b"Deep", b"NATS/1.0\r\n\r\n", b'{"tasks": ' + DEEP + b"}"),
+    (b"Large", b"NATS/1.0\r\n\r\n", b'"' + b"x" * 1_000_000 + b'"'),
+]
+
+
+def odd_card(agent_id: str) -> bytes:
+    """Return a card that any program might put, with a schema that is none."""
+    task = {"name": "analyze_budget", "parameters": {"type": "object", "properties": {}, "required": [[1]]}}
+    return json.dumps({"agent_id": agent_id, "digest": "0", "keywords": ["budget"], "tasks": [task]}).encode()
+
+
+@pytest.fixture
+async def littered(own_house: House) -> AsyncIterator[tuple[House, Outside]]:
+    """Give a house with a worker whose bucket of cards was filled with rubbish before any supervisor was started."""
+    own_house.worker().ready()
+    async with outside(own_house.servers.nats_url) as program:
+        await program.publish("$KV.agents.OddAgent", odd_card("OddAgent"))
+        await publish_raw(own_house.servers.nats.port, RUBBISH)
+
+        async def is_stored() -> bool:
+            return "$KV.agents.Large" in await program.counts("KV_agents")
+
+        await program.eventually(is_stored)
+        yield own_house, program
+
+
+async def publish_raw(port: int, messages: list[tuple[bytes, bytes, bytes]]) -> None:
+    """Publish without a client library, so that nothing checks what is sent."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b'CONNECT {"verbose":false,"headers":true}\r\n')
+    for key, head, body in messages:
+        writer.write(b"HPUB $KV.agents.%b %d %d\r\n%b%b\r\n" % (key, len(head), len(head) + len(body), head, body))
+    writer.write(b"PING\r\n")
+    async with asyncio.timeout(PATIENCE_S):
+        while not (await reader.readline()).startswith(b"PONG"):
+            pass
+    writer.close()
+
+
+async def ask(program: Outside, body: bytes, headers: dict[str, str] | None = None) -> Json:
+    """Return the supervisor's reply to *body*."""
+    answer = await program.client.request(REQUESTS, body, timeout=PATIENCE_S, headers=headers)
+    return dict(json.loads(answer.data))
+
+
+async def test_rubbish_among_the_cards_keeps_no_supervisor_from_starting_and_answering(
+    littered: tuple[House, Outside],
+) -> None:
+    """Nor what is put there later; each odd card is warned about once, and no consumer is left behind."""
+    house, program = littered
+    supervisor = house.supervisor().ready()
+    budget = b'{"text": "BudgetTrackerAgent: limit 50000, spent 42000"}'
+    assert (await ask(program, budget))["kind"] == "answer"
+    for name in ("LateAgent", "OddAgent"):
+        for _ in range(3):
+            await program.publish(f"$KV.agents.{name}", odd_card(name))
+    await publish_raw(house.servers.nats.port, RUBBISH)
+    assert (await ask(program, budget))["kind"] == "answer"
+    supervisor.await_log("LateAgent")
+    warnings = [event for event in map(json.loads, supervisor.log().splitlines()) if event["event"] == "card_left_out"]
+    told = [event["agent"] for event in warnings]
+    assert sorted(set(told)) == sorted(told)
+    assert {"OddAgent", "LateAgent", "NoCard", "Deep", "Large"} <= set(told)
+    assert (await program.api("STREAM.INFO.KV_agents"))["state"]["consumer_count"] == 0
+    assert "Traceback" not in supervisor.log()
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (DEEP, {}),
+        (b'{"text": ' + DEEP + b"}", {}),
+        (b'{"text": "hello", "wait_ms": ' + b"9" * 5000 + b"}", {}),
+        (b'{"text": "hello", "whatever": ' + b"9" * 5000 + b"}", {}),
+        (b"\xff\xfe", {"content-type": "text/plain"}),
+        (b"{", {"content-type": "application/json"}),
+    ],
+    ids=["deep", "deep text", "long wait", "long number", "no text", "no JSON"],
+)
+async def test_a_request_that_nobody_can_read_is_answered_all_the_same(
+    program: Outside, body: bytes, headers: dict[str, str]
+) -> None:
+    """Whoever asks is not left waiting."""
+    reply = await ask(program, body, headers)
+    assert reply["kind"] == "failed"
+    assert reply["text"].startswith("This request cannot be read: ")
+
+
+async def test_a_wish_that_nobody_can_read_is_noted_by_everybody_and_cancels_nothing(own_house: House) -> None:
+    """Worker and supervisor say so in a line, and go on."""
+    worker, supervisor = own_house.worker(), own_house.supervisor()
+    async with outside(own_house.servers.nats_url) as program:
+        worker.ready()
+        supervisor.ready()
+        for body in (DEEP, b'{"task_id": ' + b"9" * 5000 + b"}", b"\xff", b""):
+            await program.client.publish("cancel.t1", body)
+        await program.client.flush()
+        for process in (worker, supervisor):
+            process.await_log("unreadable_message")
+            assert "Traceback" not in process.log()
+        assert (await program.ask("ProbeAgent", "fresh", {"label": "after"}))["status"] == "completed"
