@@ -119,6 +119,29 @@ class WorkerLost(GiveUp):
     """Too many deliveries of a task ended without a word; it probably kills the process that runs it."""
 
 
+class InvalidPath(InvalidInput):
+    """The path of an edit cannot be read; the message says at which character, and what would fit there."""
+
+
+class UnknownPath(InvalidInput):
+    """A document has nothing at a path; the message names the nearest one that exists."""
+
+
+class EditRefused(InvalidInput):
+    """A plan does not fit the documents or their limits, and nothing of it was applied; `reason` is one word of a list.
+
+    The words label a metric: `path`, `missing`, `protected`, `type`, `size`, `depth`, `overlap`, `file`, `value`.
+    """
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class UndoRefused(InvalidInput):
+    """An edit cannot be taken back, because a later one touched the same place; undo that one first."""
+
+
 class LlmError(TaskloreError):
     """Base of what can go wrong between us and a language model; `retryable` says whether asking again may help."""
 

@@ -4,7 +4,7 @@ Readers ignore fields they do not know and read unknown words of a closed list a
 beside new writers. Times are UTC in RFC 3339; durations are whole milliseconds in fields that end in `_ms`.
 """
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -18,6 +18,8 @@ Status = Literal["completed", "failed", "rejected", "expired", "cancelled", "oth
 Fence = Literal["ledger", "none", "other"]
 Remember = Literal["shared", "user", "never", "other"]
 Speaker = Literal["person", "assistant", "other"]
+Durability = Literal["permanent", "long_term", "short_term", "momentary", "other"]
+Polarity = Literal["positive", "negative", "neutral", "other"]
 ReplyKind = Literal["answer", "question", "unable", "failed", "pending", "other"]
 
 
@@ -197,12 +199,24 @@ class ChatTurn(Message):
 
 
 class Fact(Part):
-    """One thing learned about a user; `reasoning` says what in the turn it rests on."""
+    """One thing learned about a user; `reasoning` says what in the turn it rests on.
+
+    `text` is a statement of its own ("User likes omelettes"). `evidence` is the part of the turn that says it, letter by
+    letter. `expiry` is the last day on which it holds, None for no end. `confidence` is 0 to 1. `inferred` tells that the
+    person did not say so but somebody concluded it. `extracted_by` is `rules` or the name of a model.
+    """
 
     fact_id: Name
-    text: str
+    text: str = Field(min_length=1, max_length=2_000)
     tags: tuple[str, ...] = ()
     reasoning: str = ""
+    confidence: float = Field(default=1.0, ge=0, le=1)
+    durability: Annotated[Durability, reads_unknown_as_other(Durability), writes_only_known] = "long_term"
+    expiry: date | None = None
+    polarity: Annotated[Polarity, reads_unknown_as_other(Polarity), writes_only_known] = "neutral"
+    evidence: str = ""
+    inferred: bool = False
+    extracted_by: str = "rules"
 
 
 class ExtractedFacts(Message):

@@ -13,9 +13,21 @@
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `memory.incarnations` |
 | `tl:conversation:{id}` | list | 30 days after the last turn | the turns, oldest first |
 | `tl:conversation:{id}:ids` | sorted set | the same | the ids of those turns, so that none is added twice |
+| `tl:doc:{token}:resource` | hash | none | a JSON memory document: `revision`, `body`, `form` |
+| `tl:doc:{token}:resource:log` | list | none | every edit of that document with its inverse, oldest first |
+| `tl:doc:{token}:plans` | hash | none | what was applied, by plan id: who, when, why, to which documents |
+| `tl:doc:{token}:reads` | hash | none | when each place was last shown to somebody, for the audit |
+| `tl:turns:{token}`, `tl:facts:{token}` | hash | none | the table of a user's turns and facts: a row by id |
+| `tl:facts:{token}:pending` | sorted set | none | ids that wait, in order |
+| `tl:facts:{token}:state` | hash | none | how far each row is: attempts, outcome, reason |
+| `tl:facts:{token}:closed` | sorted set | none | ids that are done or failed, by when, in ms |
+| `tl:facts:{token}:lease` | hash | the lease | who works on that user's rows: `holder`, `fence` |
+| `tl:facts:{token}:fence` | string | none | the number of the last lease, which only grows |
+| `tl:owners:{turns}`, `tl:owners:{facts}` | sorted set | none | whose rows wait, by when they are due, in ms |
+| `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
-A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream or conversation. Each part is
+A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue or conversation. Each part is
 checked or percent-escaped, so that none can open a second pair or imitate its neighbour.
 """
 
@@ -175,6 +187,83 @@ def conversation(conversation_id: str) -> str:
 def conversation_ids(conversation_id: str) -> str:
     """Return the key of the turn ids that a conversation has seen; same tag as its turns."""
     return f"{conversation(conversation_id)}:ids"
+
+
+def document(user_token: str, resource_id: str) -> str:
+    """Return the key of one JSON memory document of a user.
+
+    Raises:
+        InvalidInput: the token is none, or the resource id is not 1 to 64 letters, digits, `_` or `-`.
+    """
+    return f"{_documents(user_token)}:{_checked_resource(resource_id)}"
+
+
+def document_log(user_token: str, resource_id: str) -> str:
+    """Return the key of every edit of a document; same tag."""
+    return f"{document(user_token, resource_id)}:log"
+
+
+def plans(user_token: str) -> str:
+    """Return the key of a user's applied plans by id; same tag as the documents."""
+    return f"{_documents(user_token)}:plans"
+
+
+def document_reads(user_token: str) -> str:
+    """Return the key that tells when each place of a user's documents was last shown; same tag."""
+    return f"{_documents(user_token)}:reads"
+
+
+def documents_pattern(user_token: str) -> str:
+    """Return the SCAN pattern of everything stored beside a user's documents."""
+    return f"{_documents(user_token)}:*"
+
+
+class QueueKeys(NamedTuple):
+    """The keys of one user's rows in a queue, all of one tag."""
+
+    rows: str
+    pending: str
+    state: str
+    closed: str
+    lease: str
+    fence: str
+
+
+def queue(name: str, owner_token: str) -> QueueKeys:
+    """Return the keys of what waits for *owner_token* in the queue *name*, `turns` or `facts`."""
+    rows = f"tl:{_checked_queue(name)}:{{{_checked_token(owner_token)}}}"
+    return QueueKeys(rows, *(f"{rows}:{part}" for part in ("pending", "state", "closed", "lease", "fence")))
+
+
+def owners(name: str) -> str:
+    """Return the key that tells whose rows wait in the queue *name*."""
+    return f"tl:owners:{{{_checked_queue(name)}}}"
+
+
+def user_conversations(user_token: str) -> str:
+    """Return the key that lists a user's conversations, so that forgetting finds them."""
+    return f"tl:user-conversations:{{{_checked_token(user_token)}}}"
+
+
+def _documents(user_token: str) -> str:
+    return f"tl:doc:{{{_checked_token(user_token)}}}"
+
+
+def _checked_resource(resource_id: str) -> str:
+    # These would be taken for what lies beside the documents.
+    if not _AGENT.fullmatch(resource_id) or resource_id in {"plans", "reads"}:
+        msg = (
+            f"resource id {resource_id!r} must be 1 to 64 letters, digits, '_' or '-', and neither 'plans' nor 'reads'"
+        )
+        raise InvalidInput(msg)
+    return resource_id
+
+
+def _checked_queue(name: str) -> str:
+    if name not in {"turns", "facts"}:
+        msg = f"queue {name!r} must be 'turns' or 'facts'"
+        raise InvalidInput(msg)
+    return name
 
 
 def _free(text: str, what: str) -> str:
