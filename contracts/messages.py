@@ -201,9 +201,9 @@ class ChatTurn(Message):
 class Fact(Part):
     """One thing learned about a user; `reasoning` says what in the turn it rests on.
 
-    `text` is a statement of its own ("User likes omelettes"). `evidence` is the part of the turn that says it, letter by
-    letter. `expiry` is the last day on which it holds, None for no end. `confidence` is 0 to 1. `inferred` tells that the
-    person did not say so but somebody concluded it. `extracted_by` is `rules` or the name of a model.
+    `text` is a statement of its own ("User likes omelettes"). `evidence` is the part of the turn that says it, letter
+    by letter. `expiry` is the last day on which it holds, None for no end. `confidence` is 0 to 1. `inferred` tells
+    that the person did not say so but somebody concluded it. `extracted_by` is `rules` or the name of a model.
     """
 
     fact_id: Name

@@ -27,8 +27,8 @@
 | `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
-A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue or conversation. Each part is
-checked or percent-escaped, so that none can open a second pair or imitate its neighbour.
+A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue or conversation. Each
+part is checked or percent-escaped, so that none can open a second pair or imitate its neighbour.
 """
 
 import re
@@ -253,7 +253,7 @@ def _checked_resource(resource_id: str) -> str:
     # These would be taken for what lies beside the documents.
     if not _AGENT.fullmatch(resource_id) or resource_id in {"plans", "reads"}:
         msg = (
-            f"resource id {resource_id!r} must be 1 to 64 letters, digits, '_' or '-', and neither 'plans' nor 'reads'"
+            f"resource id {resource_id!r} must be 1 to 64 letters, digits, '_' or '-', not 'plans' or 'reads'"
         )
         raise InvalidInput(msg)
     return resource_id

@@ -9,7 +9,7 @@ from nats.aio.client import Client
 
 from contracts import subjects
 from contracts.errors import ConfigurationError, DriftedConfiguration
-from runtime.jetstream import JetStreamRefused, ask_jetstream, ask_or_none
+from runtime.jetstream import FORMING_S, JetStreamRefused, Patience
 
 log = structlog.get_logger(__name__)
 
@@ -93,19 +93,23 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
     ]
 
 
-async def declare_streams(client: Client, sizes: Sizes, *, despite_drift: bool = False) -> None:
+async def declare_streams(
+    client: Client, sizes: Sizes, *, despite_drift: bool = False, patience_s: float = FORMING_S
+) -> None:
     """Create every stream and bucket that is missing; leave those that fit, and adjust the bytes that one may hold.
 
-    Of processes that were told different sizes the last to start decides. *despite_drift* creates what is missing, and
-    only tells of what has another configuration.
+    Of processes that were told different sizes the last to start decides. *despite_drift* is for whoever is at work: it
+    creates what is missing, and only tells of what has another configuration. A start waits *patience_s* seconds for a
+    cluster that has no leader or too few nodes yet; who is at work asks again by itself, and here only once.
 
     Raises:
         DriftedConfiguration: one exists with another configuration; names each difference and changes nothing.
-        JetStreamRefused: the server has no room for one that is missing.
+        JetStreamRefused: the server has no room for one that is missing, or too few nodes to keep its copies.
         Unreachable: the server does not answer.
     """
+    server = Patience(client, 0.0 if despite_drift else patience_s)
     existing = [
-        (wanted, await ask_or_none(client, f"STREAM.INFO.{wanted['name']}")) for wanted in stream_configurations(sizes)
+        (wanted, await server.ask_or_none(f"STREAM.INFO.{wanted['name']}")) for wanted in stream_configurations(sizes)
     ]
     found = [(wanted, info["config"]) for wanted, info in existing if info is not None]
     drift = [
@@ -120,11 +124,11 @@ async def declare_streams(client: Client, sizes: Sizes, *, despite_drift: bool =
         msg = f"{'; '.join(drift)}. Delete or edit the stream with the nats command, or correct the setting"
         raise DriftedConfiguration(msg)
     for wanted, config in found if not despite_drift else ():
-        await _adjust(client, wanted, config)
+        await _adjust(server, wanted, config)
     for wanted, info in existing:
         if info is None:
             # Creating a stream that exists with this very configuration is no error: two processes may both do it.
-            await ask_jetstream(client, f"STREAM.CREATE.{wanted['name']}", wanted)
+            await server.ask(f"STREAM.CREATE.{wanted['name']}", wanted)
 
 
 def _is_fixed(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
@@ -132,30 +136,36 @@ def _is_fixed(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     return bool(differences({key: value for key, value in wanted.items() if key not in _ADJUSTABLE_STREAM}, found))
 
 
-async def _adjust(client: Client, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+async def _adjust(server: Patience, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     """Have the server take over what may be adjusted; where it has no room for that, the stream serves as it is."""
     changes = {key: wanted[key] for key in _ADJUSTABLE_STREAM & wanted.keys() if found.get(key) != wanted[key]}
     if not changes:
         return
     name = wanted["name"]
     try:
-        await ask_jetstream(client, f"STREAM.UPDATE.{name}", {**found, **changes})
+        await server.ask(f"STREAM.UPDATE.{name}", {**found, **changes})
     except JetStreamRefused as error:
         log.warning("stream_not_adjusted", stream=name, wanted=changes, error=str(error))
         return
     log.info("stream_adjusted", stream=name, before={key: found.get(key) for key in changes}, after=changes)
 
 
-async def declare_consumer(client: Client, source: Source, *, may_create: bool = True) -> str:
+async def declare_consumer(
+    client: Client, source: Source, *, may_create: bool = True, patience_s: float = FORMING_S
+) -> str:
     """Create the durable consumer of *source*, or adjust its timing; return when it was made, as the server says it.
+
+    A cluster that elects a leader, or whose nodes are away, is waited for *patience_s* seconds.
 
     Raises:
         ConfigurationError: it is missing and *may_create* is False: whoever provisions has to make it.
         DriftedConfiguration: it exists and reads something else.
+        JetStreamRefused: the server does not make it, for instance since most of the stream's nodes are away.
         Unreachable: the server does not answer.
     """
     wanted = source.configuration()
-    info = await ask_or_none(client, f"CONSUMER.INFO.{source.stream}.{source.durable}")
+    server = Patience(client, patience_s)
+    info = await server.ask_or_none(f"CONSUMER.INFO.{source.stream}.{source.durable}")
     if info is not None:
         fixed = {key: value for key, value in wanted.items() if key not in _ADJUSTABLE}
         drift = differences({"name": f"consumer {source.durable}"} | fixed, info["config"])
@@ -167,8 +177,7 @@ async def declare_consumer(client: Client, source: Source, *, may_create: bool =
     elif not may_create:
         msg = f"stream {source.stream} has no consumer {source.durable!r}; TASKLORE_PROVISION=never leaves it to others"
         raise ConfigurationError(msg)
-    made = await ask_jetstream(
-        client,
+    made = await server.ask(
         f"CONSUMER.DURABLE.CREATE.{source.stream}.{source.durable}",
         {"stream_name": source.stream, "config": wanted},
     )
@@ -179,18 +188,19 @@ async def find_consumer(client: Client, source: Source, sizes: Sizes, *, may_cre
     """Return when the consumer of *source* was made; one that is missing is made anew, its stream before it.
 
     What was changed by hand while the process ran is taken as it is: not to work would be worse. The next start refuses
-    it, and `tasklore doctor` names it.
+    it, and `tasklore doctor` names it. A cluster is asked once: whoever is at work asks again by itself.
 
     Raises:
         ConfigurationError: it is missing and *may_create* is False.
+        JetStreamRefused: the server does not make it now.
         Unreachable: the server does not answer.
     """
-    info = await ask_or_none(client, f"CONSUMER.INFO.{source.stream}.{source.durable}")
+    info = await Patience(client, 0.0).ask_or_none(f"CONSUMER.INFO.{source.stream}.{source.durable}")
     if info is not None:
         return str(info["created"])
     if may_create:
         await declare_streams(client, sizes, despite_drift=True)
-    return await declare_consumer(client, source, may_create=may_create)
+    return await declare_consumer(client, source, may_create=may_create, patience_s=0.0)
 
 
 def _stream(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
