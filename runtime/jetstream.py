@@ -143,7 +143,7 @@ class Patience:
                     raise
                 trouble = str(error)
             tell = log.info if tries else log.warning
-            tell("cluster_not_ready", asked=call, error=trouble, waits_s=round(self._left_s, 1))
+            tell("jetstream_not_ready", asked=call, error=trouble, waits_s=round(self._left_s, 1))
             pause_s = random.uniform(0.5, 1.0) * min(_PAUSE_CAP_S, _PAUSE_S * 2**tries)  # noqa: S311 - jitter
             await asyncio.sleep(min(pause_s, max(0.0, self._left_s)))
             tries += 1

@@ -105,6 +105,7 @@ class PullEngine:
         self._inbox = link.new_inbox()
         self._request = f"$JS.API.CONSUMER.MSG.NEXT.{source.stream}.{source.durable}"
         self._held: dict[str, Delivery] = {}
+        self._orphans: set[Delivery] = set()
         self._arrived: list[Delivery] = []
         self._words: list[tuple[str, bytes]] = []
         self._made_at: str | None = None
@@ -121,8 +122,8 @@ class PullEngine:
 
     @property
     def held(self) -> int:
-        """Deliveries that are open: under lease, neither settled nor handed back."""
-        return len(self._held)
+        """Deliveries that take a slot: under lease and neither settled nor handed back, or orphaned and at work."""
+        return len(self._held) + len(self._orphans)
 
     @property
     def ready(self) -> bool:
@@ -139,7 +140,7 @@ class PullEngine:
         if now - self._turned_at > STUCK_S:
             return False, f"the pull loop last turned {now - self._turned_at:.1f} s ago"
         silent_s = now - self._heard_at
-        is_waiting = self._is_unsure or self._is_paused or len(self._held) >= self._slots
+        is_waiting = self._is_unsure or self._is_paused or self.held >= self._slots
         return is_waiting or silent_s < STUCK_S, f"last heard {silent_s:.1f} s ago"
 
     async def run(self) -> None:
@@ -176,8 +177,8 @@ class PullEngine:
         self._wake.set()
 
     async def emptied(self) -> None:
-        """Return when no delivery is open and the last words are said, as far as they may be; `stop` adds none."""
-        while self._held:
+        """Return when no delivery takes a slot and the last words are said, as far as may be; `stop` adds none."""
+        while self.held:
             self._settled.clear()
             await self._settled.wait()
         if self._words:
@@ -199,18 +200,30 @@ class PullEngine:
 
     def forget(self, delivery: Delivery) -> None:
         """Say nothing more on *delivery*, which is somebody else's by now."""
-        self._leases.drop(delivery.reply)
-        if self._held.pop(delivery.reply, None) is not None:
+        if self._release(delivery):
             self._wake.set()
-        if not self._held:
+
+    def _release(self, delivery: Delivery) -> bool:
+        """Free the slot of *delivery*; return whether a word may be said on it: none on an orphan."""
+        if delivery in self._orphans:
+            self._free_orphans([delivery])
+            return False
+        self._leases.drop(delivery.reply)
+        was_held = self._held.pop(delivery.reply, None) is not None
+        if not self.held:
+            self._settled.set()
+        return was_held
+
+    def _free_orphans(self, dealt_with: list[Delivery]) -> None:
+        """Free the slots of the orphans among *dealt_with*."""
+        self._orphans.difference_update(dealt_with)
+        self._wake.set()
+        if not self.held:
             self._settled.set()
 
     def _close(self, delivery: Delivery, word: bytes) -> None:
-        self._leases.drop(delivery.reply)
-        if self._held.pop(delivery.reply, None) is None:
+        if not self._release(delivery):
             return
-        if not self._held:
-            self._settled.set()
         if not self._words:
             self._loop.call_soon(self._speak)
         self._words.append((delivery.reply, word))
@@ -251,7 +264,7 @@ class PullEngine:
         """Return how many messages to ask for now: none while what is asked for already is half of the slots."""
         if self._stopping or self._is_paused or self._is_unsure or not self._link.is_connected:
             return 0
-        free = self._slots - len(self._held) - self._wanted
+        free = self._slots - self.held - self._wanted
         return free if free > 0 and (not self._wanted or free >= self._slots // 2) else 0
 
     def _order(self, batch: int) -> bytes:
@@ -302,13 +315,13 @@ class PullEngine:
             log.warning("consumer_not_found_at_end", durable=self._source.durable, words=len(self._words))
 
     def _orphan(self) -> None:
-        """Forget what is held: it runs to its end and is reported, but cannot be acknowledged any more."""
+        """Let go of what is held: it runs to its end in its slot and is reported, but can be acknowledged no more."""
         self._meter.count_orphaned(len(self._held) + len(self._words))
         self._words.clear()
         for reply in self._held:
             self._leases.drop(reply)
+        self._orphans.update(self._held.values())
         self._held.clear()
-        self._settled.set()
 
     def _hear(self, arrival: Arrival) -> None:
         self._heard_at = self._loop.time()
@@ -319,7 +332,7 @@ class PullEngine:
         self._wanted = max(0, self._wanted - 1)
         self._missing = False
         delivery = _delivery_of(arrival, headers, self._heard_at)
-        if self._stopping or self._is_paused or len(self._held) >= self._slots:
+        if self._stopping or self._is_paused or self.held >= self._slots:
             self._link.send(delivery.reply, _NAK)
             return
         self._held[delivery.reply] = delivery
@@ -358,6 +371,9 @@ class PullEngine:
             log.exception("desk_failed", durable=self._source.durable)
             for delivery in batch:
                 self.hand_back(delivery, 1.0)
+        finally:
+            if self._orphans:
+                self._free_orphans(batch)
 
     async def _silence(self, listening: list[Subscription]) -> None:
         for subscription in listening if self._link.is_connected else ():

@@ -38,12 +38,16 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a pull engine reads: a durable consumer of a stream, and how long an unheard-of delivery stays leased."""
+    """What a pull engine reads: a durable consumer of a stream, and how long an unheard-of delivery stays leased.
+
+    *max_ack_pending* bounds what is under way at all readers together; -1 is no bound, 1 keeps the order of the stream.
+    """
 
     stream: str
     durable: str
     filter_subject: str
     ack_wait_s: float
+    max_ack_pending: int = -1
 
     def configuration(self) -> dict[str, Any]:
         """Return the consumer as the server stores it; unlimited deliveries, since attempts are counted by us."""
@@ -54,7 +58,7 @@ class Source:
             "ack_policy": "explicit",
             "ack_wait": int(self.ack_wait_s * _SECOND),
             "max_deliver": -1,
-            "max_ack_pending": -1,
+            "max_ack_pending": self.max_ack_pending,
             "max_waiting": 512,
         }
 

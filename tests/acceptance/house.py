@@ -24,8 +24,8 @@ PROBE = str(AGENTS / "probe.py")
 NAPPER = str(AGENTS / "napper.py")
 BUDGET = "workers.agents.budget"
 
-#: Seconds a process may take to be ready, or to leave; it needs two.
-PATIENCE_S = 40.0
+#: Seconds a process may take to be ready, or to leave; it needs two, and ten on a slow machine that does other things.
+PATIENCE_S = 90.0
 
 #: What makes processes quick enough to be watched: the pauses are short, the promises are the same.
 QUICK = {

@@ -19,7 +19,7 @@ from nats.aio.msg import Msg
 Json = dict[str, Any]
 
 #: Seconds to wait for a fact: far above what it takes, so that a busy machine fails no test.
-PATIENCE_S = 40.0
+PATIENCE_S = 90.0
 
 
 class Outside:

@@ -214,7 +214,7 @@ async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(ward
 async def test_a_deadline_that_has_passed_has_to_be_renewed(ward: Ward) -> None:
     """One line tells how, and the letter stays until then."""
     hospital, label = ward.hospital, uuid.uuid4().hex
-    deadline = datetime.now(UTC) + timedelta(seconds=3)
+    deadline = datetime.now(UTC) + timedelta(seconds=6)
     task_id = await ward.lose(label, deadline=deadline.isoformat())
     hospital.cure(label)
     await asyncio.sleep((deadline - datetime.now(UTC)).total_seconds())

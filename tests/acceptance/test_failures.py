@@ -90,7 +90,7 @@ async def test_a_task_that_asks_for_later_is_run_then(program: Outside, standing
     label, report = await trouble(program, "later", times=1, after_s=1.2)
     first, second = standing.house.runs(label)
     assert report["status"] == "completed"
-    assert 1.1 <= second - first < 10
+    assert second - first >= 1.1
 
 
 @pytest.mark.parametrize("kind", ["cancelled", "exit"])
@@ -124,7 +124,7 @@ async def test_a_task_past_its_deadline_is_never_started(program: Outside, stand
 async def test_a_deadline_ends_a_running_task(program: Outside, standing: Standing) -> None:
     """The report comes about when the deadline does, and the task is not run again."""
     label = uuid.uuid4().hex
-    deadline = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
+    deadline = (datetime.now(UTC) + timedelta(seconds=4)).isoformat()
     report = await program.ask("ProbeAgent", "fresh", {"label": label, "ms": 60_000}, deadline=deadline)
     assert (report["status"], report["attempt"]) == ("expired", 1)
     assert len(standing.house.runs(label)) == 1

@@ -5,24 +5,24 @@ import time
 
 import pytest
 
-from tests.acceptance.house import House
+from tests.acceptance.house import House, Served
 from tests.acceptance.outside import outside
 
 
 async def test_a_slow_task_runs_once_and_delays_no_quick_one(own_house: House) -> None:
-    """Five seconds under a lease of one: a single run, while every quick task is done beside it."""
-    own_house.worker(slots=4, ack_wait_s=1).ready()
+    """Ten seconds under a lease of three: a single run, while every quick task is done beside it."""
+    own_house.worker(slots=4, ack_wait_s=3).ready()
     async with outside(own_house.servers.nats_url) as program:
-        slow = [await program.assign("ProbeAgent", "fresh", {"label": "slow", "ms": 5_000}) for _ in range(3)]
+        slow = [await program.assign("ProbeAgent", "fresh", {"label": "slow", "ms": 10_000}) for _ in range(3)]
         await program.begun(*slow)
-        quick = [await program.assign("ProbeAgent", "fresh", {"label": "quick"}) for _ in range(100)]
-        await program.until(lambda: len(program.heard) == 103)
+        quick = [await program.assign("ProbeAgent", "fresh", {"label": "quick"}) for _ in range(50)]
+        await program.until(lambda: len(program.heard) == 53)
         stored = await program.reports()
-    assert {report["task_id"] for report in program.heard[:100]} == set(quick)
+    assert {report["task_id"] for report in program.heard[:50]} == set(quick)
     assert {report["attempt"] for report in program.heard} == {1}
     assert len(own_house.runs("slow")) == 3
-    assert len(own_house.runs("quick")) == 100
-    assert sorted(stored.values()) == [1] * 103
+    assert len(own_house.runs("quick")) == 50
+    assert sorted(stored.values()) == [1] * 53
 
 
 async def test_slow_plain_functions_delay_no_quick_one(own_house: House) -> None:
@@ -30,7 +30,7 @@ async def test_slow_plain_functions_delay_no_quick_one(own_house: House) -> None
     own_house.worker(slots=40).ready()
     async with outside(own_house.servers.nats_url) as program:
         for _ in range(39):
-            await program.assign("ProbeAgent", "plain", {"label": "slow", "ms": 3_000})
+            await program.assign("ProbeAgent", "plain", {"label": "slow", "ms": 600_000})
         await program.eventually(lambda: all_run(own_house, "slow", 39))
         quick = await program.assign("ProbeAgent", "plain", {"label": "quick"})
         await program.report_of(quick)
@@ -52,20 +52,22 @@ async def test_one_task_published_twice_at_once_runs_once_on_two_workers(own_hou
 
 
 async def test_a_task_that_blocks_the_event_loop_runs_once_and_the_probes_are_answered(own_house: House) -> None:
-    """Four seconds without a turn of the loop under a lease of one: nobody else is given the task."""
-    blocked, other = own_house.worker(slots=1, ack_wait_s=1).ready(), own_house.worker(slots=1, ack_wait_s=1)
+    """Without a turn of the loop for longer than two leases: nobody else is given the task."""
+    workers = [own_house.worker(slots=1, ack_wait_s=3) for _ in range(2)]
+    for worker in workers:
+        worker.ready()
     async with outside(own_house.servers.nats_url) as program:
-        task = await program.assign("ProbeAgent", "block", {"label": "block", "ms": 4_000})
+        task = await program.assign("ProbeAgent", "block", {"label": "block", "ms": 7_000})
         # The sign of progress is written only once the block is over: the count of runs tells that it began.
         await program.eventually(lambda: has_run(own_house, "block"))
-        other.ready()
+        used = [await asyncio.to_thread(worker.metric, "tasklore_slots_used") for worker in workers]
+        blocked = workers[used.index(1)]
+        await program.eventually(lambda: is_late(blocked))
         status, health = await asyncio.to_thread(blocked.get, "/healthz")
-        lag_s = await asyncio.to_thread(blocked.metric, "tasklore_event_loop_lag_seconds")
         assert program.heard == []
         report = await program.report_of(task)
         beats = await asyncio.to_thread(blocked.metric, 'tasklore_lease_heartbeats_total{result="sent"}')
     assert (status, health["checks"]["event_loop"]["ok"]) == (200, True)
-    assert lag_s > 0.1
     assert beats >= 3
     assert (report["status"], report["attempt"]) == ("completed", 1)
     assert len(own_house.runs("block")) == 1
@@ -80,11 +82,10 @@ async def test_messages_held_never_exceed_the_slots(own_house: House) -> None:
         while len(program.heard) < 400:
             used.append(await asyncio.to_thread(worker.metric, "tasklore_slots_used"))
         deliveries = worker.metric("tasklore_deliveries_total")
-        long = [await program.assign("ProbeAgent", "fresh", {"label": "long", "ms": 1_500}) for _ in range(12)]
+        long = [await program.assign("ProbeAgent", "fresh", {"label": "long", "ms": 600_000}) for _ in range(12)]
         await program.begun(*long[:4])
-        # Read between the first four and the next: while acknowledgements are under way the server counts behind.
+        # None of these ends: while acknowledgements are under way the server counts behind.
         handed_out = [(await program.api("CONSUMER.INFO.TASKS.ProbeAgent"))["num_ack_pending"] for _ in range(20)]
-        assert not any(report["task_id"] in long for report in program.heard)
     assert 0 < max(used) <= 4
     assert set(handed_out) == {4}
     # None was handed back because there was no room for it.
@@ -109,6 +110,11 @@ async def test_a_minute_of_work_under_a_lease_of_two_seconds_runs_once(own_house
     assert len(own_house.runs("minute")) == 1
     assert len(own_house.runs("block")) == 1
     assert sorted(stored.values()) == [1, 1]
+
+
+async def is_late(worker: Served) -> bool:
+    """Return whether the event loop of *worker* has not turned for a while."""
+    return await asyncio.to_thread(worker.metric, "tasklore_event_loop_lag_seconds") > 0.1
 
 
 async def has_run(house: House, label: str) -> bool:

@@ -5,14 +5,14 @@ import time
 
 from tests.acceptance.conftest import Standing
 from tests.acceptance.house import House
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.outside import PATIENCE_S, Outside, outside
 
 
 async def test_a_long_wait_is_spent_in_later_and_holds_nothing(own_house: House) -> None:
     """No slot and no acknowledgement is pending meanwhile; it runs when it is due, and leaves nothing behind."""
     worker = own_house.worker(slots=1, retry_schedule_s=1).ready()
     async with outside(own_house.servers.nats_url) as program:
-        parameters = {"label": "patient", "kind": "later", "times": 1, "after_s": 3}
+        parameters = {"label": "patient", "kind": "later", "times": 1, "after_s": 6}
         task = await program.assign("ProbeAgent", "trouble", parameters, max_attempts=2)
         await program.eventually(lambda: _waits(program, task))
         held = await program.api("CONSUMER.INFO.TASKS.ProbeAgent")
@@ -22,7 +22,7 @@ async def test_a_long_wait_is_spent_in_later_and_holds_nothing(own_house: House)
     first, second = own_house.runs("patient")
     assert (held["num_ack_pending"], held["num_pending"], quick["status"]) == (0, 0, "completed")
     assert (report["status"], report["attempt"]) == ("completed", 2)
-    assert second - first >= 2.9
+    assert second - first >= 5.9
     assert worker.metric('tasklore_retries_total{how="schedule"}') == 1
 
 
@@ -30,7 +30,7 @@ async def test_a_long_wait_outlives_the_worker_and_nats(own_house: House) -> Non
     """Both are killed while the task waits."""
     worker = own_house.worker(retry_schedule_s=1).ready()
     async with outside(own_house.servers.nats_url) as program:
-        parameters = {"label": "sleeper", "kind": "later", "times": 1, "after_s": 4}
+        parameters = {"label": "sleeper", "kind": "later", "times": 1, "after_s": 6}
         task = await program.assign("ProbeAgent", "trouble", parameters)
         await program.eventually(lambda: _waits(program, task))
         worker.kill()
@@ -44,12 +44,12 @@ async def test_a_long_wait_outlives_the_worker_and_nats(own_house: House) -> Non
 
 async def test_a_run_that_would_begin_after_the_deadline_is_none(program: Outside, standing: Standing) -> None:
     """The task fails with its own error, at once, and lies in DEAD."""
-    parameters = {"label": "hopeless", "kind": "later", "after_s": 60}
+    parameters = {"label": "hopeless", "kind": "later", "after_s": 600}
     started = time.monotonic()
-    deadline = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 30))
+    deadline = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 300))
     report = await program.ask("ProbeAgent", "trouble", parameters, deadline=deadline)
     assert (report["status"], report["error"]["type"]) == ("failed", "RetryLater")
-    assert time.monotonic() - started < 25
+    assert time.monotonic() - started < 250
     assert (await program.last("DEAD", "dead.tasks.ProbeAgent.trouble"))["reason"] == "deadline"
 
 
@@ -67,8 +67,8 @@ async def test_a_worker_that_was_replaced_makes_no_effect_and_its_result_is_refu
     async with outside(own_house.servers.nats_url) as program:
         task = await program.assign("ProbeAgent", "fresh", {"label": "taken-over", "ms": 2_500})
         await program.begun(task)
-        second = own_house.worker(ack_wait_s=1).ready()
         first.stop()
+        second = own_house.worker(ack_wait_s=1).ready()
         report = await program.report_of(task)
         first.go_on()
         assert await asyncio.to_thread(
@@ -98,7 +98,7 @@ async def test_a_second_signal_ends_a_worker_at_once(own_house: House) -> None:
     assert "Traceback" not in worker.log()
 
 
-def _eventually(holds: object, within_s: float = 20.0) -> bool:
+def _eventually(holds: object, within_s: float = PATIENCE_S) -> bool:
     gives_up_at = time.monotonic() + within_s
     while time.monotonic() < gives_up_at:
         if callable(holds) and holds():

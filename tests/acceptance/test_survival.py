@@ -112,7 +112,7 @@ async def test_five_hundred_tasks_have_five_hundred_reports_whoever_is_killed_me
 ) -> None:
     """The stream, the ledger and the supervisor agree on one completed report a task."""
     async with at_work(own_house) as scene:
-        assigning = asyncio.create_task(scene.assign(TASKS, ms=60))
+        assigning = asyncio.create_task(scene.assign(TASKS, ms=150))
         await scene.reported(100)
         done_before = len(await scene.program.reports())
         await strike(scene)
@@ -182,7 +182,9 @@ async def test_a_task_that_kills_its_worker_is_given_up_and_harms_no_other(own_h
         later = await program.assign("ProbeAgent", "fresh", {"label": "later"})
         for _ in range(4):
             assert await asyncio.to_thread(worker.wait) == 7
-            worker = own_house.worker(ack_wait_s=1).ready()
+            # It may be struck before it can say that it is ready.
+            worker = own_house.worker(ack_wait_s=1)
+        await asyncio.to_thread(worker.ready)
         report = await program.report_of(poison)
         neighbours = [await program.report_of(task) for task in (beside, later)]
     assert (report["status"], report["error"]["type"], report["attempt"]) == ("failed", "WorkerLost", 4)
@@ -227,7 +229,7 @@ async def test_on_sigterm_running_tasks_finish_and_the_rest_is_handed_back(own_h
     """The worker leaves with status 0 and no traceback, and the next one need not wait for any lease."""
     worker = own_house.worker(slots=2, ack_wait_s=300).ready()
     async with outside(own_house.servers.nats_url) as program:
-        running = [await program.assign("ProbeAgent", "fresh", {"label": "running", "ms": 1_500}) for _ in range(2)]
+        running = [await program.assign("ProbeAgent", "fresh", {"label": "running", "ms": 5_000}) for _ in range(2)]
         await program.begun(*running)
         waiting = [await program.assign("ProbeAgent", "fresh", {"label": "waiting"}) for _ in range(20)]
         worker.terminate()
@@ -248,7 +250,7 @@ async def test_what_outlasts_the_grace_period_is_handed_back(own_house: House) -
     """A worker does not wait for ever: the task goes to another at once, not after its lease."""
     worker = own_house.worker(slots=2, ack_wait_s=300, grace_s=0.2).ready()
     async with outside(own_house.servers.nats_url) as program:
-        task = await program.assign("ProbeAgent", "fresh", {"label": "long", "ms": 3_000})
+        task = await program.assign("ProbeAgent", "fresh", {"label": "long", "ms": 5_000})
         await program.begun(task)
         worker.terminate()
         assert await asyncio.to_thread(worker.wait) == 0

@@ -26,7 +26,7 @@ from workers.card import card_of
 from workers.presence import live_workers
 
 #: Seconds for a fact on a busy machine.
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 GOOD = card_of(agent)
 

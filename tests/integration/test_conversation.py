@@ -99,3 +99,21 @@ async def test_the_ids_kept_are_as_many_as_the_turns(valkey_or_redis: Redis) -> 
     for number in range(20):
         await conversations.append("c", b"1", f"t{number}")
     assert await valkey_or_redis.zcard(keys.conversation_ids("c")) == 5
+
+
+async def test_the_conversations_of_a_user_are_known(conversations: Store) -> None:
+    """Whatever their ids contain, each once; those of others, and of nobody, are not among them."""
+    for name in ("b}{", "a", "a", "\u00e4: 1"):
+        await conversations.append(name, b"1", f"t-{name}", user_id="ann")
+    await conversations.append("c", b"1", "t", user_id="ben")
+    await conversations.append("d", b"1", "t")
+    assert await conversations.of_user("ann") == ["a", "b}{", "\u00e4: 1"]
+    assert await conversations.of_user("ben") == ["c"]
+    assert await conversations.of_user("nobody") == []
+
+
+async def test_a_users_conversations_are_known_for_as_long_as_they_are_kept(valkey_or_redis: Redis) -> None:
+    """From the last word in any of them."""
+    conversations = Conversations(valkey_or_redis, keep=timedelta(minutes=1))
+    await conversations.append("c", b"1", "t1", user_id="ann")
+    assert 0 < await valkey_or_redis.pttl(keys.user_conversations("YW5u")) <= 60_000

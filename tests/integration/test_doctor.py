@@ -30,7 +30,7 @@ from tasklore.doctor.report import Report
 SETTINGS = Settings()
 
 #: Seconds that an examination may take on a busy machine, frozen servers or not; it needs one to five.
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class PlainNats(NatsServer):

@@ -12,7 +12,7 @@ from tasklore.doctor.facts import Page, Unanswered
 from tasklore.doctor.pages import PAGE_BYTES, examine_monitor, examine_processes, fetch
 
 #: Seconds that any of it may take on a busy machine.
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from runtime.pull import Delivery
 from runtime.streams import Sizes, declare_streams
 from workers.due_copies import DueCopies, open_due_copies
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 DUE, SCHEDULES = subjects.due("A", "t"), subjects.SCHEDULES_ALL
 
 

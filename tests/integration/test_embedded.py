@@ -29,7 +29,7 @@ pytest_plugins = ["tests.servers"]
 ROOT = Path(__file__).parents[2]
 
 #: Seconds that a fact which is bound to come may take on a busy machine.
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 PARENT = """
 import asyncio, sys

@@ -16,7 +16,7 @@ from contracts.errors import ConfigurationError
 from runtime.health import BEAT_S, Check, HealthServer, Pulse
 from runtime.metrics import Metrics
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def well() -> tuple[bool, str]:

@@ -10,7 +10,7 @@ from runtime.connection import connected
 from runtime.embedded import EmbeddedServers
 from runtime.link import Arrival, Link, read_headers
 
-PATIENCE_S = 5.0
+PATIENCE_S = 60.0
 
 
 class Heard:

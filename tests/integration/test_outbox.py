@@ -19,7 +19,7 @@ from runtime.jetstream import ask_jetstream
 from runtime.link import Link
 from runtime.outbox import Outbox, open_outbox
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @dataclass

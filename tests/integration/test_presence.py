@@ -20,7 +20,7 @@ from workers import presence as presences
 from workers.presence import live_workers, show_presence
 
 #: Seconds for a fact on a busy machine.
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 CARD = AgentCard(agent_id="A", version=1, digest="d", tasks=())
 PRESENCE = WorkerPresence(

@@ -12,7 +12,7 @@ from runtime.process import Process
 from runtime.settings import Settings
 
 #: Seconds for what takes milliseconds.
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Frame:

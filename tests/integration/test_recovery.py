@@ -28,7 +28,7 @@ from supervisor.dispatch import Dispatch
 from supervisor.recovery import Recovery
 
 #: Seconds for a fact on a busy machine.
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Meter:

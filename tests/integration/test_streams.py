@@ -74,7 +74,7 @@ async def test_a_scheduled_retry_becomes_a_task(client: Client) -> None:
     headers = {"Nats-Schedule": "@at 2020-01-01T00:00:00Z", "Nats-Schedule-Target": subjects.due("Somebody", "x")}
     answer = json.loads((await client.request(subjects.schedule("t1", 1), b"{}", timeout=5, headers=headers)).data)
     assert "error" not in answer
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (await ask_jetstream(client, "STREAM.INFO.TASKS"))["state"]["messages"]:  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.05)
     info = await ask_jetstream(client, "STREAM.INFO.TASKS", {"subjects_filter": ">"})

@@ -3,10 +3,17 @@
 import asyncio
 from pathlib import Path
 
+from contracts.errors import Unreachable
 from runtime.claims import HOST, free_port
+from runtime.connection import connected
 from runtime.embedded import EmbeddedServers, NatsServer
+from runtime.jetstream import JetStreamRefused, ask_jetstream
 
 NODES = 3
+#: Seconds for all nodes to know one another: an election takes up to nine, on a machine that has time.
+_COMPLETE_S = 60.0
+#: A stream that is made and deleted again: whatever its nodes do not take, no other stream gets either.
+_TRIAL = {"name": "TRIAL", "subjects": ["trial"], "num_replicas": NODES, "max_bytes": 1024}
 
 
 class ClusterNode(NatsServer):
@@ -37,25 +44,52 @@ class ClusterNode(NatsServer):
 
 
 class Cluster(EmbeddedServers):
-    """A cluster in place of one NATS server, and one Valkey."""
+    """A cluster in place of one NATS server, and one Valkey.
+
+    It stands once every node keeps copies: what a start makes of fewer is another test's question (see `start_some`).
+    """
 
     def __init__(self, data_dir: Path) -> None:
         super().__init__(data_dir)
         routes = [free_port() for _ in range(NODES)]
         self.nodes = [ClusterNode(data_dir / f"nats-{place}", place, routes) for place in range(NODES)]
+        self._known: list[ClusterNode] = []
 
     @property
     def nats_url(self) -> str:
-        """All addresses, as the setting takes them."""
-        return ",".join(node.url for node in self.nodes)
+        """The addresses of all nodes that `start` or `start_some` started, as the setting takes them."""
+        return ",".join(node.url for node in self._known)
 
     async def start(self) -> None:
-        """Start everything at once: no node answers before most of them have found one another."""
+        """Start everything, and return once all nodes take part."""
+        await self.start_some(NODES)
         try:
-            await asyncio.gather(self.valkey.start(), *(node.start() for node in self.nodes))
+            await self.complete()
         except BaseException:
             await self.stop()
             raise
+
+    async def start_some(self, nodes: int) -> None:
+        """Start Valkey and the first *nodes* nodes at once: none answers before most of all have found one another."""
+        self._known = self.nodes[:nodes]
+        try:
+            await asyncio.gather(self.valkey.start(), *(node.start() for node in self._known))
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def complete(self) -> None:
+        """Return once every node would keep a copy of a new stream."""
+        async with asyncio.timeout(_COMPLETE_S), connected(self.nodes[0].url, "cluster-trial") as client:
+            while True:
+                try:
+                    await ask_jetstream(client, "STREAM.CREATE.TRIAL", _TRIAL)
+                    await ask_jetstream(client, "STREAM.DELETE.TRIAL")
+                except (JetStreamRefused, Unreachable):
+                    # There is no leader yet, or it has not heard of all nodes.
+                    await asyncio.sleep(0.1)
+                else:
+                    return
 
     async def stop(self) -> None:
         """Stop everything."""

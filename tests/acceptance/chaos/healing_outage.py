@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import nats.errors
 from nats.aio.client import Client
 
-from tests.acceptance.chaos.healing_strikes import heal_row, reported_after
+from tests.acceptance.chaos.healing_strikes import HEALS_S, heal_row, reported_after
 from tests.acceptance.chaos.stage import STEADY, cpu_s, page, pid_of, stage
 from tests.acceptance.chaos.table import Row
 from tests.acceptance.house import House, Served
@@ -18,6 +18,8 @@ from tests.acceptance.outside import PATIENCE_S, outside
 
 #: Share of one core that a waiting process may use.
 IDLE_SHARE = 0.05
+#: How many times as much it may be on a machine that is slow: one that never waits uses most of a core on any.
+_MOST_SLACK = 5.0
 #: Requests, or attempts to connect, that it may make in a second.
 REQUESTS_PER_S = 5.0
 #: Seconds of an outage in which somebody listens and hangs up, to count who knocks; the rest is refused.
@@ -31,30 +33,32 @@ class Knocks:
     count: int = 0
 
 
-async def worker_outage(away_s: float) -> list[Row]:
+async def worker_outage(away_s: float, slack: float = 1.0) -> list[Row]:
     """Take NATS away from a worker."""
     async with stage() as house:
-        worker = house.worker(STEADY).ready()
-        rows = await _waits(f"worker, NATS away for {away_s:.0f} s", house, worker, away_s)
+        worker = await asyncio.to_thread(house.worker(STEADY).ready)
+        rows = await _waits(f"worker, NATS away for {away_s:.0f} s", house, worker, away_s, slack)
         began = time.monotonic()
         async with outside(house.servers.nats_url) as program:
-            return [*rows, heal_row(f"NATS back after {away_s:.0f} s", await reported_after(program, began, 1))]
+            return [*rows, heal_row(f"NATS back after {away_s:.0f} s", await reported_after(program, began, 1), slack)]
 
 
-async def supervisor_outage(away_s: float) -> list[Row]:
+async def supervisor_outage(away_s: float, slack: float = 1.0) -> list[Row]:
     """Take NATS away from a supervisor."""
     async with stage() as house:
-        supervisor = house.supervisor().ready()
-        rows = await _waits(f"supervisor, NATS away for {away_s:.0f} s", house, supervisor, away_s)
+        supervisor = await asyncio.to_thread(house.supervisor().ready)
+        rows = await _waits(f"supervisor, NATS away for {away_s:.0f} s", house, supervisor, away_s, slack)
         began = time.monotonic()
         async with outside(house.servers.nats_url) as program:
             body = json.dumps({"text": "anything", "wait_ms": 1000}).encode()
             await program.eventually(lambda: _answers(program.client, body), PATIENCE_S)
         healed_s = time.monotonic() - began
-    return [*rows, Row("NATS back: a person is answered within 5 s", f"{healed_s:.2f} s", healed_s <= 5)]
+    within_s = slack * HEALS_S
+    asked = f"NATS back: a person is answered within {within_s:.0f} s"
+    return [*rows, Row(asked, f"{healed_s:.2f} s", healed_s <= within_s)]
 
 
-async def _waits(what: str, house: House, process: Served, away_s: float) -> list[Row]:
+async def _waits(what: str, house: House, process: Served, away_s: float, slack: float) -> list[Row]:
     """Kill NATS, watch *process* wait for *away_s* seconds, start NATS again; return what waiting cost."""
     pid = pid_of(process)
     house.servers.nats.kill()
@@ -63,16 +67,23 @@ async def _waits(what: str, house: House, process: Served, away_s: float) -> lis
     began, used = time.monotonic(), cpu_s(pid)
     async with _hanging_up(house.servers.nats.port) as knocks:
         await asyncio.sleep(_COUNTED_S)
-    rate = knocks.count / _COUNTED_S
+        counted_s = time.monotonic() - began
+    rate = knocks.count / counted_s
     await asyncio.sleep(max(0.0, away_s - _COUNTED_S))
     share = (cpu_s(pid) - used) / (time.monotonic() - began)
     status, _ = await page(process, "/healthz")
     await house.servers.nats.start()
     return [
-        Row(f"{what}: under {IDLE_SHARE:.0%} of a core", f"{share:.1%}", share < IDLE_SHARE),
+        idle_row(what, share, slack),
         Row(f"{what}: at most {REQUESTS_PER_S:.0f} attempts/s", f"{rate:.1f}/s", rate <= REQUESTS_PER_S),
         Row(f"{what}: alive all the same", f"/healthz {status}", status == 200),
     ]
+
+
+def idle_row(what: str, share: float, slack: float) -> Row:
+    """Return the row that says which *share* of a core waiting cost."""
+    most = IDLE_SHARE * min(slack, _MOST_SLACK)
+    return Row(f"{what}: under {most:.0%} of a core", f"{share:.1%}", share < most)
 
 
 @asynccontextmanager

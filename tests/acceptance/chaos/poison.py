@@ -63,8 +63,11 @@ class Sent:
     slowest_s: float = 0.0
 
 
-async def poisoned(letters: int, seed: int) -> list[Row]:
-    """Send *letters* letters to a worker and a supervisor, and look at both afterwards."""
+async def poisoned(letters: int, seed: int, slack: float = 1.0) -> list[Row]:
+    """Send *letters* letters to a worker and a supervisor, and look at both afterwards.
+
+    A *slack* of n allows n times as long for a reply, and n times as many megabytes.
+    """
     async with stage() as house, outside(house.servers.nats_url) as program:
         worker, supervisor = house.worker(GULLIBLE, BUDGET), house.supervisor()
         processes = {"worker": worker.ready(), "supervisor": supervisor.ready()}
@@ -72,11 +75,12 @@ async def poisoned(letters: int, seed: int) -> list[Row]:
         sizes: dict[str, list[float]] = {name: [] for name in processes}
         blocks: list[int] = []
         async with wire(house.servers.nats.port) as line:
-            await _send([poisoner.letter() for _ in range(int(letters * _WARM))], line, sent)
+            await _send([poisoner.letter() for _ in range(int(letters * _WARM))], line, sent, slack)
             # What a megabyte takes in every hand is no growth: it comes before the first look.
-            await _send([poisoner.heavy() for _ in range(_AT_ONCE)], line, sent)
+            await _send([poisoner.heavy() for _ in range(_AT_ONCE)], line, sent, slack)
             for _ in range(_LOOKS):
-                await _send([poisoner.letter() for _ in range(int(letters * (1 - _WARM) / _LOOKS))], line, sent)
+                portion = int(letters * (1 - _WARM) / _LOOKS)
+                await _send([poisoner.letter() for _ in range(portion)], line, sent, slack)
                 # It collects its garbage first: a spoiled megabyte in a traceback is no leak.
                 blocks.append((await program.ask("GullibleAgent", "weigh", {}))["result"]["blocks"])
                 for name, process in processes.items():
@@ -86,14 +90,14 @@ async def poisoned(letters: int, seed: int) -> list[Row]:
             _alive(processes),
             _ended(outcome, sent),
             _answered(sent),
-            *(_size(name, looks) for name, looks in sizes.items()),
+            *(_size(name, looks, slack * SWELLS_MB) for name, looks in sizes.items()),
             _living(blocks),
             *await afterwards(house, program, processes, GULLIBLE),
         ]
         return [Row(f"{letters} spoiled messages: {row.asked}", row.measured, row.passed) for row in rows]
 
 
-async def _send(letters: list[Letter], line: Wire, sent: Sent) -> None:
+async def _send(letters: list[Letter], line: Wire, sent: Sent, slack: float) -> None:
     for start in range(0, len(letters), _AT_ONCE):
         asked: dict[int, Letter] = {}
         began = time.monotonic()
@@ -107,7 +111,7 @@ async def _send(letters: list[Letter], line: Wire, sent: Sent) -> None:
             ticket for ticket, letter in asked.items() if letter.kind == "request" and letter.has_headers_of_text
         ]
         # Once it is clear that some are not answered, the rest need not take hours.
-        await line.answered(requests, REPLIES_S if len(sent.unanswered) < _ENOUGH else _STORED_S)
+        await line.answered(requests, slack * REPLIES_S if len(sent.unanswered) < _ENOUGH else _STORED_S)
         sent.slowest_s = max(sent.slowest_s, time.monotonic() - began)
         # What the server refused to store is answered by nobody.
         await line.answered([*asked], _STORED_S)
@@ -168,11 +172,11 @@ def _shown(letter: Letter) -> str:
     return f"{letter.subject[:60]!r} {letter.headers[:120]!r} {letter.body[:120]!r}"
 
 
-def _size(name: str, looks: list[float]) -> Row:
+def _size(name: str, looks: list[float], most_mb: float) -> Row:
     before_mb, after_mb = _ends(looks)
-    asked = f"the {name} swells by at most {SWELLS_MB:.0f} MB once it is warm"
+    asked = f"the {name} swells by at most {most_mb:.0f} MB once it is warm"
     measured = f"{before_mb:.1f} -> {after_mb:.1f} MB, {after_mb - before_mb:+.1f}; at most {max(looks):.1f}"
-    return Row(asked, measured, after_mb - before_mb <= SWELLS_MB)
+    return Row(asked, measured, after_mb - before_mb <= most_mb)
 
 
 def _living(looks: list[int]) -> Row:

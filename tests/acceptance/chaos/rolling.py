@@ -49,7 +49,7 @@ class Leaving:
     given_back_at: list[float] = field(default_factory=list)
 
 
-async def replaced_under_load(tasks: int, within_s: float = HAND_OVER_S) -> list[Row]:
+async def replaced_under_load(tasks: int, slack: float = 1.0) -> list[Row]:
     """Send *tasks* tasks while each of the workers is told to leave and replaced."""
     async with stage() as house, outside(house.servers.nats_url) as program:
         naks: list[float] = []
@@ -74,7 +74,7 @@ async def replaced_under_load(tasks: int, within_s: float = HAND_OVER_S) -> list
         return [
             _reported(what, ids, await program.reports(), program),
             Row(f"{what}: nothing runs twice", f"{runs - tasks} runs too many", runs == tasks),
-            _handed_over(what, leavings, within_s),
+            _handed_over(what, leavings, slack * HAND_OVER_S),
             _left_in_order(what, leavings),
         ]
 

@@ -1,0 +1,160 @@
+"""What people say is learned once, whoever is killed over it: real workers, a real stream, a real store."""
+
+import asyncio
+import base64
+import json
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from memory.documents.kinds import Kinds
+from memory.documents.store import DocumentStore
+from memory.queues import PersonalQueue
+from runtime import valkey
+from tests.acceptance.house import AGENTS, House, Served
+from tests.acceptance.outside import PATIENCE_S, Outside, outside
+
+EAR = str(AGENTS / "ear.py")
+FOOD = "resource_user_food_prefs"
+
+#: Leases short enough to be waited for, and quick looks.
+QUICK = {"listen_lease_s": 2, "listen_users": 4}
+
+
+@dataclass
+class Scene:
+    """A house, a program that talks in it, and a look into its store."""
+
+    house: House
+    program: Outside
+    turns: PersonalQueue
+    facts: PersonalQueue
+    store: DocumentStore
+
+    async def say(self, user: str, turn_id: str, text: str) -> None:
+        """Publish a turn as another program would."""
+        token = base64.urlsafe_b64encode(user.encode()).rstrip(b"=").decode()
+        turn = {
+            "turn_id": turn_id,
+            "conversation_id": "c",
+            "user_id": user,
+            "speaker": "person",
+            "text": text,
+            "at": datetime.now(UTC).isoformat(),
+        }
+        subject = f"turns.{zlib.crc32(user.encode()) % 16}.{token}"
+        await self.program.publish(subject, json.dumps(turn).encode(), {"Nats-Msg-Id": turn_id})
+
+    async def facts_closed(self, user: str, count: int) -> None:
+        """Return once *count* facts of *user* are dealt with for good."""
+
+        async def all_closed() -> bool:
+            return sum((await self.facts.counts(user)).closed.values()) >= count
+
+        await self.program.eventually(all_closed)
+
+    async def likes(self, user: str) -> list[str]:
+        """Return what *user* is known to like, in order."""
+        snapshot = await self.store.snapshot(user, [FOOD])
+        food: Any = snapshot.documents[FOOD].body["food"]
+        return [item["display"] for item in food["likes"]]
+
+
+@asynccontextmanager
+async def talk_in(house: House) -> AsyncIterator[Scene]:
+    """Connect to the servers of *house*."""
+    async with outside(house.servers.nats_url) as program, valkey.connect(house.servers.redis_url) as client:
+        yield Scene(
+            house,
+            program,
+            PersonalQueue(client, "turns", deadline_s=PATIENCE_S),
+            PersonalQueue(client, "facts", deadline_s=PATIENCE_S),
+            DocumentStore(client, Kinds.load(), deadline_s=PATIENCE_S),
+        )
+
+
+async def test_no_turn_and_no_fact_is_lost_or_kept_twice_when_workers_are_killed(own_house: House) -> None:
+    """Six users, thirty things each, and a worker killed three times in the middle of them."""
+    users, count = [f"user-{number}" for number in range(6)], 30
+    worker = own_house.worker(EAR, **QUICK).ready()
+    async with talk_in(own_house) as scene:
+        for number in range(count):
+            await asyncio.gather(*(scene.say(user, f"{user}-{number}", f"food {number}") for user in users))
+        for strike in range(1, 4):
+            await scene.program.eventually(lambda least=strike: runs_reach(own_house, "facts", 8 * least))  # type: ignore[misc]
+            worker.kill()
+            worker = own_house.worker(EAR, **QUICK).ready()
+        for user in users:
+            await scene.facts_closed(user, count)
+        for user in users:
+            assert await scene.likes(user) == [f"food {number}" for number in range(count)]
+            assert len(await scene.store.history(user, limit=1000)) == count
+            assert (await scene.facts.counts(user)).closed["done"] == count
+        assert await stream_is_empty(scene, "TURNS")
+        assert await stream_is_empty(scene, "FACTS")
+
+
+async def test_a_fact_that_kills_every_worker_is_set_aside(own_house: House) -> None:
+    """After its attempts; what was said before and after is kept, in order."""
+    settings = QUICK | {"listen_attempts": 2}
+    worker: Served = own_house.worker(EAR, **settings).ready()
+    async with talk_in(own_house) as scene:
+        for number, text in enumerate(("one", "deadly", "three")):
+            await scene.say("ann", f"t{number}", text)
+
+        async def dealt_with() -> bool:
+            nonlocal worker
+            if not worker.is_running:
+                worker = own_house.worker(EAR, **settings).ready()
+            return sum((await scene.facts.counts("ann")).closed.values()) == 3
+
+        await scene.program.eventually(dealt_with)
+        assert await scene.likes("ann") == ["one", "three"]
+        rows = {row.row_id: row.state for row in await scene.facts.rows("ann", 9)}
+        assert rows == {"fact-t0": "done", "fact-t1": "failed", "fact-t2": "done"}
+
+
+async def test_a_worker_that_leaves_gives_back_what_it_has_not_begun(own_house: House) -> None:
+    """It ends within its grace period with status 0, and the next one waits for no lease."""
+    slow = QUICK | {"listen_lease_s": 3600, "grace_s": 0.5}
+    worker = own_house.worker(EAR, **slow).ready()
+    async with talk_in(own_house) as scene:
+        await scene.say("ann", "t0", "sleep")
+        await scene.say("ann", "t1", "soup")
+        await scene.program.eventually(lambda: runs_reach(own_house, "turn-t0", 1))
+        worker.terminate()
+        assert await asyncio.to_thread(worker.wait) == 0
+        assert "Traceback" not in worker.log()
+        claim = await scene.turns.claim("ann", holder="next", limit=9, lease_ms=60_000, now_ms=0)
+        assert claim is not None
+        assert [(row.row_id, row.crashes) for row in claim.rows] == [("t0", 0), ("t1", 0)]
+
+
+async def test_a_listener_is_shown_and_counted(own_house: House) -> None:
+    """It is alive and ready, tells how much waits, and is listed beside agents that have tasks."""
+    worker = own_house.worker(EAR, **QUICK).ready()
+    async with talk_in(own_house) as scene:
+        await scene.say("ann", "t0", "soup")
+        await scene.facts_closed("ann", 1)
+        assert worker.get("/readyz")[0] == worker.get("/healthz")[0] == 200
+        assert worker.metric('tasklore_turns_total{outcome="learned"}') == 1
+        assert worker.metric('tasklore_facts_total{outcome="applied"}') == 1
+        assert worker.metric('tasklore_edits_total{operation="insert"}') == 1
+        for name in ("tasklore_turns_pending", "tasklore_facts_pending", "tasklore_oldest_fact_age_seconds"):
+            assert worker.metric(name) >= 0
+        card = await scene.program.last("KV_agents", "$KV.agents.EarAgent")
+        assert (card["agent_id"], card["tasks"]) == ("EarAgent", [])
+
+
+async def runs_reach(house: House, label: str, least: int) -> bool:
+    """Return whether *label* has run *least* times."""
+    return len(house.runs(label)) >= least
+
+
+async def stream_is_empty(scene: Scene, stream: str) -> bool:
+    """Return whether nothing lies in *stream*."""
+    info = await scene.program.api(f"STREAM.INFO.{stream}")
+    return bool(info["state"]["messages"] == 0)

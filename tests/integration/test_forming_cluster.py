@@ -1,0 +1,141 @@
+"""What a start makes of a cluster that is not yet complete: it waits, and then says what is missing."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import nats.errors
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from contracts import subjects
+from contracts.errors import Unreachable
+from runtime.connection import connected
+from runtime.embedded import NatsServer
+from runtime.jetstream import JetStreamRefused, ask_jetstream
+from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+
+READER = Source(subjects.TASKS, "Somebody", subjects.tasks_of("Somebody"), 30.0)
+
+#: What the server says, with both of its codes.
+NO_PEERS = (400, 10005, "no suitable peers for placement, peer offline")
+NO_LEADER = (503, 10008, "JetStream system temporarily unavailable")
+NOT_LEADER = (500, 10009, "JetStream cluster can not handle request")
+NO_QUORUM = (503, 10023, "insufficient resources")
+OFFLINE = (500, 10118, "stream is offline")
+NO_ROOM = (500, 10047, "insufficient storage resources available")
+SILENCE = None
+
+
+@dataclass
+class Grudging:
+    """Stands before a real server and answers the first *times* requests that begin with *call* in its place."""
+
+    client: Client
+    call: str
+    refusal: tuple[int, int, str] | None
+    times: int
+    refused: list[str] = field(default_factory=list)
+
+    async def request(self, subject: str, payload: bytes, timeout: float) -> Msg:  # noqa: ASYNC109 - as the client spells it
+        """Refuse with *refusal*, or with silence, as often as was said; then let the server answer."""
+        if not subject.startswith(f"$JS.API.{self.call}") or len(self.refused) >= self.times:
+            return await self.client.request(subject, payload, timeout=timeout)
+        self.refused.append(subject)
+        if self.refusal is None:
+            raise nats.errors.TimeoutError
+        code, err_code, description = self.refusal
+        error = {"code": code, "err_code": err_code, "description": description}
+        return Msg(self.client, data=json.dumps({"error": error}).encode())
+
+
+def grudging(client: Client, call: str, refusal: tuple[int, int, str] | None, times: int = 10**9) -> Any:
+    """Return a `Grudging` as the client that it stands for."""
+    return Grudging(client, call, refusal, times)
+
+
+@pytest.fixture
+async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
+    """Connect to a server that has no streams yet."""
+    server = NatsServer(tmp_path_factory.mktemp("nats"))
+    await server.start()
+    try:
+        async with connected(server.url, "test-forming") as client:
+            yield client
+    finally:
+        await server.stop()
+
+
+@pytest.mark.parametrize("refusal", [NO_PEERS, NO_LEADER, NOT_LEADER, OFFLINE, SILENCE])
+@pytest.mark.parametrize("call", ["STREAM.INFO.TASKS", "STREAM.CREATE.LATER", "STREAM.CREATE.KV_agents"])
+async def test_streams_are_made_once_the_cluster_takes_them(
+    client: Client, call: str, refusal: tuple[int, int, str] | None
+) -> None:
+    """Two refusals, or two answers that do not come, end no start."""
+    asked = grudging(client, call, refusal, times=2)
+    await declare_streams(asked, Sizes())
+    assert len(asked.refused) == 2
+    names = (await ask_jetstream(client, "STREAM.NAMES"))["streams"]
+    assert {"TASKS", "LATER", "KV_agents", "KV_workers"} <= set(names)
+
+
+@pytest.mark.parametrize("refusal", [NO_LEADER, NO_QUORUM, SILENCE])
+@pytest.mark.parametrize("call", ["CONSUMER.INFO", "CONSUMER.DURABLE.CREATE"])
+async def test_a_consumer_is_made_once_the_cluster_takes_it(
+    client: Client, call: str, refusal: tuple[int, int, str] | None
+) -> None:
+    """As with the stream that it reads."""
+    await declare_streams(client, Sizes())
+    asked = grudging(client, call, refusal, times=2)
+    made_at = await declare_consumer(asked, READER)
+    assert len(asked.refused) == 2
+    assert (await ask_jetstream(client, "CONSUMER.INFO.TASKS.Somebody"))["created"] == made_at
+
+
+async def test_a_cluster_with_too_few_nodes_is_told_with_the_cure(client: Client) -> None:
+    """The server's own words say neither how long it was waited nor which setting asks for so much."""
+    asked = grudging(client, "STREAM.CREATE", NO_PEERS)
+    with pytest.raises(JetStreamRefused) as raised:
+        await declare_streams(asked, Sizes(replicas=3), patience_s=0.3)
+    told = str(raised.value)
+    assert told.startswith("STREAM.CREATE.LATER: no suitable peers for placement, peer offline (10005), still so after")
+    assert "fewer nodes with room for it than TASKLORE_REPLICAS asks for, or some have not joined" in told
+    assert set(asked.refused) == {"$JS.API.STREAM.CREATE.LATER"}
+    assert len(asked.refused) >= 2
+
+
+async def test_all_questions_of_one_start_share_its_patience(client: Client) -> None:
+    """Eight streams, each of them refused once, are not waited for eight times as long."""
+    asked = grudging(client, "STREAM", SILENCE)
+    async with asyncio.timeout(60):
+        with pytest.raises(Unreachable, match=r"did not answer stream request 'STREAM.INFO.LATER'"):
+            await declare_streams(asked, Sizes(), patience_s=0.3)
+
+
+async def test_who_is_at_work_asks_once(client: Client) -> None:
+    """The pull loop has pauses of its own, and would count as stuck while somebody waits within it."""
+    await declare_streams(client, Sizes())
+    await ask_jetstream(client, "STREAM.DELETE.TASKS")
+    asked = grudging(client, "STREAM.CREATE", NO_PEERS)
+    with pytest.raises(JetStreamRefused, match="no suitable peers"):
+        await find_consumer(asked, READER, Sizes(), may_create=True)
+    assert asked.refused == ["$JS.API.STREAM.CREATE.TASKS"]
+    await declare_streams(client, Sizes())
+    for call in ("CONSUMER.INFO", "CONSUMER.DURABLE.CREATE"):
+        asked = grudging(client, call, NO_LEADER)
+        with pytest.raises(JetStreamRefused, match="temporarily unavailable"):
+            await find_consumer(asked, READER, Sizes(), may_create=True)
+        assert len(asked.refused) == 1
+
+
+async def test_what_waiting_does_not_mend_is_told_at_once(client: Client) -> None:
+    """A server that is no cluster keeps no three copies; one without room gets none by being asked again."""
+    with pytest.raises(JetStreamRefused, match=r"\(10074\); this NATS server is no cluster: set TASKLORE_REPLICAS=1"):
+        await declare_streams(client, Sizes(replicas=3))
+    asked = grudging(client, "STREAM.CREATE", NO_ROOM)
+    with pytest.raises(JetStreamRefused, match=r"insufficient storage resources available \(10047\)$"):
+        await declare_streams(asked, Sizes())
+    assert len(asked.refused) == 1
