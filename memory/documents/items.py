@@ -1,0 +1,256 @@
+"""Items: the one shape in which a document keeps what somebody said, and the leaves a reader sees.
+
+An item is a JSON object `{"item", "display", "added", "expiry", "confidence", "durability", "source"}`. Documents
+that came from elsewhere may lack fields, or hold plain strings and numbers: everything here reads those too, and
+never fails on one.
+"""
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from hashlib import blake2b
+from itertools import takewhile
+from typing import Final, Literal, cast, get_args
+
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from memory.documents.paths import Path
+
+Durability = Literal["permanent", "long_term", "short_term", "momentary"]
+Body = dict[str, JsonValue]
+
+#: Where a document keeps what is about itself; no edit reaches it and no leaf is in it.
+METADATA = "_metadata"
+#: What every item of ours has, in this order.
+FIELDS = ("item", "display", "added", "expiry", "confidence", "durability", "source")
+#: What an item has beyond them while it contradicts another one of equal rank: the id of the plan that noticed it.
+CONFLICT = "conflict"
+#: What an item is held to be that does not say.
+DEFAULT_CONFIDENCE: Final = 1.0
+DEFAULT_DURABILITY: Final = "long_term"
+DEFAULT_SOURCE: Final = "imported"
+#: Characters of a slug: as many as a path can hold and still be read at a glance.
+MAX_SLUG = 64
+
+_DURABILITIES = frozenset(get_args(Durability))
+#: An older spelling of `expiry`.
+_EXPIRY_NAMES = ("expiry", "expiry_date")
+_OWN = frozenset((*FIELDS, *_EXPIRY_NAMES))
+#: What the signs in a name are called, where leaving them out would make two names one.
+_SPELLED = {"+": " plus ", "#": " sharp ", "%": " percent ", "&": " and ", "°": " deg "}
+_SPELLING = str.maketrans(_SPELLED)
+_MINUS = re.compile(r"(?<!\w)[-\u2212](?=\d)")
+_BETWEEN = re.compile(r"[\W_]+")
+#: How much a source is worth against another one, the most first.
+_RANKS = ("told", "stated", "imported", "inferred")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item as it is read: `added` is None when nobody knows, `expiry` for no end, `confidence` is 0 to 1.
+
+    `expiry` is the last day on which it holds. `source` is `stated:<turn id>`, `inferred:<turn id>`,
+    `imported:<file>` or `told`. `others` are the fields that items of ours do not have.
+    """
+
+    item: str
+    display: str
+    added: date | None = None
+    expiry: date | None = None
+    confidence: float = DEFAULT_CONFIDENCE
+    durability: Durability = DEFAULT_DURABILITY
+    source: str = DEFAULT_SOURCE
+    others: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, value: JsonValue) -> "Item | None":
+        """Return *value* as an item, None when it is no object with the text `display` or `item`.
+
+        A plain string is no item. What cannot be read (a date in words, a confidence of "high") is as if it were
+        missing.
+        """
+        if not isinstance(value, dict) or not is_item(value):
+            return None
+        display, name = _text(value.get("display")), _text(value.get("item"))
+        return cls(
+            item=name or slug(display),
+            display=display or name.replace("_", " "),
+            added=_day(value.get("added")),
+            expiry=next((day for name in _EXPIRY_NAMES if (day := _day(value.get(name))) is not None), None),
+            confidence=_confidence(value.get("confidence")),
+            durability=_durability(value.get("durability")),
+            source=_text(value.get("source")) or DEFAULT_SOURCE,
+            others={name: other for name, other in value.items() if name not in _OWN},
+        )
+
+    @property
+    def is_inferred(self) -> bool:
+        """Tell whether somebody concluded it, and the person did not say so."""
+        return self.source.partition(":")[0] == "inferred"
+
+    @property
+    def rank(self) -> int:
+        """Return how much its source is worth: the higher one wins, whatever was said when."""
+        word = self.source.partition(":")[0]
+        return len(_RANKS) - _RANKS.index(word if word in _RANKS else "imported")
+
+
+def make_item(
+    display: str,
+    *,
+    added: date,
+    expiry: date | None = None,
+    confidence: float = DEFAULT_CONFIDENCE,
+    durability: str = DEFAULT_DURABILITY,
+    source: str,
+) -> Body:
+    """Return a new item for *display* as a document keeps it.
+
+    Blanks are made one space each; a durability that is none of ours is long-term.
+
+    Raises:
+        InvalidInput: *display* has no text, or *confidence* is not 0 to 1.
+    """
+    shown = " ".join(display.split())
+    if not shown:
+        raise InvalidInput(f"display {display!r} of an item has no text; say what it is about")
+    if not 0 <= confidence <= 1:
+        raise InvalidInput(f"confidence {confidence!r} of {shown!r} must be 0 to 1")
+    return {
+        "item": slug(shown),
+        "display": shown,
+        "added": added.isoformat()[:10],
+        "expiry": None if expiry is None else expiry.isoformat()[:10],
+        "confidence": confidence,
+        "durability": _durability(durability),
+        "source": source,
+    }
+
+
+def slug(text: str) -> str:
+    """Return *text* as a short name: its words in small letters joined by `_`, in any script, at most 64 characters.
+
+    It names, it does not identify: two texts may share one. A longer text is cut and ends in a digest, and one
+    without any word is `item_` and a digest.
+    """
+    spelled = unicodedata.normalize("NFKC", text).casefold()
+    spelled = _MINUS.sub(" minus ", spelled).translate(_SPELLING)
+    words = _BETWEEN.sub(_joint, spelled).strip("_")
+    if not words:
+        return f"item_{_digest(text)}"
+    if len(words) <= MAX_SLUG:
+        return words
+    return f"{words[: MAX_SLUG - 9].rstrip('_')}_{_digest(text)}"
+
+
+def is_item(value: JsonValue) -> bool:
+    """Tell whether *value* is an object with some text as `display` or `item`."""
+    return isinstance(value, dict) and bool(_text(value.get("display")) or _text(value.get("item")))
+
+
+def is_expired(item: Item | JsonValue, today: date) -> bool:
+    """Tell whether *item* no longer holds on *today*: its expiry is the last day on which it does, None is no end."""
+    read = item if isinstance(item, Item) else Item.read(item)
+    return read is not None and read.expiry is not None and read.expiry < today
+
+
+def leaf_text(value: JsonValue) -> str:
+    """Return what a reader of one leaf must see: an item's display and whatever else it says, other values as JSON.
+
+    The item's own name is added where it says more than the display; dates, marks and the like are left out.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "; ".join(map(leaf_text, value))
+    item = Item.read(value)
+    if item is None:
+        return json.dumps(value, ensure_ascii=False)
+    more = [f"{name}: {leaf_text(other)}" for name, other in item.others.items() if name != CONFLICT]
+    shown = item.display.casefold()
+    if not all(word in shown for word in item.item.casefold().split("_")) and item.item != slug(item.display):
+        more.insert(0, item.item)
+    return f"{item.display} ({'; '.join(more)})" if more else item.display
+
+
+def lasting_name(path: Path, value: JsonValue) -> str:
+    """Return a name for a leaf that stays when others come and go before it: its path, ending in the item's own name.
+
+    What is no item, or has no name of its own, has its path only.
+    """
+    name = value.get("item") if isinstance(value, dict) else None
+    return str(path.parent / name) if isinstance(name, str) and name else str(path)
+
+
+def leaves(body: Mapping[str, JsonValue]) -> Iterator[tuple[Path, str, JsonValue]]:
+    """Yield every leaf of *body* as its path, its text and its value, in the document's order.
+
+    An item is one leaf, whatever is in it. Empty lists and objects have no leaf, and neither has `_metadata`.
+    """
+    for path, value in leaf_values(body):
+        yield path, leaf_text(value), value
+
+
+def leaf_values(body: Mapping[str, JsonValue]) -> Iterator[tuple[Path, JsonValue]]:
+    """Yield what `leaves` yields, without the texts."""
+    root = Path()
+    for name, value in body.items():
+        if name != METADATA:
+            yield from _leaf_values(root / name, value)
+
+
+def _leaf_values(path: Path, value: JsonValue) -> Iterator[tuple[Path, JsonValue]]:
+    if isinstance(value, dict) and not is_item(value):
+        for name, inner in value.items():
+            yield from _leaf_values(path / name, inner)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _leaf_values(path / index, inner)
+    else:
+        yield path, value
+
+
+def _text(value: JsonValue) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _day(value: JsonValue) -> date | None:
+    """Return the day that *value* begins with, as in `2025-12-28T10:00:00Z`; None when it does not."""
+    if not isinstance(value, str):
+        return None
+    try:
+        return date.fromisoformat(value.strip()[:10])
+    except ValueError:
+        return None
+
+
+def _confidence(value: JsonValue) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return DEFAULT_CONFIDENCE
+    return min(1.0, max(0.0, float(value)))
+
+
+def _durability(value: JsonValue) -> Durability:
+    return cast("Durability", value) if isinstance(value, str) and value in _DURABILITIES else DEFAULT_DURABILITY
+
+
+def _joint(between: re.Match[str]) -> str:
+    """Return what joins two words: `_`, and the marks that belong to the first, without which it is another word."""
+    signs = between[0]
+    if signs.isascii():
+        return "_"
+    marks = "".join(takewhile(_is_mark, signs))
+    return marks if len(marks) == len(signs) else f"{marks}_"
+
+
+def _is_mark(sign: str) -> bool:
+    return unicodedata.category(sign)[0] == "M"
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()

@@ -1,0 +1,217 @@
+"""What a person should look at in a user's documents: contraries, duplicates, the stale, unread and misplaced.
+
+Nothing is altered here. What counts as the same text is for the caller to say: by default what `plain_form` makes
+equal.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from pydantic import JsonValue
+
+from memory.documents.decay import is_stale
+from memory.documents.items import CONFLICT, Item, is_expired, lasting_name, leaf_values
+from memory.documents.kinds import Kinds, Place
+from memory.documents.paths import Path
+
+#: Bodies by resource id.
+Bodies = Mapping[str, Mapping[str, JsonValue]]
+#: What two texts must share to count as one.
+TextForm = Callable[[str], Hashable]
+
+# A sign or a separator in a number is part of it: -5 is not 5, and 1.5 is not 15.
+_WORDS = re.compile(r"(?<!\w)[-+\u2212](?=\d)|\d+(?:[.,:/]\d+)*|[^\W\d_]+|[%\u00b0$\u20ac\u00a3\u00a5+#]")
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One leaf: its document, its path, and what it says."""
+
+    resource_id: str
+    path: Path
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Leaves that cannot all hold.
+
+    `why` is `opposite` (their places are contrary), `single` (one may be there) or `marked` (who stored them saw it).
+    """
+
+    why: str
+    spots: tuple[Spot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What was found among `leaves` leaves.
+
+    `duplicates` are groups of leaves of one place that say the same. `stale` have expired, or faded so much that they
+    should be asked for again. `never_read` is None when nobody keeps count. `orphans` stand in no place of their kind,
+    where no rule finds them. `unreadable` have a day that is none, so that it has no effect.
+    """
+
+    leaves: int
+    conflicts: tuple[Conflict, ...]
+    duplicates: tuple[tuple[Spot, ...], ...]
+    stale: tuple[Spot, ...]
+    never_read: tuple[Spot, ...] | None
+    orphans: tuple[Spot, ...]
+    unreadable: tuple[Spot, ...]
+
+    @property
+    def rates(self) -> dict[str, float | None]:
+        """Return which share of the leaves each finding is about, 0 to 1; of duplicates, what is there too often."""
+        found = {
+            "duplicate": sum(len(group) - 1 for group in self.duplicates),
+            "stale": len(self.stale),
+            "never_read": None if self.never_read is None else len(self.never_read),
+            "conflict": len({(spot.resource_id, spot.path) for conflict in self.conflicts for spot in conflict.spots}),
+            "orphan": len(self.orphans),
+        }
+        return {name: None if count is None else count / max(1, self.leaves) for name, count in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """One leaf, the place it stands in and its item; both None when there is none."""
+
+    spot: Spot
+    value: JsonValue
+    item: Item | None
+    place: Place | None
+
+    @property
+    def home(self) -> Path:
+        return self.spot.path.parent if self.place is None else self.place.path
+
+
+def review(
+    documents: Bodies,
+    kinds: Kinds,
+    *,
+    today: date,
+    reads: Collection[tuple[str, str]] | None = None,
+    text_form: TextForm | None = None,
+) -> Review:
+    """Return what there is to look at in *documents* on *today*.
+
+    *reads* are the leaves that were shown to somebody, by resource id and `lasting_name`; None when that is not known.
+    """
+    found = list(_leaves(documents, kinds))
+    form = text_form or plain_form
+    unread = [leaf for leaf in found if reads is not None and _lasting(leaf) not in reads]
+    return Review(
+        leaves=len(found),
+        conflicts=tuple(_conflicts(found, kinds, form, today)),
+        duplicates=tuple(_duplicates(found, form)),
+        stale=_spots(leaf for leaf in found if is_expired(leaf.value, today) or is_stale(leaf.value, today)),
+        never_read=None if reads is None else _spots(unread),
+        orphans=_spots(leaf for leaf in found if leaf.place is None),
+        unreadable=_spots(leaf for leaf in found if _has_unreadable_day(leaf)),
+    )
+
+
+def conflicts(
+    documents: Bodies, kinds: Kinds, *, today: date, text_form: TextForm | None = None
+) -> tuple[Conflict, ...]:
+    """Return what cannot all hold on *today*; what has expired is in no conflict."""
+    return tuple(_conflicts(list(_leaves(documents, kinds)), kinds, text_form or plain_form, today))
+
+
+def plain_form(text: str) -> Hashable:
+    """Return the words and numbers of *text* in their order, in small letters, whatever stands between them.
+
+    Signs, decimals, units and negations stay; two texts with one form differ in nothing but case and punctuation.
+    """
+    return tuple(_WORDS.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+def _leaves(documents: Bodies, kinds: Kinds) -> Iterator[_Leaf]:
+    for resource_id, body in documents.items():
+        kind = kinds.get(resource_id)
+        for path, value in leaf_values(body):
+            item = Item.read(value)
+            text = item.display if item is not None else str(value)
+            place = kind.place_at(path) if kind is not None else None
+            yield _Leaf(Spot(resource_id, path, text), value, item, place)
+
+
+def _conflicts(found: Iterable[_Leaf], kinds: Kinds, form: TextForm, today: date) -> Iterator[Conflict]:
+    alive = [leaf for leaf in found if not is_expired(leaf.value, today)]
+    by_place: dict[tuple[str, Path], list[_Leaf]] = {}
+    for leaf in alive:
+        if leaf.place is not None:
+            by_place.setdefault((leaf.spot.resource_id, leaf.place.path), []).append(leaf)
+    for leaves in by_place.values():
+        if leaves[0].place is not None and leaves[0].place.single and len(leaves) > 1:
+            yield Conflict("single", _spots(leaves))
+    yield from _opposites(by_place, kinds, form)
+    yield from _marked(alive)
+
+
+def _opposites(by_place: Mapping[tuple[str, Path], list[_Leaf]], kinds: Kinds, form: TextForm) -> Iterator[Conflict]:
+    by_form = {where: _by_form(leaves, form) for where, leaves in by_place.items()}
+    seen: set[frozenset[tuple[str, Path]]] = set()
+    for where, leaves in by_place.items():
+        contrary = _contrary_of(leaves[0], kinds)
+        if contrary in by_form and contrary != where and frozenset((where, contrary)) not in seen:
+            seen.add(frozenset((where, contrary)))
+            for said, here in by_form[where].items():
+                if said in by_form[contrary]:
+                    yield Conflict("opposite", _spots([*here, *by_form[contrary][said]]))
+
+
+def _contrary_of(leaf: _Leaf, kinds: Kinds) -> tuple[str, Path] | None:
+    """Return the place that says the contrary of *leaf*'s, by resource id and path; None when nothing does."""
+    if leaf.place is None or leaf.place.opposite is None:
+        return None
+    place = kinds.place_for(leaf.place.opposite, leaf.spot.resource_id)
+    return None if place is None else (leaf.spot.resource_id, place.path)
+
+
+def _marked(alive: Iterable[_Leaf]) -> Iterator[Conflict]:
+    by_mark: dict[str, list[_Leaf]] = {}
+    for leaf in alive:
+        mark = leaf.item.others.get(CONFLICT) if leaf.item is not None else None
+        if isinstance(mark, str):
+            by_mark.setdefault(mark, []).append(leaf)
+    yield from (Conflict("marked", _spots(leaves)) for leaves in by_mark.values())
+
+
+def _duplicates(found: Iterable[_Leaf], form: TextForm) -> Iterator[tuple[Spot, ...]]:
+    by_home: dict[tuple[str, Path], list[_Leaf]] = {}
+    for leaf in found:
+        # A value under a name of its own ("pets": 2, "cars": 2) says something else than the one beside it.
+        if isinstance(leaf.spot.path.last, int):
+            by_home.setdefault((leaf.spot.resource_id, leaf.home), []).append(leaf)
+    for leaves in by_home.values():
+        yield from (_spots(same) for same in _by_form(leaves, form).values() if len(same) > 1)
+
+
+def _by_form(leaves: Iterable[_Leaf], form: TextForm) -> dict[Hashable, list[_Leaf]]:
+    by_form: dict[Hashable, list[_Leaf]] = {}
+    for leaf in leaves:
+        by_form.setdefault(form(leaf.spot.text) or leaf.spot.text, []).append(leaf)
+    return by_form
+
+
+def _spots(leaves: Iterable[_Leaf]) -> tuple[Spot, ...]:
+    return tuple(leaf.spot for leaf in leaves)
+
+
+def _lasting(leaf: _Leaf) -> tuple[str, str]:
+    return leaf.spot.resource_id, lasting_name(leaf.spot.path, leaf.value)
+
+
+def _has_unreadable_day(leaf: _Leaf) -> bool:
+    if leaf.item is None or not isinstance(leaf.value, dict):
+        return False
+    said = leaf.value.get("expiry", leaf.value.get("expiry_date"))
+    return (said not in (None, "") and leaf.item.expiry is None) or (
+        leaf.value.get("added") not in (None, "") and leaf.item.added is None
+    )

@@ -1,0 +1,56 @@
+"""Which documents a fact is for, by its tags."""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from memory.documents.items import METADATA
+from memory.documents.kinds import Kinds
+
+
+class Stored(Protocol):
+    """One document as far as routing is concerned."""
+
+    @property
+    def body(self) -> Mapping[str, JsonValue]:
+        """Return its content, `_metadata` included."""
+        ...
+
+
+class Documents(Protocol):
+    """A user's documents by resource id."""
+
+    @property
+    def documents(self) -> Mapping[str, Stored]:
+        """Return them."""
+        ...
+
+
+def targets(tags: Iterable[str], snapshot: Documents, kinds: Kinds) -> tuple[str, ...]:
+    """Return the ids of the documents that facts with *tags* are for, each once, in the order of the kinds.
+
+    A document is known by the tags of its kind and by those in its own `_metadata.tags`. When no tag is known to any of
+    them, the kind that takes everything is meant; beside a known tag an unknown one adds nothing.
+    """
+    wanted = {tag_form(tag) for tag in tags}
+    stored = snapshot.documents
+    ids = [*kinds.ids, *sorted(set(stored) - set(kinds.ids))]
+    found = tuple(resource_id for resource_id in ids if wanted & tags_of(resource_id, stored, kinds))
+    return found or (kinds.general,)
+
+
+def tags_of(resource_id: str, stored: Mapping[str, Stored], kinds: Kinds) -> frozenset[str]:
+    """Return the tags of one document as they are compared: of its kind and of what is stored; none when unknown."""
+    kind = kinds.get(resource_id)
+    tags: list[JsonValue] = list(kind.tags) if kind is not None else []
+    if resource_id in stored:
+        metadata = stored[resource_id].body.get(METADATA)
+        own = metadata.get("tags") if isinstance(metadata, dict) else None
+        tags += own if isinstance(own, list) else [own]
+    return frozenset(form for tag in tags if isinstance(tag, str) and (form := tag_form(tag)))
+
+
+def tag_form(tag: str) -> str:
+    """Return *tag* as it is compared: small letters, words joined by one `_`."""
+    return "_".join(tag.casefold().replace("-", " ").replace("_", " ").split())

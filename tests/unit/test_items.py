@@ -1,0 +1,189 @@
+"""Items: what is kept of a statement, read from anything that looks like it."""
+
+from datetime import date, datetime
+
+import pytest
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from memory.documents.items import (
+    CONFLICT,
+    FIELDS,
+    MAX_SLUG,
+    Body,
+    Item,
+    is_expired,
+    is_item,
+    lasting_name,
+    leaf_text,
+    leaves,
+    make_item,
+    slug,
+)
+from memory.documents.paths import lookup, parse
+
+DAY = date(2025, 12, 28)
+PASTA: Body = {"item": "pasta_carbonara", "display": "Pasta (especially carbonara)", "added": "2025-12-28"}
+
+
+def test_a_new_item_has_every_field_in_order() -> None:
+    """As the files have always had them, and what came later behind."""
+    item = make_item("Pasta  (especially\ncarbonara)", added=DAY, source="stated:t1")
+
+    assert tuple(item) == FIELDS
+    assert item == {
+        "item": "pasta_especially_carbonara",
+        "display": "Pasta (especially carbonara)",
+        "added": "2025-12-28",
+        "expiry": None,
+        "confidence": 1.0,
+        "durability": "long_term",
+        "source": "stated:t1",
+    }
+
+
+def test_a_new_item_keeps_days_without_times_and_knows_no_other_durability() -> None:
+    """A datetime is a date too, and `other` comes from newer writers."""
+    at = datetime(2025, 12, 28, 23, 59)  # noqa: DTZ001 - only its day is kept
+    item = make_item("tea", added=at, expiry=at, durability="other", source="told")
+
+    assert (item["added"], item["expiry"], item["durability"]) == ("2025-12-28", "2025-12-28", "long_term")
+
+
+@pytest.mark.parametrize(("display", "confidence"), [("", 1.0), (" \n", 1.0), ("tea", 1.01), ("tea", float("nan"))])
+def test_an_item_without_text_or_with_an_odd_confidence_is_refused(display: str, confidence: float) -> None:
+    """The message says what is wrong with it."""
+    with pytest.raises(InvalidInput, match=r"no text|0 to 1"):
+        make_item(display, added=DAY, confidence=confidence, source="told")
+
+
+def test_an_item_is_read_as_it_was_made() -> None:
+    """Every field of it."""
+    made = make_item("tea", added=DAY, expiry=DAY, confidence=0.5, durability="momentary", source="inferred:t9")
+
+    assert Item.read(made) == Item("tea", "tea", DAY, DAY, 0.5, "momentary", "inferred:t9")
+
+
+def test_what_an_item_lacks_is_taken_as_imported_and_certain() -> None:
+    """An older file says much less."""
+    assert Item.read({"display": "Tea"}) == Item("tea", "Tea", None, None, 1.0, "long_term", "imported")
+    assert Item.read({"item": "green_tea", "note": 1}) == Item("green_tea", "green tea", others={"note": 1})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"display": "x", "added": "yesterday", "expiry": 5, "confidence": "high", "durability": "eternal", "source": 7},
+        {"display": "x", "added": None, "expiry": "", "confidence": True, "durability": None, "source": " "},
+        {"display": "x", "added": ["2025-01-01"], "expiry": {}, "confidence": float("nan"), "durability": []},
+    ],
+)
+def test_what_cannot_be_read_is_as_if_it_were_missing(value: Body) -> None:
+    """Nothing in an imported file stops anybody."""
+    assert Item.read(value) == Item("x", "x")
+
+
+def test_other_spellings_of_days_and_confidence_are_read() -> None:
+    """A time behind the day, the older name of the expiry, a share beyond all bounds."""
+    item = Item.read({"display": "x", "added": "2025-12-28T10:00:00Z", "expiry_date": "2025-12-31", "confidence": 7})
+
+    assert item == Item("x", "x", DAY, date(2025, 12, 31), 1.0)
+
+
+@pytest.mark.parametrize(
+    "value", [None, "tea", 5, [], {}, {"display": ""}, {"item": 5}, {"display": {}}, {"name": "x"}]
+)
+def test_what_has_no_text_of_its_own_is_no_item(value: JsonValue) -> None:
+    """Plain values and sections are read otherwise."""
+    assert not is_item(value)
+    assert Item.read(value) is None
+
+
+def test_a_statement_ranks_above_an_import_and_that_above_a_conclusion() -> None:
+    """And what a person put in by hand above all."""
+    sources = ["inferred:t1", "imported:x.json", "stated:t1", "told"]
+    ranks = [Item("x", "x", source=source).rank for source in sources]
+
+    assert ranks == sorted(set(ranks))
+    assert Item("x", "x", source="hearsay").rank == Item("x", "x", source="imported").rank
+    assert [Item("x", "x", source=source).is_inferred for source in sources] == [True, False, False, False]
+
+
+def test_an_item_holds_on_its_last_day_and_not_on_the_next() -> None:
+    """None is no end, and a plain value has none."""
+    item = make_item("guest", added=DAY, expiry=date(2025, 12, 31), source="told")
+
+    assert not is_expired(item, date(2025, 12, 31))
+    assert is_expired(item, date(2026, 1, 1))
+    assert is_expired(Item("x", "x", expiry=DAY), date(2026, 1, 1))
+    assert not is_expired(PASTA, date(2999, 1, 1))
+    assert not is_expired("tea", date(2999, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Scrambled eggs, with lox!", "scrambled_eggs_with_lox"),
+        ("crème brûlée", "crème_brûlée"),
+        ("नमस्ते दुनिया", "नमस्ते_दुनिया"),
+        ("寿司", "寿司"),
+        ("C++", "c_plus_plus"),
+        ("C#", "c_sharp"),
+        ("-5 °C", "minus_5_deg_c"),
+        ("50% off", "50_percent_off"),
+        ("1.5 km", "1_5_km"),
+        ("__init__", "init"),
+    ],
+)
+def test_a_slug_is_the_words_of_any_script(text: str, expected: str) -> None:
+    """Signs that tell two things apart are spelled out."""
+    assert slug(text) == expected
+
+
+def test_a_slug_is_never_empty_and_never_long() -> None:
+    """Cut names end in a digest, so that they still differ."""
+    assert slug("🍕").startswith("item_")
+    assert slug("🍕") != slug("🍔")
+    assert slug("") == slug("")
+    long = [slug("word " * 40 + end) for end in ("a", "b")]
+    assert max(map(len, long)) <= MAX_SLUG
+    assert long[0] != long[1]
+
+
+def test_every_leaf_is_seen_once_by_its_path() -> None:
+    """Items, plain values and odd names; neither metadata nor empty places."""
+    body: Body = {
+        "_metadata": {"tags": ["food"]},
+        "food": {"likes": [PASTA, "tea", 5, ["deep"]], "dislikes": [], "mood": {"now": None}},
+        "odd key": True,
+    }
+
+    found = list(leaves(body))
+
+    assert [(str(path), text) for path, text, _ in found] == [
+        ("food.likes[0]", "Pasta (especially carbonara)"),
+        ("food.likes[1]", "tea"),
+        ("food.likes[2]", "5"),
+        ("food.likes[3][0]", "deep"),
+        ("food.mood.now", "null"),
+        ('["odd key"]', "true"),
+    ]
+    assert all(lookup(body, path) is value for path, _, value in found)
+
+
+def test_a_leaf_says_what_its_display_leaves_out() -> None:
+    """Who looks for eggs must find them in a name, and a note in a field of its own; a mark is no text."""
+    assert leaf_text({"item": "scrambled_eggs", "display": "Brunch"}) == "Brunch (scrambled_eggs)"
+    assert leaf_text({"display": "Pizza", "group": "Italian", "details": ["thin", "hot"]}) == (
+        "Pizza (group: Italian; details: thin; hot)"
+    )
+    assert leaf_text({**PASTA, CONFLICT: "p1"}) == "Pasta (especially carbonara)"
+
+
+def test_a_lasting_name_does_not_move_with_the_list() -> None:
+    """What has no name of its own has its path only."""
+    names = {lasting_name(parse(f"food.likes[{index}]"), PASTA) for index in range(3)}
+
+    assert names == {"food.likes.pasta_carbonara"}
+    assert lasting_name(parse("food.likes[1]"), "tea") == "food.likes[1]"
+    assert lasting_name(parse("food.mood"), "fine") == "food.mood"

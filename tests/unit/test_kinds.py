@@ -1,0 +1,237 @@
+"""Resource kinds are data: ours, and whatever a user's folder adds or replaces."""
+
+from pathlib import Path as File
+
+import pytest
+
+from contracts.errors import ConfigurationError
+from memory.documents.items import METADATA, Body
+from memory.documents.kinds import RELATIONS, Kind, Kinds, resource_of, stand_in
+from memory.documents.paths import lookup, parse
+
+FOOD, ROUTINE = "resource_user_food_prefs", "resource_user_routine"
+HEALTH, GENERAL = "resource_user_health", "resource_user_general_prefs"
+
+MUSIC = """
+resource_id = "resource_user_music"
+title = "Music"
+tags = ["music"]
+[[places]]
+path = "music.bands"
+relation = "like"
+meaning = "bands that the user likes"
+"""
+
+
+def _folder(tmp_path: File, **texts: str) -> File:
+    for name, text in texts.items():
+        (tmp_path / f"{name}.toml").write_text(text, "utf-8")
+    return tmp_path
+
+
+def test_four_kinds_are_shipped() -> None:
+    """By the ids that files have always had; health alone is guarded, one takes everything."""
+    kinds = Kinds.load()
+
+    assert set(kinds.ids) == {FOOD, ROUTINE, HEALTH, GENERAL}
+    assert [kind.resource_id for kind in kinds.by_id.values() if kind.guarded] == [HEALTH]
+    assert kinds.general == GENERAL
+    assert {name: kind.tags for name, kind in kinds.by_id.items()} == {
+        FOOD: ("food",),
+        ROUTINE: ("routine",),
+        HEALTH: ("health",),
+        GENERAL: ("general",),
+    }
+
+
+def test_every_relation_has_a_place_of_its_own_and_one_in_the_general_kind() -> None:
+    """So that no statement is without one, whatever its tags."""
+    kinds = Kinds.load()
+
+    for relation in RELATIONS:
+        place = kinds.place_for(relation)
+        assert place is not None
+        assert place.relation == relation
+        assert kinds.place_for(relation, GENERAL) is not None
+
+
+@pytest.mark.parametrize("resource_id", [FOOD, ROUTINE, HEALTH, GENERAL])
+def test_a_shipped_template_has_exactly_its_places_and_metadata(resource_id: str) -> None:
+    """An empty list each, and metadata of a document that nobody stored."""
+    kind = Kinds.load().by_id[resource_id]
+
+    assert kind.template[METADATA] == {
+        "resource_id": resource_id,
+        "tags": list(kind.tags),
+        "last_updated": None,
+        "revision": 0,
+    }
+    assert all(lookup(kind.template, place.path) == [] for place in kind.places)
+    roots = {place.path.steps[0] for place in kind.places}
+    assert set(kind.template) == {METADATA, *roots}
+    assert all(place.resource_id == resource_id for place in kind.places)
+
+
+def test_headings_of_one_kind_mean_one_place_each() -> None:
+    """Else an older file could be read in two ways."""
+    for kind in Kinds.load().by_id.values():
+        names = [name for place in kind.places for name in {str(place.path.last).replace("_", " "), *place.headings}]
+        assert len(names) == len(set(names)), kind.resource_id
+
+
+def test_a_place_is_found_by_relation_in_one_document_or_in_all() -> None:
+    """A place that takes a relation for want of another comes second; a kind may have none."""
+    kinds = Kinds.load()
+
+    def where(relation: str, resource_id: str | None = None) -> str | None:
+        place = kinds.place_for(relation, resource_id)
+        return None if place is None else str(place.path)
+
+    assert where("like") == "food.likes"
+    assert where("like", GENERAL) == "general.interests"
+    assert where("dislike", GENERAL) == "general.other"
+    assert where("like", ROUTINE) is None
+    assert where("like", "resource_unknown") is None
+    assert where("allergy", f"{HEALTH}.json") == "health.allergies"
+    assert where("nonsense") is None
+
+
+def test_a_place_is_found_by_what_lies_in_it() -> None:
+    """None outside of all of them."""
+    kind = Kinds.load().by_id[FOOD]
+
+    at = {path: kind.place_at(parse(path)) for path in ("food.likes", "food.likes[3].display", "food", "foot.likes")}
+
+    assert [place and place.relation for place in at.values()] == ["like", "like", None, None]
+
+
+def test_a_resource_is_named_with_or_without_the_ending_of_its_file() -> None:
+    """Editors name files."""
+    kinds = Kinds.load()
+
+    assert resource_of(f"{FOOD}.json") == resource_of(FOOD) == FOOD
+    assert kinds.get(f"{FOOD}.json") is kinds.get(FOOD)
+    assert kinds.get("resource_unknown") is None
+
+
+def test_a_folder_adds_a_kind_whose_template_follows_from_its_places(tmp_path: File) -> None:
+    """Shipped ones stay."""
+    kinds = Kinds.load(_folder(tmp_path, music=MUSIC))
+
+    assert kinds.ids[-1] == "resource_user_music"
+    assert len(kinds.ids) == 5
+    music = kinds.by_id["resource_user_music"]
+    assert music.template["music"] == {"bands": []}
+    assert not music.places[0].single
+
+
+def test_a_folder_replaces_a_kind_of_the_same_id(tmp_path: File) -> None:
+    """The later one counts, in the place of the earlier."""
+    mine = MUSIC.replace("resource_user_music", FOOD).replace("meaning", "single = true\nmeaning")
+    kinds = Kinds.load(_folder(tmp_path, mine=mine))
+
+    assert len(kinds.ids) == 4
+    assert kinds.by_id[FOOD].title == "Music"
+    assert kinds.by_id[FOOD].places[0].single
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("title = ", "music.toml is no TOML"),
+        (MUSIC.replace("title", "titel"), "title: add it; titel: no such field"),
+        (MUSIC.replace('"like"', '"adores"'), "places.0.relation"),
+        (MUSIC.replace("music.bands", "music.*"), "places.0.path.*character 7"),
+        (MUSIC.replace("music.bands", "music.bands[0]"), "places.0.path.*names alone"),
+        (MUSIC.replace("music.bands", "_metadata.bands"), "places.0.path.*no place for items"),
+        (f'{MUSIC}opposite = "dislike"', "places.0.opposite.*'dislike'.*add one"),
+        (
+            f"{MUSIC}[template.music]\nsongs = []",
+            r"places.0.path: 'music.bands' is not in the template; add `bands = \[\]`",
+        ),
+        (f"{MUSIC}[template.music]\nbands = 1", "places.0.path.*must be a list"),
+        (f"{MUSIC}[template._metadata]\nx = 1", "template._metadata"),
+        (MUSIC.replace("resource_user_music", "a/b"), "resource_id"),
+        (MUSIC.replace('["music"]', "[]"), "tags"),
+        (MUSIC.split("[[", maxsplit=1)[0], "places: add it"),
+        (MUSIC.replace("title", "catch_all = true\ntitle"), "exactly one kind must say `catch_all"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_name_the_field_and_the_cure(tmp_path: File, text: str, named: str) -> None:
+    """A process does not start with it."""
+    with pytest.raises(ConfigurationError, match=named) as raised:
+        Kinds.load(_folder(tmp_path, music=text))
+    assert "music.toml" in str(raised.value) or "catch_all" in named
+
+
+def test_two_files_of_one_folder_may_not_share_an_id(tmp_path: File) -> None:
+    """Which one counts would depend on their names."""
+    with pytest.raises(ConfigurationError, match=r"b\.toml.*in another file"):
+        Kinds.load(_folder(tmp_path, a=MUSIC, b=MUSIC))
+
+
+def test_a_place_inside_of_another_is_refused(tmp_path: File) -> None:
+    """A list has no names."""
+    inside = MUSIC + MUSIC[MUSIC.index("[[") :].replace("music.bands", "music.bands.old")
+    with pytest.raises(ConfigurationError, match="inside of another"):
+        Kinds.load(_folder(tmp_path, music=inside))
+
+
+def test_a_folder_that_is_not_there_or_not_text_is_refused(tmp_path: File) -> None:
+    """The message names it."""
+    with pytest.raises(ConfigurationError, match="nowhere"):
+        Kinds.load(tmp_path / "nowhere")
+    (tmp_path / "x.toml").write_bytes(b"\xff")
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        Kinds.load(tmp_path)
+
+
+def test_an_imported_document_gets_the_places_it_lacks_and_keeps_what_it_has() -> None:
+    """At reading: nothing is replaced, the body itself is left as it is, and its parts are shared."""
+    likes = ["tea"]
+    body: Body = {"food": {"likes": likes, "diets": "none"}, "extra": 1}
+
+    whole = Kinds.load().by_id[FOOD].complete(body)
+
+    assert whole["food"] == {"likes": ["tea"], "diets": "none", "dislikes": [], "avoids": []}
+    assert next(iter(whole)) == METADATA
+    assert whole["extra"] == 1
+    assert body == {"food": {"likes": ["tea"], "diets": "none"}, "extra": 1}
+    assert isinstance(whole["food"], dict)
+    assert whole["food"]["likes"] is likes
+
+
+def test_completing_gives_every_user_a_template_of_their_own() -> None:
+    """Nothing of one can show up with another."""
+    kind = Kinds.load().by_id[FOOD]
+    one, other = kind.complete({}), kind.complete({})
+
+    assert one == other == kind.template
+    assert one["food"] is not other["food"]
+    assert one["food"] is not kind.template["food"]
+
+
+def test_a_place_that_holds_something_else_is_left_to_its_owner() -> None:
+    """A whole section of another shape, too."""
+    body: Body = {"_metadata": {"tags": []}, "food": "whatever"}
+    assert Kinds.load().by_id[FOOD].complete(body) == body
+
+
+def test_a_whole_document_is_returned_itself() -> None:
+    """Nothing is copied where nothing is missing."""
+    kind = Kinds.load().by_id[FOOD]
+    whole = kind.complete({"food": {"likes": ["tea"]}})
+
+    assert kind.complete(whole) is whole
+
+
+def test_a_kind_can_stand_in_for_a_document_that_nobody_described() -> None:
+    """Everything goes to one list."""
+    kind = stand_in("resource_user_pet_care")
+
+    assert isinstance(kind, Kind)
+    assert kind.title == "Pet care"
+    assert kind.template["pet_care"] == {"other": []}
+    assert kind.place_for("other") is not None
+    with pytest.raises(ConfigurationError, match="resource_id"):
+        stand_in("a b")

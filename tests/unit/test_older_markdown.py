@@ -1,0 +1,228 @@
+"""Older Markdown memories become documents, and nothing of them is lost."""
+
+from datetime import date
+
+import pytest
+from pydantic import JsonValue
+
+from contracts.errors import ConfigurationError
+from memory.documents.items import METADATA, Body
+from memory.documents.kinds import Kinds
+from memory.documents.older_markdown import OlderDocument, read
+from memory.documents.paths import lookup, parse
+
+KINDS = Kinds.load()
+DAY = date(2025, 1, 1)
+FOOD = "resource_user_food_prefs"
+
+
+def _read(text: str, name: str = f"{FOOD}.md") -> OlderDocument:
+    return read(text, KINDS, name=name, added=DAY)
+
+
+def _at(document: OlderDocument, path: str) -> list[Body]:
+    items = lookup(document.body, parse(path))
+    assert isinstance(items, list)
+    return [item for item in items if isinstance(item, dict)]
+
+
+def _displays(document: OlderDocument, path: str) -> list[JsonValue]:
+    return [item["display"] for item in _at(document, path)]
+
+
+def test_entries_under_a_known_heading_become_items_of_its_place() -> None:
+    """With whatever bullet, with and without bold type, over several lines."""
+    made = _read(
+        "# Food Preferences\n\n## Likes\n- **Pasta** (especially `carbonara`)\n* Sushi\n  on Fridays\n1. Pho\n\n"
+        "Dislikes:\n---------\n+ Cilantro\n"
+    )
+
+    assert _displays(made, "food.likes") == ["Pasta (especially carbonara)", "Sushi on Fridays", "Pho"]
+    assert _displays(made, "food.dislikes") == ["Cilantro"]
+    assert _at(made, "food.likes")[0] == {
+        "item": "pasta_especially_carbonara",
+        "display": "Pasta (especially carbonara)",
+        "added": "2025-01-01",
+        "expiry": None,
+        "confidence": 1.0,
+        "durability": "long_term",
+        "source": f"imported:{FOOD}.md",
+    }
+    assert made.unparsed == ()
+    assert made.resource_id == FOOD
+
+
+@pytest.mark.parametrize(
+    ("resource", "heading", "path"),
+    [
+        ("food_prefs", "Favourite foods", "food.likes"),
+        ("food_prefs", "DOES NOT EAT", "food.avoids"),
+        ("food_prefs", "User's dietary restrictions", "food.diets"),
+        ("routine", "Daily Routine:", "routine.daily"),
+        ("routine", "timing_rules", "routine.timing_rules"),
+        ("health", "**Chronic conditions**", "health.conditions"),
+        ("health", "Physical needs", "health.needs"),
+        ("general_prefs", "My communication style", "general.communication_style"),
+        ("general_prefs", "Hobbies", "general.interests"),
+    ],
+)
+def test_a_place_is_known_by_many_names(resource: str, heading: str, path: str) -> None:
+    """Those in the kinds' own files."""
+    made = _read(f"## {heading}\n- something\n", f"resource_user_{resource}.md")
+    assert _displays(made, path) == ["something"]
+
+
+def test_headings_without_a_place_stay_with_their_items() -> None:
+    """As `group`: below the place that they stand under, else in the list for anything else, and listed."""
+    made = _read(
+        "## Likes\n### Italian\n- pasta\n#### Soups\n- minestrone\n## Breakfast\n- eggs\n## Dislikes\n- liver\n"
+    )
+
+    assert [(item["display"], item["group"]) for item in _at(made, "food.likes")] == [
+        ("pasta", "Italian"),
+        ("minestrone", "Italian / Soups"),
+    ]
+    assert [(item["display"], item["group"]) for item in _at(made, "food.other")] == [("eggs", "Breakfast")]
+    assert "group" not in _at(made, "food.dislikes")[0]
+    assert [(one.line, one.text, one.kept_at) for one in made.unparsed] == [(7, "eggs", "food.other")]
+
+
+def test_entries_below_an_entry_are_its_details_or_its_list() -> None:
+    """An entry that ends in a colon is a heading; one that names a place leads there."""
+    made = _read(
+        "## Likes\n- pasta\n  - with guanciale\n    - never bacon\n- Pizza:\n\t- Margherita\n- Dislikes:\n  - liver\n"
+        "- **Avoid**: shellfish\n"
+    )
+
+    pasta, margherita = _at(made, "food.likes")
+    assert pasta["details"] == ["with guanciale", "with guanciale: never bacon"]
+    assert (margherita["display"], margherita["group"]) == ("Margherita", "Pizza")
+    assert _displays(made, "food.dislikes") == ["liver"]
+    assert _displays(made, "food.avoids") == ["shellfish"]
+
+
+def test_notes_behind_an_entry_become_its_fields() -> None:
+    """Of the brackets at its end those that say nothing else."""
+    made = _read(
+        "## Likes\n- a (added 2024-03-01, until 2026-12-31)\n- b [confidence: 80%; short-term]\n"
+        "- c <!-- noted 2024-05-05 -->\n"
+        "- d (with cheese)\n- e (until 2026-02-30)\n- f (until 2026-01-01, with cheese)\n- (until 2026-01-01)\n"
+    )
+
+    a, b, c, *others = _at(made, "food.likes")
+    assert (a["display"], a["added"], a["expiry"]) == ("a", "2024-03-01", "2026-12-31")
+    assert (b["display"], b["confidence"], b["durability"]) == ("b", 0.8, "short_term")
+    assert (c["display"], c["added"]) == ("c", "2024-05-05")
+    assert [item["display"] for item in others] == [
+        "d (with cheese)",
+        "e (until 2026-02-30)",
+        "f (until 2026-01-01, with cheese)",
+        "(until 2026-01-01)",
+    ]
+    assert {item["expiry"] for item in others} == {None}
+
+
+def test_front_matter_becomes_metadata() -> None:
+    """Its day is that of the items; a name of a place leads there; anything else is kept as text and listed."""
+    made = _read(
+        "---\nresource_id: resource_user_health\ntags: [health, Body]\nlast_updated: 2024-11-02\ncountry: no\n"
+        "allergies:\n  - nuts\n  - {pollen: birch}\n---\n- tired\n",
+        "notes.md",
+    )
+
+    assert made.resource_id == "resource_user_health"
+    assert made.body[METADATA] == {
+        "resource_id": "resource_user_health",
+        "tags": ["health", "Body"],
+        "last_updated": "2024-11-02",
+        "revision": 0,
+        "front_matter": {"country": "no"},
+    }
+    assert _displays(made, "health.allergies") == ["nuts", "pollen: birch"]
+    assert _at(made, "health.allergies")[0]["added"] == "2024-11-02"
+    assert [(one.line, one.text, one.kept_at) for one in made.unparsed] == [
+        (5, "country: no", "_metadata.front_matter"),
+        (10, "tired", "health.other"),
+    ]
+
+
+def test_front_matter_that_is_not_read_whole_is_kept_line_by_line() -> None:
+    """Comments, references, what is no YAML, and what says one name twice."""
+    for inner, kept in (
+        ("author: Jo # likes plums", ["author: Jo # likes plums"]),
+        ("a: &x [1]\nb: *x", ["a: &x [1]", "b: *x"]),
+        ("a: b: c\n\tfoo", ["a: b: c", "foo"]),
+        ("pet: cat\npet: dog", ["pet: cat"]),
+        ("just words", ["just words"]),
+    ):
+        made = _read(f"---\n{inner}\n---\n## Likes\n- tea\n")
+        assert _displays(made, "food.other") == kept
+        assert _displays(made, "food.likes") == ["tea"]
+        assert {one.text for one in made.unparsed} >= set(kept)
+
+
+def test_a_rule_at_the_top_is_no_front_matter() -> None:
+    """Without a second one nothing is."""
+    assert _displays(_read("---\n## Likes\n- tea\n"), "food.likes") == ["tea"]
+
+
+def test_paragraphs_are_items_of_the_place_they_stand_under() -> None:
+    """Without one they are kept and listed."""
+    made = _read("Written for\nAnna.\n\n## Likes\nTea with\nmilk.\nDislikes: liver\n")
+
+    assert _displays(made, "food.likes") == ["Tea with milk. Dislikes: liver"]
+    assert _displays(made, "food.other") == ["Written for Anna."]
+    assert [(one.line, one.text) for one in made.unparsed] == [(1, "Written for Anna.")]
+    assert _displays(_read("Dislikes: liver\n"), "food.dislikes") == ["liver"]
+
+
+def test_what_is_no_list_and_no_text_is_kept_as_it_is() -> None:
+    """Tables, code, quotations and HTML, with the numbers of their lines."""
+    made = _read(
+        "## Likes\n| Dish | Stars |\n|------|---|\n| Pho | 5 |\n\n> said Bob\n\n```\nx = 1\n\ny = 2\n```\n<b>hi</b>\n"
+    )
+
+    assert _displays(made, "food.other") == [
+        "| Dish | Stars |",
+        "| Pho | 5 |",
+        "> said Bob",
+        "```\nx = 1\n\ny = 2\n```",
+        "<b>hi</b>",
+    ]
+    assert [one.line for one in made.unparsed] == [2, 4, 6, 8, 13]
+    assert _at(made, "food.likes") == []
+
+
+def test_a_heading_over_nothing_is_kept_and_the_name_of_the_file_is_its_title() -> None:
+    """Only the first heading names the whole."""
+    made = _read("# All about Anna\n## Likes\n## Someday\n# Later\n- tea\n")
+
+    metadata = made.body[METADATA]
+    assert isinstance(metadata, dict)
+    assert metadata["title"] == "All about Anna"
+    assert [(item["display"], item.get("group")) for item in _at(made, "food.other")] == [
+        ("Someday", None),
+        ("tea", "Later"),
+    ]
+
+
+def test_a_file_of_no_kind_becomes_a_document_of_its_own() -> None:
+    """Everything in one list; a name that can be no resource id is refused."""
+    made = _read("- feed the cat\n", "resource_user_pets.md")
+
+    assert made.resource_id == "resource_user_pets"
+    assert _displays(made, "pets.other") == ["feed the cat"]
+    with pytest.raises(ConfigurationError, match="resource_id"):
+        _read("- x\n", "to do.md")
+
+
+def test_a_text_that_no_document_takes_becomes_several_items() -> None:
+    """Cut between words, and whole again when they are joined."""
+    text = " ".join(f"word{number}" for number in range(600))
+    made = _read(f"## Likes\n- {text}\n- {'x' * 5_000}\n")
+
+    pieces = _displays(made, "food.likes")
+    assert all(isinstance(piece, str) and len(piece) <= 2_000 for piece in pieces)
+    joined = " ".join(str(piece) for piece in pieces)
+    assert joined.replace(" ", "") == text.replace(" ", "") + "x" * 5_000
+    assert joined.startswith(text[:1_500])
