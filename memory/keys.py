@@ -6,6 +6,7 @@
 | `tl:ltm:{Agent}:v1.1:u:token:question` | string | absolute, per task | the same, remembered for one user |
 | `tl:ltm-hits:{Agent}:...` | string | its entry's | how often the entry of the same ending was served |
 | `tl:ltm-users:{token}` | sorted set | its longest entry's | entry keys that a user's tasks stored, by expiry in ms |
+| `tl:ltm-served:{token}` | hash | that of the list | how often a user was served each entry of that list |
 | `tl:ltm-quarantine:{Agent}` | hash | none | entries of imported files that may answer another question |
 | `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.imports` |
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
@@ -22,7 +23,7 @@
 | `tl:facts:{token}:state` | hash | none | how far each row is: attempts, outcome, reason |
 | `tl:facts:{token}:closed` | sorted set | none | ids that are done or failed, by when, in ms |
 | `tl:facts:{token}:lease` | hash | the lease | who works on that user's rows: `holder`, `fence` |
-| `tl:facts:{token}:fence` | string | none | the number of the last lease, which only grows |
+| `tl:facts:{token}:fence` | string | none | the number of the last row or lease, which only grows |
 | `tl:owners:{turns}`, `tl:owners:{facts}` | sorted set | none | whose rows wait, by when they are due, in ms |
 | `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
 | `tl:flights` | channel | - | the flight keys that have just landed |
@@ -128,6 +129,11 @@ def flight_of(entry_key: str) -> str:
 def ltm_users(user_token: str) -> str:
     """Return the key that lists which entries a user's tasks stored."""
     return f"tl:ltm-users:{{{_checked_token(user_token)}}}"
+
+
+def ltm_served(user_token: str) -> str:
+    """Return the key that counts how often a user was served the entries that their own tasks stored; same tag."""
+    return f"tl:ltm-served:{{{_checked_token(user_token)}}}"
 
 
 def ltm_users_pattern() -> str:
@@ -252,9 +258,7 @@ def _documents(user_token: str) -> str:
 def _checked_resource(resource_id: str) -> str:
     # These would be taken for what lies beside the documents.
     if not _AGENT.fullmatch(resource_id) or resource_id in {"plans", "reads"}:
-        msg = (
-            f"resource id {resource_id!r} must be 1 to 64 letters, digits, '_' or '-', not 'plans' or 'reads'"
-        )
+        msg = f"resource id {resource_id!r} must be 1 to 64 letters, digits, '_' or '-', not 'plans' or 'reads'"
         raise InvalidInput(msg)
     return resource_id
 

@@ -1,0 +1,263 @@
+"""What is erased from a stream is in none of its files any more, and in no consumer's way."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from nats.aio.client import Client
+
+from contracts.errors import Unreachable
+from runtime.connection import connected
+from runtime.embedded import EmbeddedServers
+from runtime.erasing import Erased, Eraser
+from runtime.jetstream import JetStreamRefused, ask_jetstream
+
+STREAM, DURABLE = "TURNS", "listener"
+ADA, BOB, FILLER = "turns.3.ada", "turns.3.bob", "turns.16.filler"
+#: Bytes beside each secret, about what a turn has.
+REST = b" and much more was said" * 20
+
+
+@dataclass
+class Archive:
+    """A work queue with a consumer, and the folder in which its server keeps everything."""
+
+    client: Client
+    folder: Path
+
+    @property
+    def eraser(self) -> Eraser:
+        """An eraser with a deadline that a busy machine keeps."""
+        return Eraser(self.client)
+
+    def files_with(self, secret: bytes) -> list[str]:
+        """Return which files of the server hold *secret*."""
+        files = [file for file in self.folder.rglob("*") if file.is_file()]
+        return [file.name for file in files if secret in _content(file)]
+
+    async def say(self, secret: bytes, subject: str = ADA, message_id: str = "") -> int:
+        """Publish *secret* durably; return its number."""
+        headers = {"Nats-Msg-Id": message_id or secret.decode(), "Tasklore-Secret": f"head-{secret.decode()}"}
+        answer = await self.client.request(subject, secret + REST, timeout=5, headers=headers)
+        return int(json.loads(answer.data)["seq"])
+
+    async def take(self, count: int) -> dict[int, str]:
+        """Have *count* messages delivered; return where to acknowledge each, by number."""
+        inbox = self.client.new_inbox()
+        subscription = await self.client.subscribe(inbox)
+        request = {"batch": count, "expires": 10**10}
+        await self.client.publish(f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{DURABLE}", json.dumps(request).encode(), inbox)
+        replies = [(await subscription.next_msg(timeout=10)).reply for _ in range(count)]
+        return {int(reply.split(".")[5]): reply for reply in replies}
+
+    async def acknowledge(self, reply: str) -> None:
+        """Return when the server has booked the acknowledgement."""
+        await self.client.request(reply, b"+ACK", timeout=5)
+
+    async def at_work(self) -> tuple[int, int]:
+        """Return how many messages are delivered and not acknowledged, and how many wait to be delivered."""
+        info = await ask_jetstream(self.client, f"CONSUMER.INFO.{STREAM}.{DURABLE}")
+        return info["num_ack_pending"], info["num_pending"]
+
+    async def stored(self) -> int:
+        """Return how many messages there are."""
+        state = (await ask_jetstream(self.client, f"STREAM.INFO.{STREAM}"))["state"]
+        return int(state["messages"])
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+@pytest.fixture
+async def archive(own_servers: EmbeddedServers) -> AsyncIterator[Archive]:
+    """Open a work queue as turns have one."""
+    async with connected(own_servers.nats_url, "test") as client:
+        queue = {"name": STREAM, "subjects": ["turns.>"], "retention": "workqueue", "allow_direct": True}
+        await ask_jetstream(client, f"STREAM.CREATE.{STREAM}", queue | {"duplicate_window": 300 * 10**9})
+        consumer = {"durable_name": DURABLE, "ack_policy": "explicit", "ack_wait": 10**9, "filter_subject": "turns.3.>"}
+        call = f"CONSUMER.DURABLE.CREATE.{STREAM}.{DURABLE}"
+        await ask_jetstream(client, call, {"stream_name": STREAM, "config": consumer})
+        yield Archive(client, own_servers.nats.data_dir)
+
+
+@pytest.mark.parametrize("which", [1, 5, 9])
+async def test_an_erased_message_is_in_no_file(archive: Archive, which: int) -> None:
+    """Neither its body, nor headers, nor subject, be it the first, the last or between others."""
+    for number in range(1, 10):
+        await archive.say(b"secret%d" % number, f"turns.3.person{number}")
+    assert archive.files_with(b"secret%d" % which)
+    assert await archive.eraser.erase(STREAM, which)
+    for trace in (b"secret%d", b"head-secret%d", b"person%d"):
+        assert archive.files_with(trace % which) == []
+    assert archive.files_with(b"secret4") != []
+    assert await archive.stored() == 8
+
+
+async def test_what_is_erased_counts_as_acknowledged(archive: Archive) -> None:
+    """It is not offered again, and an acknowledgement that follows does no harm."""
+    for number in range(1, 5):
+        await archive.say(b"secret%d" % number)
+    replies = await archive.take(4)
+    assert await archive.at_work() == (4, 0)
+    assert await archive.eraser.erase(STREAM, 2)
+    assert await archive.at_work() == (3, 0)
+    await archive.acknowledge(replies[2])
+    assert (await archive.at_work(), await archive.stored()) == ((3, 0), 3)
+    assert set(await archive.take(3)) == {1, 3, 4}
+
+
+async def test_what_waits_can_be_erased_before_anybody_has_it(archive: Archive) -> None:
+    """Whoever comes gets the others."""
+    for number in range(1, 4):
+        await archive.say(b"secret%d" % number)
+    assert await archive.eraser.erase(STREAM, 1)
+    assert await archive.at_work() == (0, 2)
+    assert set(await archive.take(2)) == {2, 3}
+
+
+async def test_what_is_away_is_told(archive: Archive) -> None:
+    """Erased before, acknowledged before, or never there: nothing of it is an error."""
+    for number in range(1, 4):
+        await archive.say(b"secret%d" % number)
+    replies = await archive.take(3)
+    await archive.acknowledge(replies[1])
+    assert await archive.eraser.erase(STREAM, 2)
+    for gone in (1, 2, 0, 4, 10**9):
+        assert not await archive.eraser.erase(STREAM, gone)
+    assert await archive.eraser.erase_many(STREAM, [1, 2, 3, 4]) == Erased(erased=1, gone=3)
+    assert await archive.eraser.erase_many(STREAM, []) == Erased(0, 0)
+
+
+async def test_a_stream_that_is_not_there_is_an_error(archive: Archive) -> None:
+    """A mistyped name must not read as success."""
+    with pytest.raises(JetStreamRefused):
+        await archive.eraser.erase("NOWHERE", 1)
+    with pytest.raises(JetStreamRefused):
+        await archive.eraser.erase_many("NOWHERE", [1])
+    with pytest.raises(Unreachable):
+        await archive.eraser.erase_by_subject("NOWHERE", ADA)
+    with pytest.raises(JetStreamRefused):
+        await archive.eraser.turn_over("NOWHERE", FILLER)
+
+
+async def test_one_persons_messages_are_erased_and_no_others(archive: Archive) -> None:
+    """Delivered or waiting, over several pages; the others are still delivered."""
+    for number in range(300):
+        await archive.say(b"alice%d" % number, ADA)
+    for number in range(3):
+        await archive.say(b"robert%d" % number, BOB)
+    await archive.take(10)
+    assert await archive.eraser.erase_by_subject(STREAM, ADA) == Erased(erased=300, gone=0)
+    assert (archive.files_with(b"alice"), await archive.stored()) == ([], 3)
+    assert set(await archive.take(3)) == {301, 302, 303}
+    assert await archive.eraser.erase_by_subject(STREAM, ADA) == Erased(0, 0)
+
+
+async def test_only_what_is_wanted_is_erased(archive: Archive) -> None:
+    """Where a subject is shared by many people."""
+    for name in (b"alice1", b"robert1", b"alice2"):
+        await archive.say(name, "turns.3.shared")
+    done = await archive.eraser.erase_by_subject(STREAM, "turns.>", lambda stored: stored.body.startswith(b"alice"))
+    assert done == Erased(erased=2, gone=0)
+    assert (archive.files_with(b"alice"), archive.files_with(b"robert1")) == ([], ["1.blk"])
+
+
+async def test_a_killed_server_does_not_bring_it_back(archive: Archive, own_servers: EmbeddedServers) -> None:
+    """It was erased on disk when the answer came."""
+    for number in range(1, 6):
+        await archive.say(b"secret%d" % number)
+    assert await archive.eraser.erase_many(STREAM, [2, 5]) == Erased(erased=2, gone=0)
+    own_servers.nats.kill()
+    await own_servers.nats.start()
+    assert archive.files_with(b"secret2") + archive.files_with(b"secret5") == []
+    async with connected(own_servers.nats_url, "again") as client:
+        again = Archive(client, archive.folder)
+        assert await again.stored() == 3
+        assert set(await again.take(3)) == {1, 3, 4}
+
+
+async def test_a_repeat_of_what_was_erased_is_swallowed(archive: Archive) -> None:
+    """Whoever publishes again since the answer was lost does not bring it back."""
+    await archive.say(b"secret", message_id="t1")
+    assert await archive.eraser.erase(STREAM, 1)
+    await archive.say(b"secret", message_id="t1")
+    assert (archive.files_with(b"secret"), await archive.stored()) == ([], 0)
+
+
+async def test_a_frozen_server_is_not_waited_for_longer_than_the_deadline(
+    archive: Archive, own_servers: EmbeddedServers
+) -> None:
+    """Whoever forgets somebody is told to try again."""
+    await archive.say(b"secret")
+    own_servers.nats.pause()
+    try:
+        async with asyncio.timeout(30):
+            with pytest.raises(Unreachable):
+                await Eraser(archive.client, deadline_s=0.2).erase(STREAM, 1)
+    finally:
+        own_servers.nats.resume()
+
+
+async def test_what_was_acknowledged_goes_with_the_last_that_waits(archive: Archive) -> None:
+    """Nothing has to be done for a queue that is worked off."""
+    for number in range(100):
+        await archive.say(b"secret%d" % number)
+    for reply in (await archive.take(100)).values():
+        await archive.acknowledge(reply)
+    assert archive.files_with(b"secret") == []
+    assert await archive.eraser.turn_over(STREAM, FILLER) == 0
+
+
+@pytest.mark.parametrize("waiting", [1, 200])
+async def test_what_was_acknowledged_is_dropped_from_the_files(archive: Archive, waiting: int) -> None:
+    """Although others wait in the same file, which are delivered afterwards as if nothing had happened."""
+    for number in range(waiting):
+        await archive.say(b"waits%d" % number, "turns.5.later")
+    for number in range(100):
+        await archive.say(b"secret%d" % number)
+    for reply in (await archive.take(100)).values():
+        await archive.acknowledge(reply)
+    assert archive.files_with(b"secret") != []
+    assert await archive.eraser.turn_over(STREAM, FILLER) == waiting
+    await until_away(archive, b"secret")
+    assert await archive.stored() == waiting
+    assert archive.files_with(b"waits0") != []
+
+
+async def test_a_stream_of_one_message_a_subject_is_turned_over_too(archive: Archive) -> None:
+    """Reports are kept so; what was deleted and not erased is dropped from its files."""
+    reports = {"name": "REPORTS", "subjects": ["reports.>"], "max_msgs_per_subject": 1, "discard": "new"}
+    await ask_jetstream(archive.client, "STREAM.CREATE.REPORTS", reports | {"discard_new_per_subject": True})
+    for number in range(20):
+        await archive.say(b"secret%d" % number, f"reports.s.{number}")
+    await ask_jetstream(archive.client, "STREAM.MSG.DELETE.REPORTS", {"seq": 7, "no_erase": True})
+    assert archive.files_with(b"secret6") != []
+    assert await archive.eraser.turn_over("REPORTS", "reports.~filler") == 19
+    await until_away(archive, b"secret6")
+    assert archive.files_with(b"secret5") != []
+
+
+async def test_what_a_killed_turnover_left_is_cleared_by_the_next(archive: Archive) -> None:
+    """Nobody else ever reads that subject."""
+    await archive.say(b"waits", "turns.5.later")
+    await archive.client.request(f"{FILLER}.0", os.urandom(1000), timeout=5)
+    assert await archive.stored() == 2
+    assert await archive.eraser.turn_over(STREAM, FILLER) == 1
+    assert await archive.stored() == 1
+
+
+async def until_away(archive: Archive, secret: bytes) -> None:
+    """Return when no file holds *secret*: the server looks through its files once in its sync interval, 1 s here."""
+    async with asyncio.timeout(30):
+        while True:
+            if not archive.files_with(secret):
+                return
+            await asyncio.sleep(0.05)
