@@ -67,9 +67,12 @@ class FakeConversations:
         self._keep_s = keep.total_seconds()
         self._clock = clock
         self._turns: dict[str, tuple[float, dict[str, bytes]]] = {}
+        self._owned: dict[str, tuple[float, set[str]]] = {}
 
-    async def append(self, conversation_id: str, turn: bytes, turn_id: str) -> bool:
+    async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
         """Add *turn* at the end and return True; False when *turn_id* is there already."""
+        if user_id:
+            self._owned[user_id] = (self._clock() + self._keep_s, {*await self.of_user(user_id), conversation_id})
         turns = self._living(conversation_id)
         if turn_id in turns:
             return False
@@ -78,6 +81,11 @@ class FakeConversations:
             del turns[next(iter(turns))]
         self._turns[keys.conversation(conversation_id)] = (self._clock() + self._keep_s, turns)
         return True
+
+    async def of_user(self, user_id: str) -> list[str]:
+        """Return the ids of the conversations of *user_id*, sorted."""
+        until, owned = self._owned.get(user_id, (0.0, set()))
+        return sorted(owned) if self._clock() < until else []
 
     async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
         """Return the last *count* turns, oldest first."""
@@ -148,7 +156,11 @@ class FakeLongTermMemory:
             value.users.add(token)
         self._values[key] = value
 
-    async def count_hits(self, served: Mapping[str, int]) -> int:
+    async def count_hits(
+        self,
+        served: Mapping[str, int],
+        own: Mapping[tuple[str, str], int] | None = None,  # noqa: ARG002 - nobody is forgotten here
+    ) -> int:
         """Add how often each entry was served; return how many of them still live."""
         living = [(value, count) for key, count in served.items() if (value := self._living(key)) is not None]
         for value, count in living:

@@ -130,6 +130,10 @@ class Llm:
         """Say whether asking can succeed; when not, the built-in rules are all there is."""
         return self.settings.configured
 
+    def role(self, name: str) -> LlmRole:
+        """Return which model answers for the role *name*, and within which limits."""
+        return self.settings.role(name)
+
     async def warm_up(self) -> None:
         """Import the client library now (0.3 s of CPU or more, in a thread) instead of within the first deadline."""
         if self.configured:

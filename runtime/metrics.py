@@ -43,6 +43,16 @@ REFUSALS = ("full", "no_stream", "other")
 PEERS = ("nats", "redis")
 #: Where a task waits for its next run.
 RETRY_WAYS = ("nak", "schedule")
+#: What can become of a turn, of a fact, and of an edit that a plan wants; see `workers.listening`.
+TURN_OUTCOMES = ("learned", "nothing", "anonymous", "needs_model", "failed")
+FACT_OUTCOMES = ("applied", "known", "rejected", "conflict", "needs_model", "failed")
+EDIT_OPERATIONS = ("insert", "update", "delete")
+EDIT_REFUSALS = (
+    # What documents refuse, whoever asks for it.
+    *("path", "missing", "protected", "type", "size", "depth", "overlap", "file", "value"),
+    # What the memory worker's arbiter refuses before that.
+    *("place", "evidence", "merge", "mention", "sweep", "rank", "guarded", "older", "model"),
+)
 
 # A second series for each one, with the time of its birth, which nobody reads.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # theirs
@@ -89,6 +99,7 @@ class Metrics:
         self._by_agent: dict[str, _Children] = {}
         self._declare_tasks()
         self._declare_transport()
+        self._declare_listening()
         self._declare_llm()
 
     def count_tasks(self, agent: str, task: str, outcome: str, number: int = 1) -> None:
@@ -131,6 +142,39 @@ class Metrics:
         """Export what *waiting* and *oldest_s* say at each scrape; only a process that looks after DEAD has these."""
         self._gauge("dead_letters_waiting", "Messages that lie set aside.").set_function(waiting)
         self._gauge("dead_letters_oldest_seconds", "Since the oldest of them was set aside.").set_function(oldest_s)
+
+    def watch_waiting(self, queue: str, waiting: Callable[[], float], oldest_s: Callable[[], float]) -> None:
+        """Export what *waiting* and *oldest_s* say of *queue*, `turns` or `facts`, in a process that listens to it.
+
+        Both are of all users and the same in every such process: whoever scales by them takes the maximum, not the sum.
+        """
+        one = queue.removesuffix("s")
+        self._gauge(f"{queue}_pending", f"All {queue} that wait, whoever reads them.").set_function(waiting)
+        self._gauge(f"oldest_{one}_age_seconds", "Since the oldest of them was said.").set_function(oldest_s)
+
+    def count_turn(self, outcome: str) -> None:
+        """Count a turn that is dealt with; *outcome* is one of `TURN_OUTCOMES`."""
+        self._turns[outcome].inc()
+
+    def count_fact(self, outcome: str) -> None:
+        """Count a fact that is dealt with, or waits for a model; *outcome* is one of `FACT_OUTCOMES`."""
+        self._facts[outcome].inc()
+
+    def count_edit(self, operation: str) -> None:
+        """Count an edit that is stored."""
+        self._edits[operation].inc()
+
+    def count_edit_refused(self, reason: str) -> None:
+        """Count a plan that did not fit and changed nothing; *reason* is one of `EDIT_REFUSALS`."""
+        self._edits_refused[reason].inc()
+
+    def count_stale_draft(self) -> None:
+        """Count edits that were worked out anew, since others had changed the documents meanwhile."""
+        self._stale_drafts.inc()
+
+    def count_listen_retry(self, queue: str) -> None:
+        """Count turns or facts whose run raised and that run again; *queue* is `turns` or `facts`."""
+        self._listen_retries[queue].inc()
 
     def count_delivery(self, *, redelivered: bool) -> None:
         """Count a message that arrived, for the first time or again."""
@@ -244,6 +288,16 @@ class Metrics:
         self._tasks_republished = self._counter("tasks_republished", "Tasks published anew after that.")
         self._reconnects = _Children(self._counter("reconnects", "Connections lost and tried again.", "peer"), PEERS)
         self._loop_lag = self._gauge("event_loop_lag_seconds", "How late the event loop is.")
+
+    def _declare_listening(self) -> None:
+        self._turns = _Children(self._counter("turns", "Turns dealt with.", "outcome"), TURN_OUTCOMES)
+        self._facts = _Children(self._counter("facts", "Facts dealt with.", "outcome"), FACT_OUTCOMES)
+        self._edits = _Children(self._counter("edits", "Edits of documents.", "operation"), EDIT_OPERATIONS)
+        refused = self._counter("edits_refused", "Plans that did not fit and changed nothing.", "reason")
+        self._edits_refused = _Children(refused, EDIT_REFUSALS)
+        self._stale_drafts = self._counter("stale_drafts", "Edits worked out anew after somebody else's.")
+        retries = self._counter("listen_retries", "Further runs of turns and facts that raised.", "queue")
+        self._listen_retries = _Children(retries, ("turns", "facts"))
 
     def _declare_llm(self) -> None:
         self._llm_tokens = self._counter("llm_tokens", "Tokens, also of failed attempts.", "role", "model", "type")

@@ -98,6 +98,25 @@ class Settings(BaseSettings):
     """How long the ledger is waited for; past it a task runs unfenced, or is parked when it must not run twice."""
     ledger_keep_days: float = Field(default=7.0, gt=0)
     """How long it is known that a task was done: a repeat of it within that time is answered, not run."""
+    listen_items: int = Field(default=32, ge=1, le=500)
+    """Turns or facts of one person that a listener is given at once, oldest first; more of them share one question."""
+    listen_users: int = Field(default=16, ge=1, le=1000)
+    """People for whom one listener works at once in this process; what is one person's is done in order."""
+    listen_attempts: int = Field(default=5, ge=1, le=1000)
+    """How many runs a turn or a fact may have before it is set aside as failed and the next one goes on."""
+    listen_lease_s: float = Field(default=30.0, ge=1, le=3600)
+    """When the turns and facts of a worker that fell silent go to another; renewed three times within it."""
+    turns_keep_days: float = Field(default=7.0, gt=0)
+    """How long it is known that a turn was learned from: a repeat of it within that time teaches nothing twice."""
+    facts_keep_days: float = Field(default=30.0, gt=0)
+    """How long a fact that is done, refused or failed stays in the table with its reason; what waits is kept."""
+    erase_said: Literal["on_forget", "at_once"] = "on_forget"
+    """When what people said is overwritten in a stream's files; `at_once` takes up to 20 ms a message, one by one."""
+    kinds_dir: Path | None = None
+    """A folder with more kinds of documents, one TOML file each; one of a shipped name takes its place."""
+    agent_files: Path | None = None
+    """A folder whose `AGENT/config.yaml` and `AGENT/prompts/` take the place of an agent's own."""
+
     redis_max_connections: int = Field(default=32, ge=20, le=1000)
     """How many one process may open to Redis; a command that finds none free waits within its deadline."""
 

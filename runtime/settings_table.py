@@ -14,6 +14,8 @@ _UNITS = {
     "_bytes": "bytes",
     "replicas": "copies",
     "slots": "messages",
+    "listen_items": "turns or facts",
+    "listen_users": "people",
     "llm_max_attempts": "requests",
     "_attempts": "runs",
     "_connections": "connections",

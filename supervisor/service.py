@@ -11,7 +11,7 @@ import structlog
 from pydantic import ValidationError
 
 from contracts import subjects
-from contracts.errors import MemoryUnavailable, NotAccepted
+from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.identifiers import new_id
 from contracts.messages import ChatTurn, PersonReply, PersonRequest, Speaker, TaskAssignment, TaskCard
 from supervisor.catalogue import Catalogue
@@ -39,8 +39,8 @@ class Interpreting(Protocol):
 class Remembering(Protocol):
     """What the service needs of the conversation store."""
 
-    async def append(self, conversation_id: str, turn: bytes, turn_id: str) -> bool:
-        """Add a turn once."""
+    async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
+        """Add a turn once, to a conversation of *user_id* when that is known."""
 
     async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
         """Return the last turns, oldest first."""
@@ -176,10 +176,14 @@ class Service:
         )
         body = turn.model_dump_json(exclude_none=True).encode()
         try:
-            await self._conversations.append(conversation_id, body, turn.turn_id)
+            await self._conversations.append(conversation_id, body, turn.turn_id, user_id=request.user_id)
         except MemoryUnavailable as error:
             log.warning("turn_not_kept", error=str(error))
-        self._publish(subjects.turns(request.user_id or conversation_id), body, turn.turn_id)
+        try:
+            self._publish(subjects.turns(request.user_id or conversation_id), body, turn.turn_id)
+        except MessageTooLarge as error:
+            # The answer is there: that nobody can learn from it is no reason to keep it from who asked.
+            log.warning("turn_not_published", error=str(error))
 
 
 def _digest(*parts: str | None) -> str:

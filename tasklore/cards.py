@@ -29,10 +29,7 @@ async def print_agents(*, as_json: bool) -> None:
         print("No agent was started yet; start one with `tasklore worker`.")
     else:
         alive = Counter(worker.agent_id for worker in workers)
-        rows = [
-            (card.agent_id, f"v{card.version}", str(alive[card.agent_id]), ", ".join(task.name for task in card.tasks))
-            for card in cards
-        ]
+        rows = [(card.agent_id, f"v{card.version}", str(alive[card.agent_id]), _tasks_of(card)) for card in cards]
         print_table(("AGENT", "VERSION", "WORKERS", "TASKS"), rows, right=("WORKERS",))
 
 
@@ -56,7 +53,8 @@ async def print_agent(agent_id: str, *, as_json: bool) -> None:
     for task in card.tasks:
         _print_task(task)
     alive = [worker for worker in workers if worker.agent_id == agent_id]
-    print(f"\n{styled('workers', 'bold')}" if alive else "\nNo worker of it is alive; its tasks wait for one.")
+    waiting = "its tasks wait" if card.tasks else "what it listens to waits"
+    print(f"\n{styled('workers', 'bold')}" if alive else f"\nNo worker of it is alive; {waiting} for one.")
     for worker in alive:
         where = f"  {worker.http}" if worker.http else ""
         print(f"  {worker.worker_id}  {worker.slots} slots{where}")
@@ -84,6 +82,10 @@ async def retire_agent(agent_id: str, *, force: bool) -> None:
             msg = f"the bucket {subjects.AGENTS_BUCKET!r} did not answer: {error or type(error).__name__}"
             raise Unreachable(msg) from error
     print(f"Retired {agent_id}; a worker of it that starts brings it back.")
+
+
+def _tasks_of(card: AgentCard) -> str:
+    return ", ".join(task.name for task in card.tasks) or "none, it listens"
 
 
 def _print_task(task: TaskCard) -> None:

@@ -8,5 +8,19 @@ from contracts.errors import GiveUp, RetryLater
 from contracts.parameters import Field, Parameters
 from workers.agent import Agent
 from workers.context import Context
+from workers.listening.context import ListenContext
+from workers.listening.values import FactBatch, PendingFact, Ruling
 
-__all__ = ["Agent", "Amount", "Context", "Field", "GiveUp", "Parameters", "RetryLater"]
+__all__ = [
+    "Agent",
+    "Amount",
+    "Context",
+    "FactBatch",
+    "Field",
+    "GiveUp",
+    "ListenContext",
+    "Parameters",
+    "PendingFact",
+    "RetryLater",
+    "Ruling",
+]

@@ -1,4 +1,4 @@
-"""An agent: a named, versioned set of tasks, and the decorator that adds one."""
+"""An agent: a named, versioned set of tasks and listeners, and the decorators that add them."""
 
 import copy
 import sys
@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from contracts.errors import ConfigurationError, InvalidInput
 from contracts.identifiers import checked_name
 from workers.agent_settings import changed_settings, fingerprint, initial_settings
+from workers.listening.declaration import Listener, ListenOptions, Queue, read_listener
 from workers.task import REMEMBER_FOR, Task, TaskOptions, Use, demand_version, read_task, words_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,14 +55,21 @@ class Agent:
         self._settings = initial_settings(agent_id, settings)
         self._fingerprint = fingerprint(self._settings)
         self._tasks: dict[str, Task] = {}
+        self._listeners: dict[str, Listener] = {}
 
     def __repr__(self) -> str:
-        return f"Agent({self.agent_id!r}, version={self.version}, tasks=[{', '.join(self._tasks)}])"
+        listens = f", listens=[{', '.join(self._listeners)}]" if self._listeners else ""
+        return f"Agent({self.agent_id!r}, version={self.version}, tasks=[{', '.join(self._tasks)}]{listens})"
 
     @property
     def tasks(self) -> Mapping[str, Task]:
         """The tasks by name, in the order of their declaration."""
         return MappingProxyType(self._tasks)
+
+    @property
+    def listeners(self) -> Mapping[str, Listener]:
+        """What it listens to, by queue: `turns`, `facts` or both."""
+        return MappingProxyType(self._listeners)
 
     @property
     def settings(self) -> BaseModel | None:
@@ -146,15 +154,56 @@ class Agent:
             keywords=keywords,
             examples=examples,
         )
-        settings = None if self._settings is None else type(self._settings)
         # Quoted annotations may name classes that are local to the function in which the task is declared.
         names = dict(sys._getframe(1).f_locals)  # noqa: SLF001 - the documented way to the caller's names
 
         def add(function: F) -> F:
-            self._add(read_task(function, self.agent_id, options, settings, names))
+            self._add(read_task(function, self.agent_id, options, self._settings_class, names))
             return function
 
         return add if handler is None else add(handler)
+
+    def listen(
+        self,
+        queue: Queue,
+        *,
+        items: int | None = None,
+        users: int | None = None,
+        attempts: int | None = None,
+        deadline: timedelta | None = None,
+    ) -> Callable[[F], F]:
+        """Add a function as the listener of *queue* and return it unchanged.
+
+        Of "turns" it is given one `ChatTurn` and returns the facts in it; of "facts" a `FactBatch` of one user, and it
+        returns a `Ruling` for each. Its arguments are known by annotation: that one, and if wanted `ListenContext` and
+        the agent's settings class. A plain `def` runs in a thread. Whatever is one user's comes in the order in which
+        it was said, and never twice at the same time; all workers of one system share a queue, so that only one agent
+        should listen to it.
+
+        Args:
+            queue: "turns" or "facts".
+            items: rows of one user a claim takes at most.
+            users: for how many users it works at once in one process.
+            attempts: runs that a row may have before it is set aside.
+            deadline: how long one run may take; None is no limit.
+
+        The first three are the worker's settings by default.
+
+        Raises:
+            ConfigurationError: the function or an option cannot be served; the message says how to mend it.
+        """
+        options = ListenOptions(items=items, users=users, attempts=attempts, deadline=deadline)
+        names = dict(sys._getframe(1).f_locals)  # noqa: SLF001 - the documented way to the caller's names
+
+        def add(function: F) -> F:
+            listener = read_listener(function, self.agent_id, queue, options, self._settings_class, names)
+            if queue in self._listeners:
+                msg = f"{self.agent_id} listens to {queue!r} twice; merge {self._listeners[queue].label} and this one"
+                raise ConfigurationError(msg)
+            self._listeners[queue] = listener
+            return function
+
+        return add
 
     def memory_version(self, task: Task) -> str:
         """Return the version part of memory keys: "v1.2" for version 1 of the agent and 2 of *task*.
@@ -173,7 +222,7 @@ class Agent:
         agent = copy.copy(self)
         agent._settings = changed_settings(self.agent_id, self._settings, values)  # noqa: SLF001 - its own class
         agent._fingerprint = fingerprint(agent._settings)  # noqa: SLF001
-        agent._tasks = dict(self._tasks)  # noqa: SLF001
+        agent._tasks, agent._listeners = dict(self._tasks), dict(self._listeners)  # noqa: SLF001
         return agent
 
     def with_defaults(self, *, max_attempts: int, deadline: timedelta | None) -> "Agent":
@@ -188,6 +237,10 @@ class Agent:
             for task in self._tasks.values()
         }
         return agent
+
+    @property
+    def _settings_class(self) -> type[BaseModel] | None:
+        return None if self._settings is None else type(self._settings)
 
     def _add(self, task: Task) -> None:
         if task.name in self._tasks:

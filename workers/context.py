@@ -10,10 +10,12 @@ from pydantic import BaseModel
 
 from contracts.errors import InvalidInput, UndeclaredAccess
 from contracts.messages import ChatTurn, Progress, TaskAssignment, Usage
-from runtime.llm import Reply, Spent
+from runtime.llm import LlmRole, Reply, Spent
 from runtime.llm_wire import T
+from workers.documents import ReadsDocuments, UserDocuments
 
 if TYPE_CHECKING:
+    from memory.documents.kinds import Kinds
     from workers.task import Task
 
 #: Turns; a model is seldom helped by more, and the store keeps 200.
@@ -32,6 +34,9 @@ class LanguageModel(Protocol):
     @property
     def configured(self) -> bool:
         """Say whether asking can succeed."""
+
+    def role(self, name: str) -> LlmRole:
+        """Return which model answers for the role *name*."""
 
     async def ask(
         self,
@@ -55,6 +60,14 @@ class Services(Protocol):
 
     def now(self) -> datetime:
         """Return the current time with its time zone."""
+
+    @property
+    def documents(self) -> ReadsDocuments:
+        """The JSON memory of everybody, to be bound to one user before it is lent."""
+
+    @property
+    def kinds(self) -> "Kinds":
+        """Which documents there are."""
 
     async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:
         """Send *progress* to whoever listens; a failure is counted there and never reaches the task."""
@@ -94,6 +107,10 @@ class TaskLlm:
     def configured(self) -> bool:
         """Say whether asking can succeed; when not, answer by rules."""
         return self._model.configured
+
+    def role(self, name: str) -> LlmRole:
+        """Return which model answers for the role *name*, for whoever writes down who said something."""
+        return self._model.role(name)
 
     async def ask(self, role: str, answer: type[T], *, system: str, user: str) -> T:
         """Return what the model of *role* says, as an *answer*, whose first field must be `reasoning`.
@@ -173,6 +190,18 @@ class Context:
         """
         self._demand_owner("conversation")
         return Conversation(self._assignment.conversation_id, self._services)
+
+    @property
+    def documents(self) -> UserDocuments:
+        """The JSON memory of the user who asked, to be read.
+
+        Raises:
+            UndeclaredAccess: the task's answers are shared.
+            InvalidInput: nobody known asked.
+        """
+        self._demand_owner("documents")
+        services = self._services
+        return UserDocuments(self._assignment.user_id, services.documents, services.kinds, services.now())
 
     @property
     def llm(self) -> TaskLlm:

@@ -9,7 +9,7 @@ import threading
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, JsonValue, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -18,7 +18,10 @@ from contracts.errors import ConfigurationError, GiveUp
 from contracts.parameters import Parameters
 from workers.context import Context
 
-_UNNAMED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
+T = TypeVar("T")
+
+#: Arguments that cannot be given by name.
+UNNAMED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Handler:
         if self.is_async:
             value = await self.function(**arguments)
         else:
-            value = await _in_thread(functools.partial(self.function, **arguments))
+            value = await in_thread(functools.partial(self.function, **arguments))
             if inspect.isawaitable(value):
                 value = await value
         return self._write(value)
@@ -83,13 +86,13 @@ def read_handler(
     Raises:
         ConfigurationError: the signature cannot be served; the message says how to mend it.
     """
-    hints = _hints_of(function, label, names)
+    hints = hints_of(function, label, names)
     roles: dict[type, str] = {}
     parameters: type[Parameters] | None = None
     for name, parameter in inspect.signature(function).parameters.items():
         kind = hints.get(name)
         role = _role_of(kind, settings)
-        if role is None or parameter.kind in _UNNAMED:
+        if role is None or parameter.kind in UNNAMED:
             raise ConfigurationError(f"{label}: {_what_fits(name, kind, settings)}")
         if role in roles:
             msg = f"{label} takes two of {role.__name__}: {roles[role]!r} and {name!r}; merge them into one class"
@@ -113,7 +116,12 @@ def read_handler(
     )
 
 
-def _hints_of(function: Callable[..., Any], label: str, names: Mapping[str, Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any], label: str, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the annotations of *function*, those in quotes read with *names* beside the module's own.
+
+    Raises:
+        ConfigurationError: it is no plain function, or an annotation cannot be read.
+    """
     plain = inspect.isfunction(function) or inspect.ismethod(function)
     if not plain or inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         msg = f"{label} is no plain function; decorate a `def` or `async def` that returns its result"
@@ -165,14 +173,14 @@ def _result_of(hints: Mapping[str, Any], label: str) -> TypeAdapter[Any]:
         raise ConfigurationError(msg) from error
 
 
-async def _in_thread(function: Callable[[], Any]) -> Any:
+async def in_thread(function: Callable[[], T]) -> T:
     """Return what *function* returns, run in a thread of its own that nothing waits for once the process ends.
 
     A pool would let slow functions delay quick ones, and its threads are joined at the end: a worker told to leave
     would stay for as long as its slowest function. Slots bound the threads, but for those whose deadline has passed.
     """
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
+    done: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
 
     def tell(value: Any, error: BaseException | None) -> None:

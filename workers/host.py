@@ -1,4 +1,4 @@
-"""The host of a worker process: one pull engine an agent, and the small loops that keep its word."""
+"""The host of a worker process: one pull engine an agent, its listeners, and the small loops that keep its word."""
 
 import asyncio
 from collections import Counter
@@ -12,12 +12,15 @@ from pydantic import ValidationError
 from contracts.errors import MemoryUnavailable
 from contracts.messages import Cancellation, ChatTurn, Progress
 from memory.conversation import Conversations
+from memory.documents.kinds import Kinds
+from memory.documents.reader import DocumentReader
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
 from runtime.llm import Llm
 from runtime.pull import PullEngine
 from workers.agent import Agent
 from workers.desk import TaskDesk
+from workers.listening.bench import ListenBench
 from workers.releases import Releases
 from workers.stores import Name
 
@@ -36,6 +39,8 @@ class Lent:
     llm: Llm
     conversations: Conversations
     send_progress: Sender
+    documents: DocumentReader
+    kinds: Kinds
 
     def now(self) -> datetime:
         """Return the time in UTC."""
@@ -73,13 +78,17 @@ class Host:
     """The agents of this process, working until `drain`."""
 
     benches: list[Bench] = field(default_factory=list)
+    listeners: list[ListenBench] = field(default_factory=list)
     hits: Counter[str] = field(default_factory=Counter)
+    own_hits: Counter[tuple[str, str]] = field(default_factory=Counter)
     releases: Releases = field(default_factory=Releases)
 
     def reconnected(self) -> None:
         """Let every engine ask anew."""
         for bench in self.benches:
             bench.engine.reconnected()
+        for listener in self.listeners:
+            listener.reconnected()
 
     def cancel(self, wish: Cancellation) -> set[str]:
         """Cancel a task and its children as far as they are here; return the children, which may have some too."""
@@ -122,12 +131,22 @@ class Host:
             fine, word = bench.engine.vital_sign()
             if not fine:
                 return False, f"{bench.agent.agent_id}: {word}"
-        return True, f"{len(self.benches)} agents, {self.held} deliveries open"
+        for listener in self.listeners:
+            fine, word = listener.vital_sign()
+            if not fine:
+                return False, word
+        heard = f", {len(self.listeners)} listeners at work for {self._listened_to} users" if self.listeners else ""
+        return True, f"{len(self.benches)} agents, {self.held} deliveries open{heard}"
 
     def ready(self) -> tuple[bool, str]:
         """Return whether every consumer can be read, and which cannot."""
         missing = [bench.agent.agent_id for bench in self.benches if not bench.engine.ready]
+        missing += [f"{one.agent_id} on {one.queue_name}" for one in self.listeners if not one.ready]
         return not missing, f"no consumer for {', '.join(missing)}" if missing else "pulling"
+
+    @property
+    def _listened_to(self) -> int:
+        return sum(listener.busy for listener in self.listeners)
 
     async def flush_hits(self, memory: LongTermMemory) -> None:
         """Write what was served since the last time, until cancelled; the last of it by `flush_once`."""
@@ -137,27 +156,33 @@ class Host:
 
     async def flush_once(self, memory: LongTermMemory) -> None:
         """Write what was served since the last time; kept for the next time when Redis is away."""
-        served = Counter(self.hits)
+        served, own = Counter(self.hits), Counter(self.own_hits)
         if not served:
             return
         self.hits.clear()
+        self.own_hits.clear()
         try:
-            await memory.count_hits(served)
+            await memory.count_hits(served, own)
         except MemoryUnavailable:
             self.hits.update(served)
+            self.own_hits.update(own)
 
     async def drain(self, grace_s: float, hurried: asyncio.Event) -> None:
         """Stop taking work, hand back what has not begun, and wait for what runs: up to *grace_s*, or until *hurried*.
 
-        What still runs then is handed back when the engines end.
+        What still runs then is handed back when the engines end, and the rows of listeners with their loops.
         """
         for bench in self.benches:
             bench.engine.stop()
             bench.desk.leave()
+        for listener in self.listeners:
+            listener.stop()
 
         async def empty() -> None:
             for bench in self.benches:
                 await bench.engine.emptied()
+            for listener in self.listeners:
+                await listener.emptied()
 
         async def hurry_up() -> None:
             await hurried.wait()
@@ -167,7 +192,7 @@ class Host:
         if emptied.done():
             log.info("drained")
         else:
-            log.warning("drained_with_work_left", left=self.held)
+            log.warning("drained_with_work_left", left=self.held, users=self._listened_to)
         for waiting in (emptied, hurry):
             waiting.cancel()
         await asyncio.gather(emptied, hurry, return_exceptions=True)

@@ -27,8 +27,8 @@ def load_agents(reference: str) -> tuple[Agent, ...]:
             file may be followed by the name of one agent in it ("my_agents.greeter:agent").
 
     Raises:
-        ConfigurationError: nothing is found there, its code raises, or it declares no agent with a task; the message
-            names what was looked for, the nearest names, and the user's own line that raised.
+        ConfigurationError: nothing is found there, its code raises, or it declares no agent with a task or a listener;
+            the message names what was looked for, the nearest names, and the user's own line that raised.
     """
     place, _, attribute = reference.partition(":")
     if not place:
@@ -174,8 +174,8 @@ def _agents_in(module: ModuleType, attribute: str, reference: str) -> tuple[Agen
 def _demand_servable(agents: tuple[Agent, ...], reference: str) -> None:
     seen: set[str] = set()
     for agent in agents:
-        if not agent.tasks:
-            msg = f"{reference}: {agent.agent_id} has no task; decorate a function with @agent.task"
+        if not agent.tasks and not agent.listeners:
+            msg = f"{reference}: {agent.agent_id} has no task; decorate a function with @agent.task or @agent.listen"
             raise ConfigurationError(msg)
         if agent.agent_id in seen:
             raise ConfigurationError(f"{reference}: two agents are called {agent.agent_id!r}; rename one")

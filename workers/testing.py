@@ -3,6 +3,9 @@
 ```python
 report = await run_task(agent, "share_trip", {"hotel": "300", "travellers": 3})
 assert report.result == {"each": 100, "dearest_ticket": None}
+
+heard = await listen(agent, "I love omelettes")
+assert [fact.text for fact in heard.facts] == ["User loves omelettes"]
 ```
 """
 
@@ -12,22 +15,33 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from contracts import subjects
-from contracts.errors import LlmError
-from contracts.messages import ChatTurn, CompletionReport, MemoryMode, Progress, TaskAssignment
+from contracts.errors import ConfigurationError, LlmError
+from contracts.messages import ChatTurn, CompletionReport, Fact, MemoryMode, Progress, TaskAssignment
 from contracts.parameters import Parameters
-from runtime.llm import Expense, Reply, Spent, check_answer_model
+from memory.documents.draft import Draft
+from memory.documents.guard import LIMITS
+from memory.documents.kinds import Kinds
+from runtime.llm import Expense, LlmRole, Reply, Spent, check_answer_model
 from runtime.llm_wire import T
 from runtime.pull import Delivery
 from workers.agent import Agent
 from workers.context import Context
+from workers.fakes import FakeDocuments
 from workers.judgement import RetryPolicy, judge
+from workers.listening.context import ListenContext
+from workers.listening.declaration import Listener
+from workers.listening.rulings import closings_of
+from workers.listening.values import FactBatch, PendingFact, Ruling
 from workers.order import Order, Unfit, read_order
 from workers.verdict import Verdict, elapsed_ms, verdict_on
+
+if TYPE_CHECKING:
+    from memory.documents.items import Body
 
 #: The time in a kit unless another is given: fixed, so that a test says the same every day.
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -52,6 +66,10 @@ class ScriptedLlm:
         self._script = deque(script)
         self.asked: list[Asked] = []
         self.configured = bool(self._script)
+
+    def role(self, name: str) -> LlmRole:  # noqa: ARG002 - one script answers for all
+        """Return a model of that name: scripted."""
+        return LlmRole(model="scripted", temperature=None)
 
     async def ask(
         self,
@@ -92,6 +110,12 @@ class KitServices:
     at: datetime
     turns: tuple[ChatTurn, ...] = ()
     progress: list[Progress] = field(default_factory=list)
+    documents: FakeDocuments = field(default_factory=FakeDocuments)
+
+    @property
+    def kinds(self) -> Kinds:
+        """Return the kinds that its documents have."""
+        return self.documents.kinds
 
     def now(self) -> datetime:
         """Return the time that was set."""
@@ -114,6 +138,7 @@ class AgentKit:
         llm: answers of the model, in order; an LlmError among them is raised instead.
         now: the time that tasks see; change it with `kit.services.at = ...`.
         conversation: what was said before, oldest first; a string is something the person said.
+        documents: the JSON memory of whoever asks, bodies by resource id; templates stand for the others.
         remembers: the agent's memory switch.
     """
 
@@ -126,11 +151,12 @@ class AgentKit:
         llm: Iterable[BaseModel | LlmError] = (),
         now: datetime = NOW,
         conversation: Iterable[ChatTurn | str] = (),
+        documents: "Mapping[str, Body] | None" = None,
         remembers: bool = True,
     ) -> None:
         self.agent = agent
         turns = tuple(_turn(number, said, now) for number, said in enumerate(conversation, start=1))
-        self.services = KitServices(ScriptedLlm(llm), now, turns)
+        self.services = KitServices(ScriptedLlm(llm), now, turns, documents=FakeDocuments(documents))
         self.raised: list[Exception] = []
         self._conversation_id = turns[-1].conversation_id if turns else None
         self._remembers = remembers
@@ -262,6 +288,7 @@ async def run_task(
     llm: Iterable[BaseModel | LlmError] = (),
     now: datetime = NOW,
     conversation: Iterable[ChatTurn | str] = (),
+    documents: "Mapping[str, Body] | None" = None,
     user_id: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> CompletionReport:
@@ -271,15 +298,80 @@ async def run_task(
         ConfigurationError: *settings* do not fit the agent.
     """
     configured = agent.configured(settings) if settings is not None else agent
-    kit = AgentKit(configured, llm=llm, now=now, conversation=conversation)
+    kit = AgentKit(configured, llm=llm, now=now, conversation=conversation, documents=documents)
     return await kit.run(task_name, parameters, user_id=user_id)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a listener made of what it was told: `facts` of a turn, or `rulings` on facts and `documents` after them."""
+
+    facts: tuple[Fact, ...] = ()
+    rulings: tuple[Ruling, ...] = ()
+    documents: "Mapping[str, Body]" = field(default_factory=dict)
+    draft: Draft | None = None
+    asked: Sequence[Asked] = ()
+
+    def ruling_on(self, number: int) -> Ruling:
+        """Return the ruling on fact *number*, 0 for the first, in whatever order they were returned."""
+        return next(ruling for ruling in self.rulings if ruling.fact_id == f"fact-{number + 1}")
+
+
+async def listen(
+    agent: Agent,
+    said: ChatTurn | str | Sequence[Fact | str],
+    *,
+    llm: Iterable[BaseModel | LlmError] = (),
+    now: datetime = NOW,
+    documents: "Mapping[str, Body] | None" = None,
+    user_id: str = "user-1",
+    settings: Mapping[str, Any] | None = None,
+) -> Heard:
+    """Return what the listener of *agent* makes of *said*: of a turn, or of facts in the order in which they came.
+
+    Arguments are as in `AgentKit`; a text among facts is what one says, and they are called `fact-1` and on. What the
+    host would not store is refused here too.
+
+    Raises:
+        ConfigurationError: *agent* has no such listener, or *settings* do not fit it.
+        TaskloreError: the rulings do not fit the facts or the draft.
+        Exception: whatever the listener raises.
+    """
+    agent = agent.configured(settings) if settings is not None else agent
+    services = KitServices(ScriptedLlm(llm), now, documents=FakeDocuments(documents))
+    if isinstance(said, str | ChatTurn):
+        turn = _turn(1, said, now, user_id)
+        context = ListenContext(user_id, services, settings=agent.settings)
+        facts = await _listener(agent, "turns").learn(turn, context)
+        return Heard(facts, asked=services.llm.asked)
+    draft = Draft(await services.documents.of(user_id).snapshot(), LIMITS, now)
+    context = ListenContext(user_id, services, draft=draft, settings=agent.settings)
+    pending = [_pending(number, fact) for number, fact in enumerate(said, start=1)]
+    batch, listener = FactBatch(user_id, tuple(pending)), _listener(agent, "facts")
+    rulings = await listener.rule(batch, context)
+    closings_of(listener.label, batch, rulings, draft.applied)
+    bodies = {name: document.body for name, document in draft.documents.items()}
+    return Heard(rulings=rulings, documents=bodies, draft=draft, asked=services.llm.asked)
+
+
+def _listener(agent: Agent, queue: str) -> Listener:
+    if queue not in agent.listeners:
+        msg = f"{agent.agent_id} does not listen to {queue!r}; decorate a function with @agent.listen({queue!r})"
+        raise ConfigurationError(msg)
+    return agent.listeners[queue]
+
+
+def _pending(number: int, said: Fact | str) -> PendingFact:
+    fact = said if isinstance(said, Fact) else Fact(fact_id=f"fact-{number}", text=said, evidence=said)
+    return PendingFact(fact, f"turn-{number}")
 
 
 def _report(verdict: Verdict) -> CompletionReport:
     return CompletionReport.model_validate_json(verdict.body("none"))
 
 
-def _turn(number: int, said: ChatTurn | str, now: datetime) -> ChatTurn:
+def _turn(number: int, said: ChatTurn | str, now: datetime, user_id: str | None = None) -> ChatTurn:
     if isinstance(said, ChatTurn):
         return said
-    return ChatTurn(turn_id=f"turn-{number}", conversation_id=_CONVERSATION, speaker="person", text=said, at=now)
+    name = f"turn-{number}"
+    return ChatTurn(turn_id=name, conversation_id=_CONVERSATION, user_id=user_id, speaker="person", text=said, at=now)

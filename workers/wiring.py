@@ -18,6 +18,8 @@ from contracts.identifiers import new_id
 from contracts.messages import Cancellation, Progress, WorkerPresence
 from memory.breaker import Breaker
 from memory.conversation import Conversations
+from memory.documents.kinds import Kinds
+from memory.documents.reader import DocumentReader
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
 from memory.single_flight import SingleFlight
@@ -33,6 +35,7 @@ from runtime.pull import PullEngine
 from runtime.settings import Settings
 from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
 from workers.agent import Agent
+from workers.agent_files import files_of, llm_settings_of
 from workers.card import card_of
 from workers.conclusion import Conclusion
 from workers.context import Context
@@ -41,6 +44,7 @@ from workers.due_copies import DueCopies, open_due_copies
 from workers.effects import Effects
 from workers.host import Bench, Host, Lent
 from workers.judgement import RetryPolicy, longest_wait_s
+from workers.listening.opening import Ground, demand_one_listener, open_listeners
 from workers.order import Order
 from workers.performing import Performer
 from workers.presence import announce, end_presence, show_presence
@@ -65,6 +69,8 @@ class _Parts:
     ledger: Ledger
     flights: SingleFlight[bytes]
     lent: Lent
+    #: For listeners, whose many commands must not hold up a recall.
+    listening: Redis
 
 
 async def run_worker(
@@ -94,6 +100,7 @@ class Worker:
         self, agents: Sequence[Agent], settings: Settings, *, remembers: bool, on_ready: Callable[[str], None]
     ) -> None:
         deadline = timedelta(seconds=settings.task_deadline_s) if settings.task_deadline_s else None
+        demand_one_listener(agents)
         self._agents = [agent.with_defaults(max_attempts=settings.max_attempts, deadline=deadline) for agent in agents]
         self._settings = settings
         self._remembers = remembers
@@ -146,9 +153,7 @@ class Worker:
         listener = self.process.listener(self._host.reconnected)
         client = await stack.enter_async_context(connected(url, f"tasklore-pull-{self._worker_id}", listener))
         await self._provision(client)
-        redis = await stack.enter_async_context(
-            valkey.connect(self.process.redis_url, name=self._worker_id, max_connections=settings.redis_max_connections)
-        )
+        redis = await self._connect_redis(stack, self._worker_id)
         leases = await stack.enter_async_context(
             Leases(url, settings.ack_wait_s, self._metrics, self.process.fail, self._renewing_runs)
         )
@@ -156,9 +161,7 @@ class Worker:
         heal = functools.partial(self._provision, client, again=True)
         outbox = await stack.enter_async_context(open_outbox(link, self._metrics, settings.publish_deadline_s, heal))
         due_copies = await stack.enter_async_context(open_due_copies(link))
-        llm = await stack.enter_async_context(Llm(settings.llm(), meter=self._metrics))
-        if any("llm" in task.uses for agent in self._agents for task in agent.tasks.values()):
-            await llm.warm_up()
+        llm = await self._open_llm(stack)
         breaker = Breaker()
         budget_s = settings.memory_budget_ms / 1000
         flights = await stack.enter_async_context(
@@ -175,8 +178,27 @@ class Worker:
             LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
             self._make_ledger(redis),
             flights,
-            Lent(llm, Conversations(redis), self._send_progress),
+            self._lend(llm, redis),
+            await self._connect_redis(stack, f"{self._worker_id}-listening"),
         )
+
+    async def _connect_redis(self, stack: AsyncExitStack, name: str) -> Redis:
+        most = self._settings.redis_max_connections
+        return await stack.enter_async_context(valkey.connect(self.process.redis_url, name=name, max_connections=most))
+
+    async def _open_llm(self, stack: AsyncExitStack) -> Llm:
+        """Open the language models, those among them that the agents' own files name."""
+        settings, agents = self._settings, self._agents
+        files = [file for agent in agents for file in files_of(agent, settings.agent_files)]
+        llm = await stack.enter_async_context(Llm(llm_settings_of(settings, files), meter=self._metrics))
+        asks = any(agent.listeners or any("llm" in task.uses for task in agent.tasks.values()) for agent in agents)
+        if asks:
+            await llm.warm_up()
+        return llm
+
+    def _lend(self, llm: Llm, redis: Redis) -> Lent:
+        kinds = Kinds.load(*([self._settings.kinds_dir] if self._settings.kinds_dir is not None else []))
+        return Lent(llm, Conversations(redis), self._send_progress, DocumentReader(redis, kinds), kinds)
 
     def _make_ledger(self, redis: Redis) -> Ledger:
         settings = self._settings
@@ -202,7 +224,9 @@ class Worker:
         parts = self._demand_parts()
         for agent in self._agents:
             await self._start_agent(agent, parts)
-        self._metrics.watch_slots(self._settings.slots * len(self._agents), lambda: float(self._host.held))
+        for listener in self._host.listeners:
+            listener.start(self.process.spawn)
+        self._metrics.watch_slots(self._settings.slots * len(self._host.benches), lambda: float(self._host.held))
         self.process.spawn(self._host.flush_hits(parts.memory))
         log.info("worker_ready", worker=self._worker_id, agents=[agent.agent_id for agent in self._agents])
         self._on_ready(self.process.address)
@@ -214,6 +238,24 @@ class Worker:
             await parts.memory.forget(agent_id=agent.agent_id, task=task)
 
         await announce(parts.client, card, forget)
+        if agent.tasks:
+            await self._start_tasks(agent, parts)
+        self._host.listeners += await open_listeners(agent, self._ground(parts))
+        presence = WorkerPresence(
+            worker_id=self._worker_id,
+            agent_id=agent.agent_id,
+            version=card.version,
+            digest=card.digest,
+            slots=self._settings.slots if agent.tasks else self._settings.listen_users,
+            http=self.process.address,
+            started_at=datetime.now(UTC),
+        )
+        self._presences.append(presence)
+        self.process.spawn(
+            show_presence(parts.client, presence, card, functools.partial(self._provision, parts.client, again=True))
+        )
+
+    async def _start_tasks(self, agent: Agent, parts: _Parts) -> None:
         settings = self._settings
         source = Source(subjects.TASKS, agent.agent_id, subjects.tasks_of(agent.agent_id), settings.ack_wait_s)
         if settings.provision == "auto":
@@ -222,20 +264,22 @@ class Worker:
         engine = PullEngine(
             parts.link, source, settings.slots, desk, parts.leases, self._metrics, lambda: self._heal(source)
         )
-        presence = WorkerPresence(
-            worker_id=self._worker_id,
-            agent_id=agent.agent_id,
-            version=card.version,
-            digest=card.digest,
-            slots=settings.slots,
-            http=self.process.address,
-            started_at=datetime.now(UTC),
-        )
         self._host.benches.append(Bench(agent, engine, desk))
-        self._presences.append(presence)
         self.process.spawn(engine.run())
-        self.process.spawn(
-            show_presence(parts.client, presence, card, functools.partial(self._provision, parts.client, again=True))
+
+    def _ground(self, parts: _Parts) -> Ground:
+        return Ground(
+            parts.client,
+            parts.link,
+            parts.outbox,
+            parts.leases,
+            parts.listening,
+            parts.lent,
+            self._metrics,
+            self._settings,
+            self._worker_id,
+            self._heal,
+            self._solitude,
         )
 
     def _make_desk(self, agent: Agent, parts: _Parts) -> TaskDesk:
@@ -255,7 +299,7 @@ class Worker:
             )
 
         settings, metrics, worker_id = self._settings, self._metrics, self._worker_id
-        stores = Stores(parts.memory, parts.ledger, parts.flights, self._host.hits)
+        stores = Stores(parts.memory, parts.ledger, parts.flights, self._host.hits, self._host.own_hits)
         conclusion = Conclusion(agent.agent_id, agent.tasks, parts.ledger, parts.outbox, metrics)
         releases = self._host.releases
         retries = Retries(parts.ledger, releases, parts.outbox, metrics, scheduled_over_s=settings.retry_schedule_s)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from contracts import subjects
-from contracts.messages import WorkerPresence
+from contracts.messages import AgentCard, WorkerPresence
 from runtime.settings import Settings
 from runtime.streams import Source, differences
 from tasklore.doctor.facts import Answer, NatsFacts, Unanswered
@@ -24,7 +24,7 @@ def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
         if nats.stream(subjects.bucket_stream(subjects.WORKERS_BUCKET)) is not None:
             yield unknown("nats.workers", "the buckets of agents and workers do not answer", "try again")
         return
-    yield from _check_agents(nats, nats.workers, [card.agent_id for card in nats.cards])
+    yield from _check_agents(nats, nats.workers, nats.cards)
     yield from _check_conflicts(nats.workers)
 
 
@@ -90,14 +90,17 @@ def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
         yield note(check, f"supervisor {name} reads no reports at the moment", cure)
 
 
-def _check_agents(nats: NatsFacts, workers: Sequence[WorkerPresence], cards: Sequence[str]) -> Iterator[Finding]:
+def _check_agents(nats: NatsFacts, workers: Sequence[WorkerPresence], known: Sequence[AgentCard]) -> Iterator[Finding]:
     alive = {worker.agent_id for worker in workers}
+    cards = [card.agent_id for card in known]
+    # They take no tasks, so that they have no consumer of any.
+    listening = {card.agent_id for card in known if not card.tasks}
     consumers = {one["name"]: one for one in nats.consumers_of(subjects.TASKS)}
     # A worker in another language may show itself to the server alone, by asking for tasks.
     served = alive | {name for name, one in consumers.items() if one.get("num_waiting")}
     yield from _check_waiting(nats, consumers, served, cards)
     if not isinstance(nats.consumers.get(subjects.TASKS), Unanswered):
-        for name in sorted(alive - consumers.keys()):
+        for name in sorted(alive - consumers.keys() - listening):
             cure = "restart its workers, or make it where TASKLORE_PROVISION=never leaves that to a bootstrap job"
             yield problem("nats.consumer", f"{name} has workers and no consumer: they take nothing", cure)
     idle = sorted(set(cards) - served)

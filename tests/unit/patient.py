@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts.messages import AgentCard, WorkerPresence
+from contracts.messages import AgentCard, TaskCard, WorkerPresence
 from runtime.settings import Settings
 from runtime.streams import Source
 from tasklore.doctor.examination import judge
@@ -56,9 +56,10 @@ def worker(worker_id: str = "w-1", agent_id: str = "TripAgent", version: int = 1
     )
 
 
-def card(agent_id: str = "TripAgent") -> AgentCard:
-    """Return the card of an agent without tasks."""
-    return AgentCard(agent_id=agent_id, tasks=(), digest="d1")
+def card(agent_id: str = "TripAgent", *tasks: str) -> AgentCard:
+    """Return the card of an agent with *tasks*, one when none are named; with "" it has none."""
+    names = [name for name in tasks or ("share_trip",) if name]
+    return AgentCard(agent_id=agent_id, tasks=tuple(TaskCard(name=name, parameters={}) for name in names), digest="d1")
 
 
 def streams(settings: Settings = SETTINGS) -> dict[str, Any]:

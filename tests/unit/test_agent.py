@@ -328,17 +328,21 @@ def test_parameters_name_the_field_that_is_wrong() -> None:
 
 
 def test_the_public_api_is_exactly_what_is_documented() -> None:
-    """`from workers import *` gives seven names."""
+    """`from workers import *` gives eleven names."""
     import workers
 
     assert set(workers.__all__) == {
         "Agent",
         "Amount",
         "Context",
+        "FactBatch",
         "Field",
         "GiveUp",
+        "ListenContext",
         "Parameters",
+        "PendingFact",
         "RetryLater",
+        "Ruling",
     }
 
 

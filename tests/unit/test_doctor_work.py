@@ -165,6 +165,12 @@ def test_workers_without_a_consumer_take_nothing() -> None:
     assert finding.mark == "problem"
 
 
+def test_an_agent_that_only_listens_needs_no_consumer_of_tasks() -> None:
+    """It takes none."""
+    consumers = {"TASKS": [], "REPORTS": [consumer("SupervisorAgent")]}
+    assert "nats.consumer" not in complaints(system(consumers=consumers, cards=[card("TripAgent", "")]))
+
+
 @pytest.mark.parametrize("counts", [{"num_pending": 3}, {"num_ack_pending": 3}])
 def test_pending_tasks_without_a_live_worker_are_a_warning(counts: dict[str, int]) -> None:
     """Those that a dead worker held wait too."""

@@ -33,6 +33,12 @@ COUNTED = {
     "tasklore_tasks_republished_total": set(),
     "tasklore_reconnects_total": {"peer"},
     "tasklore_event_loop_lag_seconds": set(),
+    "tasklore_turns_total": {"outcome"},
+    "tasklore_facts_total": {"outcome"},
+    "tasklore_edits_total": {"operation"},
+    "tasklore_edits_refused_total": {"reason"},
+    "tasklore_stale_drafts_total": set(),
+    "tasklore_listen_retries_total": {"queue"},
     "tasklore_llm_tokens_total": {"role", "model", "type"},
     "tasklore_llm_cost_usd_total": {"role", "model"},
     "tasklore_llm_request_duration_seconds_count": {"role", "model"},
@@ -88,6 +94,7 @@ def test_what_counts_a_loss_stands_at_zero_before_the_first() -> None:
     losses = (
         "stale_reports_refused consumer_missing publish_retries publish_refused dead_letters reconnects crashed_runs"
     )
+    losses = f"{losses} turns facts edits edits_refused stale_drafts listen_retries"
     for name in f"{losses} replaced_runs orphaned_deliveries streams_lost tasks_republished retries".split():
         assert set(found[f"tasklore_{name}_total"].values()) == {0.0}
     for reason in ("attempts", "gave_up", "crashes", "deadline", "unreadable"):
@@ -186,6 +193,36 @@ def test_dead_letters_are_counted_where_somebody_looks_after_them() -> None:
     assert value(metrics, "tasklore_dead_letters_waiting") == 3
     assert value(metrics, "tasklore_dead_letters_oldest_seconds") == 86_400.5
     assert value(metrics, "tasklore_dead_letters_total", reason="gave_up") == 1
+
+
+def test_what_waits_for_a_listener_is_told_where_one_listens() -> None:
+    """By queue: how much, and for how long the oldest; elsewhere there is no such series, which would be a zero."""
+    metrics = Metrics()
+    assert "tasklore_facts_pending" not in samples(metrics)
+    metrics.watch_waiting("turns", lambda: 4, lambda: 0.5)
+    metrics.watch_waiting("facts", lambda: 7, lambda: 12.5)
+    assert value(metrics, "tasklore_turns_pending") == 4
+    assert value(metrics, "tasklore_facts_pending") == 7
+    assert value(metrics, "tasklore_oldest_turn_age_seconds") == 0.5
+    assert value(metrics, "tasklore_oldest_fact_age_seconds") == 12.5
+
+
+def test_what_listeners_do_is_counted_by_outcome() -> None:
+    """Turns, facts, edits that were stored and plans that were refused."""
+    metrics = Metrics()
+    metrics.count_turn("learned")
+    metrics.count_fact("applied")
+    metrics.count_edit("insert")
+    metrics.count_edit_refused("overlap")
+    metrics.count_stale_draft()
+    metrics.count_listen_retry("facts")
+    assert value(metrics, "tasklore_turns_total", outcome="learned") == 1
+    assert value(metrics, "tasklore_turns_total", outcome="nothing") == 0
+    assert value(metrics, "tasklore_facts_total", outcome="applied") == 1
+    assert value(metrics, "tasklore_edits_total", operation="insert") == 1
+    assert value(metrics, "tasklore_edits_refused_total", reason="overlap") == 1
+    assert value(metrics, "tasklore_stale_drafts_total") == 1
+    assert value(metrics, "tasklore_listen_retries_total", queue="facts") == 1
 
 
 def test_strangers_cannot_make_series_without_end() -> None:

@@ -188,6 +188,40 @@ async def test_turns_may_be_given_whole() -> None:
     assert report.result == ["assistant: Hi"]
 
 
+def reader(remember: Any) -> Agent:
+    """Return an agent whose task reads what is remembered of whoever asks."""
+    agent = Agent("Reader")
+
+    @agent.task(remember=remember)
+    async def read(question: Question, context: Context) -> str:
+        """Show the documents as a prompt would hold them."""
+        return await context.documents.rendered("resource_user_food_prefs", budget_tokens=200)
+
+    return agent
+
+
+FOOD: Any = {"resource_user_food_prefs": {"food": {"likes": [{"item": "eggs", "display": "Eggs"}]}}}
+
+
+async def test_a_task_may_read_the_documents_of_who_asks() -> None:
+    """As quoted data; what was shown is noted under the item's own name, since indices shift."""
+    kit = AgentKit(reader("user"), documents=FOOD)
+    report = await kit.run("read", {}, user_id="ann")
+    assert '"Eggs"' in report.result
+    assert kit.services.documents.read == {"ann": [("resource_user_food_prefs", "food.likes.eggs")]}
+    assert (await run_task(reader(False), "read", {}, user_id="ann")).result == ""
+
+
+@pytest.mark.parametrize(
+    ("remember", "user", "error"), [("shared", "ann", "UndeclaredAccess"), (False, None, "InvalidInput")]
+)
+async def test_documents_are_somebodys(remember: Any, user: str | None, error: str) -> None:
+    """A shared answer must not depend on them, and without a name there are none to read."""
+    report = await run_task(reader(remember), "read", {}, user_id=user, documents=FOOD)
+    assert report.error is not None
+    assert report.error.type == error
+
+
 async def test_progress_is_recorded_and_cut_to_its_range() -> None:
     """Neither a fraction out of range fails a task, nor a text that the server would end the connection over."""
     agent = Agent("Slow")

@@ -1,0 +1,278 @@
+"""What tests of listeners share: tables and documents on a real store, and a loop over handlers of the test's own."""
+
+import asyncio
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from redis.asyncio import Redis
+
+from contracts.edits import Insert
+from contracts.errors import NotAccepted
+from contracts.messages import ChatTurn, ExtractedFacts, Fact
+from memory.claims import QueueName
+from memory.documents.items import make_item
+from memory.documents.kinds import Kinds
+from memory.documents.plans import Origin, Plan
+from memory.documents.store import DocumentStore
+from memory.queues import KnownRow, PersonalQueue
+from workers import Agent
+from workers.judgement import RetryPolicy
+from workers.listening.context import ListenContext
+from workers.listening.facts import FactWork
+from workers.listening.outflow import Outflow, Pace, Work
+from workers.listening.turns import TurnWork
+from workers.listening.values import FactBatch, Ruling
+from workers.solitude import Solitude
+from workers.testing import KitServices, ScriptedLlm
+
+#: Seconds that any wait here may take on a busy machine; no test waits for it to pass.
+PATIENCE_S = 60.0
+#: Seconds of a lease: longer than any wait, so that what goes on was given back, and nothing is saved by its end.
+LEASE_S = 600.0
+FOOD = "resource_user_food_prefs"
+
+Learn = Callable[[ChatTurn, ListenContext], Awaitable[Sequence[Fact]]]
+Rule = Callable[[FactBatch, ListenContext], Awaitable[Sequence[Ruling]]]
+
+
+class Post:
+    """An outbox that stores at once, refuses as often as it is told, or never answers."""
+
+    def __init__(self) -> None:
+        self.stored: list[tuple[str, bytes, str]] = []
+        self.refuses = 0
+        self.hangs = asyncio.Event()
+        self.is_hanging = False
+
+    async def put(self, subject: str, body: bytes, message_id: str, **_options: Any) -> None:
+        """Store a letter, or raise."""
+        if self.is_hanging:
+            self.hangs.set()
+            await asyncio.Event().wait()
+        if self.refuses:
+            self.refuses -= 1
+            raise NotAccepted(f"{subject}: not stored", retry_after_s=0.01)
+        self.stored.append((subject, body, message_id))
+
+    def facts(self) -> list[str]:
+        """Return the text of every fact that was published, in order."""
+        bodies = [ExtractedFacts.model_validate_json(body) for _, body, _ in self.stored]
+        return [fact.text for body in bodies for fact in body.facts]
+
+
+class Counts:
+    """A meter that counts by what happened."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[str] = Counter()
+
+    def count_turn(self, outcome: str) -> None:
+        """Count a turn."""
+        self.seen[f"turn:{outcome}"] += 1
+
+    def count_fact(self, outcome: str) -> None:
+        """Count a fact."""
+        self.seen[f"fact:{outcome}"] += 1
+
+    def count_edit(self, operation: str) -> None:
+        """Count an edit."""
+        self.seen[f"edit:{operation}"] += 1
+
+    def count_edit_refused(self, reason: str) -> None:
+        """Count a refusal."""
+        self.seen[f"refused:{reason}"] += 1
+
+    def count_stale_draft(self) -> None:
+        """Count a draft that came too late."""
+        self.seen["stale"] += 1
+
+    def count_listen_retry(self, queue: str) -> None:
+        """Count a run to come."""
+        self.seen[f"retry:{queue}"] += 1
+
+    def count_dead_letter(self, reason: str) -> None:
+        """Count a burial."""
+        self.seen[f"dead:{reason}"] += 1
+
+
+def now() -> datetime:
+    """Return the time: the store goes by its own clock."""
+    return datetime.now(UTC)
+
+
+def now_ms() -> int:
+    """Return the time in milliseconds since 1970."""
+    return int(now().timestamp() * 1000)
+
+
+@dataclass
+class Room:
+    """A store, and what listeners need around it."""
+
+    redis: Redis
+    post: Post = field(default_factory=Post)
+    counts: Counts = field(default_factory=Counts)
+    services: KitServices = field(default_factory=lambda: KitServices(ScriptedLlm(), now()))
+    retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(0.02, 0.05))
+    holders: Any = field(default_factory=lambda: map("worker-{}".format, itertools.count(1)))
+
+    def __post_init__(self) -> None:
+        self.turns = PersonalQueue(self.redis, "turns", deadline_s=5)
+        self.facts = PersonalQueue(self.redis, "facts", deadline_s=5)
+        self.store = DocumentStore(self.redis, Kinds.load(), deadline_s=5)
+
+    async def say(self, user: str, *texts: str, start: int = 1) -> None:
+        """Append turns of *user*, called `t1` and on."""
+        rows = []
+        for number, text in enumerate(texts, start=start):
+            turn = ChatTurn(
+                turn_id=f"t{number}", conversation_id="c", user_id=user, speaker="person", text=text, at=now()
+            )
+            rows.append((turn.turn_id, turn.model_dump_json().encode()))
+        await self.turns.append(user, rows)
+
+    async def learn(self, user: str, *texts: str, start: int = 1) -> None:
+        """Append facts about *user*, called `f1` and on."""
+        await self.facts.append(user, [fact_row(user, number, text) for number, text in enumerate(texts, start=start)])
+
+    @contextlib.asynccontextmanager
+    async def listening(
+        self,
+        agent: Agent,
+        queue: QueueName,
+        *,
+        items: int = 32,
+        users: int = 16,
+        lease_s: float = LEASE_S,
+        solitude: Solitude | None = None,
+    ) -> AsyncIterator[Outflow]:
+        """Work on *queue* as *agent* says, in a worker of a name of its own, until the block ends."""
+        outflow = Outflow(
+            self.turns if queue == "turns" else self.facts,
+            self.work_of(agent, queue),
+            Pace(items, users, lease_s),
+            holder=next(self.holders),
+            solitude=solitude or Solitude(),
+        )
+        running = asyncio.create_task(outflow.run())
+        try:
+            yield outflow
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    def work_of(self, agent: Agent, queue: QueueName, attempts: int = 3) -> Work:
+        """Return what *agent* does with the rows of *queue*."""
+        listener = agent.listeners[queue].with_defaults(items=32, users=16, attempts=attempts)
+        if queue == "turns":
+            return TurnWork(
+                listener,
+                None,
+                queue=self.turns,
+                outbox=self.post,
+                services=self.services,
+                meter=self.counts,
+                retry=self.retry,
+            )
+        return FactWork(
+            listener,
+            None,
+            queue=self.facts,
+            store=self.store,
+            services=self.services,
+            meter=self.counts,
+            retry=self.retry,
+        )
+
+    async def states(self, queue: QueueName, user: str) -> dict[str, str]:
+        """Return how far each row of *user* is, by its id."""
+        return {row.row_id: row.state for row in await self.rows(queue, user)}
+
+    async def rows(self, queue: QueueName, user: str) -> tuple[KnownRow, ...]:
+        """Return every row of *user*."""
+        return await (self.turns if queue == "turns" else self.facts).rows(user, 10_000)
+
+    async def closed(self, queue: QueueName, *users: str) -> None:
+        """Return once nothing of *users* waits any more."""
+
+        async def none_waits() -> bool:
+            table = self.turns if queue == "turns" else self.facts
+            return all([(await table.counts(user)).waiting == 0 for user in users])
+
+        await eventually(none_waits)
+
+    async def likes(self, user: str) -> list[str]:
+        """Return what *user* is known to like, in order."""
+        snapshot = await self.store.snapshot(user, [FOOD])
+        food: Any = snapshot.documents[FOOD].body["food"]
+        return [item["display"] for item in food["likes"]]
+
+
+def fact_row(user: str, number: int, text: str) -> tuple[str, bytes]:
+    """Return a row of the table of facts."""
+    fact = Fact(fact_id=f"f{number}", text=text)
+    body = ExtractedFacts(turn_id=f"t{number}", conversation_id="c", user_id=user, facts=(fact,), at=now())
+    return fact.fact_id, body.model_dump_json().encode()
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Return once *condition* holds."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not await condition():  # noqa: ASYNC110 - a server's state makes no event here
+            await asyncio.sleep(0.01)
+
+
+def ear(learn: Learn) -> Agent:
+    """Return an agent that learns from turns by *learn*."""
+    agent = Agent("Ear")
+
+    @agent.listen("turns")
+    async def hear(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        return await learn(turn, context)
+
+    return agent
+
+
+def judge(rule: Rule) -> Agent:
+    """Return an agent that rules on facts by *rule*."""
+    agent = Agent("Judge")
+
+    @agent.listen("facts")
+    async def rule_on(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        return await rule(batch, context)
+
+    return agent
+
+
+async def parrot(turn: ChatTurn, _context: ListenContext) -> list[Fact]:
+    """Learn the very words of a turn; of an empty one nothing."""
+    return [Fact(fact_id=f"fact-{turn.turn_id}", text=turn.text)] if turn.text else []
+
+
+def plan_of(fact: Fact, at: datetime, path: str = "food.likes") -> Plan:
+    """Return a plan that adds *fact* to what the user likes, or to what is at *path*."""
+    item = make_item(fact.text, added=at.date(), source="told")
+    return Plan(
+        plan_id=f"plan-{fact.fact_id}",
+        edits=(Insert(path=path, new_value=item, file=FOOD),),
+        origin=Origin(by="rules", at=at, fact_id=fact.fact_id),
+    )
+
+
+async def keep_all(batch: FactBatch, context: ListenContext) -> list[Ruling]:
+    """Add every fact to what the user likes; a text that is there already is known."""
+    rulings = []
+    for pending in batch.facts:
+        fact, food = pending.fact, context.draft.body(FOOD)["food"]
+        if any(item["display"] == fact.text for item in food["likes"]):  # type: ignore[index, call-overload, union-attr]
+            rulings.append(Ruling(fact.fact_id, "known", "it is there"))
+            continue
+        plan = plan_of(fact, context.now())
+        context.draft.apply(plan)
+        rulings.append(Ruling(fact.fact_id, "applied", "told", plan))
+    return rulings

@@ -1,0 +1,505 @@
+"""Claimed rows at work on a real store: in order, once, whatever fails or dies in between."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts import subjects
+from contracts.errors import EditRefused, GiveUp, LlmUnavailable
+from contracts.messages import ChatTurn, ExtractedFacts, Fact
+from memory import keys
+from runtime import valkey
+from runtime.embedded import EmbeddedServers
+from tests.integration.listening import (
+    LEASE_S,
+    PATIENCE_S,
+    Room,
+    ear,
+    eventually,
+    fact_row,
+    judge,
+    keep_all,
+    now,
+    now_ms,
+    plan_of,
+)
+from tests.integration.listening import parrot as learn_words
+from workers.listening.context import ListenContext
+from workers.listening.values import FactBatch, Ruling
+from workers.solitude import Solitude
+
+
+@pytest.fixture
+def room(redis: Redis) -> Room:
+    """Return an empty store, and what listeners need around it."""
+    return Room(redis)
+
+
+async def test_what_a_turn_teaches_is_published_once_and_the_turn_closed(room: Room) -> None:
+    """In the order in which it was said, under the turn's id; of what teaches nothing, nothing is published."""
+    await room.say("ann", "one", "", "three")
+    async with room.listening(ear(learn_words), "turns"):
+        await room.closed("turns", "ann")
+    assert room.post.facts() == ["one", "three"]
+    assert [(subject, name) for subject, _, name in room.post.stored] == [
+        (subjects.facts("ann"), "t1"),
+        (subjects.facts("ann"), "t3"),
+    ]
+    published = ExtractedFacts.model_validate_json(room.post.stored[0][1])
+    assert (published.turn_id, published.user_id, published.conversation_id) == ("t1", "ann", "c")
+    assert set((await room.states("turns", "ann")).values()) == {"done"}
+    assert room.counts.seen == Counter({"turn:learned": 2, "turn:nothing": 1})
+
+
+async def test_a_crash_between_learning_and_publishing_asks_nobody_again(room: Room) -> None:
+    """What was learned stands beside the turn: the next worker publishes that, word for word."""
+    asked: list[str] = []
+
+    async def learn(turn: ChatTurn, context: ListenContext) -> list[Fact]:
+        asked.append(turn.turn_id)
+        return [Fact(fact_id=f"fact-{len(asked)}", text=f"said {len(asked)}")]
+
+    await room.say("ann", "one")
+    room.post.is_hanging = True
+    async with room.listening(ear(learn), "turns"):
+        await asyncio.wait_for(room.post.hangs.wait(), PATIENCE_S)
+    room.post.is_hanging = False
+    async with room.listening(ear(learn), "turns"):
+        await room.closed("turns", "ann")
+    assert asked == ["t1"]
+    assert room.post.facts() == ["said 1"]
+
+
+async def test_facts_that_are_not_taken_wait_and_cost_no_attempt(room: Room) -> None:
+    """A stream that is away is no fault of the turn, however long it is."""
+    room.post.refuses = 7
+    await room.say("ann", "one", "two")
+    async with room.listening(ear(learn_words), "turns"):
+        await room.closed("turns", "ann")
+    assert room.post.facts() == ["one", "two"]
+    assert [row.attempts for row in await room.rows("turns", "ann")] == [0, 0]
+
+
+async def test_a_model_that_is_away_costs_no_attempt(room: Room) -> None:
+    """Seven times away, and three attempts allowed."""
+    left = [7]
+
+    async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        if left[0]:
+            left[0] -= 1
+            raise LlmUnavailable("503")
+        return await learn_words(turn, context)
+
+    await room.say("ann", "one")
+    async with room.listening(ear(learn), "turns"):
+        await room.closed("turns", "ann")
+    assert room.post.facts() == ["one"]
+
+
+async def test_a_turn_that_always_fails_is_set_aside_and_the_next_go_on(room: Room) -> None:
+    """After its attempts; nothing overtakes it before."""
+    runs: list[str] = []
+
+    async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        runs.append(turn.turn_id)
+        if turn.text == "poison":
+            raise ValueError("a bug")
+        return await learn_words(turn, context)
+
+    await room.say("ann", "one", "poison", "three")
+    async with room.listening(ear(learn), "turns"):
+        await room.closed("turns", "ann")
+    assert runs == ["t1", "t2", "t2", "t2", "t3"]
+    assert await room.states("turns", "ann") == {"t1": "done", "t2": "failed", "t3": "done"}
+    assert next(row.reason for row in await room.rows("turns", "ann") if row.row_id == "t2") == "ValueError: a bug"
+    assert room.counts.seen["retry:turns"] == 2
+    assert room.counts.seen["turn:failed"] == 1
+
+
+async def test_one_user_waits_for_nobody_else(room: Room) -> None:
+    """While somebody's turn takes its time, another's is done."""
+    held = asyncio.Event()
+
+    async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        if turn.user_id == "slow":
+            await held.wait()
+        return await learn_words(turn, context)
+
+    await room.say("slow", "one")
+    await room.say("quick", "two")
+    async with room.listening(ear(learn), "turns"):
+        await room.closed("turns", "quick")
+        assert (await room.states("turns", "slow"))["t1"] != "done"
+        held.set()
+        await room.closed("turns", "slow")
+
+
+async def test_no_more_users_are_worked_for_than_wanted(room: Room) -> None:
+    """Two at once, of five."""
+    under_way, most = [0], [0]
+
+    async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        under_way[0] += 1
+        most[0] = max(most[0], under_way[0])
+        await asyncio.sleep(0.01)
+        under_way[0] -= 1
+        return []
+
+    users = [f"user-{number}" for number in range(5)]
+    for user in users:
+        await room.say(user, "one", "two")
+    async with room.listening(ear(learn), "turns", users=2):
+        await room.closed("turns", *users)
+    assert most[0] <= 2
+
+
+async def test_several_workers_share_users_and_never_a_user(room: Room) -> None:
+    """Whatever is one user's is done in order, by one at a time."""
+    at_work, seen = Counter[str](), list[str]()
+
+    async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        at_work[context.user_id] += 1
+        assert at_work[context.user_id] == 1
+        await asyncio.sleep(0)
+        at_work[context.user_id] -= 1
+        seen.append(f"{context.user_id} {turn.turn_id}")
+        return []
+
+    users = [f"user-{number}" for number in range(4)]
+    for user in users:
+        await room.say(user, *["word"] * 12)
+    agent = ear(learn)
+    async with (
+        room.listening(agent, "turns", items=3),
+        room.listening(agent, "turns", items=5),
+        room.listening(agent, "turns", items=1),
+    ):
+        await room.closed("turns", *users)
+    for user in users:
+        assert [word for word in seen if word.startswith(user)] == [f"{user} t{number}" for number in range(1, 13)]
+
+
+async def test_what_is_said_while_a_worker_looks_elsewhere_is_found(room: Room) -> None:
+    """Nobody tells it: it looks now and then."""
+    async with room.listening(ear(learn_words), "turns"):
+        await room.say("ann", "one")
+        await room.closed("turns", "ann")
+        await room.say("ann", "two", start=2)
+        await room.closed("turns", "ann")
+    assert room.post.facts() == ["one", "two"]
+
+
+async def test_a_worker_told_to_stop_ends_its_row_and_gives_the_rest_back(room: Room) -> None:
+    """The next one need not wait for any lease."""
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        begun.set()
+        await may_end.wait()
+        return await learn_words(turn, context)
+
+    await room.say("ann", "one", "two")
+    async with room.listening(ear(learn), "turns") as outflow:
+        await asyncio.wait_for(begun.wait(), PATIENCE_S)
+        outflow.stop()
+        may_end.set()
+        await asyncio.wait_for(outflow.emptied(), PATIENCE_S)
+        assert room.post.facts() == ["one"]
+    claim = await room.turns.claim("ann", holder="next", limit=9, lease_ms=1000, now_ms=now_ms())
+    assert claim is not None
+    assert [row.row_id for row in claim.rows] == ["t2"]
+
+
+async def test_a_worker_that_is_cut_short_gives_its_rows_back(room: Room) -> None:
+    """It is no attempt of theirs, and no crash."""
+    begun = asyncio.Event()
+
+    async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        begun.set()
+        await asyncio.Event().wait()
+        return []
+
+    await room.say("ann", "one")
+    async with room.listening(ear(learn), "turns"):
+        await asyncio.wait_for(begun.wait(), PATIENCE_S)
+    claim = await room.turns.claim("ann", holder="next", limit=9, lease_ms=1000, now_ms=now_ms())
+    assert claim is not None
+    assert [(row.row_id, row.attempts, row.crashes) for row in claim.rows] == [("t1", 0, 0)]
+
+
+async def test_a_worker_that_lost_its_lease_stops_and_changes_nothing(room: Room) -> None:
+    """Whoever has the rows now does the work, once."""
+    begun, cut = asyncio.Event(), asyncio.Event()
+
+    async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cut.set()
+            raise
+        return []
+
+    await room.say("ann", "one")
+    async with room.listening(ear(learn), "turns", lease_s=0.3):
+        await asyncio.wait_for(begun.wait(), PATIENCE_S)
+        # As if it had been silent for too long.
+        await room.redis.delete(keys.queue("turns", "YW5u").lease)
+        claim = await room.turns.claim("ann", holder="other", limit=9, lease_ms=int(LEASE_S * 1000), now_ms=now_ms())
+        assert claim is not None
+        await asyncio.wait_for(cut.wait(), PATIENCE_S)
+        assert await room.turns.renew(claim, int(LEASE_S * 1000))
+    assert room.post.stored == []
+
+
+async def test_facts_are_written_down_and_closed_in_one_step(room: Room) -> None:
+    """All of a batch together, each with its plan."""
+    await room.learn("ann", "omelettes", "pasta", "pasta")
+    async with room.listening(judge(keep_all), "facts"):
+        await room.closed("facts", "ann")
+    assert await room.likes("ann") == ["omelettes", "pasta"]
+    rows = {row.row_id: row for row in await room.rows("facts", "ann")}
+    assert [(row.state, row.plan_id) for row in map(rows.get, ("f1", "f2", "f3")) if row is not None] == [
+        ("done", "plan-f1"),
+        ("done", "plan-f2"),
+        ("done", None),
+    ]
+    assert rows["f3"].reason == "known: it is there"
+    assert room.counts.seen == Counter({"fact:applied": 2, "fact:known": 1, "edit:insert": 2})
+    assert len(await room.store.history("ann")) == 2
+
+
+async def test_documents_that_moved_meanwhile_are_looked_at_again(room: Room) -> None:
+    """The listener rules over what is there now, and nothing of anybody is lost."""
+    drafts: list[int] = []
+
+    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        drafts.append(len(context.draft.body("resource_user_food_prefs")["food"]["likes"]))  # type: ignore[index, call-overload, arg-type]
+        if len(drafts) == 1:
+            # Somebody else is quicker, with another table of facts of the same user.
+            await room.facts.append("ann", [fact_row("ann", 9, "soup")])
+            other = Room(room.redis)
+            snapshot = await other.store.snapshot("ann")
+            await _commit_like(other, snapshot, "soup")
+        return await keep_all(batch, context)
+
+    await room.learn("ann", "omelettes")
+    async with room.listening(judge(rule), "facts", items=1):
+        await room.closed("facts", "ann")
+    assert await room.likes("ann") == ["soup", "omelettes"]
+    assert drafts[:2] == [0, 1]
+    assert room.counts.seen["stale"] == 1
+    assert room.counts.seen["fact:known"] == 1
+
+
+async def test_facts_ruled_on_under_a_lost_lease_change_nothing(room: Room) -> None:
+    """Neither documents nor rows, and nobody is asked again: they are somebody else's."""
+    ruled: list[int] = []
+
+    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        ruled.append(1)
+        await room.redis.delete(keys.queue("facts", "YW5u").lease)
+        claim = await room.facts.claim("ann", holder="other", limit=9, lease_ms=int(LEASE_S * 1000), now_ms=now_ms())
+        assert claim is not None
+        return await keep_all(batch, context)
+
+    await room.learn("ann", "omelettes")
+    async with room.listening(judge(rule), "facts") as outflow:
+        await eventually(lambda: _has(ruled))
+        outflow.stop()
+        await asyncio.wait_for(outflow.emptied(), PATIENCE_S)
+    assert len(ruled) == 1
+    assert await room.likes("ann") == []
+    assert await room.states("facts", "ann") == {"f1": "waiting"}
+    assert room.counts.seen == Counter()
+
+
+async def test_one_poisoned_fact_is_set_aside_and_its_neighbours_are_kept(room: Room) -> None:
+    """The batch fails, its facts run one by one, and only the culprit is held up, and what follows it until then."""
+    batches: list[list[str]] = []
+
+    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        batches.append([pending.fact.fact_id for pending in batch.facts])
+        if any(pending.fact.text == "poison" for pending in batch.facts):
+            raise ValueError("a bug")
+        return await keep_all(batch, context)
+
+    await room.learn("ann", "one", "two", "poison", "four")
+    async with room.listening(judge(rule), "facts"):
+        await room.closed("facts", "ann")
+    assert await room.likes("ann") == ["one", "two", "four"]
+    assert (await room.states("facts", "ann"))["f3"] == "failed"
+    assert batches[:4] == [["f1", "f2", "f3", "f4"], ["f1"], ["f2"], ["f3"]]
+    assert batches.count(["f3"]) == 3
+    assert batches[-1] == ["f4"]
+
+
+async def test_a_fact_that_kills_its_worker_is_set_aside_too(room: Room) -> None:
+    """Nobody lives to say what happened: its runs are counted by whoever finds them."""
+    await room.learn("ann", "killer", "two")
+    for _ in range(5):
+        await eventually(lambda: _claims_and_dies(room, "ann"))
+    ruled: list[str] = []
+
+    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        ruled.extend(pending.fact.fact_id for pending in batch.facts)
+        return await keep_all(batch, context)
+
+    async with room.listening(judge(rule), "facts"):
+        await room.closed("facts", "ann")
+    assert ruled == ["f2"]
+    assert (await room.states("facts", "ann"))["f1"] == "failed"
+
+
+async def test_what_a_crash_has_hit_runs_alone_until_it_has_come_through(room: Room) -> None:
+    """Only one of them is to blame, and it must not take the others with it again and again."""
+    under_way, beside = set[str](), dict[str, set[str]]()
+
+    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        under_way.add(batch.user_id)
+        beside.setdefault(batch.user_id, set()).update(under_way)
+        await asyncio.sleep(0.02)
+        beside[batch.user_id].update(under_way)
+        under_way.remove(batch.user_id)
+        return await keep_all(batch, context)
+
+    struck, others = ["ann", "ben", "cat"], ["dan", "eve"]
+    for user in struck:
+        await room.learn(user, "soup")
+        await eventually(lambda one=user: _claims_and_dies(room, one))  # type: ignore[misc]
+    for user in others:
+        await room.learn(user, "soup", "salad")
+    async with room.listening(judge(rule), "facts", items=1):
+        await room.closed("facts", *struck, *others)
+    assert [beside[user] for user in struck] == [{"ann"}, {"ben"}, {"cat"}]
+    for user in struck:
+        assert await room.states("facts", user) == {"f1": "done"}
+
+
+async def test_what_is_to_run_alone_waits_for_nobody_for_ever(room: Room) -> None:
+    """Where something runs for long, it comes later, and the others go on; who waits for it may leave."""
+    solitude = Solitude(patience_s=0.01)
+    await solitude.enter(alone=False)
+    await room.learn("ann", "soup")
+    await eventually(lambda: _claims_and_dies(room, "ann"))
+    await room.learn("ben", "salad")
+    async with room.listening(judge(keep_all), "facts", solitude=solitude) as outflow:
+        await room.closed("facts", "ben")
+        assert await room.states("facts", "ann") == {"f1": "waiting"}
+        outflow.stop()
+        await asyncio.wait_for(outflow.emptied(), PATIENCE_S)
+
+
+async def test_what_cannot_be_read_or_is_another_users_is_set_aside(room: Room) -> None:
+    """And holds nothing up."""
+    await room.facts.append("ann", [("odd", b"no JSON"), fact_row("ben", 1, "his"), fact_row("ann", 2, "hers")])
+    async with room.listening(judge(keep_all), "facts"):
+        await room.closed("facts", "ann")
+    assert await room.states("facts", "ann") == {"odd": "failed", "f1": "failed", "f2": "done"}
+    assert await room.likes("ann") == ["hers"]
+    assert await room.likes("ben") == []
+
+
+async def test_what_needs_a_model_waits_for_one_and_holds_nothing_up(room: Room) -> None:
+    """It keeps its place, and comes back into it."""
+    has_model = [False]
+
+    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        ruled = await keep_all(
+            FactBatch(batch.user_id, tuple(one for one in batch.facts if has_model[0] or one.fact.text != "riddle")),
+            context,
+        )
+        parked = [
+            Ruling(one.fact.fact_id, "needs_model", "two readings") for one in batch.facts if one.fact.text == "riddle"
+        ]
+        return ruled if has_model[0] else [*ruled, *parked]
+
+    await room.learn("ann", "riddle", "two")
+    async with room.listening(judge(rule), "facts") as outflow:
+        await room.closed("facts", "ann")
+        assert await room.states("facts", "ann") == {"f1": "needs_model", "f2": "done"}
+        has_model[0] = True
+        assert await room.facts.resume_all() == 1
+        outflow.look_soon()
+        await room.closed("facts", "ann")
+    assert await room.likes("ann") == ["two", "riddle"]
+    assert room.counts.seen["fact:needs_model"] == 1
+
+
+async def test_what_is_refused_is_counted_by_its_reason(room: Room) -> None:
+    """By the draft, whatever the listener makes of that, and by the listener itself."""
+
+    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        with pytest.raises(EditRefused):
+            context.draft.apply(plan_of(batch.facts[0].fact, now(), path="_metadata.tags"))
+        context.refused("evidence")
+        return [Ruling("f1", "rejected", "it may not")]
+
+    await room.learn("ann", "one")
+    async with room.listening(judge(rule), "facts"):
+        await room.closed("facts", "ann")
+    assert await room.states("facts", "ann") == {"f1": "rejected"}
+    assert room.counts.seen == Counter({"refused:protected": 1, "refused:evidence": 1, "fact:rejected": 1})
+
+
+async def test_a_fact_that_a_listener_gives_up_is_not_tried_again(room: Room) -> None:
+    """A refusal is its last word."""
+    runs: list[int] = []
+
+    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        runs.append(len(batch.facts))
+        raise GiveUp("never")
+
+    await room.learn("ann", "one", "two")
+    async with room.listening(judge(rule), "facts"):
+        await room.closed("facts", "ann")
+    assert set((await room.states("facts", "ann")).values()) == {"failed"}
+    assert runs == [2, 1, 1]
+
+
+async def test_while_the_store_is_away_nothing_is_lost_and_nothing_done_twice(own_servers: EmbeddedServers) -> None:
+    """Workers wait, and go on where they were."""
+    async with valkey.connect(own_servers.redis_url) as client:
+        room, struck = Room(client), asyncio.Event()
+
+        async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+            if batch.facts[0].fact.fact_id == "f5" and not struck.is_set():
+                own_servers.valkey.kill()
+                struck.set()
+            return await keep_all(batch, context)
+
+        await room.learn("ann", *(f"food {number}" for number in range(1, 11)))
+        async with room.listening(judge(rule), "facts", items=1, lease_s=5.0):
+            await asyncio.wait_for(struck.wait(), PATIENCE_S)
+            await own_servers.valkey.start()
+            await eventually(lambda: _is_up(room))
+            await room.closed("facts", "ann")
+        assert await room.likes("ann") == [f"food {number}" for number in range(1, 11)]
+        assert set((await room.states("facts", "ann")).values()) == {"done"}
+
+
+async def _claims_and_dies(room: Room, user: str) -> bool:
+    """Claim what there is for a moment, and never say a word on it; False while the last lease still runs."""
+    return await room.facts.claim(user, holder="mortal", limit=32, lease_ms=1, now_ms=now_ms()) is not None
+
+
+async def _has(found: list[int]) -> bool:
+    return bool(found)
+
+
+async def _is_up(room: Room) -> bool:
+    return bool(await room.redis.ping())
+
+
+async def _commit_like(room: Room, snapshot: object, text: str) -> None:
+    """Write one more thing that is liked, beside every table."""
+    from memory.documents.draft import Draft, Snapshot
+    from memory.documents.guard import LIMITS
+
+    assert isinstance(snapshot, Snapshot)
+    draft = Draft(snapshot, LIMITS, now())
+    draft.apply(plan_of(Fact(fact_id=f"other-{text}", text=text), now()))
+    await room.store.commit(draft)

@@ -1,0 +1,455 @@
+"""Declaring what an agent listens to, and trying it without servers."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from contracts.edits import Insert
+from contracts.errors import (
+    ConfigurationError,
+    EditRefused,
+    GiveUp,
+    InvalidInput,
+    LlmMalformed,
+    LlmNotConfigured,
+    LlmRateLimited,
+    LlmRefused,
+    LlmTimeout,
+    LlmUnavailable,
+    MemoryUnavailable,
+    NotAccepted,
+    RetryLater,
+    TaskloreError,
+    UndeclaredAccess,
+)
+from contracts.messages import ChatTurn, Fact
+from memory.documents.items import make_item
+from memory.documents.plans import Origin, Plan
+from workers import Agent
+from workers.judgement import RetryPolicy
+from workers.listening.context import ListenContext
+from workers.listening.fates import OUTAGE_CAP_S, fate_of
+from workers.listening.runs import contained
+from workers.listening.values import FactBatch, Ruling
+from workers.loading import load_agents
+from workers.testing import NOW, listen
+
+FOOD = "resource_user_food_prefs"
+
+
+class Mood(BaseModel):
+    """Settings of an agent in these tests."""
+
+    loud: bool = False
+
+
+class Answer(BaseModel):
+    """What a model says in these tests."""
+
+    reasoning: str
+    text: str
+
+
+def learned(text: str, number: int = 1) -> Fact:
+    """Return a fact."""
+    return Fact(fact_id=f"fact-{number}", text=text)
+
+
+def plan_for(fact: Fact, *, path: str = "food.likes", now: datetime = NOW) -> Plan:
+    """Return a plan that keeps *fact* as one more item."""
+    item = make_item(fact.text, added=now.date(), source="told")
+    return Plan(
+        plan_id=f"p-{fact.fact_id}",
+        edits=(Insert(path=path, new_value=item, file=FOOD),),
+        origin=Origin(by="rules", at=now, fact_id=fact.fact_id),
+    )
+
+
+def keeper() -> Agent:
+    """Return an agent that keeps every fact it hears among the foods that are liked."""
+    agent = Agent("Keeper")
+
+    @agent.listen("facts")
+    async def keep(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        plans = [plan_for(pending.fact, now=context.now()) for pending in batch.facts]
+        for plan in plans:
+            context.draft.apply(plan)
+        return [Ruling(plan.origin.fact_id or "", "applied", "as told", plan) for plan in plans]
+
+    return agent
+
+
+async def test_a_listener_of_turns_returns_facts() -> None:
+    """It is given the turn and, if it asks for it, the context of the user who spoke."""
+    agent = Agent("Ear")
+
+    @agent.listen("turns")
+    async def hear(turn: ChatTurn, context: ListenContext) -> list[Fact]:
+        return [learned(f"{context.user_id} said {turn.text!r} on {context.now().date()}")]
+
+    heard = await listen(agent, "hello", user_id="ann")
+    assert [fact.text for fact in heard.facts] == ["ann said 'hello' on 2026-01-01"]
+
+
+async def test_a_listener_of_facts_edits_the_draft_and_rules() -> None:
+    """What it applied is in the documents, under the plans that its rulings name."""
+    heard = await listen(keeper(), ["omelettes", "pasta"])
+    assert [ruling.outcome for ruling in heard.rulings] == ["applied", "applied"]
+    food: Any = heard.documents[FOOD]["food"]
+    assert [item["display"] for item in food["likes"]] == ["omelettes", "pasta"]
+    assert heard.ruling_on(1).fact_id == "fact-2"
+
+
+async def test_the_decorated_function_can_still_be_called() -> None:
+    """It is returned unchanged."""
+    agent = Agent("Ear")
+
+    @agent.listen("turns", items=3, users=2, attempts=4, deadline=timedelta(seconds=5))
+    def hear(turn: ChatTurn) -> tuple[Fact, ...]:
+        return (learned(turn.text),)
+
+    turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW)
+    assert hear(turn)[0].text == "hi"
+    listener = agent.listeners["turns"]
+    assert (listener.items, listener.users, listener.attempts, listener.deadline) == (3, 2, 4, timedelta(seconds=5))
+    assert (await listen(agent, "hi")).facts == hear(turn)
+    assert repr(agent) == "Agent('Ear', version=1, tasks=[], listens=[turns])"
+
+
+async def test_what_a_listener_does_not_say_is_the_workers_to_say() -> None:
+    """A number of its own stays."""
+    agent = Agent("Ear")
+
+    @agent.listen("turns", users=2)
+    def hear(turn: ChatTurn) -> Sequence[Fact]:
+        return []
+
+    found = agent.listeners["turns"].with_defaults(items=32, users=16, attempts=5)
+    assert (found.items, found.users, found.attempts) == (32, 2, 5)
+
+
+async def test_a_listener_gets_the_agents_settings_typed() -> None:
+    """As those in force, not as declared."""
+    agent = Agent("Ear", settings=Mood)
+
+    @agent.listen("turns")
+    def hear(turn: ChatTurn, mood: Mood) -> Sequence[Fact]:
+        return [learned(turn.text.upper() if mood.loud else turn.text)]
+
+    assert [fact.text for fact in (await listen(agent, "hi")).facts] == ["hi"]
+    assert [fact.text for fact in (await listen(agent, "hi", settings={"loud": True})).facts] == ["HI"]
+
+
+async def test_a_model_is_there_when_one_is_configured() -> None:
+    """Else None: then the rules have to do."""
+    agent = Agent("Ear")
+
+    @agent.listen("turns")
+    async def hear(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        if context.llm is None:
+            return []
+        said = await context.llm.ask("switchboard", Answer, system="Listen.", user=turn.text)
+        return [learned(f"{said.text} ({context.llm.role('switchboard').model})")]
+
+    assert (await listen(agent, "hi")).facts == ()
+    heard = await listen(agent, "hi", llm=[Answer(reasoning="short", text="User says hi")])
+    assert [fact.text for fact in heard.facts] == ["User says hi (scripted)"]
+    assert heard.asked[0].role == "switchboard"
+
+
+async def test_what_is_remembered_can_be_shown_to_a_model_as_data() -> None:
+    """Quoted, and only what is of this user."""
+    agent = Agent("Ear")
+
+    @agent.listen("turns")
+    async def hear(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        return [learned((await context.documents.rendered(FOOD)) or "nothing")]
+
+    food: Any = {"food": {"likes": [make_item("Eggs", added=NOW.date(), source="told")]}}
+    assert (await listen(agent, "hi")).facts[0].text == "nothing"
+    assert '"Eggs"' in (await listen(agent, "hi", documents={FOOD: food})).facts[0].text
+
+
+async def test_a_listener_of_turns_has_nothing_to_edit() -> None:
+    """It learns; somebody else writes down."""
+    agent = Agent("Ear")
+
+    @agent.listen("turns")
+    async def hear(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        context.draft.apply(plan_for(learned("x")))
+        return []
+
+    with pytest.raises(UndeclaredAccess, match=r'@agent.listen\("facts"\)'):
+        await listen(agent, "hi")
+
+
+def twice(agent: Agent) -> None:
+    """Listen to one queue twice."""
+
+    @agent.listen("turns")
+    def first(turn: ChatTurn) -> Sequence[Fact]:
+        return []
+
+    @agent.listen("turns")
+    def second(turn: ChatTurn) -> Sequence[Fact]:
+        return []
+
+
+def unknown_queue(agent: Agent) -> None:
+    """Listen to what is none."""
+
+    @agent.listen("rumours")  # type: ignore[arg-type]  # that is what is refused
+    def hear(turn: ChatTurn) -> Sequence[Fact]:
+        return []
+
+
+def wrong_given(agent: Agent) -> None:
+    """Take a turn where facts come."""
+
+    @agent.listen("facts")
+    def hear(turn: ChatTurn) -> Sequence[Ruling]:
+        return []
+
+
+def nothing_given(agent: Agent) -> None:
+    """Take nothing of what comes."""
+
+    @agent.listen("facts")
+    def hear(context: ListenContext) -> Sequence[Ruling]:
+        return []
+
+
+def unnamed(agent: Agent) -> None:
+    """Leave an annotation out."""
+
+    @agent.listen("turns")
+    def hear(turn) -> Sequence[Fact]:  # type: ignore[no-untyped-def]  # that is what is refused
+        return []
+
+
+def two_of_one(agent: Agent) -> None:
+    """Take two turns."""
+
+    @agent.listen("turns")
+    def hear(turn: ChatTurn, other: ChatTurn) -> Sequence[Fact]:
+        return []
+
+
+def wrong_answer(agent: Agent) -> None:
+    """Return one fact, and not several."""
+
+    @agent.listen("turns")
+    def hear(turn: ChatTurn) -> Fact:
+        return learned("x")
+
+
+def no_answer(agent: Agent) -> None:
+    """Say nothing of what is returned."""
+
+    @agent.listen("turns")
+    def hear(turn: ChatTurn):  # type: ignore[no-untyped-def]  # that is what is refused
+        return []
+
+
+def no_items(agent: Agent) -> None:
+    """Want none at once."""
+
+    @agent.listen("turns", items=0)
+    def hear(turn: ChatTurn) -> Sequence[Fact]:
+        return []
+
+
+def no_time(agent: Agent) -> None:
+    """Want no time."""
+
+    @agent.listen("turns", deadline=timedelta(0))
+    def hear(turn: ChatTurn) -> Sequence[Fact]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("declare", "cure"),
+    [
+        (twice, "merge Ear.first and this one"),
+        (unknown_queue, 'takes "turns" or "facts", not \'rumours\''),
+        (wrong_given, "a listener of facts takes named arguments of FactBatch, ListenContext only"),
+        (nothing_given, "add an argument with that annotation"),
+        (unnamed, "the argument 'turn' has no annotation"),
+        (two_of_one, "two of ChatTurn: 'turn' and 'other'; drop one"),
+        (wrong_answer, "returns Sequence[Fact], or a list or tuple of them"),
+        (no_answer, "returns Sequence[Fact], or a list or tuple of them"),
+        (no_items, "items must be a whole number from 1 to 500, not 0"),
+        (no_time, "deadline must be a timedelta above zero"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_with_the_cure(declare: Callable[[Agent], None], cure: str) -> None:
+    """When it is declared, not when the first turn comes."""
+    with pytest.raises(ConfigurationError) as caught:
+        declare(Agent("Ear"))
+    assert cure in str(caught.value)
+
+
+def test_an_agent_may_listen_and_do_nothing_else(tmp_path: Any) -> None:
+    """It is loaded like any other; one that does neither is refused."""
+    ear = """
+from collections.abc import Sequence
+from contracts.messages import ChatTurn, Fact
+from workers import Agent
+
+agent = Agent("OnlyEar")
+
+
+@agent.listen("turns")
+def hear(turn: ChatTurn) -> Sequence[Fact]:
+    return []
+"""
+    (tmp_path / "only_ear.py").write_text(ear)
+    (tmp_path / "idle_ear.py").write_text('from workers import Agent\n\nagent = Agent("IdleEar")\n')
+    (agent,) = load_agents(str(tmp_path / "only_ear.py"))
+    assert list(agent.listeners) == ["turns"]
+    assert list(agent.configured({}).listeners) == ["turns"]
+    with pytest.raises(ConfigurationError, match=r"@agent.task or @agent.listen"):
+        load_agents(str(tmp_path / "idle_ear.py"))
+
+
+async def test_an_agent_that_does_not_listen_cannot_be_told() -> None:
+    """The message says what to decorate."""
+    with pytest.raises(ConfigurationError, match=r"@agent.listen\('turns'\)"):
+        await listen(keeper(), "hello")
+
+
+async def test_what_is_no_fact_is_not_taken_for_one() -> None:
+    """Whatever the annotation promised."""
+    agent = Agent("Ear")
+
+    @agent.listen("turns")
+    def hear(turn: ChatTurn) -> Sequence[Fact]:
+        return ["User says hi"]  # type: ignore[list-item]  # that is what is refused
+
+    with pytest.raises(GiveUp, match="no facts"):
+        await listen(agent, "hi")
+
+
+Ruled = Callable[[FactBatch, ListenContext], list[Ruling]]
+
+
+def applied_unsaid(batch: FactBatch, context: ListenContext) -> list[Ruling]:
+    """Apply a plan that no ruling speaks of."""
+    context.draft.apply(plan_for(batch.facts[0].fact))
+    return [Ruling("fact-1", "known")]
+
+
+def said_unapplied(batch: FactBatch, context: ListenContext) -> list[Ruling]:
+    """Name a plan that was not applied."""
+    return [Ruling("fact-1", "applied", "", plan_for(batch.facts[0].fact))]
+
+
+@pytest.mark.parametrize(
+    ("ruled", "told"),
+    [
+        (lambda _batch, _context: [], "ruled 0 times on fact 'fact-1'"),
+        (lambda _batch, _context: [Ruling("fact-1", "known")] * 2, "ruled 2 times on fact 'fact-1'"),
+        (lambda _batch, _context: [Ruling("fact-1", "known"), Ruling("x", "known")], "ruled 1 times on fact 'x'"),
+        (lambda _batch, _context: [Ruling("fact-1", "applied")], "applied without a plan"),
+        (said_unapplied, "hand it to context.draft.apply"),
+        (applied_unsaid, "of which no ruling speaks"),
+    ],
+)
+async def test_rulings_that_do_not_fit_are_refused_before_anything_is_stored(ruled: Ruled, told: str) -> None:
+    """One for each fact, and each edit accounted for."""
+    agent = Agent("Judge")
+
+    @agent.listen("facts")
+    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        return ruled(batch, context)
+
+    with pytest.raises(TaskloreError, match=told):
+        await listen(agent, ["omelettes"])
+
+
+async def test_an_edit_that_does_not_fit_can_be_ruled_on() -> None:
+    """The draft is as it was, and the fact is refused with the reason."""
+    agent = Agent("Judge")
+
+    @agent.listen("facts")
+    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        try:
+            context.draft.apply(plan_for(batch.facts[0].fact, path="_metadata.tags"))
+        except EditRefused as error:
+            return [Ruling("fact-1", "rejected", error.reason)]
+        return []
+
+    heard = await listen(agent, ["omelettes"])
+    assert [(ruling.outcome, ruling.reasoning) for ruling in heard.rulings] == [("rejected", "protected")]
+
+
+RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (MemoryUnavailable("away"), "outage"),
+        (NotAccepted("away"), "outage"),
+        (LlmTimeout("late"), "outage"),
+        (LlmUnavailable("503"), "outage"),
+        (LlmRateLimited("patience", 3.0), "outage"),
+        (LlmMalformed("no JSON"), "retry"),
+        (RetryLater("soon", 2.0), "retry"),
+        (ValueError("a bug"), "retry"),
+        (LlmNotConfigured("no key"), "needs_model"),
+        (LlmRefused("no"), "failed"),
+        (GiveUp("never"), "failed"),
+        (InvalidInput("wrong"), "failed"),
+    ],
+)
+def test_an_error_becomes_the_fate_of_what_it_was_raised_over(error: Exception, state: str) -> None:
+    """A server that is away is no fault of what somebody said; a bug is tried again, a refusal is not."""
+    fate = fate_of(error, attempt=1, allowed=5, rests=0, retry=RETRY, now=NOW)
+    assert fate.state == state
+    assert type(error).__name__ in fate.reason
+
+
+def test_the_last_attempt_is_the_last_unless_a_server_was_away() -> None:
+    """However often it was away before."""
+    last = {"attempt": 5, "allowed": 5, "rests": 400, "retry": RETRY, "now": NOW}
+    assert fate_of(ValueError("a bug"), **last).state == "failed"  # type: ignore[arg-type]  # the same for both
+    away = fate_of(LlmUnavailable("503"), **last)  # type: ignore[arg-type]
+    assert away.state == "outage"
+    assert 0 <= away.pause_s <= OUTAGE_CAP_S
+    patient = fate_of(LlmRateLimited("patience", 1e9), **last)  # type: ignore[arg-type]
+    assert patient.pause_s == OUTAGE_CAP_S
+
+
+async def test_a_listener_that_takes_too_long_is_tried_again() -> None:
+    """Its deadline ends the run, not the worker."""
+    agent = Agent("Slow")
+
+    @agent.listen("turns", deadline=timedelta(milliseconds=1))
+    async def hear(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        await asyncio.Event().wait()
+        return []
+
+    listener = agent.listeners["turns"]
+    turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=datetime.now(UTC))
+    with pytest.raises(TaskloreError, match="did not end within"):
+        await contained(listener, listener.learn(turn, None))  # type: ignore[arg-type]  # not looked at
+
+
+@pytest.mark.parametrize("raised", [asyncio.CancelledError, SystemExit])
+async def test_what_would_end_the_worker_is_the_listeners_failure_alone(raised: type[BaseException]) -> None:
+    """Nobody asked for it."""
+    agent = Agent("Mad")
+
+    @agent.listen("turns")
+    async def hear(turn: ChatTurn) -> Sequence[Fact]:
+        raise raised
+
+    listener = agent.listeners["turns"]
+    turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW)
+    with pytest.raises(TaskloreError, match=raised.__name__):
+        await contained(listener, listener.learn(turn, None))  # type: ignore[arg-type]  # not looked at

@@ -1,0 +1,115 @@
+"""What surrounds a listener's loop: how much waits, what comes back once a model is there, and who may listen."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import pytest
+
+from contracts.errors import ConfigurationError, MemoryUnavailable
+from contracts.messages import ChatTurn, Fact
+from memory.claims import Claim, Closing
+from memory.fake_queue import FakeQueue
+from memory.queues import Mended
+from workers import Agent
+from workers.listening.backlog import Backlog
+from workers.listening.bench import ListenBench
+from workers.listening.opening import demand_one_listener
+from workers.listening.outflow import Outflow, Pace
+from workers.solitude import Solitude
+
+#: Seconds that any wait here may take on a busy machine.
+PATIENCE_S = 60.0
+
+
+class AwayQueue(FakeQueue):
+    """A table that can be away, and in which owners can have been forgotten."""
+
+    is_away = False
+    forgotten = 0
+
+    async def pending_total(self, limit_owners: int = 10_000) -> int:
+        """Answer, unless away."""
+        if self.is_away:
+            raise MemoryUnavailable("away")
+        return await super().pending_total(limit_owners)
+
+    async def mend(self, limit: int = 1, cursor: int = 0) -> Mended:
+        """Put back who was forgotten."""
+        return Mended(self.forgotten, cursor + 1)
+
+
+class NoWork:
+    """Does nothing with rows."""
+
+    async def work(self, claim: Claim, is_leaving: Any, rests: int) -> float:
+        """Close them."""
+        return 0.0
+
+
+async def test_what_waits_is_told_as_it_was_when_it_was_read() -> None:
+    """How many rows and since when; while the store is away, what was read last."""
+    clock = [1_000.0]
+    queue, mended = AwayQueue("facts", clock=lambda: clock[0]), list[int]()
+    backlog = Backlog(queue, lambda: mended.append(1), now_ms=lambda: int(clock[0] * 1000))
+    assert (backlog.pending(), backlog.oldest_s()) == (0, 0)
+    await queue.append("ann", [("f1", b"1"), ("f2", b"2")])
+    clock[0] += 90
+    await queue.append("ben", [("f1", b"1")])
+    await backlog.read()
+    assert (backlog.pending(), backlog.oldest_s()) == (3, 90)
+    queue.is_away = True
+    await queue.append("ben", [("f2", b"1")])
+    await backlog.read()
+    assert backlog.pending() == 3
+    queue.is_away, queue.forgotten = False, 2
+    await backlog.read()
+    assert backlog.pending() == 4
+    assert mended == [1]
+
+
+async def test_what_waits_for_a_model_comes_back_when_a_worker_with_one_starts() -> None:
+    """Without one it stays where it is."""
+    for has_model in (False, True):
+        queue = FakeQueue("facts")
+        await queue.append("ann", [("f1", b"1")])
+        claim = await queue.claim("ann", holder="w", limit=1, lease_ms=60_000, now_ms=0)
+        assert claim is not None
+        await queue.close(claim, [Closing("f1", "needs_model", "two readings")])
+        await queue.release(claim)
+        outflow = Outflow(queue, NoWork(), Pace(1, 1, 60.0), holder="w2", solitude=Solitude())
+        bench = ListenBench("Ear", "facts", queue, (), outflow, Backlog(queue, outflow.look_soon), has_model)
+        running: list[asyncio.Task[None]] = []
+
+        def spawn(work: Coroutine[Any, Any, None], running: list[asyncio.Task[None]] = running) -> None:
+            running.append(asyncio.create_task(work))
+
+        bench.start(spawn)
+        async with asyncio.timeout(PATIENCE_S):
+            while has_model and (await queue.counts("ann")).parked:  # noqa: ASYNC110 - a fake makes no event
+                await asyncio.sleep(0)
+        bench.stop()
+        await bench.emptied()
+        assert bench.vital_sign()[0]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        assert (await queue.counts("ann")).parked == (0 if has_model else 1)
+
+
+def listening(agent_id: str) -> Agent:
+    """Return an agent that listens to turns."""
+    agent = Agent(agent_id)
+
+    @agent.listen("turns")
+    def hear(turn: ChatTurn) -> Sequence[Fact]:
+        return []
+
+    return agent
+
+
+def test_two_agents_of_one_worker_cannot_listen_to_one_queue() -> None:
+    """Each would get a part of what is said."""
+    with pytest.raises(ConfigurationError, match=r"One.hear and Two.hear both listen to 'turns'"):
+        demand_one_listener([listening("One"), listening("Two")])
+    demand_one_listener([listening("One"), Agent("Other")])

@@ -1,0 +1,117 @@
+"""What an agent may read of one user's JSON memory: whose documents these are was settled before it got them."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from contracts.errors import InvalidInput, MemoryUnavailable
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from memory.documents.history import PlanRecord
+    from memory.documents.kinds import Kinds
+    from memory.documents.paths import Path
+    from memory.documents.plans import Snapshot
+
+log = structlog.get_logger(__name__)
+
+#: Tokens of documents in a prompt, about: a page and a half, a fifth of what recalling whole histories costs elsewhere.
+BUDGET_TOKENS = 800
+
+
+def place_name(path: "Path", value: "JsonValue") -> str:
+    """Return the name under which it is noted that *value* at *path* was read: an item's own, since indices shift."""
+    item = value.get("item") if isinstance(value, dict) else None
+    return str(path.parent / item) if isinstance(item, str) and item else str(path)
+
+
+class OwnReads(Protocol):
+    """What is needed of `memory.documents.reader.OwnDocuments`."""
+
+    async def snapshot(self, resources: Sequence[str] | None = None) -> "Snapshot":
+        """Return *resources*, None for all, as they all are at one moment."""
+
+    async def history(self, resource: str | None = None, limit: int = 100) -> "tuple[PlanRecord, ...]":
+        """Return the last applied plans, newest first."""
+
+    async def explain(self, resource: str, path: "Path | str") -> "tuple[PlanRecord, ...]":
+        """Return the plans that touched what is now at *path*, newest first."""
+
+    async def note_reads(self, places: Iterable[tuple[str, str]], at: datetime) -> None:
+        """Note that *places* were shown to somebody."""
+
+
+class ReadsDocuments(Protocol):
+    """What is needed of `memory.documents.reader.DocumentReader`."""
+
+    def of(self, user_id: str) -> OwnReads:
+        """Return a reader that can read the documents of *user_id* alone."""
+
+
+class UserDocuments:
+    """The documents of one user, to be read; nobody else's can be named here.
+
+    Raises:
+        InvalidInput: there is no user: a task that nobody known asked for reads nobody's documents.
+    """
+
+    def __init__(self, user_id: str | None, reader: ReadsDocuments, kinds: "Kinds", now: datetime) -> None:
+        if not user_id:
+            raise InvalidInput("user_id is missing; documents are somebody's, so say who asks")
+        self.user_id = user_id
+        self._own = reader.of(user_id)
+        self._kinds = kinds
+        self._now = now
+
+    async def snapshot(self, resources: Sequence[str] | None = None) -> "Snapshot":
+        """Return *resources* as they all are at one moment; None: all kinds, and whatever else is stored.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        return await self._own.snapshot(resources)
+
+    async def rendered(
+        self, resource: str | None = None, *, query: str = "", budget_tokens: int = BUDGET_TOKENS
+    ) -> str:
+        """Return *resource*, None for all documents, as a block of Markdown for a prompt; "" when nothing is there.
+
+        What is stored stands in it as quoted data, so that no sentence of it can act as an instruction. What shares
+        words with *query* comes first, then what is newer, as far as *budget_tokens* reach. What is shown is noted as
+        read, for whoever asks later which memories were never of use.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        from memory.documents.paths import lookup
+        from memory.rendering.documents import render
+
+        snapshot = await self.snapshot(None if resource is None else [resource])
+        bodies = {name: document.body for name, document in snapshot.documents.items()}
+        block = render(bodies, self._kinds, today=self._now.date(), query=query, budget_tokens=budget_tokens)
+        if block.shown:
+            places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in block.shown]
+            try:
+                await self._own.note_reads(places, self._now)
+            except MemoryUnavailable as error:
+                log.info("reads_not_noted", error=str(error))
+        return block.text
+
+    async def history(self, resource: str | None = None, limit: int = 100) -> "tuple[PlanRecord, ...]":
+        """Return the last *limit* applied plans, newest first; those of one document when *resource* is given.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        return await self._own.history(resource, limit)
+
+    async def explain(self, resource: str, path: "Path | str") -> "tuple[PlanRecord, ...]":
+        """Return the plans that touched what is now at *path*, newest first.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        return await self._own.explain(resource, path)

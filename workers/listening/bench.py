@@ -1,0 +1,100 @@
+"""A listener at work in this process: what takes messages in, what works on rows, and what looks after the rest."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import structlog
+
+from contracts.errors import MemoryUnavailable
+from runtime.pull import PullEngine
+from workers.listening.backlog import Backlog
+from workers.listening.outflow import Outflow
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between two tries of what waits for a model, while one is configured: it may answer again.
+RESUME_S = 300.0
+#: Seconds until the first try is repeated while the store is away.
+_RESUME_AGAIN_S = 5.0
+
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class Resumes(Protocol):
+    """What is needed of `memory.queues.PersonalQueue`."""
+
+    async def resume_all(self) -> int:
+        """Put what waits for a model back into its order; return how many rows that were."""
+
+
+@dataclass(slots=True)
+class ListenBench:
+    """One listener of one agent; *has_model* tells whether rows that wait for a model are worth a try."""
+
+    agent_id: str
+    queue_name: str
+    queue: Resumes
+    engines: Sequence[PullEngine]
+    outflow: Outflow
+    backlog: Backlog
+    has_model: bool
+
+    def start(self, spawn: Spawn) -> None:
+        """Begin, each part beside the others."""
+        for engine in self.engines:
+            spawn(engine.run())
+        spawn(self.outflow.run())
+        spawn(self.backlog.run())
+        if self.has_model:
+            spawn(self._resume())
+
+    def reconnected(self) -> None:
+        """Let every engine ask anew."""
+        for engine in self.engines:
+            engine.reconnected()
+
+    def stop(self) -> None:
+        """Take and claim nothing more; what runs goes on to its end."""
+        for engine in self.engines:
+            engine.stop()
+        self.outflow.stop()
+
+    async def emptied(self) -> None:
+        """Return when nothing of it is under way any more; `stop` first."""
+        for engine in self.engines:
+            await engine.emptied()
+        await self.outflow.emptied()
+
+    @property
+    def busy(self) -> int:
+        """For how many users it works now."""
+        return self.outflow.busy
+
+    def vital_sign(self) -> tuple[bool, str]:
+        """Return whether every part makes progress or is provably idle, and a word on the first that does not."""
+        for sign in (self.outflow.vital_sign, *(engine.vital_sign for engine in self.engines)):
+            fine, word = sign()
+            if not fine:
+                return False, f"{self.agent_id} on {self.queue_name}: {word}"
+        return True, f"{self.agent_id} on {self.queue_name}: {self.busy} users"
+
+    @property
+    def ready(self) -> bool:
+        """Whether every partition can be read."""
+        return all(engine.ready for engine in self.engines)
+
+    async def _resume(self) -> None:
+        while True:
+            pause_s = RESUME_S
+            try:
+                resumed = await self.queue.resume_all()
+            except MemoryUnavailable as error:
+                log.info("not_resumed", queue=self.queue_name, error=str(error))
+                pause_s = _RESUME_AGAIN_S
+            else:
+                if resumed:
+                    log.info("resumed", queue=self.queue_name, rows=resumed)
+                    self.outflow.look_soon()
+            await asyncio.sleep(pause_s)

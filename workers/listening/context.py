@@ -1,0 +1,114 @@
+"""What a listener may touch while it works on what one user said."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from contracts.errors import UndeclaredAccess
+from contracts.messages import Usage
+from runtime.llm import Spent
+from workers.context import Services, TaskLlm
+from workers.documents import UserDocuments
+
+if TYPE_CHECKING:
+    from memory.documents.draft import Draft
+    from memory.documents.kinds import Kinds
+
+
+class ListenContext:
+    """What the host hands to a listener that asks for it; a new one for every run.
+
+    Everything in it is of one user. What the handler wants changed it applies to `draft`; the host stores the draft and
+    closes the facts in one step, or calls the handler again when the documents have moved meanwhile.
+    """
+
+    def __init__(
+        self,
+        user_id: str,
+        services: Services,
+        *,
+        draft: "Draft | None" = None,
+        settings: BaseModel | None = None,
+        attempt: int = 1,
+        deadline: datetime | None = None,
+        agent_files: Path | None = None,
+        count_refused: Callable[[str], None] = lambda _reason: None,
+    ) -> None:
+        self._user_id = user_id
+        self._services = services
+        self._draft = draft
+        self._settings = settings
+        self._attempt = attempt
+        self._deadline = deadline
+        self._agent_files = agent_files
+        self._count_refused = count_refused
+        self._spent = Spent()
+        #: For what is found out once and serves several facts of this run, such as where in a document to look.
+        self.finder_cache: dict[str, object] = {}
+
+    @property
+    def user_id(self) -> str:
+        """Whose turn or facts these are."""
+        return self._user_id
+
+    @property
+    def settings(self) -> BaseModel | None:
+        """The agent's settings, None when it has none; a handler that takes its settings class gets them typed."""
+        return self._settings
+
+    @property
+    def attempt(self) -> int:
+        """Which run this is, 1 for the first."""
+        return self._attempt
+
+    @property
+    def documents(self) -> UserDocuments:
+        """The user's documents as they are stored, to be read."""
+        return UserDocuments(self._user_id, self._services.documents, self.kinds, self.now())
+
+    @property
+    def draft(self) -> "Draft":
+        """The user's documents as they will be, to be edited by `apply`.
+
+        Raises:
+            UndeclaredAccess: the listener is one of turns, which edits nothing.
+        """
+        if self._draft is None:
+            msg = 'only a listener of facts edits documents; declare @agent.listen("facts"), or return a Fact from here'
+            raise UndeclaredAccess(msg)
+        return self._draft
+
+    @property
+    def agent_files(self) -> Path | None:
+        """The folder that the operator laid over the agents' own files, for `workers.agent_files`; None without one."""
+        return self._agent_files
+
+    @property
+    def kinds(self) -> "Kinds":
+        """Which documents there are, and where in them each sort of statement is kept."""
+        return self._services.kinds
+
+    @property
+    def llm(self) -> TaskLlm | None:
+        """The language models, None when none is configured: then the rules have to do."""
+        model = self._services.llm
+        return TaskLlm(model, self._spent, self._deadline, self._services) if model.configured else None
+
+    @property
+    def usage(self) -> Usage:
+        """What this run has spent on language models so far."""
+        return self._spent.usage.as_usage()
+
+    def refused(self, reason: str) -> None:
+        """Count that somebody's proposal was refused before it became a plan; *reason* is a word of a short list.
+
+        What the draft refuses is counted without this.
+        """
+        self._count_refused(reason)
+
+    def now(self) -> datetime:
+        """Return the current time in UTC."""
+        return self._services.now().astimezone(UTC)

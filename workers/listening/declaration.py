@@ -1,0 +1,189 @@
+"""What `@agent.listen` declares: a function that is given turns or facts, checked as a task's function is."""
+
+import collections.abc
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from contracts.errors import ConfigurationError, GiveUp
+from contracts.messages import ChatTurn, Fact
+from workers.handler import UNNAMED, hints_of, in_thread
+from workers.listening.context import ListenContext
+from workers.listening.values import FactBatch, Ruling
+
+Queue = Literal["turns", "facts"]
+
+#: What a listener of each queue is given, and what its answer consists of.
+_GIVEN: dict[str, type] = {"turns": ChatTurn, "facts": FactBatch}
+_ANSWERED: dict[str, type] = {"turns": Fact, "facts": Ruling}
+
+_SEVERAL = (list, tuple, collections.abc.Sequence, collections.abc.Collection, collections.abc.Iterable)
+
+#: The most that an option may say; more is a mistake.
+_MOST = {"items": 500, "users": 1_000, "attempts": 1_000}
+
+_FACTS = TypeAdapter(tuple[Fact, ...])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Listener:
+    """One listener as it was declared.
+
+    `items` is how many rows of one user it is given at once, `users` for how many it works at once, `attempts` how many
+    runs a row may have; None: the worker's settings. `deadline` is how long one run may take, None: no limit.
+    """
+
+    queue: Queue
+    label: str
+    items: int | None
+    users: int | None
+    attempts: int | None
+    deadline: timedelta | None
+    function: Callable[..., Any] = field(repr=False)
+    given_name: str
+    context_name: str | None
+    settings_name: str | None
+    is_async: bool
+
+    def with_defaults(self, *, items: int, users: int, attempts: int) -> "Listener":
+        """Return the same listener with these limits where it declares none of its own."""
+        return replace(
+            self,
+            items=items if self.items is None else self.items,
+            users=users if self.users is None else self.users,
+            attempts=attempts if self.attempts is None else self.attempts,
+        )
+
+    async def learn(self, turn: ChatTurn, context: ListenContext) -> tuple[Fact, ...]:
+        """Return what a listener of turns learns from *turn*.
+
+        Raises:
+            GiveUp: it returned something else than facts.
+            Exception: whatever it raises.
+        """
+        said = await self._call(turn, context)
+        try:
+            return _FACTS.validate_python(tuple(said) if isinstance(said, Sequence) else said)
+        except ValidationError as error:
+            raise GiveUp(f"{self.label} returned what are no facts: {error}") from error
+
+    async def rule(self, batch: FactBatch, context: ListenContext) -> tuple[Ruling, ...]:
+        """Return how a listener of facts rules on *batch*.
+
+        Raises:
+            GiveUp: it returned something else than rulings.
+            Exception: whatever it raises.
+        """
+        said = await self._call(batch, context)
+        rulings = tuple(said) if isinstance(said, Sequence) else (said,)
+        if not all(isinstance(ruling, Ruling) for ruling in rulings):
+            kinds = ", ".join(sorted({type(ruling).__name__ for ruling in rulings}))
+            raise GiveUp(f"{self.label} returned {kinds}; return one Ruling for each fact of the batch")
+        return rulings
+
+    async def _call(self, given: ChatTurn | FactBatch, context: ListenContext) -> Any:
+        arguments: dict[str, Any] = {self.given_name: given}
+        if self.context_name is not None:
+            arguments[self.context_name] = context
+        if self.settings_name is not None:
+            arguments[self.settings_name] = context.settings
+        if self.is_async:
+            return await self.function(**arguments)
+        said = await in_thread(functools.partial(self.function, **arguments))
+        return await said if inspect.isawaitable(said) else said
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListenOptions:
+    """What `@agent.listen(...)` was given, not yet checked."""
+
+    items: int | None
+    users: int | None
+    attempts: int | None
+    deadline: timedelta | None
+
+
+def read_listener(
+    function: Callable[..., Any],
+    agent_id: str,
+    queue: str,
+    options: ListenOptions,
+    settings: type[BaseModel] | None,
+    names: Mapping[str, Any],
+) -> Listener:
+    """Return the listener that *function* and *options* declare; *names* as in `workers.handler.read_handler`.
+
+    Raises:
+        ConfigurationError: something cannot be served; the message says how to mend it.
+    """
+    label = f"{agent_id}.{getattr(function, '__name__', 'listen')}"
+    if queue not in _GIVEN:
+        msg = f'{label}: @agent.listen takes "turns" or "facts", not {queue!r}'
+        raise ConfigurationError(msg)
+    _demand_limits(options, label)
+    hints = hints_of(function, label, names)
+    roles = _roles_of(function, hints, label, queue, settings)
+    _demand_answer(hints, label, queue)
+    return Listener(
+        queue=typing.cast("Queue", queue),
+        label=label,
+        items=options.items,
+        users=options.users,
+        attempts=options.attempts,
+        deadline=options.deadline,
+        function=function,
+        given_name=roles[_GIVEN[queue]],
+        context_name=roles.get(ListenContext),
+        settings_name=roles.get(settings) if settings is not None else None,
+        is_async=inspect.iscoroutinefunction(function),
+    )
+
+
+def _roles_of(
+    function: Callable[..., Any],
+    hints: Mapping[str, Any],
+    label: str,
+    queue: str,
+    settings: type[BaseModel] | None,
+) -> dict[type, str]:
+    """Return the name of each argument by its class."""
+    given = _GIVEN[queue]
+    fitting: list[type] = [given, ListenContext, *([settings] if settings is not None else [])]
+    roles: dict[type, str] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind = hints.get(name)
+        if kind not in fitting or parameter.kind in UNNAMED:
+            what = "has no annotation" if kind is None else f"is annotated with {getattr(kind, '__name__', kind)}"
+            words = ", ".join(one.__name__ for one in fitting)
+            msg = f"{label}: the argument {name!r} {what}; a listener of {queue} takes named arguments of {words} only"
+            raise ConfigurationError(msg)
+        if kind in roles:
+            raise ConfigurationError(f"{label} takes two of {kind.__name__}: {roles[kind]!r} and {name!r}; drop one")
+        roles[kind] = name
+    if given not in roles:
+        msg = f"{label} takes no {given.__name__}; add an argument with that annotation: what it listens to comes there"
+        raise ConfigurationError(msg)
+    return roles
+
+
+def _demand_answer(hints: Mapping[str, Any], label: str, queue: str) -> None:
+    wanted, hint = _ANSWERED[queue], hints.get("return")
+    if typing.get_origin(hint) not in _SEVERAL or get_args(hint)[:1] != (wanted,):
+        msg = f"{label} must say that it returns Sequence[{wanted.__name__}], or a list or tuple of them"
+        raise ConfigurationError(msg)
+
+
+def _demand_limits(options: ListenOptions, label: str) -> None:
+    for name, most in _MOST.items():
+        value = getattr(options, name)
+        if value is not None and (type(value) is not int or not 1 <= value <= most):
+            raise ConfigurationError(f"{label}: {name} must be a whole number from 1 to {most}, not {value!r}")
+    span = options.deadline
+    if span is not None and not (isinstance(span, timedelta) and span > timedelta(0)):
+        raise ConfigurationError(f"{label}: deadline must be a timedelta above zero, or None; not {span!r}")

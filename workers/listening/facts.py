@@ -1,0 +1,244 @@
+"""Facts at work: ruled on over a draft, which is stored with its rulings in one step, or worked out anew.
+
+No snapshot outlives a question to a model: who else changed the documents meanwhile makes the store refuse the draft,
+and the listener is asked again over what is there now.
+"""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+from pydantic import BaseModel, ValidationError
+
+from contracts.errors import EditRefused, MemoryUnavailable
+from contracts.messages import ExtractedFacts
+from memory.claims import Claim, Closing, Row
+from memory.documents.commits import Committed
+from memory.documents.draft import AppliedPlan, Draft, Plan, Snapshot
+from memory.documents.guard import LIMITS, Limits
+from workers.context import Services
+from workers.judgement import RetryPolicy
+from workers.listening.context import ListenContext
+from workers.listening.declaration import Listener
+from workers.listening.fates import Fate, demand_harmless, fate_of
+from workers.listening.rows import ClosesRows, LeaseLost, ListenMeter, StoresDrafts, Unreadable
+from workers.listening.rulings import closings_of
+from workers.listening.runs import contained
+from workers.listening.values import FactBatch, PendingFact
+
+log = structlog.get_logger(__name__)
+
+#: Drafts for one batch, the first included: who loses to others five times in a row lets them go first.
+MOST_DRAFTS = 5
+#: Seconds before a draft is worked out anew, at most; doubled each time.
+_STALE_S = 0.02
+#: Seconds for which a user rests whose documents others kept changing.
+_CONTENDED_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A row that could be read."""
+
+    row: Row
+    pending: PendingFact
+
+
+class WatchedDraft(Draft):
+    """A draft that tells when it refused a plan, of which the listener may make a ruling that does not say why."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        limits: Limits,
+        now: datetime,
+        *,
+        known: Collection[str] = (),
+        refused: Callable[[str], None],
+    ) -> None:
+        super().__init__(snapshot, limits, now, known=known)
+        self._tell_refused = refused
+
+    def apply(self, plan: Plan, as_of: int | None = None) -> AppliedPlan:
+        """Apply *plan* as `Draft.apply` does."""
+        try:
+            return super().apply(plan, as_of)
+        except EditRefused as error:
+            self._tell_refused(error.reason)
+            raise
+
+
+class FactWork:
+    """Works on the facts of one user at a time.
+
+    Args:
+        listener: Whose function rules on them.
+        settings: Those of its agent.
+        queue: Where the facts lie.
+        store: Takes drafts.
+        services: What a context lends.
+        meter: Counts what became of facts.
+        retry: When a fact runs again.
+        agent_files: The operator's folder over the agents' own files.
+    """
+
+    def __init__(
+        self,
+        listener: Listener,
+        settings: BaseModel | None,
+        *,
+        queue: ClosesRows,
+        store: StoresDrafts,
+        services: Services,
+        meter: ListenMeter,
+        retry: RetryPolicy,
+        agent_files: Path | None = None,
+    ) -> None:
+        self._listener = listener
+        self._settings = settings
+        self._queue = queue
+        self._store = store
+        self._services = services
+        self._meter = meter
+        self._retry = retry
+        self._agent_files = agent_files
+        self._allowed = listener.attempts or 1
+
+    async def work(self, claim: Claim, is_leaving: Callable[[], bool], rests: int) -> float:
+        """Rule on the facts of *claim* together; when that fails, one by one. See `workers.listening.outflow.Work`."""
+        groups = deque(_grouped(await self._readable(claim)))
+        while groups and not is_leaving():
+            group = groups.popleft()
+            try:
+                contended = not await self._rule(claim, group)
+            except (LeaseLost, MemoryUnavailable):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever a listener raises becomes the fate of its facts
+                fate = self._fate(error, group, rests)
+                if len(group) > 1 and fate.state != "outage":
+                    # One of them is to blame: alone it harms nobody.
+                    groups.extendleft([known] for known in reversed(group))
+                    continue
+                pause_s = await self._end(claim, group, fate)
+                if pause_s is not None:
+                    return pause_s
+                continue
+            if contended:
+                return _CONTENDED_S * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+        return 0.0
+
+    async def _readable(self, claim: Claim) -> list[Known]:
+        """Return the facts of *claim* that can be worked on; the others are set aside."""
+        found: list[Known] = []
+        for row in claim.rows:
+            try:
+                demand_harmless(row, self._allowed)
+                found.append(Known(row, _read_fact(row, claim.owner)))
+            except Unreadable as error:
+                await self._close(claim, [Closing(row.row_id, "failed", str(error))])
+                self._meter.count_fact("failed")
+        return found
+
+    async def _rule(self, claim: Claim, group: Sequence[Known]) -> bool:
+        """Have *group* ruled on and stored; False when others kept changing the documents."""
+        batch = FactBatch(claim.owner, tuple(known.pending for known in group))
+        attempt = max(known.row.attempts for known in group) + 1
+        stored: tuple[str, ...] = ()
+        for number in range(MOST_DRAFTS):
+            context = await self._context(claim.owner, attempt, stored)
+            draft = context.draft
+            rulings = await contained(self._listener, self._listener.rule(batch, context))
+            closings = closings_of(self._listener.label, batch, rulings, draft.applied)
+            done = await self._store.commit(draft, claim=claim, closings=closings)
+            if isinstance(done, Committed):
+                for ruling in rulings:
+                    self._meter.count_fact(ruling.outcome)
+                self._count_edits(draft, done)
+                return True
+            if done.lease:
+                raise LeaseLost("the lease ended while facts were worked on")
+            self._meter.count_stale_draft()
+            stored = (*stored, *done.known)
+            log.info("draft_stale", listener=self._listener.label, moved=list(done.moved), drafts=number + 1)
+            await asyncio.sleep(random.uniform(0.0, _STALE_S * 2**number))  # noqa: S311 - jitter
+        return False
+
+    async def _context(self, user_id: str, attempt: int, stored: Sequence[str]) -> ListenContext:
+        services, deadline = self._services, self._listener.deadline
+        now = services.now()
+        snapshot = await self._store.of(user_id).snapshot()
+        return ListenContext(
+            user_id,
+            services,
+            draft=WatchedDraft(snapshot, LIMITS, now, known=stored, refused=self._meter.count_edit_refused),
+            settings=self._settings,
+            attempt=attempt,
+            deadline=None if deadline is None else now + deadline,
+            agent_files=self._agent_files,
+            count_refused=self._meter.count_edit_refused,
+        )
+
+    def _fate(self, error: Exception, group: Sequence[Known], rests: int) -> Fate:
+        return fate_of(
+            error,
+            attempt=max(known.row.attempts for known in group) + 1,
+            allowed=self._allowed,
+            rests=rests,
+            retry=self._retry,
+            now=self._services.now(),
+        )
+
+    async def _end(self, claim: Claim, group: Sequence[Known], fate: Fate) -> float | None:
+        """Close *group* as *fate* says; return for how long its user rests, None when the next facts may go on."""
+        log.warning("facts_not_ruled_on", listener=self._listener.label, fate=fate.state, facts=len(group))
+        if fate.state == "outage":
+            return fate.pause_s
+        if fate.state == "retry":
+            self._meter.count_listen_retry(claim.queue)
+            not_before_ms = int((self._services.now().timestamp() + fate.pause_s) * 1000)
+            retries = [Closing(known.row.row_id, "retry", fate.reason, not_before_ms=not_before_ms) for known in group]
+            await self._close(claim, retries)
+            # What follows must not overtake them.
+            return 0.0
+        await self._close(claim, [Closing(known.row.row_id, fate.state, fate.reason) for known in group])
+        for _ in group:
+            self._meter.count_fact(fate.state)
+        return None
+
+    async def _close(self, claim: Claim, closings: Sequence[Closing]) -> None:
+        if not await self._queue.close(claim, closings):
+            raise LeaseLost("the lease ended while facts were worked on")
+
+    def _count_edits(self, draft: Draft, done: Committed) -> None:
+        for applied in draft.applied:
+            for edit in applied.plan.edits if applied.plan.plan_id in done.plans else ():
+                if edit.operation != "no_change":
+                    self._meter.count_edit(edit.operation)
+
+
+def _grouped(facts: Sequence[Known]) -> list[list[Known]]:
+    """Return *facts* in order, those that failed before alone: what follows them must not fail with them again."""
+    groups: list[list[Known]] = []
+    for known in facts:
+        is_suspect = known.row.attempts > 0 or known.row.crashes > 0
+        if groups and not is_suspect and not (groups[-1][0].row.attempts or groups[-1][0].row.crashes):
+            groups[-1].append(known)
+        else:
+            groups.append([known])
+    return groups
+
+
+def _read_fact(row: Row, owner: str) -> PendingFact:
+    try:
+        extracted = ExtractedFacts.model_validate_json(row.body)
+    except ValidationError as error:
+        # Without a word of it: the reason is read in lists.
+        raise Unreadable(f"the row holds no fact ({error.error_count()} faults)") from None
+    if extracted.user_id != owner or len(extracted.facts) != 1:
+        raise Unreadable("the row is not one fact of this user")
+    return PendingFact(extracted.facts[0], extracted.turn_id, row.attempts)

@@ -1,0 +1,71 @@
+"""What becomes of a turn or a fact whose run raised."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from contracts.errors import (
+    LlmError,
+    LlmMalformed,
+    LlmNotConfigured,
+    LlmRejected,
+    MemoryUnavailable,
+    NotAccepted,
+)
+from memory.claims import Row
+from workers.judgement import RetryPolicy, judge
+from workers.listening.rows import Unreadable
+
+#: The longest pause, in seconds, before a user is tried again whose run ended for want of a server: it may be back.
+OUTAGE_CAP_S = 60.0
+#: Characters of an error that stand in the table as the reason.
+MAX_REASON = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What follows.
+
+    `outage`: a server was away, which is no fault of the row: it stays as it is, and its user rests for `pause_s`
+    seconds. `retry`: it runs again after `pause_s`, before anything that follows it. `failed`: it is set aside.
+    `needs_model`: it waits until a model can be asked.
+    """
+
+    state: Literal["outage", "retry", "failed", "needs_model"]
+    reason: str
+    pause_s: float = 0.0
+
+
+def fate_of(error: Exception, *, attempt: int, allowed: int, rests: int, retry: RetryPolicy, now: datetime) -> Fate:
+    """Return what follows from *error* in run number *attempt* of at most *allowed*.
+
+    *rests* is how often its user has rested in a row for want of a server.
+    """
+    reason = f"{type(error).__name__}: {error}"[:MAX_REASON]
+    if isinstance(error, LlmNotConfigured | LlmRejected):
+        # The key, the model's name or the schema is wrong: somebody mends that, and nothing that was said is lost.
+        return Fate("needs_model", reason)
+    if is_outage(error):
+        asked_s = getattr(error, "retry_after_s", None) or 0.0
+        return Fate("outage", reason, min(OUTAGE_CAP_S, max(asked_s, retry.pause_s(rests + 1))))
+    judgement = judge(error, attempt=attempt, max_attempts=allowed, retry=retry, now=now)
+    return Fate("failed", reason) if judgement.pause_s is None else Fate("retry", reason, judgement.pause_s)
+
+
+def demand_harmless(row: Row, allowed: int) -> None:
+    """Refuse *row* when more than *allowed* of its runs ended without a word: it probably kills the process.
+
+    The first of them was perhaps beside others, and any of these may have been to blame.
+
+    Raises:
+        Unreadable: it is to be set aside.
+    """
+    if row.crashes and row.attempts > allowed:
+        raise Unreadable(f"{row.crashes} runs of it ended without a word")
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return whether *error* tells of a server that is away, ours or a model's, and not of what was said."""
+    if isinstance(error, LlmMalformed):
+        return False
+    return isinstance(error, MemoryUnavailable | NotAccepted) or (isinstance(error, LlmError) and error.retryable)

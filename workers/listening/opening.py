@@ -1,0 +1,157 @@
+"""The wiring of listeners: their tables, their partitions and their loops, opened by the wiring of a worker."""
+
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from nats.aio.client import Client
+from redis.asyncio import Redis
+
+from contracts import subjects
+from contracts.errors import ConfigurationError
+from contracts.identifiers import PARTITIONS
+from memory.documents.store import DocumentStore
+from memory.queues import PersonalQueue
+from runtime.erasing import Eraser
+from runtime.leases import Leases
+from runtime.link import Link
+from runtime.metrics import Metrics
+from runtime.outbox import Outbox
+from runtime.pull import PullEngine
+from runtime.settings import Settings
+from runtime.streams import Source, declare_consumer
+from workers.agent import Agent
+from workers.context import Services
+from workers.judgement import RetryPolicy
+from workers.listening.backlog import Backlog
+from workers.listening.bench import ListenBench
+from workers.listening.declaration import Listener, Queue
+from workers.listening.facts import FactWork
+from workers.listening.inflow import InflowDesk, Whose
+from workers.listening.outflow import Outflow, Pace, Work
+from workers.listening.turns import TurnWork
+from workers.solitude import Solitude
+
+#: Seconds until a message that a worker took in, and died over, goes to another; its partition waits for that.
+ACK_WAIT_S = 10.0
+
+_STREAMS: dict[Queue, str] = {"turns": subjects.TURNS, "facts": subjects.FACTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is open in a worker's process for its listeners; *heal* makes a consumer anew and says when it was made."""
+
+    client: Client
+    link: Link
+    outbox: Outbox
+    leases: Leases
+    redis: Redis
+    services: Services
+    metrics: Metrics
+    settings: Settings
+    worker_id: str
+    heal: Callable[[Source], Awaitable[str]]
+    solitude: Solitude
+
+
+def demand_one_listener(agents: Sequence[Agent]) -> None:
+    """Refuse two agents of one process that listen to one queue: each would get a part of what is said.
+
+    Raises:
+        ConfigurationError: there are two; names both.
+    """
+    heard: dict[str, Listener] = {}
+    for agent in agents:
+        for queue, listener in agent.listeners.items():
+            if queue in heard:
+                msg = (
+                    f"{heard[queue].label} and {listener.label} both listen to {queue!r}; a row goes to one: serve one"
+                )
+                raise ConfigurationError(msg)
+            heard[queue] = listener
+
+
+async def open_listeners(agent: Agent, ground: Ground) -> list[ListenBench]:
+    """Return the listeners of *agent*, ready to be started; their consumers are made where that is allowed."""
+    return [await _open(agent, listener, ground) for listener in agent.listeners.values()]
+
+
+def sources_of(queue: Queue, ack_wait_s: float) -> list[Source]:
+    """Return the partitions of *queue*: one message at a time in each, so that its order holds over all workers."""
+    stream = _STREAMS[queue]
+    return [
+        Source(stream, f"{queue}-{number}", subjects.partition_filter(stream, number), ack_wait_s, max_ack_pending=1)
+        for number in range(PARTITIONS)
+    ]
+
+
+async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench:
+    settings = ground.settings
+    listener = declared.with_defaults(
+        items=settings.listen_items, users=settings.listen_users, attempts=settings.listen_attempts
+    )
+    days = settings.turns_keep_days if listener.queue == "turns" else settings.facts_keep_days
+    queue = PersonalQueue(ground.redis, listener.queue, keep=timedelta(days=days))
+    pace = Pace(listener.items or 1, listener.users or 1, settings.listen_lease_s)
+    work = _work_of(agent, listener, queue, ground)
+    outflow = Outflow(queue, work, pace, holder=ground.worker_id, solitude=ground.solitude)
+    backlog = Backlog(queue, outflow.look_soon)
+    ground.metrics.watch_waiting(listener.queue, backlog.pending, backlog.oldest_s)
+    return ListenBench(
+        agent.agent_id,
+        listener.queue,
+        queue,
+        await _engines(agent, listener.queue, queue, outflow, ground),
+        outflow,
+        backlog,
+        ground.services.llm.configured,
+    )
+
+
+def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Ground) -> Work:
+    settings = ground.settings
+    retry = RetryPolicy(settings.retry_base_s, settings.retry_cap_s)
+    if listener.queue == "turns":
+        return TurnWork(
+            listener,
+            agent.settings,
+            queue=queue,
+            outbox=ground.outbox,
+            services=ground.services,
+            meter=ground.metrics,
+            retry=retry,
+            agent_files=settings.agent_files,
+        )
+    return FactWork(
+        listener,
+        agent.settings,
+        queue=queue,
+        store=DocumentStore(ground.redis, ground.services.kinds),
+        services=ground.services,
+        meter=ground.metrics,
+        retry=retry,
+        agent_files=settings.agent_files,
+    )
+
+
+async def _engines(
+    agent: Agent, name: Queue, queue: PersonalQueue, outflow: Outflow, ground: Ground
+) -> list[PullEngine]:
+    desk = InflowDesk(
+        _STREAMS[name],
+        Whose(agent.agent_id, ground.worker_id),
+        queue=queue,
+        eraser=Eraser(ground.client) if ground.settings.erase_said == "at_once" else None,
+        outbox=ground.outbox,
+        meter=ground.metrics,
+        appended=outflow.look_soon,
+    )
+    engines = []
+    for source in sources_of(name, min(ACK_WAIT_S, ground.settings.ack_wait_s)):
+        if ground.settings.provision == "auto":
+            await declare_consumer(ground.client, source)
+        heal = functools.partial(ground.heal, source)
+        engines.append(PullEngine(ground.link, source, 1, desk, ground.leases, ground.metrics, heal))
+    return engines

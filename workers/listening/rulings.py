@@ -1,0 +1,60 @@
+"""Rulings checked against the draft they speak of, and spelled as what becomes of the rows."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from contracts.errors import TaskloreError
+from memory.claims import Closing
+from memory.documents.draft import AppliedPlan
+from workers.listening.values import FactBatch, Ruling
+
+#: Characters of a reason that stand in the table beside a fact.
+MAX_REASON = 2_000
+
+
+def closings_of(
+    label: str, batch: FactBatch, rulings: Sequence[Ruling], applied: Sequence[AppliedPlan]
+) -> list[Closing]:
+    """Return how the rows of *batch* are closed; *label* names the listener in errors.
+
+    Raises:
+        TaskloreError: a fact has no ruling or two, one that was applied has no plan in the draft, or the draft holds a
+            plan that no ruling speaks of. Nothing of the draft may be stored then.
+    """
+    _demand_one_each(label, batch, rulings)
+    in_draft = {one.plan.plan_id for one in applied}
+    spoken_of = set[str]()
+    for ruling in rulings:
+        if ruling.plan is None:
+            if ruling.outcome == "applied":
+                raise TaskloreError(f"{label} ruled {ruling.fact_id!r} applied without a plan; say which one it was")
+            continue
+        if ruling.plan.plan_id not in in_draft:
+            msg = f"{label} names plan {ruling.plan.plan_id!r}, which the draft lacks; hand it to context.draft.apply"
+            raise TaskloreError(msg)
+        spoken_of.add(ruling.plan.plan_id)
+    if in_draft - spoken_of:
+        msg = f"{label} applied plan {min(in_draft - spoken_of)!r}, of which no ruling speaks; name it in one"
+        raise TaskloreError(msg)
+    return [_closing_of(ruling) for ruling in rulings]
+
+
+def _demand_one_each(label: str, batch: FactBatch, rulings: Sequence[Ruling]) -> None:
+    wanted = Counter(pending.fact.fact_id for pending in batch.facts)
+    ruled = Counter(ruling.fact_id for ruling in rulings)
+    for fact_id in [*wanted, *ruled]:
+        if ruled[fact_id] != wanted[fact_id]:
+            msg = f"{label} ruled {ruled[fact_id]} times on fact {fact_id!r}; return one Ruling for each of the batch"
+            raise TaskloreError(msg)
+
+
+def _closing_of(ruling: Ruling) -> Closing:
+    plan_id = ruling.plan.plan_id if ruling.plan is not None else None
+    reason = ruling.reasoning[:MAX_REASON]
+    match ruling.outcome:
+        case "applied":
+            return Closing(ruling.fact_id, "done", reason, plan_id=plan_id)
+        case "known":
+            return Closing(ruling.fact_id, "done", f"known: {reason}" if reason else "known", plan_id=plan_id)
+        case outcome:
+            return Closing(ruling.fact_id, outcome, reason, plan_id=plan_id)
