@@ -46,6 +46,18 @@ def user_token(user_id: str) -> str:
     return base64.urlsafe_b64encode(user_id.encode()).rstrip(b"=").decode()
 
 
+def user_of(token: str) -> str:
+    """Return the user id of which *token* is the `user_token`.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    try:
+        return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
+    except ValueError as error:
+        raise InvalidInput(f"user token {token!r} must be the unpadded base64url of a user id in UTF-8") from error
+
+
 def partition_of(user_id: str) -> int:
     """Return the partition, 0 to 15, in which everything of *user_id* keeps its order."""
     return zlib.crc32(user_id.encode()) % PARTITIONS

@@ -32,6 +32,8 @@ GENERATION_HEADER = "Tasklore-Generation"
 #: Runs so far, counted by us: JetStream starts again at one for a scheduled retry.
 ATTEMPT_HEADER = "Tasklore-Attempt"
 TRACE_HEADER = "traceparent"
+#: Whose task a report or a dead letter is of, as a user token, so that forgetting them finds it; none on nobody's.
+USER_HEADER = "Tasklore-User"
 MESSAGE_ID_HEADER = "Nats-Msg-Id"
 
 #: When a message of LATER is published (`@at` and a time in RFC 3339), where to, and how long it is kept there.
@@ -53,6 +55,11 @@ MAX_BODY = 960 * 1024
 
 #: Bytes of a body and its headers that we send, a little below the server's 1 MiB: it closes the connection over more.
 MAX_MESSAGE = 1024 * 1024 - 1024
+
+
+def filler(stream: str) -> str:
+    """Return a subject of *stream*, one of our six, that no consumer reads: `~` is in no name and no partition."""
+    return f"{'due' if stream == LATER else stream.lower()}.~filler"
 
 
 def bucket_stream(bucket: str) -> str:
@@ -88,6 +95,11 @@ def due(agent_id: str, task_name: str) -> str:
 def report(supervisor_id: str, task_id: str, generation: int) -> str:
     """Return where the one terminal report of a generation of a task lies."""
     return f"reports.{checked_name(supervisor_id, 'supervisor_id')}.{checked_name(task_id, 'task_id')}.{generation}"
+
+
+def reports_on(task_id: str) -> str:
+    """Return the filter for the reports of every generation of a task, whoever waits for them."""
+    return f"reports.*.{checked_name(task_id, 'task_id')}.*"
 
 
 def reports_to(supervisor_id: str) -> str:

@@ -224,6 +224,16 @@ def documents_pattern(user_token: str) -> str:
     return f"{_documents(user_token)}:*"
 
 
+def plans_pattern() -> str:
+    """Return the SCAN pattern of every user's plans."""
+    return "tl:doc:{*}:plans"
+
+
+def parse_plans(key: str) -> str:
+    """Return the user token in a key made by `plans`."""
+    return key[len("tl:doc:{") : -len("}:plans")]
+
+
 class QueueKeys(NamedTuple):
     """The keys of one user's rows in a queue, all of one tag."""
 

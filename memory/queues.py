@@ -6,7 +6,6 @@ append marks its owner with a new score, and whoever looked writes what it saw o
 that no append is forgotten, whoever dies between two steps; what a lost server forgot `mend` finds again.
 """
 
-import base64
 import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -16,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
-from contracts.identifiers import user_token
+from contracts.identifiers import user_of, user_token
 from memory import keys, queue_scripts
 from memory.breaker import Breaker
 from memory.claims import OUTCOMES, Claim, Closing, Counts, KnownRow, QueueName, Row, closing_arguments
@@ -92,7 +91,7 @@ class PersonalQueue:
     async def owners_due(self, now_ms: int, limit: int) -> list[str]:
         """Return up to *limit* owners whose rows it pays to claim, who waits longest first."""
         command = ("EVALSHA", queue_scripts.OWNERS_DUE, 1, self._owners, now_ms, limit)
-        return [_owner_of(token) for token in (await self._exchange.run([command]))[0]]
+        return [user_of(token.decode()) for token in (await self._exchange.run([command]))[0]]
 
     async def claim(self, owner: str, *, holder: str, limit: int, lease_ms: int, now_ms: int) -> Claim | None:
         """Return the first rows of *owner* in order, up to one that is not due; None when there is nothing to claim.
@@ -171,7 +170,7 @@ class PersonalQueue:
             # Every owner with a waiting or parked row is in the index throughout, and this misses none of those.
             reply = (await self._exchange.run([("ZSCAN", self._owners, cursor, "COUNT", PAGE)]))[0]
             for token in reply[1][::2]:
-                resumed += await self.resume(_owner_of(token), reason)
+                resumed += await self.resume(user_of(token.decode()), reason)
             cursor = int(reply[0])
             if cursor == 0:
                 return resumed
@@ -273,10 +272,6 @@ def _token_of(owner: str) -> str:
     except UnicodeEncodeError as error:
         msg = f"owner {owner!r} holds half of a surrogate pair, which is no text; send valid Unicode"
         raise InvalidInput(msg) from error
-
-
-def _owner_of(token: bytes) -> str:
-    return base64.urlsafe_b64decode(token + b"=" * (-len(token) % 4)).decode()
 
 
 def _checked_id(row_id: str) -> bytes:

@@ -11,6 +11,7 @@ from contracts.errors import MemoryUnavailable
 from runtime.pull import PullEngine
 from workers.listening.backlog import Backlog
 from workers.listening.outflow import Outflow
+from workers.listening.sweeping import Sweeper
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +41,7 @@ class ListenBench:
     outflow: Outflow
     backlog: Backlog
     has_model: bool
+    sweeper: Sweeper | None = None
 
     def start(self, spawn: Spawn) -> None:
         """Begin, each part beside the others."""
@@ -47,6 +49,8 @@ class ListenBench:
             spawn(engine.run())
         spawn(self.outflow.run())
         spawn(self.backlog.run())
+        if self.sweeper is not None:
+            spawn(self.sweeper.run())
         if self.has_model:
             spawn(self._resume())
 

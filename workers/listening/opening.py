@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.errors import ConfigurationError
 from contracts.identifiers import PARTITIONS
+from memory.documents.owners import DocumentOwners
 from memory.documents.store import DocumentStore
 from memory.queues import PersonalQueue
 from runtime.erasing import Eraser
@@ -30,6 +31,7 @@ from workers.listening.declaration import Listener, Queue
 from workers.listening.facts import FactWork
 from workers.listening.inflow import InflowDesk, Whose
 from workers.listening.outflow import Outflow, Pace, Work
+from workers.listening.sweeping import Sweeper
 from workers.listening.turns import TurnWork
 from workers.solitude import Solitude
 
@@ -107,7 +109,13 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
         outflow,
         backlog,
         ground.services.llm.configured,
+        _sweeper_of(ground) if listener.queue == "facts" else None,
     )
+
+
+def _sweeper_of(ground: Ground) -> Sweeper:
+    store = DocumentStore(ground.redis, ground.services.kinds)
+    return Sweeper(store, DocumentOwners(ground.redis), ground.services.now, ground.settings.sweep_s)
 
 
 def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Ground) -> Work:
