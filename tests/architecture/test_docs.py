@@ -117,7 +117,7 @@ def test_a_command_on_a_page_exists(command: str) -> None:
         assert (ROOT / f"{words[1].replace('.', '/')}.py").is_file()
         return
     assert Path(program).name == "tasklore", command
-    group = words[0] in ("agents", "dlq", "ltm")
+    group = words[0] in ("agents", "dlq", "ltm", "memory")
     told = _help(tuple(words[: 2 if group else 1]))
     for word in words:
         if word.startswith("--"):
@@ -197,9 +197,9 @@ def _demand_fields(model: BaseModel, shown: dict[str, Any], where: str) -> None:
                 _demand_fields(one, written, f"{where}.{field}")
 
 
-def test_the_memory_page_lists_every_key_of_the_store() -> None:
-    """The table of keys is that of `memory/keys.py`."""
-    page = (ROOT / "docs" / "memory.md").read_text("utf-8")
+def test_the_memory_pages_list_every_key_of_the_stores() -> None:
+    """Their tables of keys are that of `memory/keys.py`."""
+    page = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("memory.md", "documents.md"))
     declared = re.findall(r"^\| `(tl:[^`]+)`", keys.__doc__ or "", re.MULTILINE)
 
     assert declared
