@@ -1,0 +1,301 @@
+"""Edits and undos carried over what has changed since: what moved is found again, what met is refused."""
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from contracts.edits import Delete, Edit, Insert, NoChange, Update
+from contracts.errors import EditRefused, UndoRefused
+from memory.documents.edits import apply_changes, apply_edits, inverse
+from memory.documents.rebase import Deed, blocking, cross, rebase_changes, rebase_edits, take_back
+
+FOOD: Any = {"food": {"likes": [{"item": letter} for letter in "abcde"], "diet": None}, "grid": [[1, 2], [3, 4]]}
+
+
+def rebased(edit: Edit, *over: Edit, body: Any = FOOD) -> str:
+    """Return the path of *edit* after *over*, and check that both ways to say where it was agree."""
+    changes = apply_edits(body, over).changes
+    (without,) = rebase_edits([edit], changes)
+    (resolved,) = rebase_edits([edit], changes, body)
+    after = apply_edits(body, over).body
+
+    assert apply_edits(after, [without]) == apply_edits(after, [resolved])
+    return without.path
+
+
+def history_of(*plans: list[Edit], body: Any = FOOD) -> tuple[Any, list[Deed]]:
+    """Apply *plans*, each to what the one before left; return the body, and what "plan 0", "plan 1" and so on did."""
+    history: list[Deed] = []
+    for number, edits in enumerate(plans):
+        outcome = apply_edits(body, edits)
+        history.append(Deed(f"plan {number}", outcome.changes))
+        body = outcome.body
+    return body, history
+
+
+def undo(body: Any, history: list[Deed], plan_id: str) -> Any:
+    """Return *body* without what *plan_id* did, and add the undo to *history* as "undo of" it."""
+    back = take_back(history, plan_id)
+    history.append(Deed(f"undo of {plan_id}", back, plan_id))
+    return apply_changes(body, back)
+
+
+def undone(plan: list[Edit], *later: list[Edit], body: Any = FOOD) -> Any:
+    """Apply *plan* and all *later* ones, and return the body after its undo; both ways to work that out agree."""
+    after, history = history_of(plan, *later, body=body)
+    over = [change for deed in history[1:] for change in deed.changes]
+
+    assert take_back(history, "plan 0") == rebase_changes(inverse(history[0].changes), over)
+    return undo(after, history, "plan 0")
+
+
+@pytest.mark.parametrize(
+    ("path", "over", "expected"),
+    [
+        ("food.likes[2]", Insert(path="food.likes[0]", new_value=1), "food.likes[3]"),
+        ("food.likes[2]", Insert(path="food.likes[2]", new_value=1), "food.likes[3]"),
+        ("food.likes[2]", Insert(path="food.likes[3]", new_value=1), "food.likes[2]"),
+        ("food.likes[2]", Delete(path="food.likes[0]"), "food.likes[1]"),
+        ("food.likes[2]", Delete(path="food.likes[4]"), "food.likes[2]"),
+        ("food.likes[2].item", Delete(path="food.likes[1]"), "food.likes[1].item"),
+        ("food.likes[2].item", Insert(path="food.likes[2].note", new_value=1), "food.likes[2].item"),
+        ("grid[1][0]", Delete(path="grid[0]"), "grid[0][0]"),
+        ("grid[1][0]", Delete(path="grid[0][0]"), "grid[1][0]"),
+        ("food.likes[2]", Update(path="food.likes[1]", new_value=1), "food.likes[2]"),
+        ("food.diet", Insert(path="food.drinks", new_value=1), "food.diet"),
+        ("$['food']['diet']", Insert(path="food.drinks", new_value=1), "$['food']['diet']"),
+    ],
+)
+def test_a_place_moves_along_with_what_stands_there(path: str, over: Edit, expected: str) -> None:
+    """For an update and for a delete."""
+    assert rebased(Delete(path=path), over) == expected
+    assert rebased(Update(path=path, new_value=7), over) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "over", "expected"),
+    [
+        ("food.likes[2]", Insert(path="food.likes[2]", new_value=1), "food.likes[3]"),
+        ("food.likes[2]", Insert(path="food.likes[3]", new_value=1), "food.likes[2]"),
+        ("food.likes[2]", Delete(path="food.likes[2]"), "food.likes[2]"),
+        ("food.likes[2]", Delete(path="food.likes[1]"), "food.likes[1]"),
+        ("food.likes[2]", Update(path="food.likes[2]", new_value=1), "food.likes[2]"),
+        ("food.likes", Delete(path="food.likes[2]"), "food.likes"),
+        ("food.likes[-]", Insert(path="food.likes", new_value=1), "food.likes[-]"),
+        ("grid[1][-]", Delete(path="grid[0]"), "grid[0][-]"),
+        ("food.new", Insert(path="food.other", new_value=1), "food.new"),
+    ],
+)
+def test_where_an_insert_goes_moves_along(path: str, over: Edit, expected: str) -> None:
+    """Behind what was inserted at the same place before; the item behind it may be deleted or replaced."""
+    assert rebased(Insert(path=path, new_value=9), over) == expected
+
+
+@pytest.mark.parametrize(
+    ("edit", "over"),
+    [
+        (Update(path="food.diet", new_value="x"), Update(path="food.diet", new_value="y")),
+        (Update(path="food.likes[2].item", new_value="x"), Delete(path="food.likes[2]")),
+        (Update(path="food.likes[2]", new_value="x"), Update(path="food.likes[2].item", new_value="y")),
+        (Delete(path="food.likes[2]"), Insert(path="food.likes[2].note", new_value="y")),
+        (Delete(path="food.likes"), Insert(path="food.likes", new_value="y")),
+        (Delete(path="food.likes[2]"), Delete(path="food.likes[2]")),
+        (Insert(path="food.likes", new_value="x"), Delete(path="food.likes")),
+        (Insert(path="food.likes[0]", new_value="x"), Update(path="food", new_value={})),
+        (Insert(path="food.new", new_value="x"), Insert(path="food.new", new_value="y")),
+        (Update(path="$", new_value="x"), Update(path="food.diet", new_value="y")),
+        (Update(path="food.diet", new_value="x"), Update(path="$", new_value={"food": {"diet": 1}})),
+    ],
+)
+def test_edits_that_meet_a_change_are_refused(edit: Edit, over: Edit) -> None:
+    """At one place, or one in what the other replaced or deleted; the message names the place."""
+    with pytest.raises(EditRefused, match="has changed since the edit was planned") as refused:
+        rebased(edit, over)
+    assert refused.value.reason == "overlap"
+
+
+def test_an_index_from_the_end_needs_the_older_body_where_its_list_has_changed() -> None:
+    """Without it nobody knows which item was the last."""
+    edit = Delete(path="food.likes[-1]")
+    longer = apply_edits(FOOD, [Insert(path="food.likes", new_value=1)]).changes
+    elsewhere = apply_edits(FOOD, [Delete(path="grid[0]")]).changes
+
+    assert rebase_edits([edit], longer, FOOD) == (Delete(path="food.likes[4]"),)
+    assert rebase_edits([edit], elsewhere) == (edit,)
+    with pytest.raises(EditRefused) as refused:
+        rebase_edits([edit], longer)
+    assert refused.value.reason == "overlap"
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [(Delete(path="food.["), "path"), (Delete(path="nowhere"), "missing"), (Insert(path="food", new_value=1), "path")],
+)
+def test_an_edit_that_never_fitted_is_refused(edit: Edit, reason: str) -> None:
+    """With the word that applying it would give."""
+    with pytest.raises(EditRefused) as refused:
+        rebase_edits([edit], (), FOOD)
+    assert refused.value.reason == reason
+
+
+def test_inserts_that_come_to_one_place_keep_the_order_they_had_in_the_list() -> None:
+    """Not that of the plan, when what stood between them is gone."""
+    first = apply_edits(FOOD, [Delete(path="food.likes[2]"), Delete(path="food.likes[3]")])
+    second = [
+        Insert(path="food.likes[4]", new_value="third"),
+        Insert(path="food.likes[2]", new_value="first"),
+        Update(path="food.diet", new_value="x"),
+        Insert(path="food.likes[-2]", new_value="second"),
+        Insert(path="food.likes[4]", new_value="fourth"),
+    ]
+    body: Any = apply_edits(first.body, rebase_edits(second, first.changes, FOOD)).body
+
+    items = [{"item": "a"}, {"item": "b"}, "first", "second", "third", "fourth", {"item": "e"}]
+    assert body["food"]["likes"] == items
+
+
+def test_what_changes_nothing_is_left_as_it_is() -> None:
+    """Whatever its path."""
+    edits = (NoChange(path="food.likes[*]"),)
+
+    assert rebase_edits(edits, apply_edits(FOOD, [Delete(path="food")]).changes, FOOD) == edits
+
+
+def test_an_undo_passes_over_what_others_changed_elsewhere() -> None:
+    """Deleted items come back between those that are left, inserted ones go, wherever they are now."""
+    plan: list[Edit] = [
+        Delete(path="food.likes[1]"),
+        Insert(path="food.likes", new_value="new"),
+        Update(path="food.diet", new_value="vegan"),
+    ]
+    body = undone(
+        plan,
+        [Insert(path="food.likes[0]", new_value="first")],
+        [Delete(path="food.likes[1]")],
+        [Insert(path="food.likes", new_value="last"), Delete(path="grid[0]"), Insert(path="food.drinks", new_value=[])],
+    )
+
+    assert body["food"]["likes"] == ["first", {"item": "b"}, {"item": "c"}, {"item": "d"}, {"item": "e"}, "last"]
+    assert body["food"]["diet"] is None
+    assert (body["food"]["drinks"], body["grid"]) == ([], [[3, 4]])
+
+
+@pytest.mark.parametrize(
+    ("plan", "later", "place"),
+    [
+        (Update(path="food.diet", new_value="x"), Update(path="food.diet", new_value="y"), "food.diet"),
+        (Insert(path="food.likes[0]", new_value={}), Insert(path="food.likes[0].item", new_value="y"), "food.likes[0]"),
+        (Insert(path="food.likes[0]", new_value={}), Delete(path="food.likes[0]"), "food.likes[0]"),
+        (Delete(path="food.diet"), Insert(path="food.diet", new_value="y"), "food.diet"),
+        (Delete(path="food.likes[0]"), Delete(path="food.likes"), "food.likes[0]"),
+        (Insert(path="new", new_value=[]), Insert(path="new", new_value=1), "new"),
+        (Update(path="$", new_value={"a": 1}), Update(path="a", new_value=2), "$"),
+    ],
+)
+def test_an_undo_of_what_was_changed_again_is_refused_with_its_place(plan: Edit, later: Edit, place: str) -> None:
+    """The later edit is to be undone first."""
+    with pytest.raises(UndoRefused) as refused:
+        undone([plan], [Insert(path="unrelated", new_value=0)] if plan.path != "$" else [], [later])
+    assert f"{place!r} again; undo that one first" in str(refused.value)
+
+
+def test_an_undo_is_free_again_when_the_later_plan_was_undone() -> None:
+    """Even with others in between, and when the place has moved meanwhile."""
+    body, history = history_of(
+        [Insert(path="food.likes", new_value={"item": "f"})],
+        [Update(path="food.likes[5].item", new_value="g"), Insert(path="food.likes[5].note", new_value=1)],
+        [Insert(path="food.likes[0]", new_value="front"), Update(path="food.diet", new_value="y")],
+    )
+    with pytest.raises(UndoRefused, match=r"plan 'plan 1' has changed 'food\.likes\[5\]' again; undo that one first"):
+        take_back(history, "plan 0")
+    body = undo(body, history, "plan 1")
+    body = undo(body, history, "plan 0")
+
+    assert body["food"]["likes"] == ["front", *FOOD["food"]["likes"]]
+    with pytest.raises(UndoRefused, match="'undo of plan 0'"):
+        take_back(history, "plan 0")
+
+
+def test_what_somebody_puts_back_by_hand_is_another_thing() -> None:
+    """Of equal value, but what was done to the first is not undone in the second."""
+    with pytest.raises(UndoRefused):
+        undone(
+            [Update(path="food.likes[2].item", new_value="C")],
+            [Delete(path="food.likes[2]")],
+            [Insert(path="food.likes[2]", new_value={"item": "C"})],
+        )
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_neighbours_come_back_in_their_order_whichever_is_undone_first(order: tuple[int, ...]) -> None:
+    """Each was deleted by a plan of its own, and stood at the same index when it was."""
+    body, history = history_of(*([Delete(path="food.likes[1]")] for _ in range(3)))
+    for number in order:
+        body = undo(body, history, f"plan {number}")
+
+    assert body == FOOD
+
+
+def test_an_undo_can_be_taken_back_and_that_again() -> None:
+    """Past what others did meanwhile."""
+    body, history = history_of([Delete(path="food.likes[1]")], [Insert(path="food.likes[0]", new_value=1)])
+    bodies = [body]
+    for _ in range(4):
+        bodies.append(undo(bodies[-1], history, history[-1].plan_id if len(bodies) > 1 else "plan 0"))
+
+    assert bodies[0] == bodies[2] == bodies[4] != bodies[1] == bodies[3]
+    assert bodies[1]["food"]["likes"] == [1, *FOOD["food"]["likes"]]
+
+
+def test_a_plan_that_was_redone_can_be_undone_under_its_own_name() -> None:
+    """As well as under that of the redo."""
+    body, history = history_of([Delete(path="food.likes[1]")], [Delete(path="food.likes[1]")])
+    body = undo(body, history, "plan 0")
+    redone = undo(body, history, "undo of plan 0")
+
+    assert undo(redone, [*history], "plan 0") == undo(redone, [*history], history[-1].plan_id) == body
+
+
+def test_the_end_of_a_history_is_enough_where_nothing_before_it_came_back() -> None:
+    """And what came back elsewhere than that end can tell is left where it is."""
+    body, history = history_of([Delete(path="food.likes[1]")], [Delete(path="food.likes[1]")])
+    for plan_id in ("plan 0", "plan 1"):
+        body = undo(body, history, plan_id)
+    history.append(Deed("plan 2", apply_edits(body, [Update(path="food.likes[2].item", new_value="C")]).changes))
+
+    assert [str(change.path) for change in take_back(history, "undo of plan 0")] == ["food.likes[1]"]
+    assert take_back(history[1:], "undo of plan 0") == take_back(history, "undo of plan 0")
+
+
+def test_a_history_without_the_plan_is_refused() -> None:
+    """It may be older than what is kept."""
+    with pytest.raises(UndoRefused, match="'plan 7' is not in the history"):
+        take_back(history_of([])[1], "plan 7")
+
+
+def test_two_sets_of_changes_of_one_body_lead_to_one_body_either_way_round() -> None:
+    """And they are refused when they met."""
+    mine = apply_edits(FOOD, [Delete(path="food.likes[1]"), Insert(path="food.likes[3]", new_value="mine")]).changes
+    other = apply_edits(FOOD, [Delete(path="food.likes[2]"), Insert(path="food.likes[3]", new_value="other")]).changes
+    mine_last, other_last = cross(mine, other)
+    body: Any = apply_changes(apply_changes(FOOD, other), mine_last)
+
+    assert body["food"]["likes"] == [{"item": "a"}, "mine", "other", {"item": "d"}, {"item": "e"}]
+    assert body == apply_changes(apply_changes(FOOD, mine), other_last)
+    with pytest.raises(UndoRefused, match=r"has changed 'food\.likes\[1\]'"):
+        cross(mine, mine)
+
+
+def test_the_change_in_the_way_of_others_is_named_by_its_number() -> None:
+    """None when nothing is in the way."""
+    _, history = history_of(
+        [Insert(path="food.likes", new_value={"item": "f"})],
+        [Delete(path="food.likes[0]")],
+        [Insert(path="food.likes[4].note", new_value=1)],
+        [Insert(path="food.likes[4].more", new_value=2)],
+    )
+    back, over = inverse(history[0].changes), [change for deed in history[1:] for change in deed.changes]
+
+    assert blocking(back, over) == 1
+    assert blocking(back, over[:1]) is None
