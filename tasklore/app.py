@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Context, Exit, Option, Typer, echo
 
-from tasklore import agents_app, dlq_app, doctor_app, ltm_app
+from tasklore import agents_app, dlq_app, doctor_app, ltm_app, memory_app
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
 app = Typer(
@@ -42,7 +42,7 @@ def front(
 
 @app.command(cls=Command, epilog=example("tasklore demo"))
 def demo() -> int:
-    """Start everything, ask three questions, leave nothing behind.
+    """Start everything, ask three questions, chat, leave nothing behind.
 
     The second question is the first one in other words, and is answered from memory.
     """
@@ -171,6 +171,7 @@ def cancel(
 
 app.add_typer(agents_app.app, name="agents")
 app.add_typer(ltm_app.app, name="ltm")
+app.add_typer(memory_app.app, name="memory")
 app.add_typer(dlq_app.app, name="dlq")
 
 

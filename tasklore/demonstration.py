@@ -1,4 +1,4 @@
-"""`tasklore demo`: three questions to a whole system that leaves nothing behind."""
+"""`tasklore demo`: three questions to, and a chat with, a whole system that leaves nothing behind."""
 
 import contextlib
 import tempfile
@@ -11,11 +11,14 @@ from nats.aio.client import Client
 from contracts.errors import TaskloreError, Unreachable
 from contracts.messages import PersonReply
 from runtime.connection import connected
+from runtime.endpoints import Endpoints
+from tasklore import demonstration_chat
 from tasklore.asking import ask_over, make_request
 from tasklore.exits import FAILED, OK
 from tasklore.places import DEFAULT_SUPERVISOR
 from tasklore.screen import patience, printable, say, styled
 from tasklore.system import Plan, running
+from tasklore.user_memory import user_memory
 
 AGENT = "workers.agents.budget"
 
@@ -24,6 +27,12 @@ QUESTIONS = (
     "Check my budget: the limit is 50000 and I have spent 42000.",
     "How is my budget doing? $50,000.00 limit, forty-two thousand spent so far.",
     "Budget of 50k, and by now 45,000 is spent.",
+)
+
+_CHAT_MORAL = (
+    "Nothing of that asked a model: rules read the chat, and every edit is kept with its inverse.\n"
+    "With TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL a model proposes what they cannot read; what may be written is "
+    "still decided here."
 )
 
 _SERVED = frozenset({"hit", "joined", "near"})
@@ -39,16 +48,19 @@ async def demonstrate() -> int:
     """
     started = time.perf_counter()
     with _log_file() as log:
-        plan = Plan(agents=(AGENT,), log=log, grace_s=5.0)
-        async with _started(plan, log) as nats_url:
+        plan = Plan(agents=(AGENT, *demonstration_chat.AGENTS), log=log, grace_s=5.0)
+        async with _started(plan, log) as endpoints:
             print(
                 f"{styled('Tasklore', 'bold')}  NATS, Valkey, a supervisor and a worker are up "
                 f"({time.perf_counter() - started:.1f} s)\n"
             )
-            async with connected(nats_url, "tasklore-demo") as client:
+            async with connected(endpoints.nats, "tasklore-demo") as client:
                 played = [await _play(client, question) for question in QUESTIONS]
-    print(_moral(played))
-    return OK if all(reply.kind == "answer" for reply, _ in played) else FAILED
+                print(f"{_moral(played)}\n")
+                async with user_memory(endpoints.redis_url) as memory:
+                    has_learned = await demonstration_chat.chat(client, memory)
+    print(_CHAT_MORAL if has_learned else "The chat went another way than it should.")
+    return OK if has_learned and all(reply.kind == "answer" for reply, _ in played) else FAILED
 
 
 async def _play(client: Client, question: str) -> tuple[PersonReply, float]:
@@ -92,7 +104,7 @@ def _moral(played: list[tuple[PersonReply, float]]) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _started(plan: Plan, log: IO[bytes]) -> AsyncIterator[str]:
+async def _started(plan: Plan, log: IO[bytes]) -> AsyncIterator[Endpoints]:
     async with contextlib.AsyncExitStack() as stack:
         try:
             async with patience("starting NATS, Valkey, a supervisor and a worker"):
@@ -100,7 +112,7 @@ async def _started(plan: Plan, log: IO[bytes]) -> AsyncIterator[str]:
         except (TaskloreError, Unreachable):
             _show_end_of(log)
             raise
-        yield system.endpoints.nats
+        yield system.endpoints
 
 
 @contextlib.contextmanager

@@ -1,0 +1,73 @@
+"""The second half of `tasklore demo`: a chat, what is remembered of it, and taking an edit back."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from nats.aio.client import Client
+
+from memory.documents.items import Item, leaf_values
+from memory.documents.plans import Snapshot
+from tasklore.history_views import record_lines
+from tasklore.screen import printable, styled
+from tasklore.telling import make_turn, outcome_of, publish_turn
+from tasklore.user_memory import UserMemory
+
+AGENTS = ("workers.agents.switchboard", "workers.agents.memory_worker")
+
+USER = "ana"
+
+#: Three turns; the last one contradicts what the first one said.
+TURNS = (
+    "I love scrambled eggs, pasta carbonara and oat milk.",
+    "I have asthma, and I get up at 6:30.",
+    "By the way, I'm vegan now.",
+)
+
+#: Seconds for what becomes of a turn: some milliseconds, on a busy machine more.
+_PATIENCE_S = 20.0
+
+
+async def chat(client: Client, memory: UserMemory) -> bool:
+    """Play the chat and print it; return whether everything came of it that should."""
+    print(styled(f"{USER} chats, and nobody waits for what is remembered of it\n", "bold"))
+    _print_documents("before", await memory.documents.snapshot(USER))
+    settled = [await _say(client, memory, text) for text in TURNS]
+    after = await memory.documents.snapshot(USER)
+    _print_documents("after", after)
+    undone = await memory.documents.undo(USER, at=datetime.now(UTC))
+    print(f"{styled('>', 'cyan')} {styled(f'tasklore memory undo --user {USER}', 'bold')}")
+    for line in record_lines(undone):
+        print(f"  {line}")
+    print()
+    restored = await memory.documents.snapshot(USER)
+    return all(settled) and dict(_said(after)) != dict(_said(restored))
+
+
+async def _say(client: Client, memory: UserMemory, text: str) -> bool:
+    turn = make_turn(text, USER, "demo")
+    await publish_turn(client, turn)
+    print(f"{styled('>', 'cyan')} {styled(text, 'bold')}")
+    outcome = await outcome_of(memory, turn, _PATIENCE_S)
+    for plan in sorted(outcome.plans, key=lambda plan: plan.number):
+        for line in record_lines(plan):
+            print(f"  {line}")
+    print()
+    return outcome.is_settled and bool(outcome.plans)
+
+
+def _print_documents(when: str, snapshot: Snapshot) -> None:
+    said = dict(_said(snapshot))
+    print(f"  {styled(f'documents {when}', 'dim')}")
+    for place, texts in said.items():
+        print(f"    {place}: {printable(', '.join(texts))}")
+    print("" if said else "    nothing\n")
+
+
+def _said(snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
+    """Yield every place that holds something, with what it holds."""
+    places: dict[str, list[str]] = {}
+    for document in snapshot.documents.values():
+        for path, value in leaf_values(document.body):
+            item = Item.read(value)
+            places.setdefault(str(path.parent), []).append(item.display if item is not None else str(value))
+    yield from places.items()

@@ -1,0 +1,78 @@
+"""`tasklore memory show`: what is remembered of a person."""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from memory.documents.decay import confidence_now
+from memory.documents.items import Item, is_expired, leaf_values
+from memory.documents.plans import Document
+from memory.rendering.documents import render
+from tasklore.document_lines import value_line
+from tasklore.screen import print_json, printable, styled
+from tasklore.user_memory import UserMemory, meant_resource, user_memory
+
+
+async def print_documents(user: str, resource: str | None, *, at: int | None, as_prompt: bool, as_json: bool) -> None:
+    """Print the documents of *user*, or one as it was at revision *at*.
+
+    Raises:
+        InvalidInput: *user* names nobody, *resource* no document, or there is no such revision.
+        Unreachable: Redis does not answer.
+    """
+    if at is not None and resource is None:
+        raise InvalidInput("--at needs --resource: every document counts its own revisions")
+    async with user_memory() as memory:
+        documents = await _documents(memory, user, resource, at)
+        kinds = memory.kinds
+    today = datetime.now(UTC).date()
+    if as_json:
+        print_json({document.resource_id: document.body for document in documents})
+    elif as_prompt:
+        rendered = render({one.resource_id: one.body for one in documents}, kinds, today=today)
+        print(rendered.text or "Nothing is remembered.")
+    elif resource is None and not any(document.revision for document in documents):
+        print(f"Nothing is remembered of {printable(user)} yet; `tasklore memory tell` says something about a person.")
+    else:
+        for document in documents:
+            _print_document(document, today)
+
+
+async def _documents(memory: UserMemory, user: str, resource: str | None, at: int | None) -> list[Document]:
+    documents = (await memory.documents.snapshot(user)).documents
+    if resource is None:
+        return list(documents.values())
+    wanted = meant_resource(resource, memory.kinds, documents)
+    return [documents[wanted] if at is None else await memory.documents.at(user, wanted, at)]
+
+
+def _print_document(document: Document, today: date) -> None:
+    found = list(leaf_values(document.body))
+    about = f"revision {document.revision}" if found else f"revision {document.revision}, holds nothing"
+    print(f"{styled(document.resource_id, 'bold')}  {styled(about, 'dim')}")
+    for path, value in found:
+        notes = ", ".join(_notes(value, today))
+        print(
+            f"  {styled(printable(str(path)), 'dim')}: {value_line(value)}"
+            + (f"  {styled(f'({notes})', 'yellow')}" if notes else "")
+        )
+
+
+def _notes(value: JsonValue, today: date) -> Iterator[str]:
+    """Yield what is worth knowing of an item beside its text."""
+    item = Item.read(value)
+    if item is None:
+        return
+    if is_expired(item, today):
+        yield "past its last day"
+    elif item.expiry is not None:
+        yield f"until {item.expiry.isoformat()}"
+    sure = confidence_now(item, today)
+    if sure < 1:
+        yield f"{sure:.0%} sure"
+    if item.is_inferred:
+        yield "inferred"
+    if "conflict" in item.others:
+        yield "in conflict"

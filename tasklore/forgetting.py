@@ -1,0 +1,124 @@
+"""`tasklore memory forget`: a person is removed everywhere, and it is looked again whether anything is left."""
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Mapping
+
+import structlog
+import typer
+
+from contracts import subjects
+from contracts.errors import InvalidInput
+from memory.askers import Askers
+from memory.conversation import Conversations
+from memory.ledger import Ledger
+from memory.user_tasks import UserTasks
+from runtime.connection import connected
+from runtime.link import Link
+from runtime.outbox import open_outbox
+from tasklore.exits import FAILED, OK, Refused
+from tasklore.places import current_endpoints, demand_listener
+from tasklore.screen import patience, print_json, print_table, printable, say
+from tasklore.user_memory import UserMemory, user_memory
+from workers.forgetting import ForgetsUser, Forgotten, RewritesFiles, forget_user
+from workers.forgetting_files import StoreFiles, StreamFiles
+from workers.forgetting_tasks import TasksOfUser
+from workers.forgetting_words import kept_words
+
+#: Seconds for one look at a store: nobody waits for it but who asked.
+_DEADLINE_S = 10.0
+
+
+async def forget_aloud(user: str, *, is_sure: bool, as_json: bool) -> int:
+    """Remove *user* everywhere, print what that was and what is left, and return the exit code: 1 when something is.
+
+    Raises:
+        InvalidInput: *user* names nobody.
+        Refused: nobody confirmed it.
+        Unreachable: a server does not answer.
+    """
+    if not user.strip():
+        raise InvalidInput("USER must name somebody; what is remembered belongs to one person each")
+    if not is_sure:
+        _confirm(user)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    async with places_of_users() as (parts, files), patience("forgetting"):
+        done = await forget_user(user, parts, files)
+    if as_json:
+        print_json({"user": user, "removed": done.removed, "left": done.left, "beside": done.beside})
+    else:
+        print_forgotten(user, done)
+    return OK if done.is_complete else FAILED
+
+
+@contextlib.asynccontextmanager
+async def places_of_users() -> AsyncIterator[tuple[tuple[ForgetsUser, ...], tuple[RewritesFiles, ...]]]:
+    """Open all places of the system that runs here in which something of a user may lie, in order, and their files.
+
+    Raises:
+        Unreachable: there is none, or a server of it does not answer.
+    """
+    url = current_endpoints().nats
+    await demand_listener(url)
+    async with (
+        connected(url, "tasklore-forget") as client,
+        user_memory() as memory,
+        open_outbox(link := Link(client)) as outbox,
+    ):
+        ledger = Ledger(memory.client, deadline_s=_DEADLINE_S)
+        tasks = TasksOfUser(link, ledger, UserTasks(memory.client), outbox)
+        yield (tasks, *_words(link, memory)), (StoreFiles(memory.client), StreamFiles(link))
+
+
+def _words(link: Link, memory: UserMemory) -> tuple[ForgetsUser, ...]:
+    return kept_words(
+        link,
+        queues=(
+            (subjects.TURNS, subjects.turns, memory.turns),
+            (subjects.FACTS, subjects.facts, memory.facts),
+        ),
+        documents=memory.documents,
+        conversations=Conversations(memory.client, deadline_s=_DEADLINE_S),
+        askers=Askers(memory.client),
+    )
+
+
+def print_forgotten(user: str, done: Forgotten) -> None:
+    """Write what was removed and what is left for people."""
+    if done.removed:
+        print(f"Forgot {printable(user)}:")
+        print_table(("What", "Removed"), _rows(done.removed), right=("Removed",))
+    else:
+        print(f"Nothing was known of {printable(user)}.")
+    if done.left:
+        print("There is something left; forget again, once nobody works on it:")
+        print_table(("What", "Left"), _rows(done.left), right=("Left",))
+    else:
+        print("Looked again everywhere: nothing is left.")
+    for what, count in sorted(done.beside.items()):
+        if what in _STAYING:
+            say(f"remains of what {_STAYING[what]} may lie in the files of {what}, beside {count:,} that stay")
+        else:
+            say(f"the {what} could not be written anew; have whoever runs the server do it")
+
+
+#: What leaves remains in the files of each stream.
+_STAYING = {
+    subjects.TASKS: "was done",
+    subjects.LATER: "became due",
+    subjects.REPORTS: "expired",
+    subjects.TURNS: "was learned",
+    subjects.FACTS: "was learned",
+    subjects.DEAD: "was sent again",
+}
+
+
+def _rows(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    return [(kind, f"{count:,}") for kind, count in sorted(counts.items()) if count]
+
+
+def _confirm(user: str) -> None:
+    if not sys.stdin.isatty():
+        raise Refused("forgetting a person cannot be undone; say --yes to mean it")
+    if not typer.confirm(f"Forget everything about {printable(user)}? It cannot be undone.", err=True):
+        raise Refused("nothing was forgotten")

@@ -1,0 +1,366 @@
+"""`tasklore memory` against real servers: what each command prints, changes and refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+from redis.asyncio import Redis
+
+from contracts.errors import InvalidInput, TaskloreError, UndoRefused, UnknownPath, Unreachable
+from memory.documents.store import DocumentStore
+from runtime.embedded import EmbeddedServers
+from tasklore.document_changes import undo_aloud
+from tasklore.document_files import export_all, import_all
+from tasklore.document_views import print_documents
+from tasklore.exits import FAILED, OK, USAGE
+from tasklore.fact_views import print_facts
+from tasklore.history_views import print_difference, print_explanation, print_history
+from tasklore.migration import migrate_folder
+from tasklore.review_views import print_audit, print_conflicts
+from tasklore.telling import tell_aloud
+from tests.integration.documents import FOOD, NOW, ROUTINE, commit, item, like, plan, store_of
+
+USER = "ana"
+
+#: A file as they are written by hand, with entries aligned and numbers that JSON spells otherwise.
+SEED = b"""{
+  "_metadata": {
+    "resource_id": "resource_user_food_prefs",
+    "tags": ["food"],
+    "last_updated": "2025-12-28"
+  },
+  "food": {
+    "likes": [
+      {
+        "item": "pasta_carbonara",
+        "display": "Pasta (especially carbonara)",
+        "added": "2025-12-28",
+        "expiry": null
+      },
+      {"item": "lox",   "display": "Lox", "confidence": 1.50}
+    ]
+  }
+}
+"""
+#: Whatever JSON is, in a document of no kind.
+ODD = rb'{"_metadata": {"resource_id": "resource_user_books"}, "a": [1, null, [], {}, {"b": "x\u001b[2J\ny"}], "": 1e3}'
+
+OLDER = """# Food
+
+## Likes
+- Pasta
+- Sushi on Fridays
+
+## Whatever this is
+- Peanuts
+"""
+
+
+@pytest.fixture(autouse=True)
+def _place(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the commands find the servers of the tests, with an empty store."""
+    monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
+    monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
+
+
+@pytest.fixture
+def store(redis: Redis) -> DocumentStore:
+    """Return the store that the commands look into."""
+    return store_of("store", redis)[0]
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    """Return what returns what was printed since it was last called."""
+    return lambda: capsys.readouterr().out
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(one.name for one in folder.iterdir())
+
+
+async def _learn(store: DocumentStore) -> None:
+    await commit(store, plan("p-first-1", like("Eggs"), evidence="I like eggs", turn_id="t1"), user=USER)
+    await commit(store, plan("p-later-2", like("Lox", expiry="2999-01-01", confidence=0.5)), user=USER)
+
+
+async def test_of_somebody_new_nothing_is_remembered_and_that_is_said(printed: Callable[[], str]) -> None:
+    """By every command that looks, and as empty JSON for programs."""
+    await print_documents(USER, None, at=None, as_prompt=False, as_json=False)
+    assert printed().startswith("Nothing is remembered of ana yet")
+    await print_documents(USER, None, at=None, as_prompt=True, as_json=False)
+    assert printed() == "Nothing is remembered.\n"
+    await print_facts(USER, 20, as_json=False)
+    assert printed() == "No fact was found yet in what ana said.\n"
+    await print_history(USER, "food", 20, as_json=False)
+    assert printed() == f"Nothing was ever edited for ana in {FOOD}.\n"
+    await print_audit(USER, None, as_json=False)
+    assert printed() == "Nothing is remembered of ana yet.\n"
+    await print_conflicts(USER, None, as_json=False)
+    assert printed() == "Nothing contradicts anything else.\n"
+    await print_history(USER, None, 20, as_json=True)
+    assert json.loads(printed()) == []
+
+
+async def test_documents_are_shown_as_paths_that_explain_takes(
+    store: DocumentStore, printed: Callable[[], str]
+) -> None:
+    """With what is worth knowing of an item, as they were, as JSON and as a prompt quotes them."""
+    await _learn(store)
+    await print_documents(USER, "food", at=None, as_prompt=False, as_json=False)
+    first, eggs, lox = printed().splitlines()
+    assert first == f"{FOOD}  revision 2"
+    assert eggs.startswith("  food.likes[0]: Eggs")
+    assert lox.startswith("  food.likes[1]: Lox  (until 2999-01-01, ")
+    await print_documents(USER, "food", at=1, as_prompt=False, as_json=True)
+    assert [one["display"] for one in json.loads(printed())[FOOD]["food"]["likes"]] == ["Eggs"]
+    await print_documents(USER, None, at=None, as_prompt=True, as_json=False)
+    assert '- "Eggs"' in printed()
+    await print_explanation(USER, None, "food.likes[0]", as_json=False)
+    told = printed()
+    assert told.startswith(f"{FOOD} food.likes[0]\n")
+    assert "p-first-1" in told
+    assert "I like eggs" in told
+    assert "p-later-2" not in told
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("as_prompt", [False, True])
+async def test_a_document_of_any_shape_is_shown(
+    as_json: bool, as_prompt: bool, tmp_path: Path, printed: Callable[[], str]
+) -> None:
+    """One line each without what steers a terminal; it can be named by its id or a word of it."""
+    (tmp_path / "odd.json").write_bytes(ODD)
+    assert await import_all([tmp_path / "odd.json"], USER, None) == OK
+    printed()
+    for resource in (None, "books", "resource_user_books"):
+        await print_documents(USER, resource, at=None, as_prompt=as_prompt, as_json=as_json)
+        shown = printed()
+        assert "\x1b" not in shown
+        assert as_json or as_prompt or "  a[4].b: x[2J y\n" in shown
+    await print_audit(USER, None, as_json=as_json)
+    await print_conflicts(USER, "books", as_json=as_json)
+    await print_history(USER, "books", 20, as_json=as_json)
+    await print_difference(USER, "books", 0, None, as_json=as_json)
+
+
+async def test_the_history_is_a_line_for_each_plan_that_undo_takes_by_its_end(
+    store: DocumentStore, printed: Callable[[], str]
+) -> None:
+    """Newest first, cut to what a line holds; the older plan is taken back beneath the newer one, and applied again."""
+    await _learn(store)
+    await commit(store, plan("p-wide-3", *(like(f"dish {number} {'x' * 100}") for number in range(9))), user=USER)
+    await print_history(USER, "food", 20, as_json=False)
+    lines = printed().splitlines()
+    assert [line.split()[0] for line in lines] == ["PLAN", "p-wide-3", "-later-2", "-first-1"]
+    assert lines[1].endswith("; and 6 more")
+    assert max(map(len, lines)) < 320
+    await undo_aloud(USER, "-first-1", again=False, as_json=False)
+    assert printed().splitlines() == ["taken back p-first-1", "  - food.likes[0]: Eggs"]
+    await print_history(USER, None, 20, as_json=True)
+    assert [one["state"] for one in json.loads(printed())] == ["takes back", "stands", "stands", "taken back"]
+    await undo_aloud(USER, None, again=True, as_json=True)
+    assert json.loads(printed())["kind"] == "redo"
+    with pytest.raises(UndoRefused, match="nowhere-1"):
+        await undo_aloud(USER, "nowhere-1", again=False, as_json=False)
+
+
+async def test_an_end_that_several_plans_share_takes_none_back(store: DocumentStore) -> None:
+    """Both are named."""
+    await commit(store, plan("a-same-end-1", like("Eggs")), plan("b-same-end-1", like("Lox")), user=USER)
+    with pytest.raises(InvalidInput, match=r"b-same-end-1, a-same-end-1|a-same-end-1, b-same-end-1"):
+        await undo_aloud(USER, "same-end-1", again=False, as_json=False)
+    assert len(await store.history(USER)) == 2
+
+
+async def test_a_difference_is_between_the_last_two_revisions_unless_others_are_named(
+    store: DocumentStore, printed: Callable[[], str]
+) -> None:
+    """By entries for people, by places for programs; also backwards."""
+    await _learn(store)
+    await print_difference(USER, "food", None, None, as_json=False)
+    assert printed().splitlines() == [f"{FOOD}, revision 1 to 2", "  + food.likes[1]: Lox"]
+    await print_difference(USER, "food", 2, 0, as_json=False)
+    assert printed().splitlines()[1:] == ["  - food.likes[0]: Eggs", "  - food.likes[1]: Lox"]
+    await print_difference(USER, "food", 1, 1, as_json=False)
+    assert printed().splitlines()[1:] == ["  nothing changed"]
+    await print_difference(USER, "food", None, None, as_json=True)
+    assert [one["path"] for one in json.loads(printed())["changes"]] == ["food.likes[1]"]
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "said"),
+    [
+        (lambda: print_documents(USER, None, at=1, as_prompt=False, as_json=False), InvalidInput, "--resource"),
+        (lambda: print_documents(USER, "food", at=9, as_prompt=False, as_json=False), InvalidInput, "from 0 to 2"),
+        (lambda: print_documents(USER, "fod", at=None, as_prompt=False, as_json=False), InvalidInput, "--resource"),
+        (lambda: print_difference(USER, "food", 9, None, as_json=False), InvalidInput, "from 0 to 2"),
+        (lambda: print_explanation(USER, None, "food.likes[9]", as_json=False), UnknownPath, "memory show"),
+        (lambda: print_explanation(USER, None, "food.likes[", as_json=False), InvalidInput, "character 12"),
+        (lambda: print_explanation(USER, None, "$", as_json=False), InvalidInput, "--resource"),
+        (lambda: undo_aloud(USER, "p-none", again=False, as_json=False), UndoRefused, "p-none"),
+        (lambda: undo_aloud(USER, None, again=True, as_json=False), UndoRefused, "applied again"),
+        (lambda: export_all(Path("-"), USER, None), InvalidInput, "--resource"),
+        (lambda: export_all(Path("/proc/none"), USER, None), InvalidInput, "/proc/none"),
+        (lambda: import_all([Path("a"), Path("b")], USER, "food"), InvalidInput, "--resource"),
+        (lambda: import_all([Path("a")], USER, "fod"), InvalidInput, r"resource_\.\.\. for a new one"),
+        (lambda: migrate_folder(Path("/nowhere"), USER, is_dry=True), InvalidInput, "/nowhere"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_with_the_cure(
+    command: Callable[[], Any], error: type[TaskloreError], said: str, store: DocumentStore
+) -> None:
+    """By the name of what is to be mended, and nothing is changed."""
+    await _learn(store)
+    with pytest.raises(error, match=said):
+        await command()
+    assert len(await store.history(USER)) == 2
+
+
+async def test_a_server_that_is_away_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By every command, before anything else."""
+    monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
+    with pytest.raises(Unreachable, match="tasklore up"):
+        await print_documents(USER, None, at=None, as_prompt=False, as_json=False)
+    with pytest.raises(Unreachable, match="TASKLORE_REDIS_URL"):
+        await tell_aloud("I like eggs", USER, conversation=None, wait_s=0, as_json=False)
+
+
+@pytest.mark.parametrize("content", [SEED, ODD, SEED.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + ODD])
+async def test_what_was_imported_is_exported_byte_for_byte(
+    content: bytes, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Into a folder that is made for it and to stdout; importing it again says that it is that already."""
+    file, out = tmp_path / "some.json", tmp_path / "new" / "folder"
+    file.write_bytes(content)
+    assert await import_all([file], USER, None) == OK
+    await export_all(out, USER, None)
+    exported = next(out.iterdir())
+    assert exported.read_bytes() == content
+    capfdbinary.readouterr()
+    await export_all(Path("-"), USER, exported.stem)
+    assert capfdbinary.readouterr().out == content
+    assert await import_all([exported], USER, None) == OK
+    assert b"as it is remembered already" in capfdbinary.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"{nope",
+        b"[]",
+        b"\xff\xfe",
+        b'{"a": 1}',
+        SEED.replace(FOOD.encode(), b"../evil"),
+        b" " * 3_000_000 + b"{}",
+    ],
+    ids=["folder", "no json", "list", "no text", "nameless", "evil", "huge"],
+)
+async def test_a_file_that_is_no_document_is_refused_and_the_others_are_stored(
+    content: bytes | None, tmp_path: Path, store: DocumentStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one line that names the file; the command ends as for unusable input."""
+    bad, good = tmp_path / "bad.json", tmp_path / "good.json"
+    good.write_bytes(SEED)
+    if content is None:
+        bad.mkdir()
+    else:
+        bad.write_bytes(content)
+    assert await import_all([bad, good], USER, None, as_json=True) == USAGE
+    out, err = capsys.readouterr()
+    assert [sorted(one) for one in json.loads(out)] == [["error", "file"], ["file", "plan_id", "revisions"]]
+    assert err.startswith(f"tasklore: {bad}: ")
+    assert err.count("\n") == 1
+    assert [record.revisions for record in await store.history(USER)] == [{FOOD: 1}]
+
+
+async def test_a_file_without_a_name_is_what_the_option_says(tmp_path: Path, store: DocumentStore) -> None:
+    """A word for a document that there is, or a new one by its whole name; never another than the file says."""
+    (tmp_path / "a.json").write_bytes(b'{"a": 1}')
+    (tmp_path / "b.json").write_bytes(SEED)
+    assert await import_all([tmp_path / "a.json"], USER, "routine") == OK
+    assert await import_all([tmp_path / "a.json"], USER, "resource_user_new.json") == OK
+    assert await import_all([tmp_path / "b.json"], USER, "routine") == USAGE
+    stored = [one for one, document in (await store.snapshot(USER)).documents.items() if document.revision]
+    assert stored == [ROUTINE, "resource_user_new"]
+
+
+async def test_nothing_is_written_of_somebody_unknown(tmp_path: Path) -> None:
+    """Not even the folder."""
+    await export_all(tmp_path / "out", USER, None)
+    assert not (tmp_path / "out").exists()
+
+
+async def test_older_memories_become_documents_and_keep_another_name(
+    tmp_path: Path, store: DocumentStore, printed: Callable[[], str]
+) -> None:
+    """The dry run shows what would be and changes nothing; afterwards there is nothing left to do."""
+    older = tmp_path / f"{FOOD}.md"
+    older.write_text(OLDER)
+    assert await migrate_folder(tmp_path, USER, is_dry=True) == OK
+    shown = printed()
+    assert '+        "display": "Sushi on Fridays",' in shown
+    assert "line 8 is kept at food.other as it is written" in shown
+    assert older.read_text() == OLDER
+    assert await store.history(USER) == ()
+    assert await migrate_folder(tmp_path, USER, is_dry=False) == OK
+    shown = printed()
+    assert f"{FOOD}.md -> {FOOD}: 3 entries; kept as {FOOD}.md.archive" in shown
+    assert "line 8 is kept at food.other" in shown
+    assert _names(tmp_path) == [f"{FOOD}.md.archive"]
+    assert (tmp_path / f"{FOOD}.md.archive").read_text() == OLDER
+    for is_dry in (True, False):
+        assert await migrate_folder(tmp_path, USER, is_dry=is_dry) == OK
+        assert printed().startswith("Nothing to migrate")
+    assert len(await store.history(USER)) == 1
+
+
+async def test_a_migration_that_stopped_before_the_rename_is_finished(tmp_path: Path, store: DocumentStore) -> None:
+    """What the file says is stored already, so only its name changes."""
+    older = tmp_path / f"{FOOD}.md"
+    older.write_text(OLDER)
+    assert await migrate_folder(tmp_path, USER, is_dry=False) == OK
+    (tmp_path / f"{FOOD}.md.archive").rename(older)
+    assert await migrate_folder(tmp_path, USER, is_dry=False) == OK
+    assert not older.exists()
+    assert len(await store.history(USER)) == 1
+
+
+async def test_an_older_memory_never_takes_the_place_of_what_is_remembered(
+    tmp_path: Path, store: DocumentStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is left with its name, as is one that is no text; the others are migrated."""
+    await _learn(store)
+    (tmp_path / f"{FOOD}.md").write_text(OLDER)
+    (tmp_path / "resource_user_health.md").write_bytes(b"\xff\xfe")
+    (tmp_path / f"{ROUTINE}.md").write_text("# Routine\n## Daily\n- Up at 7\n")
+    assert await migrate_folder(tmp_path, USER, is_dry=False) == FAILED
+    assert _names(tmp_path) == [
+        f"{FOOD}.md", "resource_user_health.md", f"{ROUTINE}.md.archive",
+    ]  # fmt: skip
+    assert capsys.readouterr().err.count("\n") == 2
+    assert len(await store.history(USER)) == 3
+
+
+async def test_conflicts_and_an_audit_name_the_entries(store: DocumentStore, printed: Callable[[], str]) -> None:
+    """What is liked and disliked, and what is there twice."""
+    disliked: list[JsonValue] = [item("eggs")]
+    await commit(store, plan("p1", like("Eggs"), like("Lox"), like("lox")), user=USER)
+    content = json.dumps(
+        {"_metadata": {"resource_id": FOOD}, "food": {"likes": [item("Eggs")] * 2, "dislikes": disliked}}
+    )
+    await store.import_document(USER, content.encode(), at=NOW)
+    await print_conflicts(USER, "food", as_json=False)
+    told = printed()
+    assert f"{FOOD} food.likes[0]: Eggs" in told
+    assert f"{FOOD} food.dislikes[0]: eggs" in told
+    await print_audit(USER, None, as_json=False)
+    assert "3 entries in 4 documents" in printed()
+    await print_audit(USER, None, as_json=True)
+    assert json.loads(printed())["rates"]["duplicate"] == pytest.approx(1 / 3)
+    await print_conflicts(USER, None, as_json=True)
+    assert len(json.loads(printed())) == 1
