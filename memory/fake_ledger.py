@@ -170,7 +170,10 @@ class FakeLedger:
 
     async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
         """Return `finish` of each of *reports*."""
-        return [await self.finish(*report) for report in reports]
+        for report in reports:
+            if isinstance(report, Finish) and report.user:
+                self._touch(report.task_id)[b"user"] = report.user.encode()
+        return [await self.finish(*report[:4]) for report in reports]
 
     async def accept(self, task_id: str, generation: int, assignment: bytes) -> None:
         """Note that *assignment* is durably published."""

@@ -7,7 +7,8 @@ them beside which nothing ran), `alone:1`, `excused:1` (runs that are not held a
 latest run), `cancel:1` (why it is to be cancelled), `assignment:1` (until it ends, for good when it failed),
 `report:1` (set once) and `refused:1` (reports that came after it). Generations do not disturb one another: a
 redelivery of generation 1 behind a redrive still gets or repeats the report of generation 1, as that one is owed too.
-`once.{name}` is of the whole task: which call made its effect of that name.
+Of the whole task are `user`, the token of whose it was, once it has ended, and `once.{name}`, which call made its
+effect of that name.
 """
 
 from collections.abc import Sequence
@@ -196,8 +197,8 @@ class Ledger:
         script, keep, key_of = scripts.FINISH, self._keep_ms, keys.task
         earlier = await self._exchange.run(
             [
-                ("EVALSHA", script, 1, key_of(task_id), generation, status, report, keep)
-                for task_id, generation, status, report in reports
+                ("EVALSHA", script, 1, key_of(task_id), generation, status, report, keep, *user)
+                for task_id, generation, status, report, *user in reports
             ]
         )
         return [Wish(found[0].decode()) if isinstance(found, list) else found for found in earlier]

@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput, MemoryUnavailable
 from memory import keys, scripts
+from memory.askers import noted_hits
 from memory.breaker import Breaker
 from memory.entries import (
     Entry,
@@ -124,10 +125,11 @@ class LongTermMemory:
             commands += [("SET", key, value, "PX", lifetime_ms), ("PEXPIRE", hits, lifetime_ms)]
         await self._quick.run(commands)
 
-    async def count_hits(self, served: Mapping[str, int]) -> int:
+    async def count_hits(self, served: Mapping[str, int], own: Mapping[tuple[str, str], int] | None = None) -> int:
         """Add how often each entry key was *served* since the last call; return how many of them still live.
 
-        An entry whose time is over is not counted and never brought back.
+        An entry whose time is over is not counted and never brought back. *own* is how many of these hits were of
+        whom, by user token and entry: it tells an answer that only they asked for from one that others did too.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time; some may have been counted.
@@ -135,12 +137,14 @@ class LongTermMemory:
         by_agent: dict[str, list[str]] = defaultdict(list)
         for key in served:
             by_agent[_tag(key)].append(key)
-        commands: list[Command] = []
+        # First: counted twice after a lost reply, it is too many of their own, and the answer goes with them.
+        commands = noted_hits(own or {})
+        noted = len(commands)
         for agent_keys in by_agent.values():
             for page in _pages(agent_keys):
                 named = [name for key in page for name in (key, keys.hits_of(key))]
                 commands.append(("EVALSHA", scripts.COUNT_HITS, len(named), *named, *[served[key] for key in page]))
-        return sum(await self._flush.run(commands))
+        return sum((await self._flush.run(commands))[noted:])
 
     async def put(self, key: str, result_json: bytes, *, ttl: timedelta | None, now_ms: int) -> None:
         """Store a result by hand, keeping what is known of how the old one was asked and computed.

@@ -68,9 +68,13 @@ class Ended(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """One terminal report that wants to be the one of its generation."""
+    """One terminal report that wants to be the one of its generation.
+
+    `user` is the token of whose task it was, so that forgetting them finds it; empty when it was nobody's.
+    """
 
     task_id: str
     generation: int
     status: str
     report: bytes
+    user: str = ""

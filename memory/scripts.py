@@ -8,12 +8,13 @@ Each may be sent again when its reply was lost: only two counters, hits and refu
 | HOLD | task | generation, worker, lease_ms | 1: done; 0: it ended; -1: another worker's |
 | RELEASE_RUN | task | generation, token, 1 to excuse it | 1: done; 0: it ended, or is not that run |
 | PARK | task | generation, token, wait_ms, assignment or nothing, keep_ms, 1 to excuse it | 1: done; 0: not that run |
-| FINISH | task | generation, status, report, keep_ms | nil: this one counts; the earlier one; or {wish to cancel} |
+| FINISH | task | generation, status, report, keep_ms, user or nothing | nil: it counts; the earlier one; or {wish} |
 | CANCEL | task | generation or 0 for the newest, reason, keep_ms | the report, or {generation, state, assignment} |
 | ONCE | task | generation, worker, name, token, keep_ms | 1: yours to make; 0: another's; -1: the run was replaced |
 | ACCEPT | task | generation, assignment, keep_ms | nil |
 | COUNT_HITS | entry, hits, entry, hits, ... | count, count, ... | how many entries were still there |
 | NOTE_USER | users | entry key, expires_at_ms or +inf, now_ms | nil |
+| NOTE_SERVED | users, served | entry key, count, entry key, count, ... | nil |
 | LEASE | flight, entry | token, lease_ms, 1 to ignore the entry | -1: yours; -2: remembered; else ms it is held |
 | RENEW | flight | token, lease_ms | 1: still yours; 0: lost |
 | RELEASE | flight | token, channel | 1: given back; 0: was not yours |
@@ -145,6 +146,7 @@ end
 if wish and ARGV[2] ~= 'cancelled' then return {wish} end
 redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3])
 if ARGV[2] ~= 'failed' then redis.call('HDEL', key, 'assignment' .. g) end
+if ARGV[5] and ARGV[5] ~= '' then redis.call('HSET', key, 'user', ARGV[5]) end
 redis.call('PEXPIRE', key, ARGV[4])
 return false
 """
@@ -223,6 +225,23 @@ if last == 'inf' then
 else
   redis.call('PEXPIRE', key, string.format('%.0f', math.max(1, tonumber(last) - tonumber(now))))
 end
+return false
+"""
+)
+
+NOTE_SERVED = _register(
+    """
+local users, served = KEYS[1], KEYS[2]
+for index = 1, #ARGV, 2 do
+  if redis.call('ZSCORE', users, ARGV[index]) then redis.call('HINCRBY', served, ARGV[index], ARGV[index + 1]) end
+end
+if redis.call('HLEN', served) > 2 * redis.call('ZCARD', users) + 100 then
+  for _, entry in ipairs(redis.call('HKEYS', served)) do
+    if not redis.call('ZSCORE', users, entry) then redis.call('HDEL', served, entry) end
+  end
+end
+local left = redis.call('PTTL', users)
+if left > 0 then redis.call('PEXPIRE', served, left) else redis.call('PERSIST', served) end
 return false
 """
 )

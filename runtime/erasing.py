@@ -142,8 +142,8 @@ class Eraser:
         if not state["messages"] and info["config"]["num_replicas"] == 1:
             # A file in which nothing waits any more was removed at once, and nobody keeps a log.
             return 0
-        # Each on a subject of its own: a stream may hold one message a subject.
-        fillers = [await self._fill(f"{filler_subject}.{number}") for number in range(_FILLERS)]
+        # Each on a subject of its own: a stream may hold one message a subject, and somebody else may be at it too.
+        fillers = [await self._fill(f"{filler_subject}.{os.urandom(8).hex()}") for _ in range(_FILLERS)]
         for filler in fillers:
             # One after the other, and in the old file: each lets the server look whether writing it anew pays.
             # Somebody else who turns it over may have cleared it already.

@@ -14,9 +14,10 @@ from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable
+from contracts.identifiers import user_token
 from contracts.messages import Cancellation, CompletionReport, ErrorNote, MemoryNote, TaskAssignment
 from memory.ledger import Ledger
-from memory.runs import Cancelled
+from memory.runs import Cancelled, Finish
 from runtime.jetstream import ask_or_none
 from runtime.outbox import Outbox
 
@@ -80,7 +81,8 @@ class Canceller:
         if assignment is None:
             return Cancelling("noted")
         body = self._report_on(assignment, found.generation, reason)
-        earlier = await self._ledger.finish(task_id, found.generation, "cancelled", body)
+        user = user_token(assignment.user_id) if assignment.user_id else ""
+        [earlier] = await self._ledger.finish_many([Finish(task_id, found.generation, "cancelled", body, user)])
         report = body if earlier is None or not isinstance(earlier, bytes) else earlier
         await self._publish(assignment, found.generation, report)
         await self._unschedule(task_id, found.generation)

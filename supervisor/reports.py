@@ -83,7 +83,8 @@ class ReportDesk:
                 # Whoever waits comes first: a repair may take as long as the ledger is waited for.
                 self._serve(report)
             if report is not None and report.fence == "none":
-                finish = Finish(report.task_id, report.generation, report.status, delivery.body)
+                user = (delivery.headers or {}).get(subjects.USER_HEADER, "")
+                finish = Finish(report.task_id, report.generation, report.status, delivery.body, user)
                 unfenced.append((delivery, finish))
             else:
                 line.settle(delivery)

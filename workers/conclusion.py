@@ -12,10 +12,12 @@ import structlog
 
 from contracts import subjects
 from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted, ResultTooLarge, TaskCancelled
+from contracts.identifiers import user_token
 from contracts.messages import TaskAssignment
-from memory.runs import Wish
+from memory.runs import Finish, Wish
 from runtime.outbox import Outbox
 from runtime.pull import Delivery, PullEngine
+from workers.settling import Settling
 from workers.verdict import Verdict, dead_letter
 
 log = structlog.get_logger(__name__)
@@ -30,7 +32,7 @@ _RETURN_S = 2.0
 class Fence(Protocol):
     """What decides which of several reports of one generation counts: `memory.ledger.Ledger` fits."""
 
-    async def finish_many(self, reports: Sequence[tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
+    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
         """Return for each None, the earlier report to be published in its place, or the wish that forbids it."""
 
 
@@ -68,6 +70,7 @@ class Conclusion:
         meter: ConclusionMeter,
         *,
         fence_pause_s: float = 1.0,
+        settling: Settling | None = None,
     ) -> None:
         self._agent_id = agent_id
         self._task_names = frozenset(task_names)
@@ -75,6 +78,7 @@ class Conclusion:
         self._outbox = outbox
         self._meter = meter
         self._fence_pause_s = fence_pause_s
+        self._settling = settling or Settling()
 
     async def conclude(self, verdicts: Sequence[Verdict], line: PullEngine) -> bool:
         """Store and publish *verdicts*; returns when all are on their way, each settles when it is stored.
@@ -96,10 +100,7 @@ class Conclusion:
         """Let the ledger decide, and publish what it says; a wish to cancel makes another verdict of one."""
         bodies = [_fitting_body(verdict) for verdict in verdicts]
         earlier = await self._fence.finish_many(
-            [
-                (verdict.assignment.task_id, verdict.generation, verdict.status, body)
-                for verdict, body in zip(verdicts, bodies, strict=True)
-            ]
+            [_finish(verdict, body) for verdict, body in zip(verdicts, bodies, strict=True)]
         )
         self._count([verdict for verdict, stored in zip(verdicts, earlier, strict=True) if stored is None])
         unwanted = []
@@ -137,18 +138,21 @@ class Conclusion:
 
         def settled(problem: NotAccepted | None) -> None:
             if problem is None:
-                line.settle(delivery)
+                self._settling.settle(delivery, assignment.user_id, line)
             else:
                 log.error("report_not_stored", task_id=assignment.task_id, error=str(problem))
                 line.hand_back(delivery, _RETURN_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
 
         trace = delivery.headers.get(subjects.TRACE_HEADER, "") if delivery.headers else ""
+        headers = {subjects.TRACE_HEADER: trace} if _TRACE.fullmatch(trace) else None
+        if assignment.user_id:
+            headers = _whose(assignment) | (headers or {})
         self._outbox.send(
             subjects.report(assignment.supervisor_id, assignment.task_id, generation),
             body,
             subjects.report_message_id(assignment.task_id, generation),
             settled,
-            headers={subjects.TRACE_HEADER: trace} if _TRACE.fullmatch(trace) else None,
+            headers=headers,
         )
 
     def _count(self, verdicts: Sequence[Verdict]) -> None:
@@ -190,23 +194,39 @@ class Conclusion:
             usage=verdict.usage,
         )
         try:
-            await self.bury(verdict.delivery, letter, reason=reason)
+            await self.bury(verdict.delivery, letter, reason=reason, headers=_whose(verdict.assignment))
         except NotAccepted as error:
             log.warning("dead_letter_not_stored", task_id=verdict.assignment.task_id, error=str(error))
             line.hand_back(verdict.delivery, _RETURN_S)
             return False
         return True
 
-    async def bury(self, delivery: Delivery, letter: bytes, *, reason: str) -> None:
-        """Put *letter* about *delivery* into DEAD and return when it is stored.
+    async def bury(
+        self, delivery: Delivery, letter: bytes, *, reason: str, headers: dict[str, str] | None = None
+    ) -> None:
+        """Put *letter* about *delivery* into DEAD, with *headers*, and return when it is stored.
 
         Raises:
             NotAccepted: DEAD did not take it.
         """
         # A stream made anew counts from one again: the body tells two messages of one number apart.
         message_id = f"dead:{subjects.dead(delivery.subject)}:{delivery.sequence}:{zlib.crc32(delivery.body):08x}"
-        await self._outbox.put(subjects.dead(delivery.subject), letter, message_id, waits_when_full=True)
+        await self._outbox.put(
+            subjects.dead(delivery.subject), letter, message_id, headers=headers or None, waits_when_full=True
+        )
         self._meter.count_dead_letter(reason)
+
+
+def _finish(verdict: Verdict, body: bytes) -> Finish | tuple[str, int, str, bytes]:
+    """Return what the ledger is told, and whose it is when somebody's: what a task of theirs led to must be found."""
+    assignment = verdict.assignment
+    if not assignment.user_id:
+        return assignment.task_id, verdict.generation, verdict.status, body
+    return Finish(assignment.task_id, verdict.generation, verdict.status, body, user_token(assignment.user_id))
+
+
+def _whose(assignment: TaskAssignment) -> dict[str, str]:
+    return {subjects.USER_HEADER: user_token(assignment.user_id)} if assignment.user_id else {}
 
 
 def _fitting_body(verdict: Verdict) -> bytes:

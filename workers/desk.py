@@ -138,7 +138,7 @@ class TaskDesk:
 
     def _serve(self, order: Order, answer: Remembered, now_ms: int) -> Verdict:
         if order.memory_key is not None:
-            self._stores.hits[order.memory_key] += 1
+            self._stores.count_hit(order.memory_key, order.user)
         order.outcome = "hit"
         verdict = verdict_on(order, "completed", self._worker_id, result_json=answer.result_json)
         verdict.age_ms = max(0, now_ms - answer.created_at_ms)

@@ -18,6 +18,7 @@ from runtime.outbox import Outbox
 from runtime.pull import PullEngine
 from workers.order import Order
 from workers.releases import Releases
+from workers.settling import Settling
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +54,7 @@ class Retries:
         outbox: Stores schedules.
         meter: Counts them.
         scheduled_over_s: Seconds above which a wait is scheduled.
+        settling: How a delivery is settled whose next run is scheduled.
         now: The clock, in UTC.
     """
 
@@ -64,6 +66,7 @@ class Retries:
         meter: RetryMeter,
         *,
         scheduled_over_s: float = 5.0,
+        settling: Settling | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._ledger = ledger
@@ -71,6 +74,7 @@ class Retries:
         self._outbox = outbox
         self._meter = meter
         self._scheduled_over_s = scheduled_over_s
+        self._settling = settling or Settling()
         self._now = now
 
     async def again(self, order: Order, pause_s: float, line: PullEngine, *, excused: bool = False) -> None:
@@ -92,7 +96,7 @@ class Retries:
             line.hand_back(order.delivery, max(0.0, (due_at - self._now()).total_seconds()))
         else:
             self._meter.count_retry("schedule")
-            line.settle(order.delivery)
+            self._settling.settle(order.delivery, order.assignment.user_id, line)
 
     async def _park(self, order: Order, ended: Ended, wait_s: float) -> None:
         try:

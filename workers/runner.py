@@ -140,7 +140,7 @@ class Runner:
         async with attending.waiting():
             seat = await self._stores.flights.join(key, recall, wait_s=JOIN_S if left_s is None else left_s)
         if isinstance(seat, Joined):
-            self._stores.hits[key] += 1
+            self._stores.count_hit(key, order.user)
             order.outcome = "joined"
             verdict = verdict_on(order, "completed", self._worker_id, result_json=seat.value)
             verdict.age_ms = 0

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
@@ -73,9 +73,20 @@ class EffectLedger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores of one worker; `hits` counts the entries that were served, until the host flushes them."""
+    """The stores of one worker.
+
+    `hits` counts the entries that were served, until the host flushes them, and `own_hits` those that were served to
+    somebody, by their token and the entry.
+    """
 
     long_term: LongTerm
     ledger: RunLedger
     flights: SingleFlight[bytes]
     hits: Counter[str]
+    own_hits: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def count_hit(self, key: str, user: str | None) -> None:
+        """Count that the entry *key* was served, to *user* (a token) when it is known to whom."""
+        self.hits[key] += 1
+        if user is not None:
+            self.own_hits[user, key] += 1

@@ -26,6 +26,7 @@ from memory.single_flight import SingleFlight
 from runtime import valkey
 from runtime.broker import reads_or_ignores
 from runtime.connection import connected
+from runtime.erasing import Eraser
 from runtime.leases import Beat, Leases
 from runtime.link import Link
 from runtime.llm import Llm
@@ -50,6 +51,7 @@ from workers.performing import Performer
 from workers.presence import announce, end_presence, show_presence
 from workers.retries import Retries
 from workers.runner import Runner, Terms
+from workers.settling import Settling
 from workers.solitude import Solitude
 from workers.stores import Stores
 
@@ -300,9 +302,17 @@ class Worker:
 
         settings, metrics, worker_id = self._settings, self._metrics, self._worker_id
         stores = Stores(parts.memory, parts.ledger, parts.flights, self._host.hits, self._host.own_hits)
-        conclusion = Conclusion(agent.agent_id, agent.tasks, parts.ledger, parts.outbox, metrics)
+        settling = Settling(Eraser(parts.client) if settings.erase_said == "at_once" else None)
+        conclusion = Conclusion(agent.agent_id, agent.tasks, parts.ledger, parts.outbox, metrics, settling=settling)
         releases = self._host.releases
-        retries = Retries(parts.ledger, releases, parts.outbox, metrics, scheduled_over_s=settings.retry_schedule_s)
+        retries = Retries(
+            parts.ledger,
+            releases,
+            parts.outbox,
+            metrics,
+            scheduled_over_s=settings.retry_schedule_s,
+            settling=settling,
+        )
         longest_s = longest_wait_s(timedelta(days=settings.ledger_keep_days))
         retry = RetryPolicy(settings.retry_base_s, settings.retry_cap_s, longest_s)
         performer = Performer(worker_id, stores, releases, conclusion, retries, retry, make_context)

@@ -28,7 +28,7 @@ class CountingLedger(FakeLedger):
     async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
         """Answer, unless away."""
         self._ask()
-        return [await super(CountingLedger, self).finish(*report) for report in reports]
+        return [await super(CountingLedger, self).finish(*report[:4]) for report in reports]
 
     async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | Wish | None:
         """Answer, unless away."""

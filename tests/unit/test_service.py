@@ -1,11 +1,48 @@
-"""What the supervisor's service does to a reply before it goes out."""
+"""What the supervisor's service does to a reply before it goes out, and to what was said on both sides."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from contracts.messages import CompletionReport, MemoryNote, PersonReply
+import pytest
+
+from contracts import subjects
+from contracts.errors import MemoryUnavailable, MessageTooLarge
+from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonReply, PersonRequest
 from contracts.subjects import MAX_BODY
-from supervisor.service import fitting
+from memory.fakes import FakeConversations
+from supervisor.catalogue import Catalogue
+from supervisor.interpretation.outcome import Unfitting
+from supervisor.service import Publish, Service, fitting
+
+
+class Puzzled:
+    """An interpreter that understands nothing."""
+
+    async def interpret(self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn]) -> Unfitting:
+        """Say so."""
+        return Unfitting("I do not understand.")
+
+
+class AwayConversations(FakeConversations):
+    """A store that is away."""
+
+    async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
+        """Keep nothing."""
+        raise MemoryUnavailable("away")
+
+
+def service(conversations: FakeConversations, publish: Publish) -> Service:
+    """Return a service that knows no agent."""
+    return Service(
+        "S",
+        catalogue=Catalogue,
+        interpreter=Puzzled(),
+        dispatch=None,  # type: ignore[arg-type]  # nothing is understood, so that nothing is assigned
+        reports=None,  # type: ignore[arg-type]
+        conversations=conversations,
+        publish=publish,
+    )
 
 
 def reply_with(result: Any, text: str = "Found.") -> PersonReply:
@@ -41,3 +78,40 @@ def test_a_reply_too_large_for_a_message_says_where_the_result_lies() -> None:
     assert "reports.S.t1.1" in reply.text
     assert reply.report is not None
     assert reply.report.result is None
+
+
+@pytest.mark.parametrize(("user", "owner"), [("ann", "ann"), (None, "talk")])
+async def test_both_sides_of_a_talk_are_published_for_whoever_learns_from_it(user: str | None, owner: str) -> None:
+    """To the subject of the user, or of the conversation when nobody is known; handed over, not waited for."""
+    sent: list[tuple[str, bytes, str]] = []
+
+    def publish(subject: str, body: bytes, message_id: str) -> None:
+        sent.append((subject, body, message_id))
+
+    request = PersonRequest(text="I like omelettes", request_id="r1", conversation_id="talk", user_id=user)
+    reply = await service(FakeConversations(), publish).answer(request)
+    turns = [ChatTurn.model_validate_json(body) for _, body, _ in sent]
+    assert reply.text == "I do not understand."
+    assert [(turn.speaker, turn.text) for turn in turns] == [("person", request.text), ("assistant", reply.text)]
+    assert {subject for subject, _, _ in sent} == {subjects.turns(owner)}
+    assert [name for _, _, name in sent] == [turn.turn_id for turn in turns]
+    assert {turn.user_id for turn in turns} == {user}
+
+
+async def test_a_conversation_is_noted_as_its_users() -> None:
+    """Forgetting them has to find it; of somebody unknown nothing is noted."""
+    conversations = FakeConversations()
+    answering = service(conversations, lambda _subject, _body, _name: None)
+    await answering.answer(PersonRequest(text="hi", conversation_id="talk", user_id="ann"))
+    await answering.answer(PersonRequest(text="hi", conversation_id="other"))
+    assert await conversations.of_user("ann") == ["talk"]
+
+
+async def test_an_answer_needs_neither_the_store_nor_the_stream() -> None:
+    """What cannot be kept or published is a loss for those who learn, not for who asked."""
+
+    def publish(subject: str, body: bytes, message_id: str) -> None:
+        raise MessageTooLarge("too large")
+
+    reply = await service(AwayConversations(), publish).answer(PersonRequest(text="hi", user_id="ann"))
+    assert reply.text == "I do not understand."

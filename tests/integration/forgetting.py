@@ -1,0 +1,220 @@
+"""What tests of forgetting share: people of whom something lies everywhere, and a search through the servers' files."""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from nats.aio.client import Client
+from redis.asyncio import Redis
+
+from contracts import subjects
+from contracts.identifiers import user_token
+from contracts.messages import ChatTurn, DeadLetter, ErrorNote, ExtractedFacts, Fact, TaskAssignment, TaskCall
+from memory import keys
+from memory.askers import Askers
+from memory.conversation import Conversations
+from memory.documents.kinds import Kinds
+from memory.documents.store import DocumentStore
+from memory.ledger import Ledger
+from memory.long_term import LongTermMemory
+from memory.queues import PersonalQueue
+from memory.runs import Finish
+from memory.user_tasks import UserTasks
+from runtime import valkey
+from runtime.connection import connected
+from runtime.embedded import EmbeddedServers
+from runtime.link import Link
+from runtime.outbox import Outbox, open_outbox
+from runtime.streams import Sizes, declare_streams
+from workers.forgetting import ForgetsUser, Forgotten, forget_user
+from workers.forgetting_files import StoreFiles, StreamFiles
+from workers.forgetting_tasks import TasksOfUser
+from workers.forgetting_words import kept_words
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+AT_MS = int(NOW.timestamp() * 1000)
+#: Seconds that any step may take on a busy machine; no test waits for it to pass.
+PATIENCE_S = 60.0
+FOOD = "resource_user_food_prefs"
+
+
+def secret_of(user: str) -> str:
+    """Return the words that only *user* says: letters that JSON escapes, and such that it does not."""
+    return f"zebra-{user}-crêpe"
+
+
+@dataclass
+class Town:
+    """A pair of servers in which people have left something everywhere."""
+
+    servers: EmbeddedServers
+    client: Client
+    link: Link
+    outbox: Outbox
+    redis: Redis
+
+    @property
+    def turns(self) -> PersonalQueue:
+        """The table of turns."""
+        return PersonalQueue(self.redis, "turns", deadline_s=PATIENCE_S)
+
+    @property
+    def facts(self) -> PersonalQueue:
+        """The table of facts."""
+        return PersonalQueue(self.redis, "facts", deadline_s=PATIENCE_S)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger."""
+        return Ledger(self.redis, deadline_s=PATIENCE_S)
+
+    @property
+    def conversations(self) -> Conversations:
+        """The conversations."""
+        return Conversations(self.redis, deadline_s=PATIENCE_S)
+
+    @property
+    def documents(self) -> DocumentStore:
+        """The documents."""
+        return DocumentStore(self.redis, Kinds.load(), deadline_s=PATIENCE_S)
+
+    @property
+    def memory(self) -> LongTermMemory:
+        """The long-term memory."""
+        return LongTermMemory(self.redis, budget_s=PATIENCE_S)
+
+    def parts(self) -> tuple[ForgetsUser, ...]:
+        """Return all places in order, as the command has them."""
+        return (
+            TasksOfUser(self.link, self.ledger, UserTasks(self.redis), self.outbox),
+            *kept_words(
+                self.link,
+                queues=(
+                    (subjects.TURNS, subjects.turns, self.turns),
+                    (subjects.FACTS, subjects.facts, self.facts),
+                ),
+                documents=self.documents,
+                conversations=self.conversations,
+                askers=Askers(self.redis, deadline_s=PATIENCE_S),
+            ),
+        )
+
+    async def forget(self, user: str) -> Forgotten:
+        """Forget *user*, files and all."""
+        return await forget_user(user, self.parts(), (StoreFiles(self.redis), StreamFiles(self.link)))
+
+    async def publish(self, subject: str, body: bytes, **headers: str) -> int:
+        """Store *body* and return its sequence."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        answer = json.loads((await self.client.request(subject, body, timeout=PATIENCE_S, headers=named or None)).data)
+        assert "error" not in answer, answer
+        return int(answer["seq"])
+
+    async def stored(self, stream: str) -> int:
+        """Return how many messages there are in *stream*."""
+        info = json.loads((await self.client.request(f"$JS.API.STREAM.INFO.{stream}", timeout=PATIENCE_S)).data)
+        return int(info["state"]["messages"])
+
+    def assignment(self, user: str, name: str) -> bytes:
+        """Return a task of *user* with their words."""
+        assignment = TaskAssignment(
+            task_id=f"{user}-{name}",
+            agent_id="Probe",
+            supervisor_id="S",
+            task=TaskCall(name="ask", parameters={"text": secret_of(user)}),
+            created_at=NOW,
+            user_id=user,
+        )
+        return assignment.model_dump_json(exclude_none=True).encode()
+
+    async def talk(self, user: str) -> None:
+        """Leave a turn and a fact of *user* in both streams, both tables, a conversation and a document."""
+        secret = secret_of(user)
+        turn = ChatTurn(
+            turn_id=f"{user}-turn", conversation_id=f"c-{user}", user_id=user, speaker="person", text=secret, at=NOW
+        )
+        said = turn.model_dump_json(exclude_none=True).encode()
+        fact = Fact(fact_id=f"{user}-fact", text=secret, evidence=secret)
+        found = ExtractedFacts(
+            turn_id=turn.turn_id, conversation_id=turn.conversation_id, user_id=user, facts=(fact,), at=NOW
+        )
+        learned = found.model_dump_json(exclude_none=True).encode()
+        await self.publish(subjects.turns(user), said)
+        await self.publish(subjects.facts(user), learned)
+        assert await self.turns.append(user, [(turn.turn_id, said)]) == 1
+        assert await self.facts.append(user, [(fact.fact_id, learned)]) == 1
+        assert await self.conversations.append(turn.conversation_id, said, turn.turn_id, user_id=user)
+        body: dict[str, Any] = {"food": {"likes": [secret]}, "_metadata": {"resource_id": FOOD}}
+        await self.documents.import_document(user, json.dumps(body).encode(), at=NOW)
+
+    async def work(self, user: str) -> None:
+        """Leave tasks of *user*: one that waits, one for later, one that runs, one that is done and one that died."""
+        waiting, later, dead = (self.assignment(user, name) for name in ("waiting", "later", "dead"))
+        await self.publish("tasks.Probe.ask", waiting)
+        await self.ledger.accept(f"{user}-waiting", 1, waiting)
+        await self.publish(
+            f"schedules.tasks.{user}-later.1",
+            later,
+            Nats_Schedule="@at 2099-01-01T00:00:00Z",
+            Nats_Schedule_Target="due.tasks.Probe.ask",
+        )
+        await self.publish("tasks.Probe.ask", self.assignment(user, "running"))
+        await self.ledger.begin(f"{user}-running", 1, "w1", AT_MS, 600_000)
+        for name, status in (("done", "completed"), ("dead", "failed")):
+            report = self.report(user, name)
+            finish = Finish(f"{user}-{name}", 1, status, report, user_token(user))
+            assert await self.ledger.finish_many([finish]) == [None]
+            await self.publish(subjects.report("S", f"{user}-{name}", 1), report)
+        letter = DeadLetter(
+            reason="attempts",
+            error=ErrorNote(type="E", message="m"),
+            subject="tasks.Probe.ask",
+            sequence=1,
+            attempts=5,
+            body=base64.b64encode(dead).decode(),
+            body_bytes=len(dead),
+            body_digest="d",
+            task_id=f"{user}-dead",
+            died_at=NOW,
+        )
+        await self.publish("dead.tasks.Probe.ask", letter.model_dump_json().encode())
+
+    def report(self, user: str, name: str) -> bytes:
+        """Return what was answered to *user*, in their words."""
+        return json.dumps({"task_id": f"{user}-{name}", "result": secret_of(user)}, ensure_ascii=False).encode()
+
+    async def ask(self, user: str, question: str, *, of_user: bool = False) -> str:
+        """Remember an answer that a task of *user* computed; return its key."""
+        key = keys.ltm("Probe", "1.1", f"ask:{question}", user_token(user) if of_user else None)
+        await self.memory.remember(
+            key,
+            json.dumps(secret_of(user)).encode(),
+            computed_ms=5,
+            ttl=timedelta(hours=1),
+            now_ms=AT_MS,
+            user_token=user_token(user),
+        )
+        return key
+
+    async def live(self, user: str) -> None:
+        """Leave something of *user* everywhere."""
+        await self.talk(user)
+        await self.work(user)
+        await self.ask(user, user)
+        await self.ask(user, user, of_user=True)
+
+
+@asynccontextmanager
+async def town_on(servers: EmbeddedServers) -> AsyncIterator[Town]:
+    """Open an empty town."""
+    async with (
+        connected(servers.nats_url, "test") as client,
+        valkey.connect(servers.redis_url, deadline_s=PATIENCE_S) as redis,
+        open_outbox(link := Link(client)) as outbox,
+    ):
+        await declare_streams(client, Sizes())
+        yield Town(servers, client, link, outbox, redis)

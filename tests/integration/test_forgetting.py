@@ -1,0 +1,282 @@
+"""Whoever is forgotten is in no store and in no file any more, and everybody else is there as before."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+
+import pytest
+
+from contracts import subjects
+from contracts.errors import InvalidInput, Unreachable
+from contracts.identifiers import user_token
+from contracts.messages import CompletionReport
+from memory import keys
+from memory.runs import Finish
+from runtime.embedded import EmbeddedServers
+from tests.integration.forgetting import AT_MS, FOOD, Town, secret_of, town_on
+from tests.traces import files_with, until_away
+from workers.forgetting import forget_user
+
+ANN, BOB = "ann@example.org", "bob"
+
+
+@pytest.fixture
+async def town(own_servers: EmbeddedServers) -> AsyncIterator[Town]:
+    """Open a town of which a test may read every file."""
+    async with town_on(own_servers) as opened:
+        yield opened
+
+
+async def everything(town: Town, user: str) -> dict[str, int]:
+    """Return how much is found of *user*, by kind."""
+    found: dict[str, int] = {}
+    for part in town.parts():
+        for kind, count in (await part.left(user)).items():
+            found[kind] = found.get(kind, 0) + count
+    return {kind: count for kind, count in found.items() if count}
+
+
+async def test_whoever_is_forgotten_is_gone_from_every_store_and_file(town: Town) -> None:
+    """In any spelling, and nothing of anybody else is missing."""
+    folders = [town.servers.nats.data_dir, town.servers.valkey.data_dir]
+    for user in ("ann", BOB):
+        await town.live(user)
+    assert all(files_with(folder, secret_of("ann")) for folder in folders)
+    before = await everything(town, BOB)
+    assert (await everything(town, "ann")) == before
+    done = await town.forget("ann")
+    assert done.is_complete
+    assert done.removed == {
+        "messages": 8,
+        "tasks": 5,
+        "turns": 1,
+        "facts": 1,
+        "documents": 1,
+        "edits": 1,
+        "plans": 1,
+        "conversations": 1,
+        "answers": 2,
+    }
+    assert await everything(town, "ann") == {}
+    assert await everything(town, BOB) == before
+    await until_away(folders, secret_of("ann"))
+    assert all(files_with(folder, secret_of(BOB)) for folder in folders)
+    assert await town.redis.keys("*YW5u*") == []
+
+
+async def test_a_task_that_runs_on_can_store_nothing_of_a_forgotten_user(town: Town) -> None:
+    """Its worker gets a report without a word of theirs, which is the one that was published."""
+    await town.work("ann")
+    await town.forget("ann")
+    late = await town.ledger.finish("ann-running", 1, "completed", town.report("ann", "running"))
+    assert isinstance(late, bytes)
+    assert secret_of("ann").encode() not in late
+    assert CompletionReport.model_validate_json(late).status == "cancelled"
+    stored = await town.client.request(f"$JS.API.DIRECT.GET.REPORTS.{subjects.report('S', 'ann-running', 1)}")
+    assert stored.data == late
+    for name in ("waiting", "later"):
+        assert await town.ledger.begin(f"ann-{name}", 1, "w2", AT_MS, 1000) != late
+        assert isinstance(await town.ledger.begin(f"ann-{name}", 1, "w2", AT_MS, 1000), bytes)
+
+
+async def test_what_an_earlier_run_of_an_open_task_said_goes_too(town: Town) -> None:
+    """Of the task stays that it was cancelled, and nothing else."""
+    failed = town.report("ann", "again")
+    assert await town.ledger.finish_many([Finish("ann-again", 1, "failed", failed, user_token("ann"))]) == [None]
+    await town.publish(subjects.report("S", "ann-again", 1), failed)
+    await town.ledger.accept("ann-again", 2, town.assignment("ann", "again"))
+    assert (await town.forget("ann")).removed == {"tasks": 1, "messages": 1}
+    entry = await town.ledger.read("ann-again")
+    assert entry is not None
+    assert [(number, one.state) for number, one in entry.generations.items()] == [(2, "cancelled")]
+    await until_away([town.servers.nats.data_dir, town.servers.valkey.data_dir], secret_of("ann"))
+    assert await everything(town, "ann") == {}
+
+
+async def test_rows_under_claim_can_be_neither_closed_nor_stored(town: Town) -> None:
+    """Whoever works on them has lost their lease."""
+    await town.talk("ann")
+    claim = await town.facts.claim("ann", holder="w", limit=9, lease_ms=600_000, now_ms=0)
+    assert claim is not None
+    await town.forget("ann")
+    assert not await town.facts.renew(claim, 600_000)
+    assert not await town.facts.note(claim, "ann-fact", b"note")
+    assert await everything(town, "ann") == {}
+
+
+async def test_what_is_broken_off_is_finished_by_doing_it_again(town: Town) -> None:
+    """Wherever it broke."""
+
+    class Away:
+        """A place that cannot be reached."""
+
+        async def forget(self, _user_id: str) -> Mapping[str, int]:
+            raise Unreachable("away")
+
+        async def left(self, _user_id: str) -> Mapping[str, int]:
+            return {}
+
+    await town.live("ann")
+    for place in range(len(town.parts())):
+        parts = town.parts()
+        with pytest.raises(Unreachable):
+            await forget_user("ann", [*parts[:place], Away(), *parts[place:]])
+    assert await everything(town, "ann") != {}
+    assert (await town.forget("ann")).is_complete
+    assert await everything(town, "ann") == {}
+    assert (await town.forget("ann")).removed == {}
+
+
+async def test_the_name_can_be_used_again_at_once(town: Town) -> None:
+    """What is told then is neither taken for known nor for forgotten."""
+    await town.live("ann")
+    before = await everything(town, "ann")
+    await town.forget("ann")
+    await town.talk("ann")
+    claim = await town.turns.claim("ann", holder="w", limit=9, lease_ms=1000, now_ms=0)
+    assert claim is not None
+    assert [row.row_id for row in claim.rows] == ["ann-turn"]
+    after = await everything(town, "ann")
+    for kind in ("turns", "facts", "documents", "conversations"):
+        assert after[kind] == before[kind]
+    assert (await town.documents.snapshot("ann")).documents[FOOD].revision == 1
+
+
+async def test_an_answer_that_others_asked_for_too_stays(town: Town) -> None:
+    """One that only they were served goes, however often; so does the list of both."""
+    token = user_token("ann")
+    alone, shared, bobs = await town.ask("ann", "alone"), await town.ask("ann", "shared"), await town.ask(BOB, "bobs")
+    await town.memory.count_hits(
+        {alone: 3, shared: 3, bobs: 2}, {(token, alone): 3, (token, shared): 2, (user_token(BOB), shared): 1}
+    )
+    await town.memory.count_hits({bobs: 1}, {(token, bobs): 1})
+    assert (await town.forget("ann")).removed == {"answers": 1}
+    assert [answer is not None for answer in await town.memory.recall_many([alone, shared, bobs])] == [
+        False,
+        True,
+        True,
+    ]
+    assert await town.redis.exists(keys.ltm_users(token), keys.ltm_served(token)) == 0
+    assert (await town.forget(BOB)).removed == {}
+
+
+async def test_hits_that_are_counted_twice_keep_nothing(town: Town) -> None:
+    """A flush repeated after a lost reply errs towards forgetting."""
+    token, key = user_token("ann"), await town.ask("ann", "alone")
+    own = {(token, key): 1}
+    await town.memory.count_hits({}, own)
+    await town.memory.count_hits({key: 1}, own)
+    assert (await town.forget("ann")).removed == {"answers": 1}
+
+
+async def test_the_count_of_own_hits_lives_as_long_as_the_list(town: Town) -> None:
+    """No longer, and it does not grow with entries that have expired."""
+    token = user_token("ann")
+    for number in range(300):
+        key = keys.ltm("Probe", "1.1", f"ask:{number}")
+        await town.memory.remember(
+            key, b"1", computed_ms=1, ttl=timedelta(hours=1), now_ms=AT_MS + number * 7_200_000, user_token=token
+        )
+        await town.memory.count_hits({key: 1}, {(token, key): 1})
+    assert await town.redis.hlen(keys.ltm_served(token)) <= 102
+    assert 0 < await town.redis.pttl(keys.ltm_served(token)) <= 3_600_000
+
+
+async def test_of_a_conversation_of_several_only_their_own_turns_go(town: Town) -> None:
+    """What others said in it stays, in order; one without others goes whole."""
+    for number, user in enumerate(("ann", BOB, "ann", None, BOB)):
+        turn = json.dumps({"user_id": user, "n": number}).encode()
+        await town.conversations.append("together", turn, f"t{number}", user_id=user)
+    await town.conversations.append("before-the-name", b'{"text":"hello"}', "t0")
+    await town.conversations.append("before-the-name", b'{"user_id":"ann"}', "t1", user_id="ann")
+    assert (await town.forget("ann")).removed == {"conversations": 2}
+    assert [json.loads(turn)["n"] for turn in await town.conversations.recent("together")] == [1, 3, 4]
+    assert await town.conversations.recent("before-the-name") == []
+    assert await town.conversations.of_user(BOB) == ["together"]
+
+
+async def test_what_was_acknowledged_is_in_no_file_although_others_wait(town: Town) -> None:
+    """Tasks that were done lie beside those of others that still wait."""
+    await town.publish("tasks.Probe.ask", town.assignment(BOB, "waits"))
+    done = [await town.publish("tasks.Probe.ask", town.assignment("ann", f"done{number}")) for number in range(20)]
+    for sequence in done:
+        request = json.dumps({"seq": sequence, "no_erase": True}).encode()
+        await town.client.request("$JS.API.STREAM.MSG.DELETE.TASKS", request)
+    folder = town.servers.nats.data_dir
+    assert files_with(folder, secret_of("ann"))
+    forgotten = await town.forget("ann")
+    assert (forgotten.removed, forgotten.beside) == ({}, {"TASKS": 1})
+    await until_away([folder], secret_of("ann"))
+    assert await town.stored("TASKS") == 1
+
+
+async def test_what_arrives_while_a_user_is_forgotten_goes_too(town: Town) -> None:
+    """A worker that had turns in hand has stored what it learned from them behind our back."""
+
+    class Late:
+        """A place that makes something of the user anew, each time but the last."""
+
+        def __init__(self) -> None:
+            self.count = 3
+
+        async def forget(self, user_id: str) -> Mapping[str, int]:
+            self.count -= 1
+            if self.count >= 0:
+                await town.publish(subjects.facts(user_id), b"late")
+                await town.facts.append(user_id, [(f"late{self.count}", b"late")])
+            return {}
+
+        async def left(self, _user_id: str) -> Mapping[str, int]:
+            return {}
+
+    await town.talk("ann")
+    done = await forget_user("ann", [*town.parts(), Late()])
+    assert (done.left, done.removed["facts"]) == ({}, 4)
+    assert await everything(town, "ann") == {}
+
+
+async def test_what_is_left_is_told(town: Town) -> None:
+    """Nobody is told that all is gone when it is not."""
+
+    class Stubborn:
+        """A place that never lets go."""
+
+        async def forget(self, _user_id: str) -> Mapping[str, int]:
+            return {"scars": 0}
+
+        async def left(self, _user_id: str) -> Mapping[str, int]:
+            return {"scars": 2, "documents": 0}
+
+    done = await forget_user("ann", [*town.parts(), Stubborn()])
+    assert (done.is_complete, done.removed, done.left) == (False, {}, {"scars": 2})
+
+
+@pytest.mark.parametrize("user", ["", " ", "\ud800"])
+async def test_nobody_cannot_be_forgotten(town: Town, user: str) -> None:
+    """An id that got lost must not mean everybody who has none."""
+    await town.live(BOB)
+    with pytest.raises(InvalidInput):
+        await town.forget(user)
+
+
+async def test_a_full_stream_is_left_in_peace(town: Town) -> None:
+    """Dead letters of others are not dropped to make room, and tasks of others are not refused."""
+    info = json.loads((await town.client.request("$JS.API.STREAM.INFO.DEAD")).data)
+    small = info["config"] | {"max_bytes": 1_000_000}
+    await town.client.request("$JS.API.STREAM.UPDATE.DEAD", json.dumps(small).encode())
+    for number in range(5):
+        await town.publish("dead.tasks.Probe.ask", b"%d" % number + b"x" * 150_000)
+    done = await town.forget("ann")
+    assert (await town.stored("DEAD"), done.beside) == (5, {"DEAD": 5})
+
+
+async def test_two_who_forget_one_user_do_no_harm(town: Town) -> None:
+    """Both find that nothing is left."""
+    await town.live("ann")
+    await town.live(BOB)
+    before = await everything(town, BOB)
+    both = await asyncio.gather(town.forget("ann"), town.forget("ann"))
+    assert [one.left for one in both] == [{}, {}]
+    assert await everything(town, BOB) == before
+    assert (await town.documents.snapshot(BOB)).documents[FOOD].revision == 1

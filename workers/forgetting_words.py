@@ -1,0 +1,150 @@
+"""What is removed of a user where their words were kept: turns, facts, documents, conversations, answers.
+
+Each class is a `workers.forgetting.ForgetsUser`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from pydantic_core import from_json
+
+from contracts.identifiers import user_token
+from memory.askers import Askers
+from memory.claims import Counts
+from memory.conversation import Conversations
+from memory.documents.store import DocumentStore
+from runtime.direct import Line, open_direct_reads
+from runtime.erasing import Eraser
+
+#: Turns of one conversation that are looked through: far above what one holds.
+_ALL_TURNS = 1_000_000
+
+
+class Rows(Protocol):
+    """What is needed of `memory.queues.PersonalQueue`."""
+
+    async def forget(self, owner: str) -> int:
+        """Remove everything of an owner; return how many rows there were."""
+
+    async def counts(self, owner: str) -> Counts:
+        """Return how many rows of an owner there are, by state."""
+
+
+class QueueOfUser:
+    """A table of waiting rows, and the stream whose messages become rows: *subject_of* says where those of a user lie.
+
+    The messages go first: each that is delivered later would make a row.
+    """
+
+    def __init__(self, line: Line, stream: str, subject_of: Callable[[str], str], rows: Rows) -> None:
+        self._line = line
+        self._eraser = Eraser(line)
+        self._stream = stream
+        self._subject_of = subject_of
+        self._rows = rows
+        self._kind = stream.lower()
+
+    async def forget(self, user_id: str) -> Mapping[str, int]:
+        """Erase the messages and remove the rows."""
+        erased = await self._eraser.erase_by_subject(self._stream, self._subject_of(user_id))
+        return {"messages": erased.erased, self._kind: await self._rows.forget(user_id)}
+
+    async def left(self, user_id: str) -> Mapping[str, int]:
+        """Count both."""
+        async with open_direct_reads(self._line, self._stream) as reads:
+            messages = sum([len(page) async for page in reads.pages(self._subject_of(user_id))])
+        counts = await self._rows.counts(user_id)
+        return {"messages": messages, self._kind: counts.waiting + counts.parked + sum(counts.closed.values())}
+
+
+class DocumentsOfUser:
+    """JSON memory documents with all that is told of how they came to be."""
+
+    def __init__(self, store: DocumentStore) -> None:
+        self._store = store
+
+    async def forget(self, user_id: str) -> Mapping[str, int]:
+        """Remove them."""
+        gone = await self._store.forget(user_id)
+        return {"documents": gone.documents, "edits": gone.entries, "plans": gone.plans, "noted reads": gone.reads}
+
+    async def left(self, user_id: str) -> Mapping[str, int]:
+        """Count documents, plans and noted reads."""
+        snapshot = await self._store.snapshot(user_id)
+        documents = sum(1 for document in snapshot.documents.values() if document.revision)
+        plans = len(await self._store.history(user_id))
+        return {"documents": documents, "plans": plans, "noted reads": len(await self._store.reads(user_id))}
+
+
+class ConversationsOfUser:
+    """What was said to and by the user; of one that others take part in, only their own turns."""
+
+    def __init__(self, conversations: Conversations) -> None:
+        self._conversations = conversations
+
+    async def forget(self, user_id: str) -> Mapping[str, int]:
+        """Remove them, and then the list of them."""
+        listed = await self._conversations.of_user(user_id)
+        count = 0
+        for conversation_id in listed:
+            count += await self._removed(conversation_id, user_id)
+        await self._conversations.disown(user_id, listed)
+        # Of one that goes on meanwhile something may have come while it stood in no list.
+        for conversation_id in listed:
+            await self._removed(conversation_id, user_id)
+        return {"conversations": count}
+
+    async def left(self, user_id: str) -> Mapping[str, int]:
+        """Count those that are listed."""
+        return {"conversations": len(await self._conversations.of_user(user_id))}
+
+    async def _removed(self, conversation_id: str, user_id: str) -> bool:
+        turns = await self._conversations.recent(conversation_id, _ALL_TURNS)
+        speakers = [_user_of(turn) for turn in turns]
+        if any(speaker not in (None, user_id) for speaker in speakers):
+            theirs = [turn for turn, speaker in zip(turns, speakers, strict=True) if speaker == user_id]
+            return bool(await self._conversations.drop(conversation_id, theirs))
+        # Nobody else is known in it: what was said before they gave a name is theirs too.
+        return await self._conversations.forget(conversation_id)
+
+
+class AnswersOfUser:
+    """Remembered results: their own, and shared ones that nobody else asked for."""
+
+    def __init__(self, askers: Askers) -> None:
+        self._askers = askers
+
+    async def forget(self, user_id: str) -> Mapping[str, int]:
+        """Remove them."""
+        released = await self._askers.release(user_token(user_id))
+        return {"answers": released.removed}
+
+    async def left(self, user_id: str) -> Mapping[str, int]:
+        """Count those that are listed."""
+        return {"answers": await self._askers.listed(user_token(user_id))}
+
+
+def _user_of(turn: bytes) -> object:
+    """Return whose turn it is, None when nobody's; of one that cannot be read it is not known."""
+    try:
+        read = from_json(turn)
+    except ValueError:
+        return None
+    return read.get("user_id") if isinstance(read, dict) else None
+
+
+def kept_words(
+    line: Line,
+    *,
+    queues: Sequence[tuple[str, Callable[[str], str], Rows]],
+    documents: DocumentStore,
+    conversations: Conversations,
+    askers: Askers,
+) -> tuple[QueueOfUser | DocumentsOfUser | ConversationsOfUser | AnswersOfUser, ...]:
+    """Return all of these parts in order; *queues* are stream, subject and table, that of turns first."""
+    return (
+        *(QueueOfUser(line, stream, subject_of, rows) for stream, subject_of, rows in queues),
+        DocumentsOfUser(documents),
+        ConversationsOfUser(conversations),
+        AnswersOfUser(askers),
+    )
