@@ -99,7 +99,7 @@ async def test_no_turn_and_no_fact_is_lost_or_kept_twice_when_workers_are_killed
 
 async def test_a_fact_that_kills_every_worker_is_set_aside(own_house: House) -> None:
     """After its attempts; what was said before and after is kept, in order."""
-    settings = QUICK | {"listen_attempts": 2}
+    settings = QUICK | {"listen_attempts": 1}
     worker: Served = own_house.worker(EAR, **settings).ready()
     async with talk_in(own_house) as scene:
         for number, text in enumerate(("one", "deadly", "three")):
@@ -115,6 +115,7 @@ async def test_a_fact_that_kills_every_worker_is_set_aside(own_house: House) -> 
         assert await scene.likes("ann") == ["one", "three"]
         rows = {row.row_id: row.state for row in await scene.facts.rows("ann", 9)}
         assert rows == {"fact-t0": "done", "fact-t1": "failed", "fact-t2": "done"}
+        assert (await scene.turns.counts("ann")).closed["done"] == 3
 
 
 async def test_a_worker_that_leaves_gives_back_what_it_has_not_begun(own_house: House) -> None:

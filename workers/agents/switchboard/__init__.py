@@ -29,7 +29,7 @@ agent = Agent("SwitchboardAgent", description="Hears what people say of themselv
 @agent.listen("turns")
 async def extract(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
     """Return what *turn* says of its user, in order; nothing of what others say, or of memory that is quoted back."""
-    if turn.speaker != "person":
+    if turn.speaker != "person" or turn.user_id is None:
         return ()
     text = own_words(turn.text)[:LONGEST]
     today = turn.at.date()

@@ -4,51 +4,22 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
-from typing import ClassVar, Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from contracts.messages import ChatTurn, Fact
 from workers.agent_files import load_agent_files
+from workers.agents.switchboard.answer import Heard, ProposedFact
 from workers.agents.switchboard.facts import fact_id
+from workers.agents.switchboard.proofs import fault_of, place_of
 from workers.listening.context import ListenContext
 from workers.statements.dates import End, load_dates
-from workers.statements.normal import normal
-from workers.statements.reading import read
+from workers.statements.reading import read_statements
 
 #: Facts of one turn that are taken from a model: more is no message of a person about themselves.
 MOST_FACTS = 20
-#: Letters of a proposed fact: a sentence.
-_LONGEST_TEXT = 300
-#: Sure enough to be kept; a model that doubts more has concluded it.
-_LEAST_CONFIDENCE = 0.3
-
-_BLANKS = re.compile(r"\s+")
-_QUOTED = re.compile(r"[\"\u201c\u201e\u00ab][^\"\u201c\u201d\u00bb]*[\"\u201d\u00bb]")
-_ABOUT_THE_USER = re.compile(r"(?:the )?user(?:'s)?\b", re.IGNORECASE)
-
-
-class ProposedFact(BaseModel):
-    """One fact as a model words it."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
-
-    text: str
-    evidence: str
-    tags: tuple[str, ...]
-    polarity: Literal["positive", "negative", "neutral"]
-    durability: Literal["permanent", "long_term", "short_term", "momentary"]
-    confidence: float
-    inferred: bool
-
-
-class Heard(BaseModel):
-    """What a model heard in a turn."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
-
-    reasoning: str
-    facts: tuple[ProposedFact, ...]
+#: Letters of a model's reasoning that are kept with each fact.
+_LONGEST_REASONING = 300
+#: Tags that one fact may have: it belongs to a document or two.
+_MOST_TAGS = 4
 
 
 async def asked_facts(context: ListenContext, turn: ChatTurn, text: str, known: Sequence[Fact]) -> list[Fact]:
@@ -68,11 +39,13 @@ async def asked_facts(context: ListenContext, turn: ChatTurn, text: str, known: 
     heard = await model.ask(files.role, Heard, system=system, user=_as_data(text))
     name, today, taken = model.role(files.role).model, turn.at.date(), list(known)
     for proposed in heard.facts[:MOST_FACTS]:
-        reason = _fault_of(proposed, text, taken)
+        reason = fault_of(proposed, text, taken)
         if reason is not None:
             context.refused(reason)
             continue
-        taken.append(_fact(proposed, fact_id(turn.turn_id, len(taken)), name, heard.reasoning, today))
+        start, end = place_of(proposed.evidence, text) or (0, 0)
+        said = proposed.model_copy(update={"evidence": text[start:end]})
+        taken.append(_fact(said, fact_id(turn.turn_id, len(taken)), name, heard.reasoning, tags, today))
     for _ in heard.facts[MOST_FACTS:]:
         context.refused("too_many")
     return taken[len(known) :]
@@ -83,53 +56,17 @@ def _as_data(text: str) -> str:
     return f"<turn>\n{text.replace('<', '(').replace('>', ')')}\n</turn>"
 
 
-def _fault_of(proposed: ProposedFact, text: str, taken: Sequence[Fact]) -> str | None:
-    """Return why *proposed* cannot be a fact of the turn, None when it can; a word that labels a metric."""
-    evidence = _plain(proposed.evidence)
-    if not _ABOUT_THE_USER.match(proposed.text) or not 0 < len(proposed.text) <= _LONGEST_TEXT:
-        return "shape"
-    if not evidence or evidence not in _plain(text):
-        return "evidence"
-    if evidence not in _plain(_QUOTED.sub(" ", text)):
-        return "quoted"
-    if "?" in proposed.text or _is_asked(evidence, text):
-        return "question"
-    if not normal(proposed.text).numbers <= normal(proposed.evidence).numbers:
-        return "number"
-    if not _LEAST_CONFIDENCE <= proposed.confidence <= 1:
-        return "confidence"
-    if any(_overlaps(evidence, _plain(fact.evidence)) for fact in taken if fact.extracted_by == "rules"):
-        return "known"
-    if any(_plain(fact.text) == _plain(proposed.text) for fact in taken):
-        return "known"
-    return None
-
-
-def _is_asked(evidence: str, text: str) -> bool:
-    """Tell whether the sentence with *evidence* in it is a question."""
-    rest = _plain(text).partition(evidence)[2]
-    end = re.search(r"[.!?\n]", rest)
-    return evidence.endswith("?") or (end is not None and end[0] == "?")
-
-
-def _overlaps(one: str, other: str) -> bool:
-    return bool(one and other) and (one in other or other in one)
-
-
-def _plain(text: str) -> str:
-    return _BLANKS.sub(" ", text).strip().casefold()
-
-
-def _fact(proposed: ProposedFact, identity: str, model: str, reasoning: str, today: date) -> Fact:
+def _fact(proposed: ProposedFact, identity: str, model: str, reasoning: str, tags: Sequence[str], today: date) -> Fact:
     """Return *proposed* as a fact; when it ends is read in its evidence, whatever the model may think."""
     end = next(_ends(proposed.evidence, today), None)
-    statements = read(proposed.text, today=today).statements
-    tags = statements[0].tags if len(statements) == 1 and statements[0].tags else proposed.tags
+    statements = read_statements(proposed.text, today=today)
+    read_tags = statements[0].tags if len(statements) == 1 else ()
+    proposed_tags = tuple(dict.fromkeys(tag for tag in proposed.tags if tag in tags))[:_MOST_TAGS]
     return Fact(
         fact_id=identity,
         text=proposed.text,
-        tags=tags,
-        reasoning=reasoning[:_LONGEST_TEXT],
+        tags=read_tags or proposed_tags,
+        reasoning=reasoning[:_LONGEST_REASONING],
         confidence=proposed.confidence,
         durability=proposed.durability if end is None else end.durability,
         expiry=None if end is None else end.expiry,

@@ -1,0 +1,10 @@
+"""The agent that writes down what is learned about people: facts in, edits of their documents out.
+
+Here belong deciding and asking; what edits do to a document, and how they are stored, lies in `memory.documents`.
+"""
+
+from workers import Agent
+from workers.agents.memory_worker.runner import edit
+
+agent = Agent("MemoryAgent", description="Keeps what people tell about themselves in documents of their own.")
+agent.listen("facts")(edit)
