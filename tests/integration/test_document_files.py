@@ -1,0 +1,112 @@
+"""Files of documents: taken in as a plan that can be taken back, and given out byte for byte."""
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.edits import Insert
+from contracts.errors import InvalidInput
+from memory.documents.store import DocumentStore
+from tests.integration.documents import FOOD, NOW, ROUTINE, USER, body_of, commit, like, liked, plan, store_of
+
+FILE = b'{\n  "_metadata": {"resource_id": "resource_user_food_prefs", "tags": ["food"]},\n  "food": {"likes": []}\n}\n'
+
+
+@pytest.fixture(params=["store", "fake"])
+def store(request: pytest.FixtureRequest, redis: Redis) -> DocumentStore:
+    """Return each kind of store."""
+    return store_of(request.param, redis)[0]
+
+
+async def test_a_file_comes_back_byte_for_byte(store: DocumentStore) -> None:
+    """Its spaces, the order of its names and the spelling of its numbers; and again once its edits are taken back."""
+    file = (
+        b'{"food":{"likes":[{"item":"x","display":"X","confidence":1.50}],\t"n":1e3},\r\n'
+        b' "_metadata":{"resource_id":"resource_user_food_prefs"}}'
+    )
+    record = await store.import_document(USER, file, at=NOW)
+    assert record is not None
+    assert (record.origin.by, record.revisions) == ("import", {FOOD: 1})
+    assert await store.export_document(USER, FOOD) == file
+    await commit(store, plan("p1", like("Eggs")))
+    assert await store.export_document(USER, FOOD) != file
+    await store.undo(USER, at=NOW)
+    assert await store.export_document(USER, FOOD) == file
+
+
+async def test_an_imported_file_takes_the_place_of_what_is_there(store: DocumentStore) -> None:
+    """As a plan: the history has it, and an undo brings back what was there, in its own form."""
+    first = FILE.replace(b"[]", b'[{"item": "a", "display": "A"}]')
+    await store.import_document(USER, first, at=NOW)
+    await store.import_document(USER, FILE.replace(b"  ", b"\t"), at=NOW)
+    assert await liked(store) == []
+    assert await store.export_document(USER, FOOD) == FILE.replace(b"  ", b"\t")
+    await store.undo(USER, at=NOW)
+    assert await store.export_document(USER, FOOD) == first
+    await store.redo(USER, at=NOW)
+    assert await store.export_document(USER, FOOD) == FILE.replace(b"  ", b"\t")
+
+
+async def test_an_import_of_other_metadata_is_taken_back_beneath_an_edit(store: DocumentStore) -> None:
+    """The stamps since are no reason to refuse it, and the edit stays."""
+    await store.import_document(USER, FILE, at=NOW)
+    record = await store.import_document(USER, FILE.replace(b'["food"]', b'["food", "drink"]'), at=NOW)
+    assert record is not None
+    await commit(store, plan("p1", like("Eggs")))
+    assert (await body_of(store))["_metadata"]["tags"] == ["food", "drink"]
+    for call, tags in ((store.undo, ["food"]), (store.redo, ["food", "drink"])):
+        revision = (await call(USER, record.plan_id, at=NOW)).revisions[FOOD]
+        metadata = (await body_of(store))["_metadata"]
+        assert (metadata["tags"], metadata["revision"]) == (tags, revision)
+        assert await liked(store) == ["Eggs"]
+
+
+async def test_a_file_that_is_there_already_is_no_plan(store: DocumentStore) -> None:
+    """Importing it again changes nothing, and neither does importing what was exported."""
+    assert await store.import_document(USER, FILE, at=NOW) is not None
+    assert await store.import_document(USER, FILE, at=NOW) is None
+    await commit(store, plan("p1", like("Eggs")))
+    await store.import_document(USER, await store.export_document(USER, FOOD), at=NOW)
+    assert await liked(store) == ["Eggs"]
+    assert (await body_of(store))["_metadata"]["revision"] == (await store.snapshot(USER, [FOOD])).documents[
+        FOOD
+    ].revision
+
+
+async def test_a_document_of_no_kind_is_kept(store: DocumentStore) -> None:
+    """It is in every snapshot, can be edited, and is forgotten with the others."""
+    await store.import_document(USER, b'{"books":{"read":["Emma"]}}', at=NOW, resource="resource_user_books.json")
+    await commit(store, plan("p1", Insert(path="books.read", new_value="Ulysses", file="resource_user_books")))
+    assert (await store.snapshot(USER)).documents["resource_user_books"].body["books"] == {"read": ["Emma", "Ulysses"]}
+    await store.undo(USER, at=NOW)
+    assert await store.export_document(USER, "resource_user_books") == b'{"books":{"read":["Emma"]}}'
+    assert (await store.forget(USER)).documents == 1
+    assert "resource_user_books" not in (await store.snapshot(USER)).documents
+
+
+@pytest.mark.parametrize(
+    ("file", "resource"),
+    [
+        (b"[]", FOOD),
+        (b"no json", FOOD),
+        (b'{"food": {}}', None),
+        (FILE, ROUTINE),
+        (b'{"_metadata": []}', FOOD),
+        (b'{"food": "' + b"x" * 3_000 + b'"}', FOOD),
+        (b" " * 2_000_000 + b"{}", FOOD),
+    ],
+    ids=["list", "broken", "nameless", "another", "metadata", "long text", "long file"],
+)
+async def test_a_file_that_is_no_such_document_is_refused(
+    store: DocumentStore, file: bytes, resource: str | None
+) -> None:
+    """Nothing is stored of it."""
+    with pytest.raises(InvalidInput):
+        await store.import_document(USER, file, at=NOW, resource=resource)
+    assert await store.history(USER) == ()
+
+
+async def test_what_is_not_there_cannot_be_exported(store: DocumentStore) -> None:
+    """A kind that was never edited is its template."""
+    assert b'"likes": []' in await store.export_document(USER, FOOD)
+    with pytest.raises(InvalidInput, match="no_such"):
+        await store.export_document(USER, "no_such")

@@ -1,0 +1,407 @@
+"""The contract of the documents' store, for the one on real servers and for the fake that stands for it."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.edits import Delete, Insert, NoChange, Update
+from contracts.errors import EditRefused, InvalidInput, MemoryUnavailable
+from memory import keys
+from memory.claims import Claim, Closing
+from memory.documents.draft import Document, Draft, Snapshot
+from memory.documents.guard import LIMITS
+from memory.documents.store import Committed, DocumentStore, Forgotten, Stale
+from tests.integration.documents import (
+    FOOD,
+    GENERAL,
+    HEALTH,
+    KINDS,
+    NOW,
+    USER,
+    Queue,
+    body_of,
+    commit,
+    drafted,
+    item,
+    like,
+    liked,
+    plan,
+    store_of,
+)
+
+FILE = b'{\n  "_metadata": {"resource_id": "resource_user_food_prefs", "tags": ["food"]},\n  "food": {"likes": []}\n}\n'
+NOBODY: list[Any] = [None, "", " ", "\t\n", "x" * 257, 7, b"user-1", "\ud800"]
+
+
+@pytest.fixture(params=["store", "fake"])
+def both(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> tuple[DocumentStore, Queue]:
+    """Return each kind of store with the queue whose rows it closes."""
+    return store_of(request.param, valkey_or_redis)
+
+
+@pytest.fixture
+def store(both: tuple[DocumentStore, Queue]) -> DocumentStore:
+    """Return each kind of store."""
+    return both[0]
+
+
+async def test_a_document_that_was_never_edited_is_its_template(store: DocumentStore) -> None:
+    """All kinds are there from the start, at revision 0, and nothing is stored."""
+    snapshot = await store.snapshot(USER)
+    assert list(snapshot.documents) == list(KINDS.ids)
+    assert snapshot.documents[FOOD] == Document(FOOD, 0, KINDS.by_id[FOOD].template)
+    assert (await store.snapshot(USER, [FOOD, "no_such_kind"])).documents.keys() == {FOOD}
+    assert await store.history(USER) == ()
+
+
+async def test_a_plan_is_stored_and_stamped(store: DocumentStore) -> None:
+    """With its revision and day in the metadata, and the day in the item that did not say."""
+    done = await commit(store, plan("p1", Insert(path="food.likes", new_value={"display": "Omelettes"}, file=FOOD)))
+    document = (await store.snapshot(USER, [FOOD])).documents[FOOD]
+    assert done == Committed({FOOD: 1}, ("p1",))
+    assert (document.revision, document.body["_metadata"]) == (
+        1,
+        {"resource_id": FOOD, "tags": ["food"], "last_updated": "2026-03-01", "revision": 1},
+    )
+    assert (await body_of(store))["food"]["likes"] == [{"display": "Omelettes", "added": "2026-03-01"}]
+
+
+async def test_names_keep_their_order_and_numbers_their_spelling(store: DocumentStore) -> None:
+    """1.0 is not 1, and a number of sixteen digits loses none."""
+    odd = {
+        "z": 1.0,
+        "a": 1,
+        "m": [-0.0, 9007199254740991, 1e-7, True, None, "ü\u0000\U0001f95a"],
+        "b": {"y": 0, "x": 0.1},
+    }
+    await commit(store, plan("p1", Insert(path="food.extra", new_value=odd, file=FOOD)))
+    found = (await body_of(store))["food"]["extra"]
+    assert repr(found) == repr(odd)
+
+
+async def test_a_plan_over_several_documents_is_one_transaction(store: DocumentStore) -> None:
+    """Both move on together."""
+    both = plan("p1", like("Tofu"), Insert(path="general.about", new_value=item("Vegan"), file=GENERAL))
+    assert await commit(store, both) == Committed({FOOD: 1, GENERAL: 1}, ("p1",))
+    assert (await body_of(store, GENERAL))["general"]["about"][0]["display"] == "Vegan"
+
+
+async def test_of_a_plan_that_is_refused_in_one_document_none_is_applied(store: DocumentStore) -> None:
+    """Neither in the draft nor in the store."""
+    draft = await drafted(store, plan("p1", like("Rice")))
+    with pytest.raises(EditRefused):
+        draft.apply(plan("p2", like("Tofu"), Delete(path="general.about[3]", file=GENERAL)))
+    assert await store.commit(draft) == Committed({FOOD: 1}, ("p1",))
+    assert await liked(store) == ["Rice"]
+
+
+async def test_a_draft_of_what_has_changed_meanwhile_is_stale(store: DocumentStore) -> None:
+    """It says which document, and nothing of the draft is stored, whatever else it has."""
+    late = await drafted(
+        store, plan("p1", like("Late"), Insert(path="general.about", new_value=item("Late"), file=GENERAL))
+    )
+    await commit(store, plan("p2", like("Early")))
+    assert await store.commit(late) == Stale(moved=(FOOD,))
+    assert await liked(store) == ["Early"]
+    assert (await store.snapshot(USER, [GENERAL])).documents[GENERAL].revision == 0
+
+
+async def test_what_was_decided_by_a_document_is_stale_with_it(store: DocumentStore) -> None:
+    """Reading counts as much as writing; what nobody looked at does not."""
+    careless = await drafted(store, plan("p1", like("Bread")))
+    careful = await drafted(store, plan("p2", like("Cake")))
+    careful.body(HEALTH)
+    await commit(store, plan("p3", Insert(path="health.allergies", new_value=item("Gluten"), file=HEALTH)))
+    assert await store.commit(careful) == Stale(moved=(HEALTH,))
+    assert await store.commit(careless) == Committed({FOOD: 1}, ("p1",))
+
+
+async def test_a_draft_that_only_read_can_be_stale(both: tuple[DocumentStore, Queue]) -> None:
+    """A fact that was known already is not closed as such when what made it known is gone."""
+    store, queue = both
+    claim = await claimed(queue, "f1")
+    draft = await drafted(store)
+    draft.body(FOOD)
+    await commit(store, plan("p1", like("Eggs")))
+    assert await store.commit(draft, claim=claim, closings=[Closing("f1", "done")]) == Stale(moved=(FOOD,))
+    assert (await queue.counts(USER)).waiting == 1
+
+
+async def test_a_plan_without_effect_leaves_no_trace(store: DocumentStore) -> None:
+    """No revision, no record."""
+    await commit(store, plan("p1", like("Eggs")))
+    edits = NoChange(reason="known"), Update(path="food.likes[0].display", new_value="Eggs", file=FOOD)
+    assert await commit(store, plan("p2", *edits)) == Committed({})
+    assert (await store.snapshot(USER, [FOOD])).documents[FOOD].revision == 1
+    assert len(await store.history(USER)) == 1
+
+
+async def test_several_plans_of_one_draft_are_a_revision_each(store: DocumentStore) -> None:
+    """They are stored together."""
+    plans = [plan(f"p{number}", like(f"Dish {number}")) for number in range(3)]
+    assert await commit(store, *plans) == Committed({FOOD: 3}, ("p0", "p1", "p2"))
+    assert [record.revisions for record in await store.history(USER)] == [{FOOD: 3}, {FOOD: 2}, {FOOD: 1}]
+
+
+async def test_a_commit_that_is_repeated_is_stored_once(store: DocumentStore) -> None:
+    """As after an answer that was lost: it says that all is there."""
+    draft = await drafted(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
+    assert await store.commit(draft) == Committed({FOOD: 2}, ("p1", "p2"))
+    assert await store.commit(draft) == Committed({}, known=("p1", "p2"))
+    assert await liked(store) == ["Eggs", "Ham"]
+
+
+async def test_a_plan_that_was_applied_by_another_is_left_out(store: DocumentStore) -> None:
+    """The draft is refused with its name; one that knows of it stores the rest."""
+    await commit(store, plan("p1", like("Eggs")))
+    assert await store.commit(await drafted(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))) == Stale(
+        known=("p1",)
+    )
+    draft = Draft(await store.snapshot(USER), LIMITS, NOW, known=("p1",))
+    assert draft.apply(plan("p1", like("Eggs"))).known
+    draft.apply(plan("p2", like("Ham")))
+    assert await store.commit(draft) == Committed({FOOD: 2}, ("p2",))
+    assert await liked(store) == ["Eggs", "Ham"]
+
+
+async def test_many_who_edit_one_document_lose_nothing(store: DocumentStore) -> None:
+    """Each works it out again until nobody was quicker."""
+
+    async def add(number: int) -> None:
+        mine = plan(f"p{number}", like(f"{number}"))
+        while isinstance(await store.commit(await drafted(store, mine)), Stale):
+            pass
+
+    await asyncio.gather(*(add(number) for number in range(25)))
+    assert sorted(await liked(store), key=int) == [str(number) for number in range(25)]
+    assert (await store.snapshot(USER, [FOOD])).documents[FOOD].revision == 25
+
+
+async def claimed(queue: Queue, *row_ids: str, owner: str = USER) -> Claim:
+    """Return a claim of new rows."""
+    await queue.append(owner, [(row_id, b"{}") for row_id in row_ids])
+    claim = await queue.claim(owner, holder="w1", limit=10, lease_ms=60_000, now_ms=0)
+    assert claim is not None
+    return claim
+
+
+async def test_rows_are_closed_in_the_same_step(both: tuple[DocumentStore, Queue]) -> None:
+    """With the plan that came of them; a repeat of the commit changes nothing."""
+    store, queue = both
+    claim = await claimed(queue, "f1", "f2")
+    draft = await drafted(store, plan("p1", like("Eggs")))
+    closings = [Closing("f1", "done", "liked", "p1"), Closing("f2", "rejected", "known")]
+    assert await store.commit(draft, claim=claim, closings=closings) == Committed({FOOD: 1}, ("p1",))
+    assert await store.commit(draft, claim=claim, closings=closings) == Committed({}, known=("p1",))
+    rows = {row.row_id: (row.state, row.plan_id) for row in await queue.rows(USER, 10)}
+    assert rows["f1"] == ("done", "p1")
+    assert rows["f2"][0] == "rejected"
+    assert (await queue.counts(USER)).waiting == 0
+
+
+async def test_rows_are_closed_without_a_plan(both: tuple[DocumentStore, Queue]) -> None:
+    """Of a draft that changed nothing."""
+    store, queue = both
+    claim = await claimed(queue, "f1")
+    assert await store.commit(await drafted(store), claim=claim, closings=[Closing("f1", "done")]) == Committed({})
+    assert (await queue.counts(USER)).waiting == 0
+
+
+async def test_who_lost_the_lease_stores_nothing(both: tuple[DocumentStore, Queue]) -> None:
+    """Neither documents nor rows: they are somebody else's by now."""
+    store, queue = both
+    claim = await claimed(queue, "f1")
+    await queue.release(claim)
+    assert await queue.claim(USER, holder="w1", limit=10, lease_ms=60_000, now_ms=0) is not None
+    draft = await drafted(store, plan("p1", like("Eggs")))
+    assert await store.commit(draft, claim=claim, closings=[Closing("f1", "done")]) == Stale(lease=True)
+    assert await liked(store) == []
+    assert (await queue.counts(USER)).waiting == 1
+
+
+async def test_a_stale_draft_closes_no_row(both: tuple[DocumentStore, Queue]) -> None:
+    """Its facts wait for the next attempt."""
+    store, queue = both
+    claim = await claimed(queue, "f1")
+    late = await drafted(store, plan("p1", like("Late")))
+    await commit(store, plan("p2", like("Early")))
+    assert await store.commit(late, claim=claim, closings=[Closing("f1", "done")]) == Stale(moved=(FOOD,))
+    assert (await queue.counts(USER)).waiting == 1
+
+
+async def test_a_draft_of_one_user_is_not_stored_under_the_claim_of_another(both: tuple[DocumentStore, Queue]) -> None:
+    """Nor rows closed without a claim."""
+    store, queue = both
+    claim = await claimed(queue, "f1", owner="somebody else")
+    draft = await drafted(store, plan("p1", like("Eggs")))
+    with pytest.raises(InvalidInput, match="somebody else"):
+        await store.commit(draft, claim=claim, closings=[Closing("f1", "done")])
+    with pytest.raises(InvalidInput, match="claim"):
+        await store.commit(draft, closings=[Closing("f1", "done")])
+    assert await liked(store) == []
+    assert (await queue.counts("somebody else")).waiting == 1
+
+
+@pytest.mark.parametrize("nobody", NOBODY, ids=repr)
+async def test_without_a_user_nothing_is_read_or_written(store: DocumentStore, nobody: Any) -> None:
+    """Every call says that the user id is missing."""
+    draft = Draft(Snapshot(nobody, (await store.snapshot(USER)).documents), LIMITS, NOW)
+    draft.apply(plan("p1", like("Eggs")))
+    calls = [
+        lambda: store.snapshot(nobody),
+        lambda: store.history(nobody),
+        lambda: store.at(nobody, FOOD, 0),
+        lambda: store.explain(nobody, FOOD, "food"),
+        lambda: store.note_reads(nobody, [(FOOD, "food")], NOW),
+        lambda: store.reads(nobody),
+        lambda: store.commit(draft),
+        lambda: store.undo(nobody, at=NOW),
+        lambda: store.redo(nobody, at=NOW),
+        lambda: store.diff(nobody, FOOD, 0, 0),
+        lambda: store.import_document(nobody, FILE, at=NOW),
+        lambda: store.export_document(nobody, FOOD),
+        lambda: store.sweep(nobody, NOW),
+        lambda: store.forget(nobody),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInput, match="user_id"):
+            await call()
+    with pytest.raises(InvalidInput, match="user_id"):
+        store.of(nobody)
+
+
+async def test_users_do_not_mix(store: DocumentStore) -> None:
+    """Whatever their ids contain; one that looks like a key is an id like others."""
+    users = ["a", "a ", "A", "a}", "{a}", "a:plans", "*", "ä", "a" * 256, f"u:{FOOD}"]
+    for number, user in enumerate(users):
+        await commit(store, plan("p", like(f"{number}")), user=user)
+    assert [await liked(store, user) for user in users] == [[f"{number}"] for number in range(len(users))]
+    assert [len(await store.history(user)) for user in users] == [1] * len(users)
+    own = store.of("a")
+    assert (await own.snapshot([FOOD])).documents[FOOD].body == await body_of(store, user="a")
+    assert [len(await own.history()), len(await own.explain(FOOD, "food"))] == [1, 1]
+    assert (await own.at(FOOD, 0)).body == KINDS.by_id[FOOD].template
+
+
+@pytest.mark.parametrize("name", ["", "plans", "reads", "a}:b", "a:log", "../x", "x" * 65, "a b"])
+async def test_a_resource_that_could_be_another_key_is_refused(store: DocumentStore, name: str) -> None:
+    """It would reach what lies beside the documents."""
+    for call in (store.snapshot(USER, [name]), store.at(USER, name, 0), store.explain(USER, name, "food")):
+        with pytest.raises(InvalidInput):
+            await call
+
+
+async def test_the_documents_of_a_forgotten_user_are_gone(store: DocumentStore) -> None:
+    """With their history; what is there is counted, and the name is free at once."""
+    await commit(store, plan("p1", like("Eggs"), Insert(path="general.about", new_value=item("Vegan"), file=GENERAL)))
+    await commit(store, plan("p2", like("Ham")))
+    await store.note_reads(USER, [(FOOD, "food.likes.eggs")], NOW)
+    await commit(store, plan("p1", like("Tea")), user="neighbour")
+    assert await store.forget(USER) == Forgotten(documents=2, entries=3, plans=2, reads=1)
+    assert await store.forget(USER) == Forgotten()
+    assert await liked(store) == []
+    assert await store.history(USER) == ()
+    assert await store.reads(USER) == {}
+    await commit(store, plan("p1", like("Soup")))
+    assert await liked(store) == ["Soup"]
+    assert await liked(store, "neighbour") == ["Tea"]
+
+
+async def test_what_was_forgotten_does_not_come_back_with_an_old_draft(store: DocumentStore) -> None:
+    """Not even when the user's new document has come to the same revision."""
+    await commit(store, plan("p1", like("Secret")))
+    old = await drafted(store, plan("p2", like("Ham")))
+    await store.forget(USER)
+    await commit(store, plan("p3", like("Soup")))
+    assert await store.commit(old) == Stale(moved=(FOOD,))
+    assert await liked(store) == ["Soup"]
+
+
+async def test_when_places_were_shown_is_noted(store: DocumentStore) -> None:
+    """The last time counts."""
+    later = datetime(2026, 3, 2, tzinfo=UTC)
+    await store.note_reads(USER, [(FOOD, "food.likes.eggs"), (FOOD, 'food.likes["odd one"]')], NOW)
+    await store.note_reads(USER, [(FOOD, "food.likes.eggs")], later)
+    await store.note_reads(USER, [], later)
+    assert await store.reads(USER) == {(FOOD, "food.likes.eggs"): later, (FOOD, 'food.likes["odd one"]'): NOW}
+
+
+async def test_expired_items_are_swept(store: DocumentStore) -> None:
+    """In every document, as one plan; the last day still counts, and a second sweep finds nothing."""
+    over, today = {"expiry": "2026-02-28"}, {"expiry": "2026-03-01"}
+    await commit(
+        store,
+        plan("p1", like("Over", **over), like("Today", **today), like("Ever")),
+        plan("p2", Insert(path="general.about", new_value=item("In Rome", **over), file=GENERAL)),
+    )
+    record = await store.sweep(USER, NOW)
+    assert record is not None
+    assert (record.origin.by, record.revisions) == ("expiry", {FOOD: 2, GENERAL: 2})
+    assert await liked(store) == ["Today", "Ever"]
+    assert (await body_of(store, GENERAL))["general"]["about"] == []
+    assert await store.sweep(USER, NOW) is None
+
+
+async def test_what_a_person_brings_back_is_not_swept_again(store: DocumentStore) -> None:
+    """An undo of a sweep stands; what expires later is swept all the same."""
+    await commit(store, plan("p1", like("Over", expiry="2026-02-28"), like("Later", expiry="2026-03-05")))
+    await store.sweep(USER, NOW)
+    await store.undo(USER, at=NOW)
+    assert await store.sweep(USER, NOW) is None
+    assert await liked(store) == ["Over", "Later"]
+    assert await store.sweep(USER, datetime(2026, 3, 6, tzinfo=UTC)) is not None
+    assert await liked(store) == ["Over"]
+
+
+async def test_a_sweep_of_nothing_stores_nothing(store: DocumentStore) -> None:
+    """A user of whom nothing is known has no history afterwards."""
+    assert await store.sweep(USER, NOW) is None
+    assert await store.history(USER) == ()
+
+
+async def test_two_stores_see_what_the_other_wrote(valkey_or_redis: Redis) -> None:
+    """What one keeps parsed is the other's to change, and to forget."""
+    one, other = DocumentStore(valkey_or_redis, KINDS), DocumentStore(valkey_or_redis, KINDS)
+    await commit(one, plan("p1", like("Eggs")))
+    assert await liked(other) == ["Eggs"]
+    await commit(other, plan("p2", like("Ham")))
+    assert await liked(one) == ["Eggs", "Ham"]
+    await other.forget(USER)
+    await commit(other, plan("p1", like("Tea")))
+    await commit(other, plan("p2", like("Milk")))
+    assert await liked(one) == ["Tea", "Milk"]
+
+
+@pytest.mark.parametrize("broken", ["document", "log", "plans"])
+async def test_a_key_of_another_type_stores_nothing_half(valkey_or_redis: Redis, broken: str) -> None:
+    """Every key is looked at before the first is written."""
+    store = DocumentStore(valkey_or_redis, KINDS)
+    await commit(store, plan("p1", Insert(path="general.about", new_value=item("Vegan"), file=GENERAL)))
+    token = "dXNlci0x"
+    document, log = keys.document(token, FOOD), keys.document_log(token, FOOD)
+    key = {"document": document, "log": log, "plans": keys.plans(token)}[broken]
+    draft = await drafted(store, plan("p2", like("Eggs"), Delete(path="general.about[0]", file=GENERAL)))
+    await valkey_or_redis.set(key, "foreign")
+    before = {key: await valkey_or_redis.dump(key) for key in sorted(await valkey_or_redis.keys())}
+    with pytest.raises(MemoryUnavailable):
+        await store.commit(draft)
+    assert {key: await valkey_or_redis.dump(key) for key in sorted(await valkey_or_redis.keys())} == before
+
+
+async def test_nothing_of_a_forgotten_user_is_left(valkey_or_redis: Redis) -> None:
+    """Also what no list names."""
+    store = DocumentStore(valkey_or_redis, KINDS)
+    await commit(store, plan("p1", like("Eggs")))
+    await valkey_or_redis.set(keys.document("dXNlci0x", "stray"), "left behind")
+    await store.forget(USER)
+    assert await valkey_or_redis.keys() == []
+
+
+async def test_a_server_that_is_away_is_said_so() -> None:
+    """Within the deadline."""
+    store = DocumentStore(Redis(port=1), KINDS, deadline_s=0.1)
+    with pytest.raises(MemoryUnavailable):
+        await store.snapshot(USER)

@@ -1,0 +1,116 @@
+"""Whatever is done to documents can be seen again and taken back, to the byte, on either store."""
+
+import asyncio
+import json
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from redis.asyncio import Redis
+
+from contracts.errors import UndoRefused
+from memory.documents.differences import differences
+from memory.documents.edits import apply_changes, dump_changes
+from memory.documents.fake_store import FakeDocumentStore
+from memory.documents.history import json_bytes
+from memory.documents.store import DocumentStore
+from tests.integration.documents import FOOD, KINDS, NOW, USER
+from tests.random_plans import back_and_forth, contents, grow
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_step_by_step_everything_is_taken_back_and_applied_again(seed: int) -> None:
+    """Each undo gives what was there before the plan, each redo what was there after it."""
+    asyncio.run(back_and_forth(FakeDocumentStore(KINDS), Random(seed)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_taking_back_any_plan_changes_all_or_nothing(seed: int) -> None:
+    """It is refused and nothing changed; or it is done, and applying it again gives what was there."""
+
+    async def scenario() -> None:
+        store, random = FakeDocumentStore(KINDS), Random(seed)
+        await grow(store, random)
+        for _ in range(4):
+            records = await store.history(USER)
+            before, count = await contents(store), len(records)
+            try:
+                await store.undo(USER, random.choice([record.plan_id for record in records]), at=NOW)
+            except UndoRefused:
+                assert (await contents(store), len(await store.history(USER))) == (before, count)
+                continue
+            after = await contents(store)
+            assert after != before
+            await store.redo(USER, at=NOW)
+            assert await contents(store) == before
+            await store.undo(USER, at=NOW)
+            assert await contents(store) == after
+
+    asyncio.run(scenario())
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_every_revision_is_told_to_the_byte(seed: int) -> None:
+    """The log replayed from the template gives the document, and two revisions differ by what is said they do."""
+
+    async def scenario() -> None:
+        store, random = FakeDocumentStore(KINDS), Random(seed)
+        await grow(store, random)
+        document = (await store.snapshot(USER, [FOOD])).documents[FOOD]
+        revisions = [await store.at(USER, FOOD, number) for number in range(document.revision + 1)]
+        assert json_bytes(revisions[0].body) == json_bytes(KINDS.by_id[FOOD].template)
+        assert json_bytes(revisions[-1].body) == json_bytes(document.body)
+        for earlier, later in pairwise(revisions):
+            assert json_bytes(earlier.body) != json_bytes(later.body)
+        one, other = random.choice(revisions), random.choice(revisions)
+        led = apply_changes(one.body, list(differences(one.body, other.body)))
+        assert json.loads(json_bytes(led)) == json.loads(json_bytes(other.body))
+
+    asyncio.run(scenario())
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_a_place_is_explained_by_the_plans_that_name_what_is_there(seed: int) -> None:
+    """Every item has a display of its own, so that who touched it can be looked up in what was recorded."""
+
+    async def scenario() -> None:
+        store, random = FakeDocumentStore(KINDS), Random(seed)
+        await grow(store, random)
+        for _ in range(random.randint(0, 4)):
+            try:
+                await random.choice([store.undo, store.redo])(USER, at=NOW)
+            except UndoRefused:
+                continue
+        await grow(store, random, 4, "q")
+        records = await store.history(USER, FOOD)
+        text = {record.plan_id: json.dumps(dump_changes(record.changes[FOOD])) for record in records}
+        body = (await store.snapshot(USER, [FOOD])).documents[FOOD].body
+        for name, held in body["food"].items():  # type: ignore[union-attr] # the template says so
+            for index, one in enumerate(held):  # type: ignore[arg-type]
+                display = f'"{one["display"]}"'  # type: ignore[index,call-overload]
+                expected = [plan_id for plan_id, changes in text.items() if display in changes]
+                found = await store.explain(USER, FOOD, f"food.{name}[{index}]")
+                assert [record.plan_id for record in found] == expected
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_the_real_store_does_what_its_stand_in_does(redis: Redis, seed: int) -> None:
+    """Plan by plan, back, and forth."""
+    real, fake = DocumentStore(redis, KINDS, deadline_s=5.0), FakeDocumentStore(KINDS)
+    seen = await grow(real, Random(seed), 30)
+    assert seen == await grow(fake, Random(seed), 30)
+    for expected in reversed(seen[:-1]):
+        back = await real.undo(USER, at=NOW), await fake.undo(USER, at=NOW)
+        assert back[0].changes == back[1].changes
+        assert await contents(real) == expected
+    for _ in seen[1:]:
+        await real.redo(USER, at=NOW)
+    assert await contents(real) == seen[-1]
