@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -20,11 +20,15 @@ from memory.ledger import Ledger
 from memory.user_tasks import UserTasks
 from runtime.direct import Line, Stored, client_of, open_direct_reads
 from runtime.erasing import Eraser
+from runtime.jetstream import NOT_FOUND, JetStreamRefused, ask_jetstream
 
 #: What is said of a task that was open: no word of whose it was.
 REASON = "it is no longer wanted"
 #: Seconds for one report to be stored.
 _STORED_WITHIN_S = 10.0
+
+#: What is asked for the newest report on a subject.
+_LAST_REPORT = f"STREAM.MSG.GET.{subjects.REPORTS}"
 
 #: Where assignments lie.
 _ASSIGNED = (
@@ -94,9 +98,8 @@ class TasksOfUser:
         ended = (known.keys() | assignments.keys()) - opened.keys()
         self._ended |= ended
         messages += [found async for found in self._buried(user_id, known.keys() | assignments.keys())]
+        messages += [found async for found in self._reported(user_id, self._ended)]
         erased = sum(opened.values()) + await self._erased(messages)
-        for task_id in self._ended:
-            erased += (await self._eraser.erase_by_subject(subjects.REPORTS, subjects.reports_on(task_id))).erased
         removed = await self._tasks.remove(ended)
         return {"tasks": removed + len(opened), "messages": erased}
 
@@ -105,9 +108,7 @@ class TasksOfUser:
         known = {task.task_id async for task in self._known(user_id)}
         count = len([found async for found in self._assigned(user_id)])
         count += len([found async for found in self._buried(user_id, known | self._ended)])
-        async with open_direct_reads(self._line, subjects.REPORTS) as reads:
-            for task_id in known | self._ended:
-                count += sum([len(page) async for page in reads.pages(subjects.reports_on(task_id))])
+        count += len([found async for found in self._reported(user_id, known | self._ended)])
         return {"tasks": len(known), "messages": count}
 
     async def _known(self, user_id: str) -> AsyncIterator["_Known"]:
@@ -132,6 +133,14 @@ class TasksOfUser:
                     if is_letter_of(one, user_id, task_ids):
                         yield _Found(subjects.DEAD, one.sequence, None, b"")
 
+    async def _reported(self, user_id: str, task_ids: "set[str]") -> AsyncIterator[_Found]:
+        """Yield the reports that name the user or are on *task_ids*; of some the ledger, once away, knows nothing."""
+        async with open_direct_reads(self._line, subjects.REPORTS) as reads:
+            async for page in reads.pages(subjects.REPORTS_ALL):
+                for one in page:
+                    if is_report_of(one, user_id, task_ids):
+                        yield _Found(subjects.REPORTS, one.sequence, None, b"")
+
     async def _erased(self, messages: list[_Found]) -> int:
         by_stream: dict[str, set[int]] = defaultdict(set)
         for found in messages:
@@ -150,24 +159,70 @@ class TasksOfUser:
             assignment = TaskAssignment.model_validate_json(body)
         except ValidationError:
             return None
+        ending = await self._ending_of(assignment)
+        if ending is None:
+            return None
+        generation, report = ending
+        await self._tasks.strip(task_id, generation, report)
+        subject = subjects.report(assignment.supervisor_id, task_id, generation)
+        earlier = await self._eraser.erase_by_subject(
+            subjects.REPORTS, subjects.reports_on(task_id), lambda stored: stored.subject != subject
+        )
+        return earlier.erased + await self._told(subject, report, subjects.report_message_id(task_id, generation))
+
+    async def _ending_of(self, assignment: TaskAssignment) -> tuple[int, bytes] | None:
+        """Have the ledger take a report that tells nothing; return its generation and it, None when one was there.
+
+        What a forgetting that was broken off has ended is taken up where it was left.
+        """
+        task_id = assignment.task_id
         found = await self._ledger.cancel(task_id, None, REASON)
         if isinstance(found, bytes):
-            return None
+            generation = self._own_generation(found)
+            return None if generation is None else (generation, found)
         wish = Cancellation(task_id=task_id, reason=REASON)
         await client_of(self._line).publish(subjects.cancel(task_id), wish.model_dump_json().encode())
         report = self._report_on(assignment, found.generation)
         if isinstance(await self._ledger.finish(task_id, found.generation, "cancelled", report), bytes):
             return None
-        await self._tasks.strip(task_id, found.generation, report)
-        gone = await self._eraser.erase_by_subject(subjects.REPORTS, subjects.reports_on(task_id))
-        await self._outbox.put(
-            subjects.report(assignment.supervisor_id, task_id, found.generation),
-            report,
-            subjects.report_message_id(task_id, found.generation),
-            patience_s=_STORED_WITHIN_S,
-            waits_when_full=True,
-        )
-        return gone.erased
+        return found.generation, report
+
+    def _own_generation(self, report: bytes) -> int | None:
+        """Return the generation that a report of ours is on; None for one of anybody else."""
+        try:
+            read = CompletionReport.model_validate_json(report)
+        except ValidationError:
+            return None
+        return read.generation if (read.worker_id, read.attempt) == (self._reporter, 0) else None
+
+    async def _told(self, subject: str, report: bytes, message_id: str) -> int:
+        """Have *report* stored, and nothing beside it that tells whose it is; return how many were erased for that.
+
+        Whoever runs the task may be quicker: they get the same report from the ledger, and say in a header whose it
+        is. The stream takes one message a subject and their message id once, so that what lies there after us stays.
+        """
+        await self._put(subject, report, message_id)
+        stored = await self._last_on(subject)
+        if stored is not None and is_plain(stored, report):
+            return 0
+        erased = stored is not None and await self._eraser.erase(subjects.REPORTS, stored["seq"])
+        # The id of what was erased is still taken.
+        await self._put(subject, report, f"{message_id}:{self._reporter}")
+        return int(erased)
+
+    async def _last_on(self, subject: str) -> dict[str, Any] | None:
+        """Return the report on *subject* as the leader has it, since another node might not have it yet."""
+        try:
+            answer = await ask_jetstream(client_of(self._line), _LAST_REPORT, {"last_by_subj": subject})
+        except JetStreamRefused as error:
+            if error.code == NOT_FOUND:
+                return None
+            raise
+        message: dict[str, Any] = answer["message"]
+        return message
+
+    async def _put(self, subject: str, report: bytes, message_id: str) -> None:
+        await self._outbox.put(subject, report, message_id, patience_s=_STORED_WITHIN_S, waits_when_full=True)
 
     def _report_on(self, assignment: TaskAssignment, generation: int) -> bytes:
         report = CompletionReport(
@@ -214,6 +269,21 @@ def is_letter_of(stored: Stored, user_id: str, task_ids: "set[str]") -> bool:
     except (ValidationError, binascii.Error):
         return names_user(stored.body, user_id)
     return letter.task_id in task_ids or names_user(carried, user_id)
+
+
+def is_plain(stored: Mapping[str, Any], report: bytes) -> bool:
+    """Return whether a message, as JetStream's API tells it, has *report* and no word in a header on whose it is."""
+    headers = base64.b64decode(stored.get("hdrs", ""))
+    return base64.b64decode(stored.get("data", "")) == report and subjects.USER_HEADER.encode() not in headers
+
+
+def is_report_of(stored: Stored, user_id: str, task_ids: "set[str]") -> bool:
+    """Return whether a report says in a header that it is the user's, or is on one of *task_ids*."""
+    if stored.headers.get(subjects.USER_HEADER) == user_token(user_id):
+        return True
+    # Neither a supervisor's name nor a task's has a dot in it.
+    _, _, *rest = stored.subject.split(".")
+    return bool(rest) and rest[0] in task_ids
 
 
 def _task_id_of(body: bytes) -> str | None:

@@ -17,10 +17,12 @@ from memory.documents.kinds import Kinds
 from memory.documents.store import DocumentStore
 from memory.queues import PersonalQueue
 from runtime import valkey
+from tasklore.forgetting import places_of_users
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 from tests.traces import files_with, until_away
+from workers.forgetting import Forgotten, forget_user
 
 EAR = str(AGENTS / "ear.py")
 FOOD = "resource_user_food_prefs"
@@ -125,6 +127,15 @@ class Village:
         assert done.stderr == "" or "remains" in done.stderr
         return dict(json.loads(done.stdout))
 
+    async def forget_again(self, user: str) -> Forgotten:
+        """Do what the command does, without another process, which takes seconds to start on a busy machine."""
+        servers = self.house.servers
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TASKLORE_NATS_URL", servers.nats_url)
+            patch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
+            async with places_of_users() as (parts, files):
+                return await forget_user(user, parts, files)
+
 
 @asynccontextmanager
 async def village_in(house: House, level: str, erase_said: str) -> AsyncIterator[Village]:
@@ -161,9 +172,8 @@ async def test_whoever_is_forgotten_leaves_no_trace_in_files_and_logs(
         assert said["left"] == {}
         kinds = {"tasks", "messages", "turns", "facts", "documents", "conversations", "answers"}
         assert kinds <= said["removed"].keys()
-        for trace in traces:
-            await until_away(folders, trace)
-            assert all(trace not in process.log() for process in village.processes)
+        await until_away(folders, *traces)
+        assert all(trace not in process.log() for process in village.processes for trace in traces)
         assert (await village.likes(BOB), await village.facts.rows(BOB, 100)) == before
         assert marker(BOB) in await village.likes(BOB)
         assert all(files_with(folder, marker(BOB)) for folder in folders)
@@ -173,8 +183,8 @@ async def test_whoever_is_forgotten_leaves_no_trace_in_files_and_logs(
         again = await village.ask_supervisor(ANN, "budget limit 700001, spent 42000, history [5000, 7000]")
         assert again["kind"] == "answer"
         await village.learned(ANN, 3)
-        assert (await village.forget(ANN))["removed"]["documents"] == 1
-        assert (await village.forget(ANN))["removed"] == {}
+        assert (await village.forget_again(ANN)).removed["documents"] == 1
+        assert (await village.forget_again(ANN)).removed == {}
 
 
 async def test_nobody_is_forgotten_unasked(own_house: House) -> None:

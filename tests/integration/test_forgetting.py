@@ -13,10 +13,14 @@ from contracts.identifiers import user_token
 from contracts.messages import CompletionReport
 from memory import keys
 from memory.runs import Finish
+from memory.user_tasks import UserTasks
+from runtime.direct import Stored, open_direct_reads
 from runtime.embedded import EmbeddedServers
 from tests.integration.forgetting import AT_MS, FOOD, Town, secret_of, town_on
 from tests.traces import files_with, until_away
 from workers.forgetting import forget_user
+from workers.forgetting_files import StoreFiles, StreamFiles
+from workers.forgetting_tasks import TasksOfUser
 
 ANN, BOB = "ann@example.org", "bob"
 
@@ -92,6 +96,77 @@ async def test_what_an_earlier_run_of_an_open_task_said_goes_too(town: Town) -> 
     assert [(number, one.state) for number, one in entry.generations.items()] == [(2, "cancelled")]
     await until_away([town.servers.nats.data_dir, town.servers.valkey.data_dir], secret_of("ann"))
     assert await everything(town, "ann") == {}
+
+
+class Overtaken:
+    """An outbox before whose every letter a worker publishes the same report, and says whose it is."""
+
+    def __init__(self, town: Town) -> None:
+        self._town = town
+        self.overtook = 0
+
+    async def put(
+        self, subject: str, body: bytes, message_id: str, *, patience_s: float = 10.0, waits_when_full: bool = False
+    ) -> None:
+        """Publish *body* twice, of which the stream takes one."""
+        told = {subjects.MESSAGE_ID_HEADER: message_id.removesuffix(":forgetting")}
+        worker = await self._town.client.request(
+            subject, body, headers=told | {subjects.USER_HEADER: user_token("ann")}
+        )
+        self.overtook += "duplicate" not in json.loads(worker.data) and "error" not in json.loads(worker.data)
+        await self._town.outbox.put(subject, body, message_id, waits_when_full=waits_when_full)
+
+
+class Broken:
+    """An outbox that is gone when it is needed."""
+
+    async def put(
+        self, subject: str, body: bytes, message_id: str, *, patience_s: float = 10.0, waits_when_full: bool = False
+    ) -> None:
+        """Store nothing."""
+        raise Unreachable("away")
+
+
+async def reports_of(town: Town, task_id: str) -> list[Stored]:
+    """Return what lies in REPORTS on *task_id*."""
+    async with open_direct_reads(town.link, subjects.REPORTS) as reads:
+        return [one async for page in reads.pages(subjects.reports_on(task_id)) for one in page]
+
+
+async def test_a_worker_that_is_quicker_with_the_report_leaves_no_name_beside_it(town: Town) -> None:
+    """It gets from the ledger the report that tells nothing, and says in a header whose task it was."""
+    await town.work("ann")
+    outbox = Overtaken(town)
+    tasks = TasksOfUser(town.link, town.ledger, UserTasks(town.redis), outbox)
+    done = await forget_user("ann", [tasks], [StoreFiles(town.redis), StreamFiles(town.link)])
+    assert (outbox.overtook, done.left) == (3, {})
+    for name in ("waiting", "later", "running"):
+        (stored,) = await reports_of(town, f"ann-{name}")
+        assert subjects.USER_HEADER not in stored.headers
+        assert stored.body == await town.ledger.finish(f"ann-{name}", 1, "completed", town.report("ann", name))
+    await until_away([town.servers.nats.data_dir], subjects.USER_HEADER, secret_of("ann"))
+
+
+async def test_a_report_that_the_ledger_never_heard_of_goes_too(town: Town) -> None:
+    """It was away when the task ended; only the header of the report says whose that was."""
+    for user in ("ann", BOB):
+        subject, report = subjects.report("S", f"{user}-unfenced", 1), town.report(user, "unfenced")
+        await town.publish(subject, report, Tasklore_User=user_token(user))
+    assert (await everything(town, "ann")) == {"messages": 1}
+    assert (await town.forget("ann")).removed == {"messages": 1}
+    assert (await reports_of(town, "ann-unfenced"), await everything(town, BOB)) == ([], {"messages": 1})
+
+
+async def test_a_task_that_was_ended_and_not_yet_told_of_is_told_of_the_next_time(town: Town) -> None:
+    """Its report is published, and whoever runs it can still store nothing."""
+    await town.publish("tasks.Probe.ask", town.assignment("ann", "running"))
+    await town.ledger.begin("ann-running", 1, "w1", AT_MS, 600_000)
+    with pytest.raises(Unreachable):
+        await TasksOfUser(town.link, town.ledger, UserTasks(town.redis), Broken()).forget("ann")
+    assert await reports_of(town, "ann-running") == []
+    assert (await town.forget("ann")).is_complete
+    late = await town.ledger.finish("ann-running", 1, "completed", town.report("ann", "running"))
+    assert [one.body for one in await reports_of(town, "ann-running")] == [late]
 
 
 async def test_rows_under_claim_can_be_neither_closed_nor_stored(town: Town) -> None:

@@ -140,6 +140,9 @@ def test_what_others_wrote_is_not_read() -> None:
     """Quoted, answered, pasted, or after somebody's name."""
     assert told('He wrote "I love eggs" and left') == ()
     assert told("> I love eggs\nI hate olives")[0].object == "olives"
+    assert told('"I love eggs."') == ()
+    assert told("\u201cI love eggs.\u201d It was on a poster.") == ()
+    assert told("`I love eggs.`") == ()
     assert told("Ana: I love eggs") == ()
     assert told("She sent me this:\nI love eggs. I am vegan.") == ()
     assert told("Dear Sir,\nI am vegan.\nKind regards, Bob") == ()

@@ -99,9 +99,11 @@ async def test_remembered_facts_that_come_back_are_no_news() -> None:
     block = render({"resource_user_food_prefs": body}, kinds, today=NOW.date()).text
     assert "olives" in block
 
-    facts = await Bench().hear(f"{block}\nI hate mushrooms")
+    bench = Bench(heard())
+    facts = await bench.hear(f"{block}\nI hate mushrooms. {UNREAD}")
 
     assert [fact.text for fact in facts] == ["User dislikes mushrooms"]
+    assert "olives" not in bench.llm.asked[0].user
 
 
 async def test_a_repeat_makes_the_same_ids() -> None:

@@ -174,3 +174,25 @@ def test_several_hundred_foods_are_known(taxonomy: Taxonomy) -> None:
 
     assert [term for term in everyday if taxonomy.is_a(term, "food") is not True] == []
     assert len(taxonomy.terms_of("food")) > 1_000
+
+
+@pytest.mark.parametrize(
+    ("dish", "category", "is_called_so"),
+    [
+        ("omelette", "egg", True),
+        ("scrambled_eggs_with_lox", "eggs", True),
+        ("egg fried rice", "egg", True),
+        ("Pasta (especially carbonara)", "egg", False),
+        ("pancakes", "egg", False),
+        ("pizza", "cheese", False),
+        ("brie", "cheese", True),
+        ("carbonara", "pasta", True),
+        ("cheeseburger", "meat", True),
+        ("oat milk", "dairy", False),
+    ],
+)
+def test_a_dish_is_called_after_what_it_is_and_not_after_all_that_is_in_it(
+    dish: str, category: str, is_called_so: bool
+) -> None:
+    """Else taking back a taste for eggs would take every cake; meat is meant wherever it is in."""
+    assert Taxonomy.load().is_about(dish, category) is is_called_so

@@ -69,13 +69,35 @@ class Phrases:
         return next((place for place in range(first, len(words)) if self.opening(words[place : place + 8])), None)
 
 
+class Blocks:
+    """What makes a sentence unsure, somebody else's, or nothing to be asked about."""
+
+    def __init__(self, table: Table) -> None:
+        self.words = frozenset(strings_at(table, "words"))
+        self.timed = frozenset(strings_at(table, "timed"))
+        self.texts = strings_at(table, "texts")
+        self.signs = frozenset(strings_at(table, "signs"))
+        self.tasks = Phrases(strings_at(table, "tasks"))
+        self.tasks_after = Phrases(strings_at(table, "tasks_after"))
+        self.asking = frozenset(strings_at(table, "asking"))
+        self.askers = frozenset(strings_at(table, "askers"))
+        self.takes_back = frozenset(tuple(text.split()) for text in strings_at(table, "takes_back"))
+        self.labels = Phrases(strings_at(table, "labels"))
+        self.named = Phrases(strings_at(table, "named"))
+        self.abbreviations = frozenset(strings_at(table, "abbreviations"))
+        self.nothing = Phrases(strings_at(table, "nothing"))
+        self.other_persons = frozenset(strings_at(table, "other_persons"))
+        self.about_me = frozenset(strings_at(table, "about_me"))
+
+
 class Grammar:
     """One reading of `grammar.toml`; make it with `load_grammar`."""
 
     def __init__(self, table: Table) -> None:
         raw = table.get("patterns", [])
         entries = cast("list[Table]", raw) if isinstance(raw, list) else []
-        around, blocks = table_at(table, "around"), table_at(table, "blocks")
+        around = table_at(table, "around")
+        self.blocks = Blocks(table_at(table, "blocks"))
         fillers = frozenset(tuple(text.split()) for text in strings_at(around, "fillers"))
         self.patterns = Patterns([strings_at(entry, "say") for entry in entries], fillers)
         self.meanings = tuple(_meaning(number, entry) for number, entry in enumerate(entries))
@@ -104,26 +126,11 @@ class Grammar:
         self.habitual = frozenset(strings_at(around, "habitual"))
         self.openings = words_at(table, "openings")
         self.turns = Turns(table_at(table, "turns"))
-        self.blocked = frozenset(strings_at(blocks, "words"))
-        self.timed = frozenset(strings_at(blocks, "timed"))
         self.topic_roots = strings_at(table, "topic_roots")
         self.edible, self.passing = _word(table, "edible"), _word(table, "passing")
         self.been = frozenset(strings_at(around, "been"))
         self.participles = frozenset(strings_at(table, "verbs", "participles"))
         self.began = frozenset(strings_at(table, "verbs", "began"))
-        self.askers = frozenset(strings_at(blocks, "askers"))
-        self.takes_back = frozenset(tuple(text.split()) for text in strings_at(blocks, "takes_back"))
-        self.foreign_signs = frozenset(strings_at(blocks, "signs"))
-        self.foreign_texts = strings_at(blocks, "texts")
-        self.tasks = Phrases(strings_at(blocks, "tasks"))
-        self.tasks_after = Phrases(strings_at(blocks, "tasks_after"))
-        self.asking = frozenset(strings_at(blocks, "asking"))
-        self.labels = Phrases(strings_at(blocks, "labels"))
-        self.named = Phrases(strings_at(blocks, "named"))
-        self.abbreviations = frozenset(strings_at(blocks, "abbreviations"))
-        self.nothing = Phrases(strings_at(blocks, "nothing"))
-        self.other_persons = frozenset(strings_at(blocks, "other_persons"))
-        self.about_me = frozenset(strings_at(blocks, "about_me"))
 
     def is_verb(self, word: str) -> bool:
         """True for a word that may follow the subject of some pattern."""
@@ -136,7 +143,7 @@ class Grammar:
 
     def is_blocked(self, word: str, is_timed: bool) -> bool:
         """True for a word that makes a clause unsure; in a time, some of them are at home ("once a week")."""
-        return word in self.blocked and not (is_timed and word in self.timed)
+        return word in self.blocks.words and not (is_timed and word in self.blocks.timed)
 
     def is_behind(self, texts: Sequence[str], words: int) -> bool:
         """True when the time that *texts* end with, in so many *words*, is one that lies behind.

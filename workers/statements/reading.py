@@ -76,9 +76,9 @@ class Reader:
 
     def _is_about_me(self, sentence: Sentence) -> bool:
         words = self._before_question(sentence) if sentence.is_question else sentence.words
-        if self._grammar.nothing.opening(sentence.texts[:_OPENING]):
+        if self._grammar.blocks.nothing.opening(sentence.texts[:_OPENING]):
             return False
-        return any(word.text in self._grammar.about_me for word in words)
+        return any(word.text in self._grammar.blocks.about_me for word in words)
 
     def _sentence(self, sentence: Sentence, run: _Run) -> tuple[list[Statement], bool]:
         """Return the statements of *sentence*, and whether all of it was read."""
@@ -101,7 +101,7 @@ class Reader:
         """Return what is said before what is asked: "I'm vegan, what can I cook?"; nothing when all of it is asked."""
         words = sentence.words
         for place, word in enumerate(words[:-_SHORTEST_QUESTION]):
-            if word.text == "," and words[place + 1].text in self._grammar.askers:
+            if word.text == "," and words[place + 1].text in self._grammar.blocks.askers:
                 return words[:place]
         return ()
 

@@ -31,17 +31,17 @@ class Sentence:
 def sentences_of(text: str, grammar: Grammar, words: Words) -> tuple[Sentence, ...]:
     """Return the sentences that may be the writer's own words about themselves; none of a text that holds others'."""
     small = folded(text)
-    if any(sign in small for sign in grammar.foreign_texts):
+    if any(sign in small for sign in grammar.blocks.texts):
         return ()
     found: list[Sentence] = []
     for sentence in _cut(list(words_of(masked(text), words.contractions)), grammar):
         asked = _asked(sentence.texts, grammar)
-        if grammar.tasks.opening(asked):
+        if grammar.blocks.tasks.opening(asked):
             return ()
-        if grammar.tasks_after.opening(asked):
+        if grammar.blocks.tasks_after.opening(asked):
             break
         if sentence.texts[-1] == ":":
-            if grammar.labels.opening(sentence.texts) == len(sentence.words) - 1:
+            if grammar.blocks.labels.opening(sentence.texts) == len(sentence.words) - 1:
                 continue
             # After "She sent me this:" it is not the writer who speaks.
             break
@@ -62,11 +62,11 @@ def _cut(words: Sequence[Word], grammar: Grammar) -> list[Sentence]:
 
 def _add(found: list[Sentence], words: Sequence[Word], mark: str, grammar: Grammar) -> None:
     said = tuple(word.text for word in words if word.text[:1].isalnum())
-    if said in grammar.takes_back and found:
+    if said in grammar.blocks.takes_back and found:
         # "I'm vegan ... not!"
         found[-1] = Sentence(found[-1].words, found[-1].is_question, is_foreign=True)
     elif said or any(word.text == MASK for word in words):
-        is_foreign = any(word.text == MASK for word in words) or words[0].text in grammar.foreign_signs
+        is_foreign = any(word.text == MASK for word in words) or words[0].text in grammar.blocks.signs
         found.append(Sentence(tuple(words), is_question=mark == "?", is_foreign=is_foreign))
     elif mark == "?" and found:
         # "?!" and "??" belong to the sentence before.
@@ -83,7 +83,7 @@ def _ends(words: Sequence[Word], place: int, grammar: Grammar) -> bool:
         return True
     if after.start == word.end and after.text != "\n":
         return after.text in _ENDS or not after.text[:1].isalnum()
-    is_short = before.text in grammar.abbreviations or (
+    is_short = before.text in grammar.blocks.abbreviations or (
         len(before.text) == 1 and place > 1 and words[place - 2].text == "."
     )
     return not is_short
@@ -91,13 +91,13 @@ def _ends(words: Sequence[Word], place: int, grammar: Grammar) -> bool:
 
 def _goes_on(after: Word, grammar: Grammar) -> bool:
     """True for a line that begins within a sentence."""
-    return after.written[:1].islower() and (after.text in grammar.blocked or after.text in grammar.joins)
+    return after.written[:1].islower() and (after.text in grammar.blocks.words or after.text in grammar.joins)
 
 
 def _asked(texts: Sequence[str], grammar: Grammar) -> Sequence[str]:
     """Return *texts* without the polite words that a request begins with."""
     place = 0
-    while place < min(len(texts), _ASKING) and texts[place] in grammar.asking:
+    while place < min(len(texts), _ASKING) and texts[place] in grammar.blocks.asking:
         place += 1
     return texts[place : place + 8]
 
@@ -106,9 +106,9 @@ def _without_label(sentence: Sentence, grammar: Grammar) -> Sentence:
     """Return *sentence* without a label of one's own ("Note:"); behind somebody's name it is foreign."""
     texts = sentence.texts
     colon = next((place for place in range(1, min(_LABEL + 1, len(texts))) if _is_colon(sentence.words, place)), None)
-    if colon is None or grammar.named.closing(texts[:colon]):
+    if colon is None or grammar.blocks.named.closing(texts[:colon]):
         return sentence
-    if grammar.labels.opening(texts[:colon]) == colon:
+    if grammar.blocks.labels.opening(texts[:colon]) == colon:
         return Sentence(sentence.words[colon + 1 :], sentence.is_question, sentence.is_foreign)
     return Sentence(sentence.words, sentence.is_question, is_foreign=True)
 

@@ -75,6 +75,8 @@ class Taxonomy:
         }
         self._bases = _phrases_at(tables.values(), "substitutes", "bases")
         self._heads = _phrases_at(tables.values(), "substitutes", "heads")
+        self._mains = _phrases_at(tables.values(), "mains", "terms")
+        self._incidental = _phrases_at(tables.values(), "mains", "incidental")
         self._tags = {root: tag for table in tables.values() for root, tag in _tags(table)}
         self._phrases = _by_first_word(chain(self._known, self._without, self._versions, self._excludes, self._aliases))
         self._readings = lru_cache(maxsize=_CACHED)(self._read)
@@ -112,6 +114,21 @@ class Taxonomy:
         if wanted in found or any(match.phrase == wanted for match in reading.present):
             return True
         return None if self._is_undecided(reading, wanted, absent) else False
+
+    def is_about(self, term: str, category: str) -> bool:
+        """True when one would name *term* under *category*, not just because something of it is in it.
+
+        A carbonara has eggs in it, and nobody means it by "egg preferences"; an omelette is one. What is no mere
+        ingredient, such as meat, is meant wherever it is in.
+        """
+        if self.is_a(term, category) is not True:
+            return False
+        wanted, reading = phrase_of(category), self.read(term)
+        above = {wanted} | self._ancestors(wanted)
+        if _has_words(reading, wanted) or not above & self._incidental:
+            return True
+        named = set[Phrase]().union(*({match.phrase} | self._ancestors(match.phrase) for match in reading.present))
+        return all(base in above or wanted in self._ancestors(base) for base in named & self._mains)
 
     def is_headed(self, term: str, category: str, most_unknown: int = UNKNOWN_BEFORE_HEAD) -> bool:
         """True when *term* as a whole is a kind of *category*: its last words are, few are unknown."""

@@ -220,7 +220,7 @@ class _Desk:
             if told.relation is not None and self._relation(name, path) != told.relation:
                 continue
             text = text_of(value)
-            if not told.object or is_same(text, told.object) or self.taxonomy.is_a(text, told.object):
+            if not told.object or is_same(text, told.object) or self.taxonomy.is_about(text, told.object):
                 yield Wish("delete", name, path)
 
     def _may_keep(self, spot: Spot, told: Statement, routed: Sequence[str]) -> bool:

@@ -11,6 +11,7 @@ from contracts.errors import EditRefused, LlmError
 from memory.documents.draft import Origin, Plan
 from workers.agents.memory_worker.case import Case, Verdict
 from workers.agents.memory_worker.grounds import grounds_of
+from workers.agents.memory_worker.places import with_missing_places
 from workers.agents.memory_worker.proposing import Wanted, is_looked_up, propose_edits
 from workers.agents.memory_worker.rules import NeedsModel, decide
 from workers.listening.context import ListenContext
@@ -106,7 +107,8 @@ class _Desk:
         if not verdict.edits:
             outcome = "known" if verdict.outcome == "applied" else verdict.outcome
             return Ruling(fact_id, outcome, verdict.reasoning)
-        plan = Plan(plan_id=fact_id, edits=verdict.edits, origin=self._origin(pending, verdict, by, said))
+        edits = with_missing_places(verdict.edits, self._context.draft.body)
+        plan = Plan(plan_id=fact_id, edits=edits, origin=self._origin(pending, verdict, by, said))
         try:
             applied = self._context.draft.apply(plan)
         except EditRefused as refused:

@@ -102,7 +102,7 @@ def _is_asked(place: tuple[int, int], text: str) -> bool:
 def _is_said_of_others(words: Sequence[str]) -> bool:
     """True for "my wife likes tea" and "she is vegan": another person is who acts in it, and the writer is not."""
     grammar = load_grammar()
-    if words[0] in grammar.other_persons:
+    if words[0] in grammar.blocks.other_persons:
         return True
     if words[0] != grammar.owner or grammar.first in words:
         return False
