@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test long lint bench chaos soak clean
+.PHONY: demo test long lint bench chaos soak memory-storm clean
 
 demo: $(READY) ## play the main job on real servers, then leave nothing behind
 	$(BIN)/tasklore demo
@@ -28,6 +28,9 @@ chaos: $(READY) ## kill, freeze, cut off and restart everything under 100,000 ta
 
 soak: $(READY) ## work steadily for half an hour and look for whatever only grows
 	$(BIN)/python -m tests.acceptance.chaos.soak --minutes 30
+
+memory-storm: $(READY) ## eight memory workers write one user's documents, 500 are killed, all is told 20 times; a quarter of an hour
+	$(BIN)/python -m tests.acceptance.memory_storm
 
 $(READY): requirements/dev.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Tasklore needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'

@@ -12,14 +12,14 @@ from pathlib import Path
 import uvloop
 from rich.console import Console
 
-from benchmarks import front_door, memory_rows, nats_rows, peer_rows
+from benchmarks import document_rows, front_door, listening_rows, memory_rows, nats_rows, peer_rows, prompt_rows
 from benchmarks.producer import Producer
 from benchmarks.profiles import FULL, SHORT, Profile
 from benchmarks.table import Row, markdown, ratio, show
 from runtime.embedded import EmbeddedServers
 
 RESULTS = Path(__file__).with_name("results.md")
-FAMILIES = ("raw", "ours", "recall", "gain", "command", "peers")
+FAMILIES = ("raw", "ours", "recall", "gain", "command", "documents", "listening", "prompts", "peers")
 
 
 def calibrate_ms() -> float:
@@ -60,6 +60,15 @@ async def measure(profile: Profile, only: frozenset[str], console: Console) -> l
         if "command" in only:
             console.log("the command")
             rows += await front_door.measure(servers.nats_url, servers.redis_url, profile)
+        if "documents" in only:
+            console.log("documents")
+            rows += await document_rows.measure(servers.redis_url, profile)
+        if "listening" in only:
+            console.log("turns published, facts worked on")
+            rows += await listening_rows.measure(servers.nats_url, servers.redis_url, profile)
+        if "prompts" in only:
+            console.log("prompts")
+            rows += await prompt_rows.measure(profile)
         if "peers" in only:
             console.log("peers")
             rows += await peer_rows.measure(servers.redis_url, profile)

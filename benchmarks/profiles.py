@@ -8,7 +8,8 @@ class Profile:
     """Numbers of everything that is repeated.
 
     `rounds` are throughput runs of each contestant; `questions` are asked one at a time a turn; `peer_tasks` exclude
-    their warm-up of a fifth; `commands` are starts of each command of the front door.
+    their warm-up of a fifth; `commands` are starts of each command of the front door; `edits` are of one large
+    document, `commits` of small ones, `said` are turns published, `facts` are worked on by one memory worker.
     """
 
     rounds: int
@@ -20,6 +21,10 @@ class Profile:
     peer_tasks: int
     peer_questions: int
     commands: int
+    edits: int
+    commits: int
+    said: int
+    facts: int
 
 
 FULL = Profile(
@@ -32,6 +37,10 @@ FULL = Profile(
     peer_tasks=4_000,
     peer_questions=200,
     commands=5,
+    edits=1_000,
+    commits=16_000,
+    said=1_000,
+    facts=6_000,
 )
 SHORT = Profile(
     rounds=1,
@@ -43,4 +52,8 @@ SHORT = Profile(
     peer_tasks=1_000,
     peer_questions=50,
     commands=2,
+    edits=200,
+    commits=3_200,
+    said=200,
+    facts=1_500,
 )

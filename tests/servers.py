@@ -57,6 +57,6 @@ def store_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
 
 async def _emptied(url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5) as client:
+    async with Redis.from_url(url, socket_timeout=None, socket_connect_timeout=5) as client:
         await client.flushdb()
         yield client

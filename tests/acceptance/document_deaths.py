@@ -55,7 +55,7 @@ def plan_of(row_id: str, draft: Draft) -> Plan:
 
 async def work(url: str, holder: str, random: Random, told: int | None = None) -> None:
     """Deal with facts until none waits; *told* is a pipe into which a byte is written once something is stored."""
-    async with Redis.from_url(url) as client:
+    async with Redis.from_url(url, socket_timeout=None) as client:
         store = DocumentStore(client, KINDS, deadline_s=10.0, keep_revisions=10**9)
         queue = PersonalQueue(client, "facts", deadline_s=10.0)
         while (await queue.counts(USER)).waiting:
@@ -101,7 +101,7 @@ def kill_one(url: str, holder: str, random: Random) -> None:
 
 async def prepare(url: str, facts: int) -> None:
     """Have *facts* wait."""
-    async with Redis.from_url(url) as client:
+    async with Redis.from_url(url, socket_timeout=None) as client:
         for start in range(0, facts, 500):
             rows = [(f"f{number}", b"{}") for number in range(start, min(facts, start + 500))]
             await PersonalQueue(client, "facts", deadline_s=10.0).append(USER, rows)
@@ -110,7 +110,7 @@ async def prepare(url: str, facts: int) -> None:
 async def verdict(url: str, facts: int) -> dict[str, int]:
     """Return what is wrong, counted, and how much there was to look at."""
     found: Counter[str] = Counter()
-    async with Redis.from_url(url) as client:
+    async with Redis.from_url(url, socket_timeout=None) as client:
         store = DocumentStore(client, KINDS, deadline_s=60.0, keep_revisions=10**9)
         rows = await PersonalQueue(client, "facts", deadline_s=60.0).rows(USER, facts)
         look = await store._look(USER, list(PLACES), entries=-1)

@@ -178,7 +178,7 @@ async def inflow(own_servers: EmbeddedServers) -> AsyncIterator[Inflow]:
     async with (
         connected(own_servers.nats_url, "inflow") as client,
         Leases(own_servers.nats_url, ACK_WAIT_S, Metrics("test"), failed=_must_not_fail) as leases,
-        Redis.from_url(own_servers.redis_url, socket_timeout=5) as redis,
+        Redis.from_url(own_servers.redis_url, socket_timeout=None) as redis,
     ):
         await declare_streams(client, Sizes())
         yield Inflow(Link(client), redis, leases)
