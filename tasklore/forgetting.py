@@ -1,5 +1,6 @@
 """`tasklore memory forget`: a person is removed everywhere, and it is looked again whether anything is left."""
 
+import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -11,6 +12,7 @@ from contracts import subjects
 from contracts.errors import InvalidInput
 from memory.askers import Askers
 from memory.conversation import Conversations
+from memory.documents.reader import MAX_USER_ID
 from memory.ledger import Ledger
 from memory.user_tasks import UserTasks
 from runtime.connection import connected
@@ -37,13 +39,17 @@ async def forget_aloud(user: str, *, is_sure: bool, as_json: bool) -> int:
         Refused: nobody confirmed it.
         Unreachable: a server does not answer.
     """
-    if not user.strip():
-        raise InvalidInput("USER must name somebody; what is remembered belongs to one person each")
+    if not user.strip() or len(user) > MAX_USER_ID:
+        raise InvalidInput(f"USER must be a name of 1 to {MAX_USER_ID} characters; memory belongs to one person each")
     if not is_sure:
         _confirm(user)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     async with places_of_users() as (parts, files), patience("forgetting"):
-        done = await forget_user(user, parts, files)
+        try:
+            done = await forget_user(user, parts, files)
+        except asyncio.CancelledError:
+            say("stopped in the middle; forget again to finish")
+            raise
     if as_json:
         print_json({"user": user, "removed": done.removed, "left": done.left, "beside": done.beside})
     else:
@@ -97,7 +103,8 @@ def print_forgotten(user: str, done: Forgotten) -> None:
         print("Looked again everywhere: nothing is left.")
     for what, count in sorted(done.beside.items()):
         if what in _STAYING:
-            say(f"remains of what {_STAYING[what]} may lie in the files of {what}, beside {count:,} that stay")
+            whose = f"beside {count:,} of others that wait there"
+            say(f"remains of what {_STAYING[what]}, anybody's, may lie in the files of {what} {whose}")
         else:
             say(f"the {what} could not be written anew; have whoever runs the server do it")
 
