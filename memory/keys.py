@@ -14,7 +14,7 @@
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `memory.incarnations` |
 | `tl:conversation:{id}` | list | 30 days after the last turn | the turns, oldest first |
 | `tl:conversation:{id}:ids` | sorted set | the same | the ids of those turns, so that none is added twice |
-| `tl:doc:{token}:resource` | hash | none | a JSON memory document: `revision`, `body`, `form` |
+| `tl:doc:{token}:resource` | hash | none | a JSON memory document: `revision`, `born`, `body`, `form` |
 | `tl:doc:{token}:resource:log` | list | none | every edit of that document with its inverse, oldest first |
 | `tl:doc:{token}:plans` | hash | none | what was applied, by plan id: who, when, why, to which documents |
 | `tl:doc:{token}:reads` | hash | none | when each place was last shown to somebody, for the audit |

@@ -4,7 +4,7 @@ Where two make room at one index of a list, what was there or planned earlier st
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from contracts.edits import Delete, Edit, Insert, NoChange, Update
 from contracts.errors import EditRefused, InvalidPath, UndoRefused
@@ -19,8 +19,6 @@ class _Met(Exception):
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
         self.path = path
-        # Which of those to be passed it met, counted from 0.
-        self.number = 0
 
 
 def rebase_edits(edits: Sequence[Edit], over: Sequence[Change], body: Found = ABSENT) -> tuple[Edit, ...]:
@@ -40,34 +38,23 @@ def rebase_edits(edits: Sequence[Edit], over: Sequence[Change], body: Found = AB
         raise EditRefused(message, "overlap") from met
 
 
-def rebase_changes(changes: Sequence[Change], over: Sequence[Change]) -> tuple[Change, ...]:
-    """Return *changes*, made for the body before the changes *over*, for the body after them.
-
-    Raises:
-        UndoRefused: one of *over* touched the same place; the message names it.
-    """
-    return cross(changes, over)[0]
-
-
-def blocking(changes: Sequence[Change], over: Sequence[Change]) -> int | None:
-    """Return which of *over* is the first that touches the same place, counted from 0; None when none does."""
-    try:
-        _cross(changes, over)
-    except _Met as met:
-        return met.number
-    return None
-
-
 def cross(changes: Sequence[Change], over: Sequence[Change]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
     """Return both, made for one body, each for the body after the other: either way round leads to the same body.
 
     Raises:
         UndoRefused: they touched the same place; the message names it.
     """
+    rest = list(over)
+    moved: list[Change] = []
     try:
-        return _cross(changes, over)
+        for change in changes:
+            mine = change
+            for number, other in enumerate(rest):
+                mine, rest[number] = _moved(mine, other, yields=False), _moved(other, mine, yields=True)
+            moved.append(mine)
     except _Met as met:
-        raise UndoRefused(f"a later edit has changed {str(met.path)!r} again; undo that one first") from met
+        raise UndoRefused(f"{str(met.path)!r} was changed again") from met
+    return tuple(moved), tuple(rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +82,32 @@ def take_back(history: Sequence[Deed], plan_id: str) -> tuple[Change, ...]:
     back = inverse(kept[number].changes)
     for deed in kept[number + 1 :]:
         try:
-            back = _cross(back, deed.changes)[0]
-        except _Met as met:
-            message = f"plan {deed.plan_id!r} has changed {str(met.path)!r} again; undo that one first"
-            raise UndoRefused(message) from met
+            back, _ = cross(back, deed.changes)
+        except UndoRefused as error:
+            msg = f"plan {plan_id!r} cannot be taken back: {error} by plan {deed.plan_id!r}; undo that one first"
+            raise UndoRefused(msg) from error
     return back
 
 
 def _settled(history: Sequence[Deed], wanted: str) -> list[Deed]:
     """Return *history* without what was taken back and what took it back, save for the plan *wanted*."""
+    # What was applied again counts as new, unless *wanted* is an undo: that one knows its place from what was first.
+    again = {deed.undoes for deed in history} if _is_undo(history, wanted) else set()
     kept: list[Deed] = []
     for deed in history:
-        rest = None if wanted in (deed.plan_id, deed.undoes) else _without(kept, deed)
+        stays = deed.undoes is None or deed.plan_id in again or wanted in (deed.plan_id, deed.undoes)
+        rest = None if stays else _without(kept, deed)
         kept = [*kept, deed] if rest is None else rest
     return kept
+
+
+def _is_undo(history: Sequence[Deed], plan_id: str) -> bool:
+    """Return whether *plan_id* took a plan back, rather than being one or applying one again."""
+    undoes = {deed.plan_id: deed.undoes for deed in history}
+    back, name = False, undoes.get(plan_id)
+    while name is not None:
+        back, name = not back, undoes.get(name)
+    return back
 
 
 def _without(kept: Sequence[Deed], undo: Deed) -> list[Deed] | None:
@@ -119,34 +118,21 @@ def _without(kept: Sequence[Deed], undo: Deed) -> list[Deed] | None:
     back, between = inverse(kept[number].changes), list[Deed]()
     for deed in kept[number + 1 :]:
         try:
-            back, moved = _cross(back, deed.changes)
-        except _Met:
+            back, moved = cross(back, deed.changes)
+        except UndoRefused:
             return None
-        between.append(replace(deed, changes=moved))
+        between.append(Deed(deed.plan_id, moved, deed.undoes))
     undone = [change.path for change in back] == [change.path for change in undo.changes]
     return [*kept[:number], *between] if undone else None
-
-
-def _cross(changes: Sequence[Change], over: Sequence[Change]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-    """Do what `cross` says, or raise _Met."""
-    rest = list(over)
-    moved: list[Change] = []
-    for change in changes:
-        mine = change
-        for number, other in enumerate(rest):
-            try:
-                mine, rest[number] = _moved(mine, other, yields=False), _moved(other, mine, yields=True)
-            except _Met as met:
-                met.number = number
-                raise
-        moved.append(mine)
-    return tuple(moved), tuple(rest)
 
 
 def _moved(change: Change, over: Change, *, yields: bool) -> Change:
     """Return *change* as it is after *over*; one that *yields* goes behind where both make room at one index."""
     steps = _shifted(change.path.steps, over, is_gap=change.before is ABSENT, yields=yields)
-    return change if steps is change.path.steps else replace(change, path=Path(steps))
+    if steps is change.path.steps:
+        return change
+    # Spelled out, as `replace` takes twice as long and a long history does this often.
+    return Change(Path(steps), change.before, change.after, change.ahead)
 
 
 def _rebased(edits: Sequence[Edit], over: Sequence[Change], body: Found) -> tuple[Edit, ...]:

@@ -18,7 +18,7 @@ from memory.documents.plans import Document, Origin, Plan, PlanKind, Snapshot, m
 from memory.documents.reader import Look, token_of
 from memory.documents.shelf import Forgotten
 from memory.documents.stamps import with_stamp_of
-from memory.documents.undoing import entries_since, taken_back
+from memory.documents.undoing import entry_of, taken_back
 from memory.documents.writer import DocumentWriter
 
 __all__ = ["Committed", "DocumentStore", "Forgotten", "Stale"]
@@ -150,7 +150,7 @@ class DocumentStore(DocumentWriter):
                 target = await self._latest(user_id, undone=undone)
             else:
                 target = await self._named(user_id, plan_id, undone=undone)
-            look = await self._since(user_id, target)
+            look = await self._with_logs(user_id, target)
             if look is None:
                 continue
             reasoning = f"{'applies again what' if undone else 'takes back'} {target.plan_id}"
@@ -165,10 +165,11 @@ class DocumentStore(DocumentWriter):
         changes: dict[str, tuple[Change, ...]] = {}
         forms: dict[str, str] = {}
         for resource_id in target.revisions:
-            since = entries_since(target, resource_id, look.logs.get(resource_id, ()))
-            changes[resource_id] = taken_back(since, look.snapshot.documents[resource_id].body)
-            if since[0].form_before is not None:
-                forms[resource_id] = since[0].form_before
+            log = look.logs.get(resource_id, ())
+            entry = entry_of(target, resource_id, log)
+            changes[resource_id] = taken_back(entry.plan_id, log, look.snapshot.documents[resource_id].body)
+            if entry.form_before is not None:
+                forms[resource_id] = entry.form_before
         draft = Draft(look.snapshot, self._limits, plan.origin.at)
         try:
             kind: PlanKind = "redo" if target.kind == "undo" else "undo"
@@ -177,18 +178,10 @@ class DocumentStore(DocumentWriter):
             raise UndoRefused(f"plan {target.plan_id!r} cannot be taken back: {error}") from error
         return draft
 
-    async def _since(self, user_id: str, target: PlanRecord) -> Look | None:
-        """Return the documents of *target* and their logs since; None when somebody has just edited them."""
-        resources = list(target.revisions)
-        found = (await self.snapshot(user_id, resources)).documents
-        last = {one: found[one].revision if one in found else 0 for one in resources}
-        look = await self._look(
-            user_id, resources, entries=max(last[one] - target.revisions[one] + 1 for one in resources)
-        )
-        if any(entry.undoes == target.plan_id for log in look.logs.values() for entry in log):
-            return None
-        now = look.snapshot.documents
-        return look if all(one in now and now[one].revision == last[one] for one in resources) else None
+    async def _with_logs(self, user_id: str, target: PlanRecord) -> Look | None:
+        """Return the documents of *target* and their whole logs; None when somebody has just taken it back."""
+        look = await self._look(user_id, list(target.revisions), entries=-1)
+        return None if any(entry.undoes == target.plan_id for log in look.logs.values() for entry in log) else look
 
     async def _latest(self, user_id: str, *, undone: bool) -> PlanRecord:
         """Return the last plan that stands, or (*undone*) the last undo that does."""

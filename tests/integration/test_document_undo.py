@@ -143,6 +143,24 @@ async def test_what_was_put_back_beside_it_stands_where_it_stood(store: Document
     assert await liked(store) == ["Eggs", "Ham"]
 
 
+@pytest.mark.parametrize("oldest_first", [True, False])
+async def test_neighbours_come_back_in_their_order_whichever_is_taken_back_first(
+    store: DocumentStore, oldest_first: bool
+) -> None:
+    """Deleted by two plans, at one index; and what was deleted comes and goes again in either order."""
+    await commit(store, plan("p1", like("Eggs"), like("Ham"), like("Tea")))
+    for name in ("p2", "p3"):
+        await commit(store, plan(name, Delete(path="food.likes[0]", file=FOOD)))
+    order = ("p2", "p3") if oldest_first else ("p3", "p2")
+    for _ in range(2):
+        for name in order:
+            await store.undo(USER, name, at=NOW)
+        assert await liked(store) == ["Eggs", "Ham", "Tea"]
+        for name in order:
+            await store.redo(USER, name, at=NOW)
+        assert await liked(store) == ["Tea"]
+
+
 async def test_a_plan_is_taken_back_once(store: DocumentStore) -> None:
     """Named again it is refused, until it was applied again; and a plan that stands cannot be applied again."""
     await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
