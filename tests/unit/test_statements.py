@@ -13,7 +13,7 @@ from contracts.errors import ConfigurationError
 from workers.statements.dates import load_dates
 from workers.statements.normal import same
 from workers.statements.patterns import wordings
-from workers.statements.reading import MOST_MATCHES, load_reader, read, read_statements
+from workers.statements.reading import MOST_MATCHES, Reading, load_reader, read, read_statements
 from workers.statements.statement import Statement
 from workers.statements.wording import statement_text
 
@@ -104,6 +104,7 @@ def test_every_statement_comes_back_from_its_text() -> None:
         ("Delete all my food preferences", "User wants to remove all their food preferences"),
         ("Remove coffee from my likes", "User wants to remove coffee from their likes"),
         ("Delete everything you know about me", "User wants to remove everything about them"),
+        ("Delete all my likes", "User wants to remove all their likes"),
     ],
 )
 def test_a_statement_is_written_about_the_user(text: str, sentence: str) -> None:
@@ -215,6 +216,108 @@ def test_a_model_is_wanted_only_for_what_was_not_understood() -> None:
     assert read("Hello! Book a hotel in Rome. What is on TV?", today=TODAY).is_whole
     assert not read("My stomach and cheese are no friends", today=TODAY).is_whole
     assert not read("I like omelettes. My stomach and cheese are no friends", today=TODAY).is_whole
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "object_"),
+    [
+        ("I love fish", "like", "fish"),
+        ("I like eating fish", "like", "fish"),
+        ("User likes fish", "like", "fish"),
+        ("I like to fish", "interest", "fishing"),
+        ("I love skate", "like", "skate"),
+        ("I like grill", "like", "grill"),
+        ("I love to grill", "interest", "grilling"),
+    ],
+)
+def test_what_is_eaten_is_no_hobby(text: str, relation: str, object_: str) -> None:
+    """A verb is one behind "to" alone."""
+    assert [(one.relation, one.object) for one in told(text)] == [(relation, object_)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I don't only eat fish",
+        "I don't just like coffee, I love it",
+        "I don't just eat vegan food",
+        "I do not only like tea but also coffee",
+        "I'm not only vegan but also gluten-free",
+        "I'm no longer just vegan",
+        "I'm not just vegan any more",
+        "I'm not severely allergic to nuts",
+        "I don't usually like cheese",
+        "Usually I don't eat meat",
+        "I don't always eat breakfast",
+        "I don't eat meat much",
+        "I only like coffee in the morning",
+    ],
+)
+def test_a_word_beside_a_not_may_say_the_opposite(text: str) -> None:
+    """Nothing is read, and a model is wanted."""
+    assert read(text, today=TODAY) == Reading((), is_whole=False)
+
+
+def test_what_only_strengthens_a_not_stays_out() -> None:
+    """A dislike is one, however politely it is told."""
+    polite = ["I don't really like", "I really don't like", "I just don't like", "I don't particularly like"]
+    for text in (*(f"{one} cheese" for one in polite), "I don't like cheese much", "I don't like cheese that much"):
+        assert [(one.relation, one.object) for one in told(text)] == [("dislike", "cheese")], text
+
+
+def test_a_denied_half_turns_the_second_thing_and_not_the_first() -> None:
+    """In both ways to tell it; how something is to be is no other thing."""
+    for text in ("I like coffee but not tea", "I like coffee, not tea", "I like coffee and not tea"):
+        assert [(one.relation, one.object) for one in told(text)] == [("like", "coffee"), ("dislike", "tea")], text
+    assert [(one.relation, one.object) for one in told("I like meat but never eat pork")] == [
+        ("like", "meat"),
+        ("avoid", "pork"),
+    ]
+    assert [(one.kind, one.object) for one in told("I'm vegan but not gluten-free")] == [
+        ("tells", "vegan"),
+        ("retracts", "gluten-free"),
+    ]
+    assert told("I like coffee but not sweet") == ()
+    assert told("I like cheese but not with fish") == ()
+
+
+def test_what_is_preferred_is_liked() -> None:
+    """And nothing is said of the other one; a diet's version of a food is a food."""
+    assert (the_one("I prefer tea to coffee").object, the_one("I prefer tea to coffee").tags) == ("tea", ("food",))
+    assert the_one("I prefer coffee to tea").object == "coffee"
+    assert (the_one("I hate vegan cheese").relation, the_one("I hate vegan cheese").tags) == ("dislike", ("food",))
+
+
+def test_all_preferences_are_tastes() -> None:
+    """Each relation by itself, so that a name, an illness or a routine stays; all there is, is all there is."""
+    tastes = ["like", "dislike", "diet", "avoid", "style", "interest"]
+    for text in ("Delete all my preferences", "forget my preferences", "User wants to remove all their preferences"):
+        assert [(one.kind, one.relation, one.object) for one in told(text)] == [
+            ("clears", relation, "") for relation in tastes
+        ], text
+    assert (the_one("Delete all my data").relation, the_one("Delete all my data").object) == (None, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "delete all meat",
+        "remove nuts",
+        "Could you please remove all nuts?",
+        "forget everything",
+        "delete all food preferences, but keep steak",
+        "delete all food preferences, but my steak should stay",
+        "Delete all food preferences. Keep steak.",
+        "Delete all food preferences. But not the steak.",
+        "Keep steak but delete all food preferences",
+        "Except for steak, delete all food preferences",
+        "Delete some of my food preferences",
+        "Delete all my data but keep my name",
+    ],
+)
+def test_an_order_that_is_not_understood_whole_is_not_obeyed(text: str) -> None:
+    """What is to stay must not go: nothing is read, and a model is wanted."""
+    assert read(text, today=TODAY) == Reading((), is_whole=False)
 
 
 def _hostile() -> Iterator[str]:

@@ -101,6 +101,20 @@ def test_a_diet_leaves_categories_out(taxonomy: Taxonomy) -> None:
         ("vegan", "vegan pizza", False),
         ("vegan", "oat milk", False),
         ("vegan", "curry", None),
+        ("vegan", "Tofu", False),
+        ("vegan", "Hummus", False),
+        ("vegan", "Falafel", False),
+        ("vegan", "peanut butter", False),
+        ("vegan", "roasted vegetables", False),
+        ("vegan", "lentils with brown rice", False),
+        ("vegan", "fruit salad", False),
+        ("vegan", "mapo tofu", None),
+        ("vegan", "Tomato soup", None),
+        ("vegan", "Salad", None),
+        ("vegan", "kimchi", None),
+        ("vegan", "tofu with egg", True),
+        ("vegan", "hummus with lamb", True),
+        ("vegan", "falafel burger", None),
         ("vegetarian", "honey", False),
         ("vegetarian", "cheese", False),
         ("pescatarian", "salmon", False),
@@ -121,6 +135,8 @@ def test_a_term_is_headed_by_what_it_ends_in(taxonomy: Taxonomy) -> None:
     assert taxonomy.is_headed("mild seasonal asthma", "condition")
     assert not taxonomy.is_headed("book about asthma", "condition")
     assert not taxonomy.is_headed("coffee table", "food")
+    assert taxonomy.is_headed("vegan cheese", "food")
+    assert not taxonomy.is_headed("vegan", "food")
     assert taxonomy.is_wholly("coffee in the morning", "food")
     assert taxonomy.tag_of("omelette") == "food"
     assert taxonomy.tag_of("asthma") == "health"

@@ -23,13 +23,15 @@ _CLOSING_SIGNS = frozenset({")", "%", "+", "#"})
 class Clause:
     """A clause as patterns see it: `words` in the first person, `place` in the text.
 
-    `ending` is what its end says of time. `is_third` tells that it was said of "the user", as it is written.
+    `ending` is what its end says of time. `is_third` tells that it was said of "the user", as it is written, and
+    `is_weak` that it is denied to be so much: of "I do not like tea much" a dislike is left, of a habit nothing.
     """
 
     words: tuple[Word, ...]
     place: tuple[int, int]
     is_third: bool = False
     ending: End | None = None
+    is_weak: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -88,6 +90,8 @@ class Clauses:
         place = turns.no_longer.place_in(texts[:_TURN_WITHIN])
         if place is not None:
             before, after = words[:place], words[place + turns.no_longer.opening(texts[place:]) :]
+            if turns.limiting.intersection(word.text for word in after[:1]):
+                return None
             is_helped = place > 0 and texts[place - 1] in turns.helping
             denied = turns.denials[1] if is_helped else turns.denials[0]
             denying = tuple(replace(words[place], text=one, written=one) for one in denied)
@@ -99,6 +103,8 @@ class Clauses:
         for denied in turns.denials:
             for at in range(1, min(4, len(said))):
                 if said[at : at + len(denied)] == denied:
+                    if turns.limiting.intersection(said[at + len(denied) :][:1]):
+                        return None
                     return replace(clause, words=rest[:at] + rest[at + len(denied) :]), replace(clause, words=rest)
         return None
 
@@ -109,7 +115,7 @@ class Clauses:
         stages = [clause]
         while len(stages) <= _MOST_ENDS and (shorter := self._shortened(stages[-1], today)) is not None:
             stages.append(shorter)
-        yield from reversed(stages)
+        yield from (one for one in reversed(stages) if one.is_weak == stages[-1].is_weak)
 
     def _shortened(self, clause: Clause, today: date) -> Clause | None:
         words = clause.words
@@ -122,6 +128,11 @@ class Clauses:
         if end is not None and end.words < len(words):
             is_end = not self._grammar.is_behind(texts, end.words)
             return replace(clause, words=words[: -end.words], ending=end if is_end else None)
+        if self._grammar.is_denied(texts):
+            if self._grammar.limits.closing(texts):
+                return replace(clause, words=(), is_weak=True)
+            if 0 < (length := self._grammar.degrees.closing(texts)) < len(words):
+                return replace(clause, words=words[:-length], is_weak=True)
         length = self._grammar.tails.closing(texts) or self._grammar.past.closing(texts)
         if not length and self._grammar.is_past(texts):
             length = self._dates.begun(texts)

@@ -13,16 +13,21 @@ from workers.statements.statement import Durability, Kind, Polarity, Relation
 
 Phrase = tuple[str, ...]
 
+#: Words of a clause within which a "not" denies it: "I really do not".
+_DENIED_WITHIN = 6
+
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """What a pattern says when it fits; `object` is a template of its slots, of named words and of `{said}`.
 
+    `relations` are several that are meant at once, instead of `relation`.
     `by_tag` tells another relation by the tag of the object's topic, and `durability` None is the relation's own.
     """
 
     kind: Kind | Literal["nothing"]
     relation: Relation | None
+    relations: tuple[Relation, ...]
     by_tag: Mapping[str, Relation]
     object: str
     tags: tuple[str, ...]
@@ -104,6 +109,18 @@ class Grammar:
         self.relations = {name: _relation(table_at(table, "relations", name)) for name in table_at(table, "relations")}
         self.texts = words_at(table, "texts")
         self.topics = {tag: strings_at(table, "topics", tag) for tag in table_at(table, "topics")}
+        self._read_person(table)
+        self._read_around(around)
+        self.openings = words_at(table, "openings")
+        self.orders = frozenset(strings_at(table, "orders", "begin"))
+        self.exceptions = frozenset(strings_at(table, "orders", "exceptions"))
+        self.turns = Turns(table_at(table, "turns"))
+        self.denials = frozenset(strings_at(table, "objects", "denials"))
+        self.topic_roots = strings_at(table, "topic_roots")
+        self.edible, self.passing = _word(table, "edible"), _word(table, "passing")
+
+    def _read_person(self, table: Table) -> None:
+        """Read the words for the person, and the verbs of clauses about them."""
         self.first = strings_at(table, "person", "first")[0]
         self.owner = strings_at(table, "person", "owner")[0]
         self.third = Phrases(strings_at(table, "person", "third"))
@@ -116,21 +133,42 @@ class Grammar:
         self._said_verbs = self.patterns.verbs_after(self.first, self.adverbs)
         self.verbs = {verb: told for verb, told in table_at(table, "verbs").items() if isinstance(told, str)}
         self.told_verbs = frozenset(strings_at(table, "verbs", "told"))
+        self.participles = frozenset(strings_at(table, "verbs", "participles"))
+        self.began = frozenset(strings_at(table, "verbs", "began"))
+
+    def _read_around(self, around: Table) -> None:
+        """Read what may stand around a statement."""
         self.lead_ins = Phrases(strings_at(around, "lead_ins"))
         self.greetings = Phrases(strings_at(around, "greetings"))
         self.wishes = Phrases(strings_at(around, "wishes"))
         self.tails = Phrases(strings_at(around, "tails"))
+        self.degrees = Phrases(strings_at(around, "degrees"))
+        self.limits = Phrases(strings_at(around, "limits"))
         self.past = Phrases(strings_at(around, "past"))
         self.reasons = Phrases(strings_at(around, "reasons"))
         self.joins = frozenset(strings_at(around, "joins"))
         self.habitual = frozenset(strings_at(around, "habitual"))
-        self.openings = words_at(table, "openings")
-        self.turns = Turns(table_at(table, "turns"))
-        self.topic_roots = strings_at(table, "topic_roots")
-        self.edible, self.passing = _word(table, "edible"), _word(table, "passing")
+        self.behind_not = frozenset(strings_at(around, "behind_not"))
+        self.hedges = frozenset(strings_at(around, "hedges"))
+        self.behind_taking_back = frozenset(strings_at(around, "behind_taking_back"))
         self.been = frozenset(strings_at(around, "been"))
-        self.participles = frozenset(strings_at(table, "verbs", "participles"))
-        self.began = frozenset(strings_at(table, "verbs", "began"))
+
+    def is_denied(self, texts: Sequence[str]) -> bool:
+        """True for a clause with a "not" at its beginning."""
+        return any(text in self.denials for text in texts[:_DENIED_WITHIN])
+
+    def is_sure(self, texts: Sequence[str], skipped: Iterable[int], *, takes_back: bool) -> bool:
+        """True unless a filler at one of the places *skipped* changes what a "not" of *texts* says: "not always".
+
+        A habit that is denied is no rule, on whichever side of the "not" it is told.
+        """
+        denial = next((place for place, text in enumerate(texts[:_DENIED_WITHIN]) if text in self.denials), None)
+        if denial is None:
+            return True
+        harmless = self.behind_taking_back if takes_back else self.behind_not
+        return all(
+            texts[place] in harmless if place > denial else texts[place] not in self.habitual for place in skipped
+        )
 
     def is_verb(self, word: str) -> bool:
         """True for a word that may follow the subject of some pattern."""
@@ -192,6 +230,10 @@ class Turns:
         #: What "no longer" stands for: by itself, and after a helping verb; then whatever else denies.
         self.denials = tuple(tuple(text.split()) for text in strings_at(table, "not"))
         self.forget = Phrases(strings_at(table, "forget"))
+        self.limiting = frozenset(strings_at(table, "limiting"))
+        #: What "but not tea" is told with, what is no second thing by itself, and what begins none.
+        self.gap, self.manners = tuple(_word(table, "gap").split()), frozenset(strings_at(table, "manners"))
+        self.circumstances = frozenset(strings_at(table, "circumstances"))
         self.helping = frozenset(strings_at(table, "helping"))
 
 
@@ -215,11 +257,15 @@ def _lengths(phrases: Iterable[Phrase], place: int) -> dict[str, tuple[int, ...]
 
 def _meaning(number: int, entry: Table) -> Meaning:
     relation, kind, durability = (_word(entry, name) for name in ("relation", "kind", "durability"))
-    if (relation and relation not in get_args(Relation)) or (kind and kind not in (*get_args(Kind), "nothing")):
-        raise ConfigurationError(f"pattern {number} has the relation {relation!r} of kind {kind!r}; neither may be new")
+    several = strings_at(entry, "relations")
+    is_known = {relation or "other", *several} <= set(get_args(Relation))
+    if not is_known or (kind and kind not in (*get_args(Kind), "nothing")):
+        told = relation or several
+        raise ConfigurationError(f"pattern {number} has the relation {told!r} of kind {kind!r}; none may be new")
     return Meaning(
         kind=cast("Kind", kind or "tells"),
         relation=cast("Relation", relation) if relation else None,
+        relations=cast("tuple[Relation, ...]", several),
         by_tag=cast("Mapping[str, Relation]", words_at(entry, "by_tag")),
         object=_word(entry, "object"),
         tags=strings_at(entry, "tags"),

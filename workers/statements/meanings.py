@@ -54,7 +54,8 @@ class Meanings:
             meaning = self._grammar.meanings[found.number]
             if meaning.kind == "nothing":
                 return []
-            if told := self._meant(clause, said, found, meaning, text):
+            is_sure = self._is_sure(clause, said, found, meaning)
+            if is_sure and (told := self._meant(clause, said, found, meaning, text)):
                 return told
         # Only now, or "allergic to nuts and kiwi" would be somebody who is a kiwi.
         helped = sharing and said[1:2] and said[1] in self._grammar.turns.helping
@@ -70,16 +71,49 @@ class Meanings:
             if words[place].text not in grammar.joins:
                 continue
             begin = place + 1
-            while begin < len(words) and (words[begin].text in grammar.joins or words[begin].text in grammar.adverbs):
+            while begin < len(words) and words[begin].text in grammar.joins:
                 begin += 1
-            if begin == len(words) or (shared == 1 and not grammar.is_verb(words[begin].text)):
+            verb = begin
+            while verb < len(words) and words[verb].text in grammar.adverbs:
+                verb += 1
+            if verb == len(words):
+                continue
+            is_gap = shared == 1 and not grammar.is_verb(words[verb].text)
+            if is_gap and (words[begin].text not in grammar.denials or verb != begin + 1):
                 continue
             first = self.of(replace(clause, words=words[:place]), text, budget, 0)
-            rest = replace(clause, words=words[:shared] + words[begin:])
-            second = self.of(rest, text, budget, sharing) if first else []
+            if is_gap:
+                second = self._unlike(clause, first, verb, text, budget)
+            else:
+                rest = replace(clause, words=words[:shared] + words[begin:])
+                second = self.of(rest, text, budget, sharing) if first else []
             if second:
                 return first + second
         return []
+
+    def _unlike(
+        self, clause: Clause, first: Sequence[Statement], begin: int, text: str, budget: Budget
+    ) -> list[Statement]:
+        """Return what "but not tea" says behind a liking: a dislike of something of the same sort, else nothing."""
+        words, turns = clause.words, self._grammar.turns
+        if not first or any(one.relation != "like" or not one.tags for one in first) or clause.is_weak:
+            return []
+        is_manner = all(word.text in turns.manners for word in words[begin:])
+        if is_manner or words[begin].text in turns.circumstances:
+            return []
+        told = [replace(words[begin - 1], text=one, written=one) for one in turns.gap]
+        second = self.of(replace(clause, words=(words[0], *told, *words[begin:])), text, budget, 0)
+        return second if all(one.relation == "dislike" and one.tags == first[0].tags for one in second) else []
+
+    def _is_sure(self, clause: Clause, said: Sequence[str], found: Found, meaning: Meaning) -> bool:
+        """True unless what was passed over or taken off changes what is said."""
+        if clause.is_weak and meaning.relation != "dislike":
+            return False
+        if meaning.kind == "clears" and meaning.relation != "about" and not self._grammar.exceptions.isdisjoint(said):
+            return False
+        if meaning.relation == "diet" and any(said[place] in self._grammar.hedges for place in found.skipped):
+            return False
+        return self._grammar.is_sure(said, found.skipped, takes_back=meaning.kind == "retracts")
 
     def _meant(self, clause: Clause, said: Sequence[str], found: Found, meaning: Meaning, text: str) -> list[Statement]:
         """Return what *found* says in *clause*, nothing when a slot does not hold what belongs there."""
@@ -99,9 +133,11 @@ class Meanings:
                 return []
             filled[name] = values
         evidence = text[clause.place[0] : clause.place[1]]
+        meant = [replace(meaning, relation=one) for one in meaning.relations] or [meaning]
         return [
-            self._statement(meaning, one, clause, filled, evidence)
-            for one in self._objects(clause, found, meaning, filled)
+            self._statement(one, object_, clause, filled, evidence)
+            for one in meant
+            for object_ in self._objects(clause, found, meaning, filled)
         ]
 
     def _greets(self, text: str) -> bool:

@@ -66,19 +66,41 @@ class Reader:
         """Return what *text* tells, and whether a model might find more; "until Friday" counts from *today*."""
         run = _Run(text, today, Budget(MOST_MATCHES))
         found: dict[Statement, None] = {}
-        is_whole = True
+        is_whole, is_complete = True, True
         sentences = sentences_of(text, self._grammar, self._words)
         for sentence in islice(sentences, MOST_SENTENCES):
             told, is_read = self._sentence(sentence, run)
             found.update(dict.fromkeys(told))
             is_whole = is_whole and (is_read or not self._is_about_me(sentence))
+            is_complete = is_complete and (is_read or self._grammar.exceptions.isdisjoint(sentence.texts))
+        if not is_complete and any(one.kind == "clears" for one in found):
+            # "Delete all meat. Keep steak": what is to stay is not known.
+            found, is_whole = {one: None for one in found if one.kind != "clears"}, False
         return Reading(tuple(found)[:MOST_STATEMENTS], is_whole and len(sentences) <= MOST_SENTENCES)
 
     def _is_about_me(self, sentence: Sentence) -> bool:
         words = self._before_question(sentence) if sentence.is_question else sentence.words
+        if self._is_order(sentence):
+            return True
         if self._grammar.blocks.nothing.opening(sentence.texts[:_OPENING]):
             return False
         return any(word.text in self._grammar.blocks.about_me for word in words)
+
+    def _is_order(self, sentence: Sentence) -> bool:
+        """True for a sentence that may order something to be forgotten, "could you please delete all meat?"."""
+        joined = zip(sentence.texts, sentence.texts[1:], strict=False)
+        if any(one in self._grammar.joins and other in self._grammar.orders for one, other in joined):
+            return True
+        texts = tuple(text for text in sentence.texts if text[:1].isalnum())
+        for _ in range(_LEAD_INS):
+            if texts[:1] and texts[0] in self._grammar.orders:
+                return True
+            begin = texts[:_OPENING]
+            length = self._grammar.wishes.opening(begin) or self._grammar.lead_ins.opening(begin)
+            if not length:
+                break
+            texts = texts[length:]
+        return False
 
     def _sentence(self, sentence: Sentence, run: _Run) -> tuple[list[Statement], bool]:
         """Return the statements of *sentence*, and whether all of it was read."""
@@ -88,10 +110,13 @@ class Reader:
         for _ in range(_LEAD_INS):
             found, is_read = self._told(words, run)
             if found:
-                # Half understood, only what is known in itself is believed: "I like big nights and I cannot lie".
-                return (found if is_read else [one for one in found if one.tags]), is_read
+                # Half understood, only what is known in itself is believed: "I like big nights and I cannot lie". And
+                # nothing is forgotten by half an order.
+                return [one for one in found if is_read or (one.tags and one.kind != "clears")], is_read
             rest = self._without_lead_in(words)
-            if not rest:
+            texts = [word.text for word in words]
+            is_habit = not self._grammar.habitual.isdisjoint(texts[: len(texts) - len(rest)])
+            if not rest or (is_habit and self._grammar.is_denied(texts)):
                 break
             words = rest
         elided = self._elided(words, run)

@@ -184,7 +184,7 @@ class Slots:
     def _is_habit(self, words: Sequence[Word], kind: SlotType, *, is_habit: bool, one_day: bool) -> bool:
         """True for words with a time of the sort that *kind* asks for, and nothing in them that points elsewhere."""
         texts = _texts(words)
-        if self._things.points_elsewhere(words):
+        if self._things.points_elsewhere(words) or self._things.is_denied(words[:1]):
             return False
         if kind.habit == "clock":
             return self._habits.has_clock(texts)
@@ -198,7 +198,7 @@ class Slots:
 
     def _is_any(self, words: Sequence[Word], text: str, kind: SlotType) -> bool:
         """True when *text*, made of *words*, is of one of the categories of *kind*."""
-        if self._things.is_denied(words):
+        if self._things.is_denied(words) and not self._taxonomy.knows(text):
             return False
         if kind.is_exact and any(sign.isdigit() for sign in text) and not self._taxonomy.knows(text):
             return False

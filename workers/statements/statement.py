@@ -21,7 +21,8 @@ class Statement:
     `object` is what `relation` holds of, as it was worded and without its article: a thing ("omelettes"), or for
     `daily`, `about` and `other` what one says of the user ("gets up at 6:30", "name is Ana").
     Of `clears`, `relation` None means all places, and `object` "" everything in them; `tags` then say of which
-    documents, none meaning all.
+    documents, none meaning all. "All my preferences" are several: one for each relation that tells a taste (like,
+    dislike, diet, avoid, style, interest), with `object` "", so that a name, an illness or a routine stays.
     `tags` are empty when no data file knows the topic. `expiry` is the last day on which it holds, None for no end.
     `evidence` is the part of the text that says it, letter by letter.
     """

@@ -69,6 +69,7 @@ class Taxonomy:
         self._aliases = _renamed(tables.values(), "alias")
         self._versions = _renamed(tables.values(), "versions")
         self._open = _phrases_at(tables.values(), "open", "terms")
+        self._settled = _phrases_at(tables.values(), "open", "settled")
         self._plain = {
             root: frozenset(word for phrase in _phrases_at(below, "plain", "words") for word in phrase)
             for root, below in _by_root(tables).items()
@@ -137,8 +138,10 @@ class Taxonomy:
         wanted = phrase_of(category)
         if head is None or not (head == wanted or wanted in self._ancestors(head)):
             return False
-        # A book about asthma is no illness.
-        is_one_thing = all(self._shares_graph(match.phrase, wanted) for match in reading.matches)
+        # A book about asthma is no illness, and vegan cheese is cheese.
+        last = len(reading.words)
+        named = (one.phrase for one in reading.matches if one.end == last or one.phrase not in self._versions)
+        is_one_thing = all(self._shares_graph(phrase, wanted) for phrase in named)
         return is_one_thing and self._unknown(reading, wanted) <= most_unknown
 
     def is_wholly(self, term: str, category: str) -> bool:
@@ -275,15 +278,13 @@ class Taxonomy:
 
     def _is_undecided(self, reading: Reading, wanted: Phrase, absent: frozenset[Phrase]) -> bool:
         """True when *wanted* may still be in it: something unknown, something open, or a wider word than *wanted*."""
-        if (
-            self._unknown(reading)
-            or not reading.present
-            or absent
-            or any(match.is_doubtful for match in reading.matches)
-        ):
+        is_doubtful = any(match.is_doubtful for match in reading.matches)
+        if self._unknown(reading) or not reading.present or is_doubtful or absent - self._expected(reading):
             return True
         for match in reading.present:
-            kinds = {match.phrase} | self._ancestors(match.phrase)
+            # Falafel is a dish, and one of which everything is told.
+            is_settled = match.phrase in self._settled
+            kinds = {match.phrase} if is_settled else {match.phrase} | self._ancestors(match.phrase)
             if kinds & self._open or match.phrase in self._ancestors(wanted):
                 return True
             if any(
@@ -293,6 +294,11 @@ class Taxonomy:
             ):
                 return True
         return False
+
+    def _expected(self, reading: Reading) -> frozenset[Phrase]:
+        """Return what is not in terms of which everything is told: peanut butter leaves nothing open."""
+        settled = (match.phrase for match in reading.present if match.phrase in self._settled)
+        return frozenset(chain.from_iterable(self._without.get(phrase, ()) for phrase in settled))
 
     def _diet(self, diet: str) -> Phrase | None:
         words = phrase_of(diet)

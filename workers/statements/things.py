@@ -27,7 +27,7 @@ class Things:
         self._never_open = frozenset(strings_at(objects, "never_open"))
         self._openers = frozenset(strings_at(objects, "openers"))
         self._signs = frozenset(strings_at(objects, "signs"))
-        self._denials = frozenset(strings_at(objects, "denials"))
+        self._denials = frozenset((*strings_at(objects, "denials"), *strings_at(objects, "exceptions")))
         self._elsewhere = frozenset(strings_at(objects, "others")) | frozenset(strings_at(objects, "pointing"))
         self._specific = frozenset(strings_at(objects, "specific"))
         self._definite = frozenset(strings_at(objects, "definite_articles"))
@@ -57,7 +57,7 @@ class Things:
         return has_value and not any(self._is_forbidden(word) for word in words)
 
     def is_denied(self, words: Sequence[Word]) -> bool:
-        """True when a "not" turns what is named into its opposite."""
+        """True when a "not" turns what is named into its opposite, or an "only" into a part of it."""
         return any(word.text in self._denials for word in words)
 
     def is_specific(self, words: Sequence[Word]) -> bool:
