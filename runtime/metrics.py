@@ -52,6 +52,9 @@ EDIT_REFUSALS = (
     *("path", "missing", "protected", "type", "size", "depth", "overlap", "file", "value"),
     # What the memory worker's arbiter refuses before that.
     *("place", "evidence", "merge", "mention", "sweep", "rank", "guarded", "older", "model"),
+    # What the switchboard refuses to hear in a turn.
+    *("kind", "support", "shape", "confidence", "quoted", "question", "greeting", "others", "number", "name"),
+    *("polarity", "known", "too_many"),
 )
 
 # A second series for each one, with the time of its birth, which nobody reads.

@@ -171,7 +171,8 @@ async def _look(memory: UserMemory, turn: ChatTurn) -> Outcome:
         [one for one in await memory.documents.history(user, limit=_ROWS) if one.plan_id in wanted] if wanted else []
     )
     # The turn is closed once its facts are published; all of them arrive in the table together, a moment later.
-    is_on_its_way = turns[0].reason == _LEARNED and not facts
+    has_learned = turns[0].reason == _LEARNED or (turns[0].note is not None and b'"fact_id"' in turns[0].note)
+    is_on_its_way = has_learned and not facts
     return Outcome("waiting" if is_on_its_way else turns[0].state, facts, plans, turns[0].reason)
 
 

@@ -242,17 +242,28 @@ def _changed(case: Case, name: str, before: Body, after: Body) -> list[str]:
     new = [value for _, _, value in leaves(after)]
     kept = [value for value in old if any(_unmarked(value) == _unmarked(other) for other in new)]
     gone = [value for value in old if value not in kept]
-    lost = [value for value in gone if not isinstance(value, dict) or value["display"] not in case.may_delete]
+    fresh = [value for value in new if not any(_unmarked(value) == _unmarked(other) for other in old)]
+    lost = [value for value in gone if not _may_go(case, value, fresh)]
     if lost:
         wrong.append(f"{lost} went from {name}, and {case.pending.fact.text!r} does not take it back")
     if len(old) >= 3 and not kept:
         wrong.append(f"all of {name} went")
-    for value in new:
-        if not any(_unmarked(value) == _unmarked(other) for other in old):
-            wrong += _not_of_the_fact(case, value, old)
+    for value in fresh:
+        wrong += _not_of_the_fact(case, value, old)
     if name == HEALTH and gone:
         wrong.append(f"{gone} went from what is guarded")
     return wrong
+
+
+def _may_go(case: Case, value: Any, fresh: Sequence[Any]) -> bool:
+    """Tell whether the fact takes *value* back, or was heard as praise and has the same among the *fresh* ones."""
+    if not isinstance(value, dict):
+        return False
+    told = case.pending.fact
+    is_praised = told.polarity == "positive" and not told.inferred
+    topic = words_of(value["display"]) & words_of(told.text)
+    is_moved = is_praised and any(topic & words_of(str(other["display"])) for other in fresh if isinstance(other, dict))
+    return value["display"] in case.may_delete or is_moved
 
 
 def _not_of_the_fact(case: Case, value: Any, old: Sequence[Any]) -> list[str]:

@@ -2,7 +2,7 @@
 
 A role is a folder with `config.yaml` and `prompts/system.j2`: the agent's own folder, or one below it
 (`memory_worker/finder`). Whoever runs the worker may lay a folder of their own over it, file by file and field by
-field: `{folder}/memory_worker/finder/config.yaml`. Prompts are rendered in a sandbox that reads no file and runs no code.
+field: `{folder}/memory_worker/finder/config.yaml`. Prompts are rendered in a sandbox: it reads no file, runs no code.
 """
 
 import inspect

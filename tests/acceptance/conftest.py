@@ -53,14 +53,22 @@ async def own_house(own_servers: EmbeddedServers, tmp_path: Path) -> AsyncIterat
         house.close()
 
 
+#: Marks of tests that are left out unless an expression of marks asks for them, and why they are.
+LEFT_OUT = {
+    "long": "takes a minute; only run when asked for by `-m long`",
+    "local_model": "asks a real model that packages of their own bring; only run by `make local-model`",
+}
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Name our marker."""
-    config.addinivalue_line("markers", "long: takes a minute; only run when asked for by `-m long`")
+    """Name our marks."""
+    for mark, why in LEFT_OUT.items():
+        config.addinivalue_line("markers", f"{mark}: {why}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave long tests out unless an expression of markers was given."""
+    """Leave marked tests out unless an expression of marks was given."""
     if not config.option.markexpr:
-        long = [item for item in items if item.get_closest_marker("long")]
-        items[:] = [item for item in items if item not in long]
-        config.hook.pytest_deselected(items=long)
+        left_out = [item for item in items if any(map(item.get_closest_marker, LEFT_OUT))]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)

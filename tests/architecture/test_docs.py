@@ -171,7 +171,13 @@ def test_the_wire_page_lists_every_header() -> None:
     listed = [row[0].strip("`") for row in _tables(WIRE, "Headers")]
 
     assert sorted(listed) == sorted(
-        [subjects.MESSAGE_ID_HEADER, subjects.GENERATION_HEADER, subjects.ATTEMPT_HEADER, subjects.TRACE_HEADER]
+        [
+            subjects.MESSAGE_ID_HEADER,
+            subjects.GENERATION_HEADER,
+            subjects.ATTEMPT_HEADER,
+            subjects.TRACE_HEADER,
+            subjects.USER_HEADER,
+        ]
     )
     assert f"{subjects.MAX_BODY // 1024} KiB" in WIRE
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from contracts.errors import LlmUnavailable
 from memory.documents.items import Body
 from runtime.llm import Llm
 from tests.llm_double import Asked, ScriptedLlm, cut_off, dropped, fault, refusal, saying
@@ -174,10 +175,9 @@ BROKEN = {
     "no answer": saying(None),
     "another shape": saying('{"reasoning": "r"}'),
     "no JSON": saying("Sure! Here are the edits."),
-    "dropped": dropped(),
-    "a server error": fault(500),
     "a wrong key": fault(401),
 }
+AWAY = {"dropped": dropped(), "a server error": fault(500)}
 
 
 @pytest.mark.parametrize("role", ["Found", "Proposed"])
@@ -194,6 +194,19 @@ async def test_a_fact_waits_when_no_answer_can_be_read(
 
     assert [ruling.outcome for ruling in rulings] == ["applied", "needs_model"]
     assert shown(context, FOOD, "food.likes") == [*SEED, "Tea"]
+
+
+@pytest.mark.parametrize("role", ["Found", "Proposed"])
+@pytest.mark.parametrize("name", AWAY)
+async def test_a_model_that_is_away_ends_the_run(
+    name: str, role: str, scripted_llm: ScriptedLlm, open_llm: Opener
+) -> None:
+    """Nothing is stored, and the facts are tried again in their order."""
+    good = two_models({}, lambda asked: editing(asked, "insert", "Omelettes"))
+    scripted_llm.respond = lambda asked: AWAY[name] if asked.schema_name == role else good(asked)
+
+    with pytest.raises(LlmUnavailable):
+        await ruled(open_llm(max_attempts=2), documents(), fact("User could have omelettes all day long", "f2"))
 
 
 async def test_what_was_spent_is_accounted(scripted_llm: ScriptedLlm, open_llm: Opener) -> None:

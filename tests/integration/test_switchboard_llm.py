@@ -15,7 +15,7 @@ from workers.testing import NOW, KitServices
 SAID = "I like omelettes. Somehow cheese and my stomach are no friends."
 
 FACT = {
-    "text": "User digests cheese badly",
+    "text": "User's stomach and cheese are no friends",
     "evidence": "cheese and my stomach are no friends",
     "tags": ["food"],
     "polarity": "negative",
@@ -47,7 +47,7 @@ async def test_a_model_adds_what_the_rules_cannot_read(scripted_llm: ScriptedLlm
 
     first, second = await heard(open_llm(), refused)
 
-    assert [first.text, second.text] == ["User likes omelettes", "User digests cheese badly"]
+    assert [first.text, second.text] == ["User likes omelettes", FACT["text"]]
     assert (second.inferred, second.confidence, refused) == (True, 0.8, [])
     (asked,) = scripted_llm.requests
     assert asked.schema_name == "Heard"

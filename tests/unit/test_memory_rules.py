@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memory.documents.draft import Draft
-from memory.documents.items import CONFLICT, Body, leaves
+from memory.documents.items import Body, leaves
 from tests.memory_bench import (
     FOOD,
     GENERAL,
@@ -27,6 +27,7 @@ from workers.agents.memory_worker.runner import edit
 from workers.listening.context import ListenContext
 from workers.listening.values import PendingFact, Ruling
 
+ALLERGIES = ("peanuts", "shrimp", "latex", "penicillin", "mustard")
 SEED = ("Pasta (especially carbonara)", "Sushi", "Scrambled eggs with lox")
 
 
@@ -63,15 +64,6 @@ async def test_what_is_new_is_added_with_what_is_known_of_it() -> None:
         "durability": "long_term",
         "source": "stated:t7",
     }
-
-
-async def test_all_that_is_about_eggs_goes() -> None:
-    """And nothing else: a carbonara has eggs in it, but nobody calls it an egg dish."""
-    context, ruling = await one("Remove all egg preferences", food__likes=SEED, food__dislikes=["Fried eggs", "Liver"])
-
-    assert ruling.outcome == "applied"
-    assert shown(context, FOOD, "food.likes") == [SEED[0], "Sushi"]
-    assert shown(context, FOOD, "food.dislikes") == ["Liver"]
 
 
 @pytest.mark.parametrize(
@@ -179,64 +171,19 @@ async def test_a_diet_that_nobody_described_waits_only_where_something_is_liked(
     assert unknown.outcome == "needs_model"
 
 
-async def test_what_a_diet_leaves_out_and_a_body_needs_is_for_the_person_to_decide() -> None:
-    """Both stay and are marked: nothing about health is retired by a conclusion."""
-    context, ruling = await one("I'm vegan", health__needs=["Fish oil"])
+async def test_a_place_that_an_imported_document_lacks_is_made() -> None:
+    """With what is above it, where that is missing too."""
+    bodies = documents()
+    bodies[FOOD] = {"_metadata": {"tags": ["food"]}, "food": {"likes": ["Sushi"]}}
+    bodies[ROUTINE] = {"_metadata": {"tags": ["routine"]}}
 
-    assert ruling.outcome == "conflict"
-    (need,) = context.draft.body(HEALTH)["health"]["needs"]  # type: ignore[index,call-overload]
-    (diet,) = context.draft.body(FOOD)["food"]["diets"]  # type: ignore[index,call-overload]
-    assert (need["display"], need[CONFLICT], diet[CONFLICT]) == ("Fish oil", "f1", "f1")
-
-
-async def test_to_like_what_ones_diet_leaves_out_is_marked() -> None:
-    """The diet is not given up by liking something."""
-    context, ruling = await one("User likes steak", food__diets=["Vegan"])
-
-    assert ruling.outcome == "conflict"
-    assert shown(context, FOOD, "food.diets") == ["Vegan"]
-    assert shown(context, FOOD, "food.likes") == ["Steak"]
-
-
-async def test_all_food_preferences_go_when_the_person_says_so() -> None:
-    """Of that document, and of no other."""
-    context, ruling = await one(
-        "delete all my food preferences",
-        food__likes=SEED,
-        food__diets=["Low salt"],
-        food__dislikes=["Liver"],
-        health__allergies=["Peanuts"],
-        general__interests=["Cooking"],
+    context, rulings = await ruled(
+        bodies, fact("User avoids gluten", "f1"), fact("User gets up at 6:30", "f2", tags=("routine",))
     )
 
-    assert ruling.outcome == "applied"
-    assert [shown(context, FOOD, f"food.{name}") for name in ("likes", "dislikes", "diets", "avoids")] == [
-        [],
-        [],
-        [],
-        [],
-    ]
-    assert shown(context, HEALTH, "health.allergies") == ["Peanuts"]
-    assert shown(context, GENERAL, "general.interests") == ["Cooking"]
-
-
-async def test_one_list_goes_when_the_person_names_it() -> None:
-    """The others stay."""
-    context, ruling = await one(
-        "User wants to remove all their dislikes", food__likes=["Sushi"], food__dislikes=["Liver", "Tripe"]
-    )
-
-    assert ruling.outcome == "applied"
-    assert shown(context, FOOD, "food.dislikes") == []
-    assert shown(context, FOOD, "food.likes") == ["Sushi"]
-
-
-async def test_a_list_that_is_longer_than_a_plan_may_have_edits_is_cleared_at_once() -> None:
-    """Clearing does not fail by being needed most."""
-    context, ruling = await one("delete all my food preferences", food__likes=[f"Dish {n}" for n in range(900)])
-
-    assert ruling.outcome == "applied"
-    assert shown(context, FOOD, "food.likes") == []
+    assert [ruling.outcome for ruling in rulings] == ["applied", "applied"], rulings
+    assert shown(context, FOOD, "food.avoids") == ["Gluten"]
+    assert shown(context, ROUTINE, "routine.daily") == ["Gets up at 6:30"]
 
 
 @pytest.mark.parametrize(
@@ -292,7 +239,7 @@ async def test_what_is_said_to_the_contrary_is_found_where_no_list_is_for_it() -
 async def test_told_again_nothing_grows() -> None:
     """Sixty facts, five times over, in other turns."""
     things = ("tea", "rice", "grapes", "kale", "ramen", "cheddar", "tofu", "lentils", "figs", "plums")
-    said = [f"User likes {thing}" for thing in things] + [f"User is allergic to {thing}" for thing in things[5:]]
+    said = [f"User likes {thing}" for thing in things] + [f"User is allergic to {thing}" for thing in ALLERGIES]
     said += [f"User gets up at {hour}:30" for hour in (6,)] + [f"User dislikes cold {thing}" for thing in things]
     bodies = documents()
 

@@ -1,19 +1,14 @@
 """A batch of facts at work: in order, by rules where they know, by two models where they do not."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contracts.errors import ConfigurationError, LlmCutOff, LlmError, LlmMalformed, LlmRefused, LlmUnavailable
+from contracts.errors import LlmCutOff, LlmError, LlmMalformed, LlmRefused, LlmUnavailable
 from memory.documents.guard import Limits
 from memory.documents.items import CONFLICT, Body
-from runtime.settings import Settings
 from tests.memory_bench import FOOD, HEALTH, ROUTINE, BenchContext, batch, context_over, documents, fact, item, shown
-from workers.agent_files import files_of, llm_settings_of
-from workers.agents.memory_worker import agent
 from workers.agents.memory_worker.runner import edit
 from workers.listening.values import Ruling
 
@@ -270,9 +265,9 @@ async def test_a_conflict_of_rank_is_not_asked_about_again() -> None:
     assert shown(context, FOOD, "food.likes") == list(SEED)
 
 
-@pytest.mark.parametrize("error", [LlmUnavailable("away"), LlmRefused("no"), LlmCutOff("cut"), LlmMalformed("odd")])
+@pytest.mark.parametrize("error", [LlmRefused("no"), LlmCutOff("cut"), LlmMalformed("odd")])
 @pytest.mark.parametrize("role", ["finder", "editor"])
-async def test_a_fact_waits_when_a_model_does_not_answer(error: LlmError, role: str) -> None:
+async def test_a_fact_waits_when_a_model_gives_no_usable_answer(error: LlmError, role: str) -> None:
     """Those around it, which the rules read, do not."""
 
     def respond(asked: str, _user: str) -> Mapping[str, Any] | LlmError:
@@ -285,6 +280,42 @@ async def test_a_fact_waits_when_a_model_does_not_answer(error: LlmError, role: 
     assert [ruling.outcome for ruling in rulings] == ["applied", "needs_model", "applied"]
     assert rulings[1].reasoning == f"no rule reads it, and no model answered ({type(error).__name__})"
     assert shown(context, FOOD, "food.likes") == ["Green tea", "Bagels"]
+
+
+@pytest.mark.parametrize("role", ["finder", "editor"])
+async def test_a_model_that_is_away_for_now_is_for_the_host_to_wait_for(role: str) -> None:
+    """What was said later does not go first."""
+
+    def respond(asked: str, _user: str) -> Mapping[str, Any] | LlmError:
+        found = {"reasoning": "r", "locations": [], "suggested_insert_path": []}
+        return LlmUnavailable("away") if asked == role else found
+
+    with pytest.raises(LlmUnavailable):
+        await ruled(documents(), respond, fact(ODD, "f1"), fact("User likes bagels", "f2"))
+
+
+@pytest.mark.parametrize("decision", ["proceed", "reject"])
+async def test_a_diet_that_the_editor_forgets_to_add_is_added(decision: str) -> None:
+    """It was told of; what it leaves out is all that the model was asked for."""
+    gone = [("delete", "food.likes[0]", "")] if decision == "proceed" else []
+    script = Script(proposing(*gone, decision=decision), found={"vegan": ["food.likes[0]"]})
+
+    context, (ruling,) = await ruled(
+        documents(food__likes=["Steak", "Grandma's secret"]), script, fact("User is vegan")
+    )
+
+    assert ruling.outcome == "applied"
+    assert shown(context, FOOD, "food.diets") == ["Vegan"]
+    assert shown(context, FOOD, "food.likes") == [*([] if gone else ["Steak"]), "Grandma's secret"]
+
+
+async def test_a_diet_that_the_editor_adds_is_added_once() -> None:
+    """In its own words."""
+    script = Script(proposing(("insert", "food.diets", "Is vegan")), found={"vegan": ["food.likes[0]"]})
+
+    context, _ = await ruled(documents(food__likes=["Grandma's secret"]), script, fact("User is vegan"))
+
+    assert shown(context, FOOD, "food.diets") == ["Is vegan"]
 
 
 async def test_without_a_model_a_fact_waits() -> None:
@@ -340,44 +371,3 @@ async def test_a_health_fact_that_a_model_infers_changes_no_other() -> None:
 
     assert (ruling.outcome, context.refusals) == ("conflict", ["guarded"])
     assert shown(context, HEALTH, "health.allergies") == ["Nuts"]
-
-
-async def test_an_operators_prompt_and_model_take_the_place_of_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are read at the start, where a slip in them shows."""
-    editor = tmp_path / "memory_worker" / "editor"
-    (editor / "prompts").mkdir(parents=True)
-    (editor / "prompts" / "system.j2").write_text("Edit as the fact says.")
-    (editor / "config.yaml").write_text("model: house-model\n")
-    monkeypatch.setenv("TASKLORE_LLM_FINDER_MODEL", "operators-choice")
-    script = Script(proposing(("insert", "food.likes", "An omelette")))
-    context = context_over(documents(), script, agent_files=tmp_path)
-    context.model.settings = llm_settings_of(Settings.load(), files_of(agent, tmp_path))
-
-    (ruling,) = await edit(batch(fact(ODD)), context)
-
-    assert [(role, system) for role, system, _ in context.model.asked if role == "editor"] == [
-        ("editor", "Edit as the fact says.")
-    ]
-    assert ruling.plan is not None
-    assert ruling.plan.origin.by == "house-model"
-    told = json.dumps(ruling.plan.origin.finder)
-    assert '"model": "operators-choice"' in told
-
-
-def test_a_role_that_an_operator_misspelled_is_told_of(tmp_path: Path) -> None:
-    """Else nobody would ever read it."""
-    (tmp_path / "memory_worker" / "fnder").mkdir(parents=True)
-
-    with pytest.raises(ConfigurationError, match="did you mean 'finder'"):
-        files_of(agent, tmp_path)
-
-
-def test_the_agent_listens_to_facts_and_has_two_roles() -> None:
-    """Its card has no task: nobody can ask it for anything."""
-    assert list(agent.listeners) == ["facts"]
-    assert [(files.role, files.model, files.temperature) for files in files_of(agent)] == [
-        ("editor", "gpt-4.1-mini", 0.2),
-        ("finder", "gpt-4.1-nano", 0.1),
-    ]

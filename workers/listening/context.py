@@ -1,6 +1,6 @@
 """What a listener may touch while it works on what one user said."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from contracts.errors import UndeclaredAccess
-from contracts.messages import Usage
+from contracts.messages import Fact, Usage
 from runtime.llm import Spent
 from workers.context import Services, TaskLlm
 from workers.documents import UserDocuments
@@ -36,6 +36,7 @@ class ListenContext:
         deadline: datetime | None = None,
         agent_files: Path | None = None,
         count_refused: Callable[[str], None] = lambda _reason: None,
+        known_facts: Sequence[Fact] = (),
     ) -> None:
         self._user_id = user_id
         self._services = services
@@ -45,6 +46,8 @@ class ListenContext:
         self._deadline = deadline
         self._agent_files = agent_files
         self._count_refused = count_refused
+        self._known_facts = tuple(known_facts)
+        self._waits_for: str | None = None
         self._spent = Spent()
         #: For what is found out once and serves several facts of this run, such as where in a document to look.
         self.finder_cache: dict[str, object] = {}
@@ -96,6 +99,29 @@ class ListenContext:
         """The language models, None when none is configured: then the rules have to do."""
         model = self._services.llm
         return TaskLlm(model, self._spent, self._deadline, self._services) if model.configured else None
+
+    @property
+    def known_facts(self) -> tuple[Fact, ...]:
+        """What an earlier run learned from this turn before it waited for a model; it is published, once."""
+        return self._known_facts
+
+    @property
+    def waits_for(self) -> str | None:
+        """Why the turn waits for a model, None when it does not."""
+        return self._waits_for
+
+    def wait_for_model(self, reason: str) -> None:
+        """Keep the turn pending until a model answers; *reason* is shown to people.
+
+        What the handler returns is published at once. When a model may be there the handler is called again, with that
+        among `known_facts`; of what it returns then, facts with other ids are new.
+
+        Raises:
+            UndeclaredAccess: the listener is one of facts; it rules "needs_model".
+        """
+        if self._draft is not None:
+            raise UndeclaredAccess('only a listener of turns waits so; return a Ruling with "needs_model" from here')
+        self._waits_for = reason
 
     @property
     def usage(self) -> Usage:

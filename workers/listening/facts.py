@@ -8,16 +8,17 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from contracts.errors import EditRefused, MemoryUnavailable
+from contracts.errors import EditRefused, LlmError, MemoryUnavailable
 from contracts.messages import ExtractedFacts
-from memory.claims import Claim, Closing, Row
+from memory.claims import Claim, Closing, Counts, KnownRow, Row
 from memory.documents.commits import Committed
 from memory.documents.draft import AppliedPlan, Draft, Plan, Snapshot
 from memory.documents.guard import LIMITS, Limits
@@ -25,7 +26,7 @@ from workers.context import Services
 from workers.judgement import RetryPolicy
 from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
-from workers.listening.fates import Fate, demand_harmless, fate_of
+from workers.listening.fates import MOST_MODEL_RESTS, Fate, demand_harmless, fate_of
 from workers.listening.rows import ClosesRows, LeaseLost, ListenMeter, StoresDrafts, Unreadable
 from workers.listening.rulings import closings_of
 from workers.listening.runs import contained
@@ -39,6 +40,21 @@ MOST_DRAFTS = 5
 _STALE_S = 0.02
 #: Seconds for which a user rests whose documents others kept changing.
 _CONTENDED_S = 2.0
+#: The note of a row that left the order to wait for a model: what was said after it may be done when it comes back.
+_PARKED = b"parked"
+#: Closed rows that are looked through for what was said after such a row, the last closed first: with a reply of some
+#: 500 KB at most what a single user says in weeks.
+_MOST_LATER = 1_000
+
+
+class KeepsFacts(ClosesRows, Protocol):
+    """What is needed of `memory.queues.PersonalQueue`."""
+
+    async def rows(self, owner: str, limit: int) -> tuple[KnownRow, ...]:
+        """Return up to *limit* rows: those that wait, those parked, then the last closed first."""
+
+    async def counts(self, owner: str) -> Counts:
+        """Return how many rows there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,15 @@ class Known:
 
     row: Row
     pending: PendingFact
+    said: "Said"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Said:
+    """When a fact was said: the time of its turn's facts, and its number among them."""
+
+    at: datetime
+    number: int
 
 
 class WatchedDraft(Draft):
@@ -92,7 +117,7 @@ class FactWork:
         listener: Listener,
         settings: BaseModel | None,
         *,
-        queue: ClosesRows,
+        queue: KeepsFacts,
         store: StoresDrafts,
         services: Services,
         meter: ListenMeter,
@@ -120,8 +145,10 @@ class FactWork:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a listener raises becomes the fate of its facts
                 fate = self._fate(error, group, rests)
-                if len(group) > 1 and fate.state != "outage":
-                    # One of them is to blame: alone it harms nobody.
+                # One of them is to blame: alone it harms nobody. Of those that wait for a model too, once: what comes
+                # before the first that needs one need not wait.
+                is_outage = fate.state == "outage" and (rests > 0 or not isinstance(error, LlmError))
+                if len(group) > 1 and not is_outage:
                     groups.extendleft([known] for known in reversed(group))
                     continue
                 pause_s = await self._end(claim, group, fate)
@@ -138,11 +165,31 @@ class FactWork:
         for row in claim.rows:
             try:
                 demand_harmless(row, self._allowed)
-                found.append(Known(row, _read_fact(row, claim.owner)))
+                found.append(_read_fact(row.row_id, row.body, claim.owner, row))
             except Unreadable as error:
                 await self._close(claim, [Closing(row.row_id, "failed", str(error))])
                 self._meter.count_fact("failed")
-        return found
+        return await self._with_later(claim.owner, found)
+
+    async def _with_later(self, owner: str, found: Sequence[Known]) -> list[Known]:
+        """Return *found*, those that waited for a model with what was said after them and is done."""
+        if all(known.row.note is None for known in found):
+            return list(found)
+        counts = await self._queue.counts(owner)
+        rows = await self._queue.rows(owner, counts.waiting + counts.parked + _MOST_LATER)
+        done = sorted(
+            (_read_fact(row.row_id, row.body, owner) for row in rows if row.state == "done"),
+            key=lambda known: known.said,
+        )
+        return [
+            known
+            if known.row.note is None
+            else replace(
+                known,
+                pending=replace(known.pending, later=tuple(one.pending for one in done if one.said > known.said)),
+            )
+            for known in found
+        ]
 
     async def _rule(self, claim: Claim, group: Sequence[Known]) -> bool:
         """Have *group* ruled on and stored; False when others kept changing the documents."""
@@ -154,6 +201,7 @@ class FactWork:
             draft = context.draft
             rulings = await contained(self._listener, self._listener.rule(batch, context))
             closings = closings_of(self._listener.label, batch, rulings, draft.applied)
+            await self._note_parked(claim, closings)
             done = await self._store.commit(draft, claim=claim, closings=closings)
             if isinstance(done, Committed):
                 for ruling in rulings:
@@ -191,6 +239,7 @@ class FactWork:
             rests=rests,
             retry=self._retry,
             now=self._services.now(),
+            most_model_rests=MOST_MODEL_RESTS,
         )
 
     async def _end(self, claim: Claim, group: Sequence[Known], fate: Fate) -> float | None:
@@ -205,10 +254,18 @@ class FactWork:
             await self._close(claim, retries)
             # What follows must not overtake them.
             return 0.0
-        await self._close(claim, [Closing(known.row.row_id, fate.state, fate.reason) for known in group])
+        closings = [Closing(known.row.row_id, fate.state, fate.reason) for known in group]
+        await self._note_parked(claim, closings)
+        await self._close(claim, closings)
         for _ in group:
             self._meter.count_fact(fate.state)
         return None
+
+    async def _note_parked(self, claim: Claim, closings: Sequence[Closing]) -> None:
+        """Note that rows leave their order, before they do."""
+        for closing in closings:
+            if closing.state == "needs_model" and not await self._queue.note(claim, closing.row_id, _PARKED):
+                raise LeaseLost("the lease ended while facts were worked on")
 
     async def _close(self, claim: Claim, closings: Sequence[Closing]) -> None:
         if not await self._queue.close(claim, closings):
@@ -233,12 +290,16 @@ def _grouped(facts: Sequence[Known]) -> list[list[Known]]:
     return groups
 
 
-def _read_fact(row: Row, owner: str) -> PendingFact:
+def _read_fact(row_id: str, body: bytes, owner: str, row: Row | None = None) -> Known:
+    """Return the fact of *body*; *row* is its row where it is claimed."""
     try:
-        extracted = ExtractedFacts.model_validate_json(row.body)
+        extracted = ExtractedFacts.model_validate_json(body)
     except ValidationError as error:
         # Without a word of it: the reason is read in lists.
         raise Unreadable(f"the row holds no fact ({error.error_count()} faults)") from None
     if extracted.user_id != owner or len(extracted.facts) != 1:
         raise Unreadable("the row is not one fact of this user")
-    return PendingFact(extracted.facts[0], extracted.turn_id, row.attempts)
+    fact, row = extracted.facts[0], row or Row(row_id, body)
+    number = fact.fact_id.rpartition("-")[2]
+    said = Said(extracted.at, int(number) if number.isdecimal() else 0)
+    return Known(row, PendingFact(fact, extracted.turn_id, row.attempts), said)

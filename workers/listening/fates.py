@@ -18,6 +18,9 @@ from workers.listening.rows import Unreadable
 
 #: The longest pause, in seconds, before a user is tried again whose run ended for want of a server: it may be back.
 OUTAGE_CAP_S = 60.0
+#: Rests in a row for want of a model before a fact waits for one out of its order: with pauses from 1 to 60 s some two
+#: minutes. Until then whatever its user said after it waits behind it, and nothing overtakes what a blip held up.
+MOST_MODEL_RESTS = 8
 #: Characters of an error that stand in the table as the reason.
 MAX_REASON = 500
 
@@ -36,16 +39,28 @@ class Fate:
     pause_s: float = 0.0
 
 
-def fate_of(error: Exception, *, attempt: int, allowed: int, rests: int, retry: RetryPolicy, now: datetime) -> Fate:
+def fate_of(
+    error: Exception,
+    *,
+    attempt: int,
+    allowed: int,
+    rests: int,
+    retry: RetryPolicy,
+    now: datetime,
+    most_model_rests: int | None = None,
+) -> Fate:
     """Return what follows from *error* in run number *attempt* of at most *allowed*.
 
-    *rests* is how often its user has rested in a row for want of a server.
+    *rests* is how often its user has rested in a row for want of a server; after *most_model_rests* of them (None: as
+    many as it takes) what still finds no model waits for one elsewhere.
     """
     reason = f"{type(error).__name__}: {error}"[:MAX_REASON]
     if isinstance(error, LlmNotConfigured | LlmRejected):
         # The key, the model's name or the schema is wrong: somebody mends that, and nothing that was said is lost.
         return Fate("needs_model", reason)
     if is_outage(error):
+        if isinstance(error, LlmError) and most_model_rests is not None and rests >= most_model_rests:
+            return Fate("needs_model", reason)
         asked_s = getattr(error, "retry_after_s", None) or 0.0
         return Fate("outage", reason, min(OUTAGE_CAP_S, max(asked_s, retry.pause_s(rests + 1))))
     judgement = judge(error, attempt=attempt, max_attempts=allowed, retry=retry, now=now)

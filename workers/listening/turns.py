@@ -1,11 +1,11 @@
 """Turns at work: what each teaches is noted, published to FACTS and only then the turn is closed.
 
 A crash between two of these steps asks no model again, since what was learned stands beside the turn; and it doubles no
-fact, since a fact is appended once by its id.
+fact, since a fact is appended once by its id. A turn that waits for a model has what was learned without one published
+and noted as such; when it comes back, only what is new is published.
 """
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -14,13 +14,14 @@ from pydantic import BaseModel, ValidationError
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, TaskloreError
-from contracts.messages import ChatTurn, ExtractedFacts, Fact
+from contracts.messages import ChatTurn, Fact
 from memory.claims import Claim, Closing, Row
 from workers.context import Services
 from workers.judgement import RetryPolicy
 from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
 from workers.listening.fates import demand_harmless, fate_of
+from workers.listening.lessons import Lesson, read_lesson
 from workers.listening.rows import ClosesRows, LeaseLost, ListenMeter, Unreadable
 from workers.listening.runs import contained
 
@@ -100,20 +101,43 @@ class TurnWork:
             return "anonymous"
         if turn.user_id != claim.owner:
             raise Unreadable("the turn is not one of this user")
-        extracted = row.note
-        if extracted is None:
-            context = self._context(turn.user_id, row.attempts + 1)
-            facts = await contained(self._listener, self._listener.learn(turn, context))
-            _demand_names(facts)
-            if not facts:
-                await self._close(claim, Closing(row.row_id, "done", "nothing to learn"))
-                return "nothing"
-            extracted = _extracted(turn, turn.user_id, facts, self._services.now())
-            if not await self._queue.note(claim, row.row_id, extracted):
-                raise LeaseLost("the lease ended while a turn was worked on")
-        await self._outbox.put(subjects.facts(turn.user_id), extracted, turn.turn_id, patience_s=PUBLISH_S)
-        await self._close(claim, Closing(row.row_id, "done", "learned"))
-        return "learned"
+        lesson = read_lesson(row)
+        if lesson is None or lesson.is_published:
+            lesson = await self._taught(claim, row, turn, lesson)
+        if not lesson.is_published:
+            where = subjects.facts(claim.owner)
+            await self._outbox.put(where, lesson.as_message(), lesson.message_id, patience_s=PUBLISH_S)
+            if lesson.waits_for is not None:
+                # Until then it may be published again, which is harmless while the facts' rows are known.
+                await self._note(claim, row, lesson.as_published())
+        if lesson.waits_for is not None:
+            await self._close(claim, Closing(row.row_id, "needs_model", lesson.waits_for))
+            return "needs_model"
+        await self._close(claim, Closing(row.row_id, "done", "learned" if lesson.facts else "nothing to learn"))
+        return "learned" if lesson.facts else "nothing"
+
+    async def _taught(self, claim: Claim, row: Row, turn: ChatTurn, before: Lesson | None) -> Lesson:
+        """Return what the listener learns from *turn* beside what it learned *before*, noted unless that is nothing."""
+        known, runs = (before.facts, before.runs) if before is not None else ((), 0)
+        context = self._context(claim.owner, row.attempts + runs + 1, known)
+        facts = await contained(self._listener, self._listener.learn(turn, context))
+        _demand_names(facts)
+        names = {fact.fact_id for fact in known}
+        new = tuple(fact for fact in facts if fact.fact_id not in names)
+        lesson = Lesson(
+            turn_id=turn.turn_id,
+            conversation_id=turn.conversation_id,
+            user_id=claim.owner,
+            facts=(*known, *new),
+            # What is found later was said no later: newer turns may have been dealt with meanwhile.
+            at=before.at if before is not None else self._services.now(),
+            published=len(known),
+            waits_for=context.waits_for,
+            runs=runs + 1,
+        )
+        if new or lesson.waits_for is not None:
+            await self._note(claim, row, lesson)
+        return lesson
 
     async def _end(self, claim: Claim, row: Row, error: Exception, rests: int) -> float | None:
         """Close the turn as what *error* makes it; return for how long its user rests, None when the next may go on."""
@@ -132,11 +156,15 @@ class TurnWork:
         self._meter.count_turn(fate.state)
         return None
 
+    async def _note(self, claim: Claim, row: Row, lesson: Lesson) -> None:
+        if not await self._queue.note(claim, row.row_id, lesson.as_note()):
+            raise LeaseLost("the lease ended while a turn was worked on")
+
     async def _close(self, claim: Claim, closing: Closing) -> None:
         if not await self._queue.close(claim, [closing]):
             raise LeaseLost("the lease ended while a turn was worked on")
 
-    def _context(self, user_id: str, attempt: int) -> ListenContext:
+    def _context(self, user_id: str, attempt: int, known: Sequence[Fact]) -> ListenContext:
         deadline = self._listener.deadline
         return ListenContext(
             user_id,
@@ -145,6 +173,8 @@ class TurnWork:
             attempt=attempt,
             deadline=None if deadline is None else self._services.now() + deadline,
             agent_files=self._agent_files,
+            count_refused=self._meter.count_edit_refused,
+            known_facts=known,
         )
 
 
@@ -161,10 +191,3 @@ def _demand_names(facts: tuple[Fact, ...]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise TaskloreError(f"two facts of one turn are called {twice[0]!r}; a fact is kept once by its id")
-
-
-def _extracted(turn: ChatTurn, user_id: str, facts: tuple[Fact, ...], at: datetime) -> bytes:
-    extracted = ExtractedFacts(
-        turn_id=turn.turn_id, conversation_id=turn.conversation_id, user_id=user_id, facts=facts, at=at
-    )
-    return extracted.model_dump_json(exclude_none=True).encode()

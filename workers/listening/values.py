@@ -15,11 +15,15 @@ RulingOutcome = Literal["applied", "known", "rejected", "conflict", "needs_model
 
 @dataclass(frozen=True, slots=True)
 class PendingFact:
-    """A fact that waits; *attempts* counts the runs that failed over it so far."""
+    """A fact that waits; *attempts* counts the runs that failed over it so far.
+
+    *later* are facts of its user that were said after it and are done already: it waited for a model meanwhile.
+    """
 
     fact: Fact
     turn_id: str
     attempts: int = 0
+    later: tuple["PendingFact", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

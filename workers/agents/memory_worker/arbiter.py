@@ -92,15 +92,20 @@ def contest(case: Case, resource_id: str, value: JsonValue) -> Literal["wins", "
         return "ties"
     if item is None or item.is_inferred:
         return "wins"
-    if was_said_later(item, case.pending.turn_id):
+    if is_newer(case, item):
         raise Refused("older", f"{shown!r} was said later than this")
     return "ties" if item.source == case.source else "wins"
 
 
-def was_said_later(item: Item, turn_id: str) -> bool:
-    """Tell whether *item* was said in a later turn than *turn_id*; only ids that begin with their time can tell."""
+def is_newer(case: Case, item: Item) -> bool:
+    """Tell whether *item* was said in a later turn than the fact of *case*.
+
+    Only ids that begin with their time can tell, and those of turns that are known to have come later.
+    """
     other = item.source.partition(":")[2]
-    both = _TIMED.match(other), _TIMED.match(turn_id)
+    if any(later.turn_id == other for later in case.pending.later):
+        return other != case.pending.turn_id
+    both = _TIMED.match(other), _TIMED.match(case.pending.turn_id)
     return both[0] is not None and both[1] is not None and both[0][0] > both[1][0]
 
 
@@ -110,7 +115,7 @@ def _grant(ruling: _Ruling, wish: Wish) -> None:
         raise Refused("protected", f"{str(wish.path)!r} is not for edits")
     try:
         body = ruling.case.body(wish.resource_id)
-        value = lookup(body, wish.path)
+        value: JsonValue = [] if _is_missing_place(ruling.case, wish, body) else lookup(body, wish.path)
     except (EditRefused, UnknownPath) as error:
         raise Refused("path", str(error)) from error
     if wish.operation != "insert" and not _is_leaf(body, wish.path):
@@ -123,6 +128,13 @@ def _grant(ruling: _Ruling, wish: Wish) -> None:
         _update(ruling, wish, value)
     else:
         _delete(ruling, wish, value)
+
+
+def _is_missing_place(case: Case, wish: Wish, body: Body) -> bool:
+    """Tell whether *wish* adds to a place of its kind that the document does not have: it will be made."""
+    place = case.place(wish.resource_id, wish.path)
+    is_place = wish.operation == "insert" and place is not None and place.path == wish.path
+    return is_place and not exists(body, wish.path)
 
 
 def _insert(ruling: _Ruling, wish: Wish, held: JsonValue) -> None:
@@ -198,7 +210,7 @@ def _renew(ruling: _Ruling, wish: Wish, value: JsonValue, path: Path, item: Body
     case, kept = ruling.case, Item.read(value)
     if is_contested:
         ruling.marked.add((wish.resource_id, path))
-    is_weaker = kept is None or (case.inferred and not kept.is_inferred) or was_said_later(kept, case.pending.turn_id)
+    is_weaker = kept is None or (case.inferred and not kept.is_inferred) or is_newer(case, kept)
     if kept is None or is_weaker or is_contested:
         ruling.kept.append(text_of(value))
         return

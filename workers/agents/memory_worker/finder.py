@@ -143,9 +143,11 @@ def _insert(answer: Found, index: int, page: Page, document: Document) -> tuple[
     """Return the list that *answer* suggests for fact *index*, if it is one, and its reasoning."""
     suggested = answer.suggested_insert_path
     path = read_path(suggested[index]) if index < len(suggested) else None
-    is_list = path in page.headings and path is not None and exists(document.body, path)
-    fits = is_list and path is not None and isinstance(lookup(document.body, path), list)
-    return ((document.resource_id, path),) if fits and path is not None else (), answer.reasoning
+    if path is None or path not in page.headings:
+        return (), answer.reasoning
+    # A place that an imported document lacks is made when something is added to it.
+    is_list = not exists(document.body, path) or isinstance(lookup(document.body, path), list)
+    return ((document.resource_id, path),) if is_list else (), answer.reasoning
 
 
 def _shown_under(text: str, page: Page) -> list[Path]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contracts.messages import Fact
+from workers.agents.memory_worker.clearing import Reach, reach_of
 from workers.agents.memory_worker.cues import cue_words
 from workers.agents.memory_worker.wording import words_of
 from workers.statements.statement import Statement
@@ -21,7 +22,7 @@ class Grounds:
 
     `takes_back`: something is so no longer; `clears`: whatever fits is to go. `likes` and `dislikes`: it says so of
     something, `only_likes` and `only_dislikes` of nothing else. `diets` are those that it tells of, `objects` the other
-    things it is about, and `tags` those of what it clears, none for all documents.
+    things it is about, and `tags` those of what it clears, none for all documents; `reaches` say what of these.
     """
 
     takes_back: bool = False
@@ -33,6 +34,7 @@ class Grounds:
     diets: tuple[str, ...] = ()
     objects: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    reaches: tuple[Reach, ...] = ()
 
 
 def grounds_of(fact: Fact, statements: Sequence[Statement], taxonomy: Taxonomy) -> Grounds:
@@ -52,6 +54,7 @@ def grounds_of(fact: Fact, statements: Sequence[Statement], taxonomy: Taxonomy) 
         diets=tuple(one.object for one in told if one.relation == "diet"),
         objects=tuple(one.object for one in statements if one.object and one.relation != "diet"),
         tags=tuple(tag for one in statements if one.kind == "clears" for tag in one.tags),
+        reaches=tuple(reach_of(one, fact) for one in statements if one.kind == "clears"),
     )
 
 

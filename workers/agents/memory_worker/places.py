@@ -6,7 +6,7 @@ from itertools import groupby
 from pydantic import JsonValue
 
 from contracts.edits import Edit, Insert
-from memory.documents.items import Body
+from memory.documents.items import Body, is_item
 from memory.documents.paths import Path, exists, parse
 
 BodyOf = Callable[[str], Body]
@@ -32,7 +32,8 @@ def _turn(edit: Edit, place: Path) -> tuple[str, str]:
 
 def _missing(edit: Edit, body_of: BodyOf) -> Path | None:
     """Return the list that *edit* adds to when it is not there; None for any other edit."""
-    if not isinstance(edit, Insert) or edit.file is None:
+    # What is no item is a field of one, such as the mark of a conflict.
+    if not isinstance(edit, Insert) or edit.file is None or not is_item(edit.new_value):
         return None
     path = parse(edit.path)
     place = path if isinstance(path.last, str) else path.parent

@@ -24,6 +24,7 @@ from workers.agents.memory_worker.finding import Finding
 from workers.agents.memory_worker.grounds import Grounds
 from workers.agents.memory_worker.prompting import together
 from workers.agents.memory_worker.scrutiny import Shown, scrutinise
+from workers.agents.memory_worker.wording import content_of, words_of
 from workers.listening.context import ListenContext
 from workers.statements.taxonomy import Taxonomy
 
@@ -35,10 +36,11 @@ MAX_SECOND_THOUGHTS = 1
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A fact that needs the models, and the documents it may be about."""
+    """A fact that needs the models, the documents it may be about, and what it brings whatever they say."""
 
     fact: Fact
     resources: tuple[str, ...]
+    owed: tuple[Wish, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ async def propose_edits(
     note = ""
     for thought in range(MAX_SECOND_THOUGHTS + 1):
         asked = await propose(context, mine.fact, finding, note)
-        verdict = _judge(case, grounds, finding, mine.resources, asked.value, taxonomy)
+        verdict = _judge(case, grounds, finding, mine, asked.value, taxonomy)
         if verdict.word not in _MENDABLE or thought == MAX_SECOND_THOUGHTS:
             break
         note = plain(verdict.reasoning)
@@ -125,23 +127,34 @@ def _judge(
     case: Case,
     grounds: Grounds,
     finding: Finding,
-    resources: Sequence[str],
+    mine: Wanted,
     proposed: Proposed,
     taxonomy: Taxonomy,
 ) -> Verdict:
-    """Return the verdict on what the editor proposed."""
+    """Return the verdict on what the editor proposed, and on the new items that it forgot."""
+    if proposed.decision == "reject" and mine.owed:
+        return arbitrate(case, mine.owed, proposed.reasoning)
     if proposed.decision == "reject":
         is_known = bool(finding.locations)
         return Verdict("known" if is_known else "rejected", proposed.reasoning or "the model sees no use in it")
     try:
         wishes = _wishes_of(proposed, finding)
-        if not wishes:
+        if not wishes and not mine.owed:
             outcome: Literal["conflict", "known"] = "conflict" if proposed.decision == "conflict" else "known"
             return Verdict(outcome, proposed.reasoning or "the model names nothing to change")
-        scrutinise(case, grounds, wishes, _shown(case, finding, resources), taxonomy)
+        scrutinise(case, grounds, wishes, _shown(case, finding, mine.resources), taxonomy)
     except Refused as refused:
         return refused.verdict()
-    return arbitrate(case, wishes, proposed.reasoning)
+    forgotten = [wish for wish in mine.owed if not any(_brings(one, wish) for one in wishes)]
+    return arbitrate(case, [*wishes, *forgotten], proposed.reasoning)
+
+
+def _brings(wish: Wish, owed: Wish) -> bool:
+    """Tell whether *wish* says at the place of *owed* what that does."""
+    if wish.operation == "delete" or wish.resource_id != owed.resource_id:
+        return False
+    is_there = owed.path == (wish.path if wish.operation == "insert" else wish.path.parent)
+    return is_there and content_of(owed.display) <= words_of(wish.display)
 
 
 def _wishes_of(proposed: Proposed, finding: Finding) -> list[Wish]:
@@ -182,4 +195,5 @@ def _shown(case: Case, finding: Finding, resources: Sequence[str]) -> Shown:
 
 def _is_list(case: Case, resource_id: str, path: Path) -> bool:
     body = case.body(resource_id)
-    return exists(body, path) and isinstance(lookup(body, path), list)
+    # Only a place of its kind can be missing here.
+    return not exists(body, path) or isinstance(lookup(body, path), list)

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from memory.documents.items import leaf_values
+from memory.documents.items import Item, leaf_values
 from memory.documents.kinds import Place
 from memory.documents.paths import Path, exists, lookup
-from workers.agents.memory_worker.arbiter import arbitrate
+from workers.agents.memory_worker.arbiter import arbitrate, is_newer
 from workers.agents.memory_worker.case import Case, Verdict, Wish, sentence
+from workers.agents.memory_worker.clearing import is_cleared, reach_of
 from workers.agents.memory_worker.cues import cue_words
+from workers.agents.memory_worker.singles import replaces
 from workers.agents.memory_worker.wording import content_of, is_same, text_of
 from workers.statements.reading import Reading, read_statements
 from workers.statements.statement import Statement
@@ -45,10 +47,14 @@ class Unsure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NeedsModel:
-    """The rules leave a fact to a model, or pending: why, and the documents that it may be about."""
+    """The rules leave a fact to a model, or pending: why, and the documents that it may be about.
+
+    *owed* are new items that the fact brings whatever the model makes of the rest.
+    """
 
     reason: str
     resources: tuple[str, ...]
+    owed: tuple[Wish, ...] = ()
 
 
 def decide(case: Case, reading: Reading, taxonomy: Taxonomy) -> Verdict | NeedsModel:
@@ -58,20 +64,21 @@ def decide(case: Case, reading: Reading, taxonomy: Taxonomy) -> Verdict | NeedsM
         return NeedsModel("no rule reads it", _reach(case, told))
     if not reading.is_whole:
         return NeedsModel("no rule reads all of it", _reach(case, told))
-    desk = _Desk(case, taxonomy)
+    desk = _Desk(case, taxonomy, tuple(_told_later(case)))
     try:
         wishes = [wish for one in told for wish in desk.wishes(one)]
     except Unsure as unsure:
-        return NeedsModel(str(unsure), _reach(case, told))
+        return NeedsModel(str(unsure), _reach(case, told), desk.owed(told))
     return arbitrate(case, wishes, sentence(_described(one) for one in told))
 
 
 @dataclass(frozen=True, slots=True)
 class _Desk:
-    """One fact, the documents it may reach, and what is known of words."""
+    """One fact, the documents it may reach, what is known of words, and what was told of after it."""
 
     case: Case
     taxonomy: Taxonomy
+    later: tuple[str, ...] = ()
 
     def wishes(self, told: Statement) -> Iterator[Wish]:
         """Yield what one statement wishes for.
@@ -86,28 +93,40 @@ class _Desk:
         else:
             yield from self._cleared(told)
 
+    def owed(self, told: Sequence[Statement]) -> tuple[Wish, ...]:
+        """Return the new items of what *told* tells, none when it is not sure where one of them goes."""
+        try:
+            return tuple(self._new(one, self._place(one)) for one in told if one.kind == "tells")
+        except Unsure:
+            return ()
+
     # -- tells -------------------------------------------------------------------------------------------------------
 
     def _told(self, told: Statement) -> Iterator[Wish]:
         place = self._place(told)
-        display = self._display(told, place)
-        contests: tuple[tuple[str, Path], ...] = ()
         if told.relation == "diet":
-            contests = tuple((name, path) for name, path, _ in self._needed_though(told.object))
             yield from self._swept(told.object, place)
-        elif told.relation in _WANTED:
-            contests = tuple((name, path) for name, path, _ in self._leaving_out(told.object, place))
         yield from self._superseded(told, place)
         yield from self._denied(told, place)
-        yield Wish(
+        yield self._new(told, place)
+
+    def _new(self, told: Statement, place: Place) -> Wish:
+        """Return the wish for the item that *told* is, beside what it contradicts and may not overrule."""
+        contested: list[Spot] = []
+        if told.relation == "diet":
+            contested += self._needed_though(told.object)
+        elif told.relation in _WANTED:
+            contested += self._leaving_out(told.object, place)
+            contested += self._harmful(told.object)
+        return Wish(
             "insert",
             place.resource_id,
             place.path,
-            display,
+            self._display(told, place),
             # The one who heard it knew which Friday was meant.
             expiry=self.case.pending.fact.expiry or told.expiry,
             durability=told.durability if told.durability != "long_term" else None,
-            contests=contests,
+            contests=tuple((name, path) for name, path, _ in contested),
         )
 
     def _place(self, told: Statement) -> Place:
@@ -135,13 +154,9 @@ class _Desk:
 
     def _superseded(self, told: Statement, place: Place) -> Iterator[Wish]:
         """Yield the former item of what can be said in one way only at a time: "lives in", "gets up at"."""
-        said = told.object.casefold()
-        begins = [cue for cue in cue_words("single") if said.startswith(f"{cue} ")]
-        for begin in begins:
-            for path, value in self._items(place):
-                text = text_of(value)
-                if text.casefold().startswith(f"{begin} ") and not is_same(text, told.object):
-                    yield Wish("delete", place.resource_id, path)
+        for path, value in self._items(place):
+            if replaces(told.object, text_of(value)):
+                yield Wish("delete", place.resource_id, path)
 
     def _denied(self, told: Statement, place: Place) -> Iterator[Wish]:
         """Yield what says the contrary where a kind has no list for one of the two; else the arbiter sees to it."""
@@ -165,7 +180,7 @@ class _Desk:
             raise Unsure(f"no data file knows what {diet!r} leaves out")
         for name, path, value in self._leaves():
             kept = self.case.place(name, path)
-            if kept is None or self.case.is_guarded(name):
+            if kept is None or self.case.is_guarded(name) or self._is_newer(value):
                 continue
             text = text_of(value)
             is_out = self.taxonomy.excludes(diet, text)
@@ -194,6 +209,14 @@ class _Desk:
             if is_need and self.taxonomy.excludes(diet, text_of(value)):
                 yield name, path, value
 
+    def _harmful(self, liked: str) -> Iterator[Spot]:
+        """Yield the allergies to what is now said to be liked: only the person can say what became of them."""
+        for name, path, value in self._leaves():
+            if self.case.is_guarded(name) and self._relation(name, path) == "allergy":
+                text = text_of(value)
+                if is_same(text, liked) or self.taxonomy.is_a(liked, text):
+                    yield name, path, value
+
     def _leaving_out(self, liked: str, place: Place) -> Iterator[Spot]:
         """Yield the diets of the same document that leave out what is now said to be liked."""
         kind = self.case.kind(place.resource_id)
@@ -216,11 +239,15 @@ class _Desk:
     def _cleared(self, told: Statement) -> Iterator[Wish]:
         """Yield whatever is about the object, all of the place or document when there is none."""
         routed = self.case.routed(told.tags) if told.tags else self.case.resources
+        reach = reach_of(told, self.case.pending.fact)
         for name, path, value in self._leaves(routed):
-            if told.relation is not None and self._relation(name, path) != told.relation:
+            relation = self._relation(name, path)
+            if not reach.covers(relation, is_guarded=self.case.is_guarded(name)) or self._is_newer(value):
                 continue
-            text = text_of(value)
-            if not told.object or is_same(text, told.object) or self.taxonomy.is_about(text, told.object):
+            is_meant = is_cleared(text_of(value), relation, told.object, self.taxonomy)
+            if is_meant is None:
+                raise Unsure(f"it cannot be told whether {told.object!r} means {text_of(value)!r} too")
+            if is_meant:
                 yield Wish("delete", name, path)
 
     def _may_keep(self, spot: Spot, told: Statement, routed: Sequence[str]) -> bool:
@@ -244,13 +271,20 @@ class _Desk:
 
     def _is_about(self, value: JsonValue, about: str) -> bool:
         text = text_of(value)
-        return bool(self.taxonomy.is_a(text, about)) or content_of(about) <= content_of(text)
+        return bool(self.taxonomy.is_about(text, about)) or content_of(about) <= content_of(text)
 
     # -- documents ---------------------------------------------------------------------------------------------------
 
     def _relation(self, name: str, path: Path) -> str | None:
         place = self.case.place(name, path)
         return None if place is None else place.relation
+
+    def _is_newer(self, value: JsonValue) -> bool:
+        """Tell whether *value* was said after the fact, which then says nothing of it."""
+        item = Item.read(value)
+        if item is not None and not item.is_inferred and is_newer(self.case, item):
+            return True
+        return any(is_same(text_of(value), said) for said in self.later)
 
     def _leaves(self, resources: Sequence[str] | None = None) -> Iterator[Spot]:
         for name in self.case.resources if resources is None else resources:
@@ -262,6 +296,13 @@ class _Desk:
         held = lookup(body, place.path) if exists(body, place.path) else None
         for index, value in enumerate(held if isinstance(held, list) else ()):
             yield place.path / index, value
+
+
+def _told_later(case: Case) -> Iterator[str]:
+    """Yield what was said, and not concluded, after the fact of *case* and before its turn came."""
+    for later in case.pending.later:
+        statements = () if later.fact.inferred else read_statements(later.fact.text, today=case.today)
+        yield from (one.object for one in statements if one.kind == "tells")
 
 
 def _reach(case: Case, told: Sequence[Statement]) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ def scrutinise(case: Case, grounds: Grounds, wishes: Sequence[Wish], shown: Show
     Raises:
         Refused: one is not borne out, or what is to be deleted is more than the fact says.
     """
-    scrutiny = _Scrutiny(case, grounds, shown, taxonomy)
+    scrutiny = _Scrutiny(case, grounds, shown, taxonomy, tuple(wishes))
     for wish in wishes:
         scrutiny.check(wish)
     scrutiny.check_extent([wish for wish in wishes if wish.operation == "delete"])
@@ -77,6 +77,7 @@ class _Scrutiny:
     grounds: Grounds
     shown: Shown
     taxonomy: Taxonomy
+    wishes: tuple[Wish, ...]
 
     def check(self, wish: Wish) -> None:
         """Refuse *wish* when the fact does not bear it out, whatever else is wished for."""
@@ -145,6 +146,10 @@ class _Scrutiny:
         kept, relation = self._kept(wish), self._relation(wish.resource_id, wish.path)
         if any(self.taxonomy.excludes(diet, kept) is False for diet in self.grounds.diets):
             raise Refused("mention", f"{kept!r} is allowed by what the fact says")
+        is_guarded = self.case.is_guarded(wish.resource_id)
+        reaches = self.grounds.reaches
+        if reaches and not any(reach.covers(relation, is_guarded=is_guarded) for reach in reaches):
+            raise Refused("sweep", f"the fact does not say that {kept!r} is to be cleared")
         if not self._is_meant(kept, relation):
             raise Refused("mention", f"nothing in the fact takes {kept!r} back")
 
@@ -161,7 +166,13 @@ class _Scrutiny:
             # What shares nothing with the fact can be meant when the fact names nothing that is kept.
             is_vague = grounds.only_dislikes and relation in _LIKED and not self._names_some
             return is_vague and not self._is_surely_other(kept)
-        return relation in _UNWANTED and is_linked and grounds.likes
+        return relation in _UNWANTED and is_linked and grounds.likes and self._is_moved(kept)
+
+    def _is_moved(self, kept: str) -> bool:
+        """Tell whether what is disliked goes because the same is to be liked."""
+        new = [wish for wish in self.wishes if wish.operation == "insert"]
+        liked = [wish for wish in new if self._relation(wish.resource_id, wish.path) in _LIKED]
+        return any(topics_of(wish.display) & topics_of(kept) for wish in liked)
 
     def _check_cleared(self, resources: Collection[str]) -> None:
         tags = self.grounds.tags

@@ -10,6 +10,7 @@ from workers.agent_files import load_agent_files
 from workers.agents.switchboard.answer import Heard, ProposedFact
 from workers.agents.switchboard.facts import fact_id
 from workers.agents.switchboard.proofs import fault_of, place_of
+from workers.agents.switchboard.wording import polarity_of
 from workers.listening.context import ListenContext
 from workers.statements.dates import End, load_dates
 from workers.statements.reading import read_statements
@@ -70,7 +71,7 @@ def _fact(proposed: ProposedFact, identity: str, model: str, reasoning: str, tag
         confidence=proposed.confidence,
         durability=proposed.durability if end is None else end.durability,
         expiry=None if end is None else end.expiry,
-        polarity=proposed.polarity,
+        polarity=polarity_of(proposed.text, proposed.polarity),
         evidence=proposed.evidence,
         inferred=proposed.inferred,
         extracted_by=model,

@@ -9,11 +9,11 @@ from datetime import date
 
 from contracts.messages import Fact
 from workers.agents.switchboard.answer import ProposedFact
+from workers.agents.switchboard.wording import fault_of_wording, words_in
 from workers.statements.grammar import load_grammar
-from workers.statements.normal import normal
 from workers.statements.reading import read_statements
+from workers.statements.support import clause_around
 from workers.statements.taxonomy import Taxonomy
-from workers.statements.words import load_words
 
 #: Letters of a proposed fact, and of the words that say it: a sentence, and two.
 _LONGEST_TEXT, _LONGEST_EVIDENCE = 300, 600
@@ -26,8 +26,8 @@ _ANY_DAY = date(2000, 1, 1)
 _BLANKS = re.compile(r"\s+")
 _QUOTED = re.compile(r"[\"\u201c\u201e\u00ab][^\"\u201c\u201d\u00bb]*[\"\u201d\u00bb]")
 _ABOUT_THE_USER = re.compile(r"(?:the )?user(?:'s|\u2019s)?\s", re.IGNORECASE)
-_WORDS = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 _END = re.compile(r"[.!?\n]")
+_SENTENCE_ENDS = re.compile(r"[.!?](?=\s|$)|\n")
 
 
 def place_of(evidence: str, text: str) -> tuple[int, int] | None:
@@ -35,7 +35,9 @@ def place_of(evidence: str, text: str) -> tuple[int, int] | None:
     said = evidence.strip()
     if not said or len(said) > _LONGEST_EVIDENCE:
         return None
-    pattern = r"\s+".join(map(re.escape, _BLANKS.split(said)))
+    # Whole words: "ill" is not said by who is still there.
+    begin, end = (r"\b" if sign.isalnum() else "" for sign in (said[0], said[-1]))
+    pattern = begin + r"\s+".join(map(re.escape, _BLANKS.split(said))) + end
     match = re.search(pattern, text)
     return None if match is None else match.span()
 
@@ -49,37 +51,48 @@ def fault_of(proposed: ProposedFact, text: str, taken: Sequence[Fact]) -> str | 
     place = place_of(proposed.evidence, text)
     if place is None:
         return "evidence"
-    return _fault_of_evidence(place, text) or _fault_of_text(proposed, text) or _known(proposed, taken)
+    return _fault_of_evidence(place, text) or _known(proposed, taken) or _fault_of_text(proposed.text, place, text)
 
 
 def _fault_of_evidence(place: tuple[int, int], text: str) -> str | None:
     said = text[slice(*place)]
     if any(start < place[1] and place[0] < end for start, end in (match.span() for match in _QUOTED.finditer(text))):
         return "quoted"
-    if _is_asked(place, text):
-        return "question"
-    words = _words(said)
+    words = words_in(said)
     if not words or load_grammar().lead_ins.opening(words) == len(words):
         return "greeting"
-    return "others" if _is_said_of_others(words) else None
-
-
-def _fault_of_text(proposed: ProposedFact, text: str) -> str | None:
-    """Return what *proposed* tells that its evidence does not: a number, a name, the opposite, or somebody else."""
-    if "?" in proposed.text:
+    if _is_asked(place, text):
         return "question"
-    told, said = normal(proposed.text), normal(proposed.evidence)
-    if not told.numbers <= said.numbers:
-        return "number"
-    heard = {word.casefold() for word in _WORDS.findall(text)}
-    if any(token.surface.casefold() not in heard for token in told.tokens[1:] if token.kind == "name"):
-        return "name"
-    if _is_about_others(proposed.text):
+    clause, sentence = words_in(_clause_of(place, text)), words_in(_sentence_of(place, text))
+    if load_grammar().blocks.about_me.isdisjoint(sentence):
         return "others"
-    negations = load_words().negations
-    statements = read_statements(proposed.text, today=_ANY_DAY)
-    praised = any(one.kind == "tells" and one.polarity == "positive" for one in statements)
-    return "polarity" if praised and any(token.text in negations for token in said.tokens) else None
+    return "others" if any(_is_said_of_others(one) for one in (words, clause, sentence)) else None
+
+
+def _fault_of_text(told: str, place: tuple[int, int], text: str) -> str | None:
+    """Return what *told* says that its evidence does not; see `fault_of_wording`."""
+    if "?" in told:
+        return "question"
+    if _is_about_others(told):
+        return "others"
+    return fault_of_wording(told, text[slice(*place)], _clause_of(place, text), _sentence_of(place, text))
+
+
+def _sentence_of(place: tuple[int, int], text: str) -> str:
+    """Return the sentences of *text* that *place* is part of."""
+    begin, end = 0, len(text)
+    for match in _SENTENCE_ENDS.finditer(text):
+        if match.end() <= place[0]:
+            begin = match.end()
+        elif match.end() >= place[1]:
+            end = match.end()
+            break
+    return text[begin:end]
+
+
+def _clause_of(place: tuple[int, int], text: str) -> str:
+    """Return the clauses of *text* that *place* is part of."""
+    return text[slice(*clause_around(text, *place))]
 
 
 def _known(proposed: ProposedFact, taken: Sequence[Fact]) -> str | None:
@@ -94,6 +107,10 @@ def _is_asked(place: tuple[int, int], text: str) -> bool:
     """Tell whether the sentence that goes on after *place* is a question."""
     if "?" in text[slice(*place)]:
         return True
+    blocks, opening = load_grammar().blocks, words_in(_sentence_of(place, text))[:2]
+    if opening[0] in blocks.askers and opening[-1] in blocks.about_me | blocks.other_persons:
+        # "Do you think I'm vegan" is one without its sign, too.
+        return True
     said = text[slice(*place)].rstrip()
     end = None if _END.search(said[-1:]) else _END.search(text, place[1])
     return end is not None and end[0] == "?"
@@ -103,6 +120,9 @@ def _is_said_of_others(words: Sequence[str]) -> bool:
     """True for "my wife likes tea" and "she is vegan": another person is who acts in it, and the writer is not."""
     grammar = load_grammar()
     if words[0] in grammar.blocks.other_persons:
+        return True
+    if grammar.base(words[0]) != words[0] and grammar.blocks.about_me.isdisjoint(words):
+        # "likes fish", cut out of what Bob does.
         return True
     if words[0] != grammar.owner or grammar.first in words:
         return False
@@ -117,14 +137,7 @@ def _is_about_others(told: str) -> bool:
         subject, _, rest = rest.partition(" ")
     if not subject.endswith(("'s", "\u2019s")) or read_statements(told, today=_ANY_DAY):
         return False
-    return Taxonomy.load().is_wholly(" ".join(_words(rest)[:1]), "kin")
-
-
-def _words(text: str) -> list[str]:
-    """Return the words of *text* as the grammar has them: small, contractions in full."""
-    contractions = load_words().contractions
-    said = (word.replace("\u2019", "'").casefold() for word in _WORDS.findall(text))
-    return [part for word in said for part in contractions.get(word, (word,))]
+    return Taxonomy.load().is_wholly(" ".join(words_in(rest)[:1]), "kin")
 
 
 def _plain(text: str) -> str:

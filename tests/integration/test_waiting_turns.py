@@ -1,0 +1,228 @@
+"""Turns that wait for a model, on a real store: what is known is published once, and what a model adds later too."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import LlmTimeout
+from contracts.messages import ChatTurn, ExtractedFacts, Fact
+from memory.claims import Claim
+from runtime.llm import Expense, Reply
+from tests.integration.listening import PATIENCE_S, Post, Room, ear, eventually
+from workers.agents.switchboard import agent as switchboard
+from workers.agents.switchboard.answer import Heard, ProposedFact
+from workers.listening.context import ListenContext
+from workers.listening.lessons import read_lesson
+from workers.testing import ScriptedLlm
+
+#: One sentence for the rules and one for a model.
+SAID = "I like omelettes. Somehow cheese and my stomach are no friends."
+TOLD = "User's stomach and cheese are no friends"
+BY_RULES, BY_MODEL = ("t1-0", "User likes omelettes"), ("t1-1", TOLD)
+
+
+class Fickle(ScriptedLlm):
+    """A model that is away until it is told to be there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.configured, self.is_there, self.known = True, False, list[str]()
+
+    async def ask(self, role: str, answer: type, *, system: str, user: str, **_options: object) -> Reply:  # type: ignore[type-arg, override]  # one answer
+        """Answer, or not."""
+        if not self.is_there:
+            raise LlmTimeout("late")
+        self.known.append(system)
+        fact = ProposedFact(
+            text=TOLD,
+            evidence="cheese and my stomach are no friends",
+            tags=("food",),
+            polarity="negative",
+            durability="long_term",
+            confidence=0.9,
+            inferred=False,
+        )
+        return Reply(Heard(reasoning="they say so", facts=(fact,)), Expense(), "fickle", 1, 0.0)
+
+
+@pytest.fixture
+def model() -> Fickle:
+    """Return a model that is away."""
+    return Fickle()
+
+
+@pytest.fixture
+def room(redis: Redis, model: Fickle) -> Room:
+    """Return an empty store and a host with that model."""
+    room = Room(redis)
+    room.services.llm = model
+    return room
+
+
+def published(room: Room) -> list[tuple[str, str]]:
+    """Return the id and the text of every fact that was published, in order."""
+    bodies = [ExtractedFacts.model_validate_json(body) for _, body, _ in room.post.stored]
+    return [(fact.fact_id, fact.text) for body in bodies for fact in body.facts]
+
+
+async def work(room: Room, until: str) -> None:
+    """Work on Ann's turn until it has come to that state."""
+    async with room.listening(switchboard, "turns"):
+
+        async def is_there() -> bool:
+            return (await room.states("turns", "ann"))["t1"] == until
+
+        await eventually(is_there)
+
+
+async def test_what_the_rules_read_is_published_and_the_turn_waits(room: Room) -> None:
+    """The next turn does not wait with it."""
+    await room.say("ann", SAID, "I hate olives")
+    async with room.listening(switchboard, "turns"):
+        await room.closed("turns", "ann")
+    assert published(room) == [BY_RULES, ("t2-0", "User dislikes olives")]
+    assert await room.states("turns", "ann") == {"t1": "needs_model", "t2": "done"}
+    (row,) = [row for row in await room.rows("turns", "ann") if row.row_id == "t1"]
+    assert row.reason == "LlmTimeout: late"
+
+
+async def test_a_model_that_is_back_adds_its_facts_and_nothing_is_published_twice(room: Room, model: Fickle) -> None:
+    """However often it was away in between."""
+    await room.say("ann", SAID)
+    await work(room, "needs_model")
+    for _ in range(3):
+        assert await room.turns.resume("ann") == 1
+        await work(room, "needs_model")
+    assert published(room) == [BY_RULES]
+
+    model.is_there = True
+    room.services.at += timedelta(hours=1)
+    await room.turns.resume("ann")
+    await work(room, "done")
+
+    assert published(room) == [BY_RULES, BY_MODEL]
+    assert "User likes omelettes" in model.known[0]
+    assert len({name for _, _, name in room.post.stored}) == 2
+    first, second = (ExtractedFacts.model_validate_json(body) for _, body, _ in room.post.stored)
+    assert first.at == second.at
+    assert room.counts.seen == {"turn:needs_model": 4, "turn:learned": 1}
+
+
+async def test_a_turn_of_which_the_rules_read_nothing_waits_too(room: Room, model: Fickle) -> None:
+    """And is learned from when the model is back."""
+    await room.say("ann", SAID.partition(". ")[2])
+    await work(room, "needs_model")
+    assert room.post.stored == []
+
+    model.is_there = True
+    await room.turns.resume("ann")
+    await work(room, "done")
+
+    assert published(room) == [("t1-0", TOLD)]
+
+
+async def test_where_no_model_is_configured_the_turn_is_closed(room: Room, model: Fickle) -> None:
+    """With what the rules read in it."""
+    model.configured = False
+    await room.say("ann", SAID)
+    await work(room, "done")
+    assert published(room) == [BY_RULES]
+
+
+async def test_a_worker_killed_before_it_published_leaves_that_to_the_next(room: Room, model: Fickle) -> None:
+    """In both halves: what was learned stands beside the turn, and no model is asked again for it."""
+    await room.say("ann", SAID)
+    await _killed_while_publishing(room)
+    await work(room, "needs_model")
+    assert published(room) == [BY_RULES]
+
+    model.is_there = True
+    await room.turns.resume("ann")
+    await _killed_while_publishing(room)
+    await work(room, "done")
+
+    assert published(room) == [BY_RULES, BY_MODEL]
+    assert len(model.known) == 1
+
+
+@pytest.mark.parametrize("last", [1, 2], ids=["published", "noted as published"])
+async def test_a_worker_killed_before_the_turn_is_closed_loses_and_doubles_nothing(
+    room: Room, model: Fickle, last: int
+) -> None:
+    """What may be published again has the same ids, and the stream's too; what is known to be published is not."""
+    await room.say("ann", SAID)
+    await _killed_after_note(room, last)
+    model.is_there = True
+    async with room.listening(switchboard, "turns"):
+        await room.closed("turns", "ann")
+    if (await room.states("turns", "ann"))["t1"] == "needs_model":
+        await room.turns.resume("ann")
+        await work(room, "done")
+
+    assert list(dict.fromkeys(published(room))) == [BY_RULES, BY_MODEL]
+    assert len({name for _, _, name in room.post.stored}) == 2
+    assert published(room).count(BY_RULES) == (2 if last == 1 else 1)
+
+
+async def test_a_handler_that_returns_what_is_known_again_doubles_nothing(room: Room) -> None:
+    """A fact is known by its id; and a turn without new facts is closed as learned."""
+    seen: list[tuple[int, Sequence[Fact]]] = []
+
+    async def learn(turn: ChatTurn, context: ListenContext) -> list[Fact]:
+        seen.append((context.attempt, context.known_facts))
+        if len(seen) == 1:
+            context.wait_for_model("it is asleep")
+        return [Fact(fact_id="f1", text=f"run {len(seen)}")]
+
+    await room.say("ann", "one")
+    async with room.listening(ear(learn), "turns"):
+        await room.closed("turns", "ann")
+    await room.turns.resume("ann")
+    async with room.listening(ear(learn), "turns"):
+        await room.closed("turns", "ann")
+
+    assert published(room) == [("f1", "run 1")]
+    assert [(attempt, [fact.text for fact in known]) for attempt, known in seen] == [(1, []), (2, ["run 1"])]
+    (row,) = await room.rows("turns", "ann")
+    assert (row.state, row.reason) == ("done", "learned")
+
+
+async def _killed_while_publishing(room: Room) -> None:
+    """Have a worker end that has noted what it learned, and is about to publish it."""
+    post, room.post = room.post, Post()
+    room.post.is_hanging = True
+    async with room.listening(switchboard, "turns"):
+        await asyncio.wait_for(room.post.hangs.wait(), PATIENCE_S)
+    room.post = post
+
+
+async def _killed_after_note(room: Room, last: int) -> None:
+    """Have a worker end that wrote that many notes, before it closes its turn; the last is not written for 1."""
+    claims, hung = [], asyncio.Event()
+    note, notes = room.turns.note, [0]
+
+    async def hanging_note(claim: Claim, row_id: str, body: bytes) -> bool:
+        notes[0] += 1
+        claims.append(claim)
+        if notes[0] > last:
+            hung.set()
+            await asyncio.Event().wait()
+        done = await note(claim, row_id, body)
+        if notes[0] == last == 2:
+            hung.set()
+            await asyncio.Event().wait()
+        return done
+
+    room.turns.note = hanging_note  # type: ignore[method-assign]  # as if the process died there
+    async with room.listening(switchboard, "turns"):
+        await asyncio.wait_for(hung.wait(), PATIENCE_S)
+    room.turns.note = note  # type: ignore[method-assign]
+    claim = await room.turns.claim("ann", holder="look", limit=1, lease_ms=1000, now_ms=0)
+    assert claim is not None
+    lesson = read_lesson(claim.rows[0])
+    assert lesson is not None
+    assert lesson.is_published == (last == 2)
+    await room.turns.release(claim)
