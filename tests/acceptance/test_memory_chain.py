@@ -240,8 +240,9 @@ def chain(
     """Return a script for all three models, told apart by the schema that they are asked with."""
 
     def respond(asked: Asked) -> Mapping[str, Any]:
-        by_schema = {"Heard": lambda: hears, "Found": lambda: found(asked, *finds), "Proposed": lambda: edits(asked)}
-        return by_schema[asked.schema_name]()
+        if asked.schema_name == "Heard":
+            return hears
+        return found(asked, *finds) if asked.schema_name == "Found" else edits(asked)
 
     return respond
 

@@ -1,0 +1,74 @@
+"""The whole way of a sentence with a real model, a very small one: it proves transport and refusals, and no quality."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memory.documents.guard import check_document
+from tests.acceptance.talk import FOOD, Remembering, remembering, talk_in
+from workers.statements.support import unsupported
+
+RISOTTO, EGGS, OLIVES = "Mushroom risotto", "Scrambled eggs with lox", "Olives"
+GIVEN = (RISOTTO, EGGS, OLIVES)
+#: One sentence that rules read, of which only a model can tell what it takes back, and one that they do not read.
+SAID = "I no longer like eggs. Somehow cheese and my stomach are no friends."
+
+#: Seconds for one answer, and for all that is asked: on two busy cores the model says a few words a second.
+ANSWER_S, PATIENCE_S = 240, 1_200
+#: Tokens of one answer: a model this small may never come to an end, and is cut off there.
+MOST_TOKENS = 400
+
+#: Who asks, and the model that it would ask elsewhere.
+ROLES = (("switchboard", "nano"), ("finder", "nano"), ("editor", "mini"))
+
+
+@pytest.fixture
+def model_url() -> Iterator[str]:
+    """Run the model."""
+    script = [sys.executable, str(Path(__file__).with_name("local_model.py"))]
+    with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            url = server.stdout.readline().strip()
+            assert url, "no model was served; `make local-model` installs what it needs"
+            yield url
+        finally:
+            server.kill()
+
+
+@pytest.fixture
+def patient(tmp_path: Path, model_url: str) -> Iterator[Remembering]:
+    """Run a worker that asks the model once for each answer, and waits for it."""
+    limits = {"llm_attempt_deadline_s": ANSWER_S, "llm_max_attempts": 1, "llm_max_output_tokens": MOST_TOKENS}
+    with remembering(tmp_path, llm_base_url=model_url, **limits) as running:
+        yield running
+
+
+@pytest.mark.local_model
+async def test_a_sentence_goes_past_a_real_model(patient: Remembering) -> None:
+    """Switchboard, finder and editor ask it over HTTP; whatever it proposes, documents hold what was said alone."""
+    async with talk_in(patient.house) as talk:
+        await talk.given("ann", FOOD, food__likes=[RISOTTO, EGGS], food__dislikes=[OLIVES])
+
+        facts = await talk.tell("ann", SAID, PATIENCE_S)
+
+        asked = [role for role, model in ROLES if patient.worker.metric(answers_of(role, model)) >= 1]
+        assert asked[:2] == ["switchboard", "finder"]
+        # A finder that never comes to its end leaves the editor nothing to do, and then the fact says so.
+        assert "editor" in asked or "no model answered" in facts[0].reason
+        assert {fact.state for fact in facts} <= {"done", "rejected", "conflict", "needs_model"}
+        kept = [entry for entries in (await talk.kept("ann")).values() for entry in entries]
+        assert {RISOTTO, OLIVES} <= set(kept)
+        assert not [entry for entry in kept if entry not in GIVEN and unsupported(entry, SAID)]
+        for document in (await talk.reader.snapshot("ann")).documents.values():
+            check_document(document.body)
+    assert patient.worker.get("/healthz")[0] == 200
+    assert "Traceback" not in patient.worker.log()
+
+
+def answers_of(role: str, model: str) -> str:
+    """Return how the series begins that counts the answers of *role*."""
+    return f'tasklore_llm_request_duration_seconds_count{{model="gpt-4.1-{model}",role="{role}"'
