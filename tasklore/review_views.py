@@ -1,16 +1,19 @@
 """`tasklore memory conflicts|audit`: what a person should look at in what is remembered."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
 from pydantic import JsonValue
 
 from memory.documents import review
+from memory.documents.items import Item, leaf_values
+from memory.documents.paths import Path
 from memory.documents.review import Conflict, Review, Spot
 from tasklore.document_lines import one_line
 from tasklore.screen import print_json, print_table, printable, styled
 from tasklore.user_memory import UserMemory, meant_resource, user_memory
+from workers.statements.likeness import Embedder, alike, load_embedder
 from workers.statements.normal import normal
 
 _WHY = {
@@ -43,19 +46,27 @@ async def print_conflicts(user: str, resource: str | None, *, as_json: bool) -> 
         print("\nWhat you say next decides: `tasklore memory tell`. An edit is taken back by `tasklore memory undo`.")
 
 
-async def print_audit(user: str, resource: str | None, *, as_json: bool) -> None:
+async def print_audit(
+    user: str, resource: str | None, *, as_json: bool, load: Callable[[], Embedder | None] = load_embedder
+) -> None:
     """Print which share of what is remembered is a duplicate, stale, never read, in conflict or out of place.
+
+    What may be the same in other words is printed too when *load* returns a model that can tell.
 
     Raises:
         InvalidInput: *user* names nobody, or *resource* no document.
         Unreachable: Redis does not answer.
+        ConfigurationError: the model is installed and does not load.
     """
     async with user_memory() as memory:
         bodies = await _bodies(memory, user, resource)
         reads = await memory.documents.reads(user)
         found = review.review(bodies, memory.kinds, today=_today(), reads=reads, text_form=normal)
+    embedder = load() if found.leaves else None
+    pairs = None if embedder is None else _alike(bodies, embedder)
     if as_json:
-        print_json(_review_document(found))
+        told = {} if pairs is None else {"alike": [[_spot_document(spot) for spot in pair] for pair in pairs]}
+        print_json(_review_document(found) | told)
         return
     if not found.leaves:
         print(f"Nothing is remembered of {printable(user)} yet.")
@@ -69,12 +80,32 @@ async def print_audit(user: str, resource: str | None, *, as_json: bool) -> None
         print(styled(f"\n{name}", "bold"))
         for spot in spots:
             print(f"  {_spot_line(spot)}")
+    if pairs:
+        print(styled("\nperhaps the same (proposed by embeddings; nothing is merged)", "bold"))
+    for first, second in pairs or ():
+        print(f"  {_spot_line(first)}\n    and {_spot_line(second)}")
 
 
 async def _bodies(memory: UserMemory, user: str, resource: str | None) -> Mapping[str, Mapping[str, JsonValue]]:
     documents = (await memory.documents.snapshot(user)).documents
     wanted = documents if resource is None else [meant_resource(resource, memory.kinds, documents)]
     return {name: documents[name].body for name in wanted}
+
+
+def _alike(bodies: Mapping[str, Mapping[str, JsonValue]], embedder: Embedder) -> list[tuple[Spot, Spot]]:
+    """Return which items of one list may say the same; of two lists the same words may say the contrary."""
+    lists: dict[tuple[str, Path], list[Spot]] = {}
+    for name, body in bodies.items():
+        for path, value in leaf_values(body):
+            item = Item.read(value)
+            text = value if isinstance(value, str) else "" if item is None else item.display
+            if isinstance(path.last, int) and text:
+                lists.setdefault((name, path.parent), []).append(Spot(name, path, text))
+    return [
+        (spots[first], spots[second])
+        for spots in lists.values()
+        for first, second in alike([spot.text for spot in spots], embedder)
+    ]
 
 
 def _findings(found: Review) -> Iterator[tuple[str, Sequence[Spot]]]:

@@ -1,0 +1,88 @@
+"""`tasklore memory audit` with a model of meaning: what it proposes, and that nothing is changed."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from memory.documents.store import DocumentStore
+from runtime.embedded import EmbeddedServers
+from tasklore.review_views import print_audit
+from tests.integration.documents import FOOD, NOW, item, store_of
+
+USER = "ana"
+HEADING = "perhaps the same (proposed by embeddings; nothing is merged)"
+
+
+class Agreeing:
+    """Finds everything alike."""
+
+    def embed(self, texts: Sequence[str], /) -> list[list[float]]:
+        """Return the same direction for each of *texts*."""
+        return [[1.0, 0.0] for _ in texts]
+
+
+@pytest.fixture(autouse=True)
+def _place(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command find the servers of the tests, with an empty store."""
+    monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
+    monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    """Return what returns what was printed since it was last called."""
+    return lambda: capsys.readouterr().out
+
+
+@pytest.fixture
+async def store(redis: Redis) -> DocumentStore:
+    """Return a store with what may be the same, what may not, and what says the contrary in the same words."""
+    store = store_of("store", redis)[0]
+    likes = [item("photography"), item("taking photos"), item("taking 3 photos"), item("Photography")]
+    food: dict[str, Any] = {"likes": likes, "dislikes": [item("photos")], "pets": 2}
+    content = json.dumps({"_metadata": {"resource_id": FOOD}, "food": food})
+    await store.import_document(USER, content.encode(), at=NOW)
+    return store
+
+
+async def test_an_audit_proposes_pairs_of_one_list(store: DocumentStore, printed: Callable[[], str]) -> None:
+    """For people and programs; the documents are the same afterwards."""
+    before = await store.snapshot(USER)
+    await print_audit(USER, None, as_json=False, load=Agreeing)
+    told = printed()
+    assert told[told.index(HEADING) :].splitlines() == [
+        HEADING,
+        f"  {FOOD} food.likes[0]: photography",
+        f"    and {FOOD} food.likes[1]: taking photos",
+        f"  {FOOD} food.likes[1]: taking photos",
+        f"    and {FOOD} food.likes[3]: Photography",
+    ]
+    await print_audit(USER, None, as_json=True, load=Agreeing)
+    pairs = json.loads(printed())["alike"]
+    assert [[one["path"] for one in pair] for pair in pairs] == [
+        ["food.likes[0]", "food.likes[1]"],
+        ["food.likes[1]", "food.likes[3]"],
+    ]
+    assert pairs[0][0] == {"resource": FOOD, "path": "food.likes[0]", "text": "photography"}
+    assert await store.snapshot(USER) == before
+
+
+async def test_without_a_model_an_audit_says_nothing_of_it(store: DocumentStore, printed: Callable[[], str]) -> None:
+    """Neither a heading nor a key."""
+    await print_audit(USER, None, as_json=False, load=lambda: None)
+    assert "perhaps" not in printed()
+    await print_audit(USER, None, as_json=True, load=lambda: None)
+    assert "alike" not in json.loads(printed())
+
+
+async def test_a_model_is_not_loaded_for_somebody_of_whom_nothing_is_remembered(printed: Callable[[], str]) -> None:
+    """It takes seconds."""
+
+    def load() -> None:
+        raise AssertionError
+
+    await print_audit("nobody", None, as_json=False, load=load)
+    assert printed() == "Nothing is remembered of nobody yet.\n"

