@@ -16,8 +16,8 @@ from tests.acceptance.chaos.submitter import Assignment
 #: Milliseconds of a task: the blow falls in the middle of it, however busy the machine is.
 TASK_MS = 1000
 #: Seconds without news after which a task counts as lost: several times what a dead worker's tasks wait for another
-#: one, since six systems run side by side here and may starve each other.
-QUIET_S = 12.0
+#: one, since systems run side by side here and may starve each other.
+QUIET_S = 8.0
 #: Longer than a lease, so that another worker takes the tasks of one that is frozen.
 FROZEN_S = 3.0
 
@@ -58,10 +58,11 @@ CASES: dict[str, tuple[Blow, str]] = {
 async def test_a_promise_that_is_switched_off_is_found_out(tmp_path: Path) -> None:
     """No `once`, no ledger, an acknowledgement too early: each shows; where none is missing, the blow harms none."""
     async with Smith([AGENT], tmp_path / "workers") as smith:
-        broken, kept = await asyncio.gather(
-            asyncio.gather(*(_struck(smith, tmp_path / deed, deed, blow) for deed, (blow, _) in CASES.items())),
-            asyncio.gather(*(_struck(smith, tmp_path / f"no-{deed}", "", blow) for deed, (blow, _) in CASES.items())),
+        broken = await asyncio.gather(
+            *(_struck(smith, tmp_path / deed, deed, blow) for deed, (blow, _) in CASES.items())
         )
+        # Not beside the others: a worker that is starved for longer than a lease has its task run elsewhere, rightly.
+        kept = [await _struck(smith, tmp_path / f"no-{deed}", "", blow) for deed, (blow, _) in CASES.items()]
 
     for (_, promise), findings in zip(CASES.values(), broken, strict=True):
         assert promise in findings.violations
