@@ -142,6 +142,26 @@ class UndoRefused(InvalidInput):
     """An edit cannot be taken back, because a later one touched the same place; undo that one first."""
 
 
+class InvalidPipeline(InvalidInput):
+    """A pipeline cannot run as it is declared; `problems` holds one sentence each, with its place and its cure."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = tuple(problems)
+
+
+class UnknownSession(InvalidInput):
+    """There is no session of this id, or its time to live is over; `tasklore session list` shows those there are."""
+
+
+class EntryTooLarge(InvalidInput):
+    """A value is larger than a session takes; store it elsewhere and keep a reference, or split it by identifiers."""
+
+
+class PhaseReplaced(GiveUp):
+    """The phase was invalidated or started anew meanwhile: what this run of it writes is refused."""
+
+
 class LlmError(TaskloreError):
     """Base of what can go wrong between us and a language model; `retryable` says whether asking again may help."""
 

@@ -21,6 +21,21 @@ Speaker = Literal["person", "assistant", "other"]
 Durability = Literal["permanent", "long_term", "short_term", "momentary", "other"]
 Polarity = Literal["positive", "negative", "neutral", "other"]
 ReplyKind = Literal["answer", "question", "unable", "failed", "pending", "other"]
+PipelineAction = Literal["run", "resume", "rerun", "invalidate", "cancel", "other"]
+PipelineReplyKind = Literal["accepted", "refused", "other"]
+PipelineEventKind = Literal[
+    "accepted",
+    "phase_started",
+    "phase_done",
+    "phase_failed",
+    "phase_skipped",
+    "phase_reused",
+    "phase_stale",
+    "completed",
+    "failed",
+    "cancelled",
+    "other",
+]
 
 
 class Message(BaseModel):
@@ -49,7 +64,9 @@ class TaskAssignment(Message):
 
     `deadline` counts from anywhere, queue time included; None means no limit. `max_attempts` counts runs, the first
     included. `memory` says whether a remembered answer may serve (`use`), is recomputed and overwritten (`refresh`) or
-    neither read nor written (`bypass`). An unknown `memory` word is treated as `bypass`.
+    neither read nor written (`bypass`). An unknown `memory` word is treated as `bypass`. `session_id` and `phase` name
+    the run of a pipeline and the step this is; `writes` names what of the result the worker puts into that session
+    before it reports: `results` is the whole, any other name a property of it.
     """
 
     task_id: Name
@@ -66,6 +83,7 @@ class TaskAssignment(Message):
     conversation_id: str | None = None
     session_id: str | None = None
     phase: str | None = None
+    writes: tuple[Name, ...] | None = None
 
 
 class ErrorNote(Part):
@@ -262,6 +280,70 @@ class PersonReply(Message):
     elapsed_ms: int = 0
 
 
+class PipelineRequest(Message):
+    """What is wished of a pipeline; sent as a request to `pipelines.{supervisor_id}`.
+
+    `run` takes *pipeline*, the declaration as JSON, and *inputs*; a `session_id` of one's own makes a repeat start
+    nothing twice. The others take the `session_id`: `resume` goes on after a failure, *inputs* then standing for those
+    that are not kept; `rerun` begins again at *phase*; `invalidate` only marks what is stale, `cancel` ends the run.
+    What is stale is named by *phase*, *keys* of entries, *changed* files and tags of *standards* or *design*.
+    """
+
+    action: Annotated[PipelineAction, reads_unknown_as_other(PipelineAction), writes_only_known]
+    session_id: Name | None = None
+    pipeline: dict[str, JsonValue] | None = None
+    inputs: dict[str, JsonValue] = Field(default_factory=dict)
+    keep: bool = False
+    phase: Name | None = None
+    keys: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    standards: tuple[str, ...] = ()
+    design: tuple[str, ...] = ()
+    user_id: str | None = Field(default=None, min_length=1, max_length=256)
+    reason: str = ""
+
+
+class PhaseNote(Part):
+    """One phase in a reply, and why it is named; `saved_ms` is what was not computed again."""
+
+    phase: Name
+    why: str
+    saved_ms: int = 0
+
+
+class PipelineReply(Message):
+    """What became of a `PipelineRequest`: taken up, or refused with one sentence a problem, each with its place.
+
+    `stale` are phases whose results no longer hold, `reused` those that are not run again.
+    """
+
+    session_id: Name | None = None
+    kind: Annotated[PipelineReplyKind, reads_unknown_as_other(PipelineReplyKind), writes_only_known]
+    text: str = ""
+    problems: tuple[str, ...] = ()
+    stale: tuple[PhaseNote, ...] = ()
+    reused: tuple[PhaseNote, ...] = ()
+
+
+class PipelineEvent(Message):
+    """One step of a run of a pipeline, published to `runs.{session_id}`; nobody may listen, and nothing is kept.
+
+    `through` of `total` phases need no more work. `run_ms` is what the phase, or the whole run, took.
+    """
+
+    session_id: Name
+    pipeline: Name
+    kind: Annotated[PipelineEventKind, reads_unknown_as_other(PipelineEventKind), writes_only_known]
+    phase: Name | None = None
+    agent_id: Name | None = None
+    task_id: Name | None = None
+    text: str = ""
+    run_ms: int | None = None
+    through: int = 0
+    total: int = 0
+    at: datetime
+
+
 class DeadLetter(Message):
     """A message that was given up, kept in DEAD under `dead.{origin subject}`.
 
@@ -307,6 +389,9 @@ MESSAGES: dict[str, type[Message]] = {
         ExtractedFacts,
         PersonRequest,
         PersonReply,
+        PipelineRequest,
+        PipelineReply,
+        PipelineEvent,
         DeadLetter,
     )
 }

@@ -126,6 +126,16 @@ def requests(supervisor_id: str) -> str:
     return f"requests.{checked_name(supervisor_id, 'supervisor_id')}"
 
 
+def pipelines(supervisor_id: str) -> str:
+    """Return where what is wished of pipelines goes in, and whether it is taken up comes out (request and reply)."""
+    return f"pipelines.{checked_name(supervisor_id, 'supervisor_id')}"
+
+
+def run_events(session_id: str) -> str:
+    """Return where the run of a pipeline tells of its steps (core NATS, not stored)."""
+    return f"runs.{checked_name(session_id, 'session_id')}"
+
+
 def turns(owner: str) -> str:
     """Return where turns of *owner* (a user id, or the conversation id of an anonymous turn) are published."""
     return f"turns.{partition_of(owner)}.{user_token(owner)}"
@@ -159,13 +169,13 @@ def consumer_deleted(stream: str, durable: str) -> str:
 def family(subject: str) -> str:
     """Return a word for what is said on *subject* of core NATS, the same for every task and every person.
 
-    Unlike the subject itself it may label a metric: there are five of them.
+    Unlike the subject itself it may label a metric: there are seven of them.
     """
     if subject.startswith(f"$KV.{AGENTS_BUCKET}."):
         return "cards"
     first = subject.partition(".")[0]
     # Whoever asks chooses where the answer goes.
-    return first if first in {"requests", "progress", "cancel"} else "replies"
+    return first if first in {"requests", "progress", "cancel", "pipelines", "runs"} else "replies"
 
 
 def dead(origin: str) -> str:

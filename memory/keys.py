@@ -26,10 +26,28 @@
 | `tl:facts:{token}:fence` | string | none | the number of the last row or lease, which only grows |
 | `tl:owners:{turns}`, `tl:owners:{facts}` | sorted set | none | whose rows wait, by when they are due, in ms |
 | `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
+| `tl:session:{id}` | hash | from its last update, none while its pipeline runs | a session, see `memory.session` |
+| `tl:session:{id}:entries` | hash | the same | its entries by key |
+| `tl:session:{id}:hits` | hash | the same | how often each entry was used |
+| `tl:session:{id}:uses` | set | the same | which tasks are counted among those uses |
+| `tl:session:{id}:phases` | hash | the same | how far each phase of its pipeline is, see `memory.pipeline_runs` |
+| `tl:session:{id}:tasks` | hash | the same | the task that may write for each phase |
+| `tl:session:{id}:corrected` | hash | the same | phases whose entries are hidden, and which phase replaces each |
+| `tl:session:{id}:seen` | hash | the same | what each phase read beside the session: files, standards, design |
+| `tl:session:{id}:lease` | hash | the lease | which supervisor drives the run: `holder`, `fence` |
+| `tl:flight:{id}:...` | hash | the lease | who computes the entry of that session and key |
+| `tl:sessions:{index}` | sorted set | none | every session, by its last update in ms |
+| `tl:running:{supervisor}` | sorted set | none | sessions whose pipelines run, by when somebody has to look, in ms |
+| `tl:run:{id}` | string | 1 day | how a run ended, for whoever asks once its session is gone |
+| `tl:user-sessions:{token}` | set | 30 days | sessions that were started for a user, so that forgetting finds them |
+| `tl:project:{id}` | hash | none | a project's records by id, see `memory.project` |
+| `tl:project:{id}:...` | sorted sets | none | the same by time, kind, tag and word |
+| `tl:projects:{index}` | sorted set | none | every project, by its last record in ms |
+| `tl:user-projects:{token}` | set | none | projects with records of a user, so that forgetting finds them |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
-A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue or conversation. Each
-part is checked or percent-escaped, so that none can open a second pair or imitate its neighbour.
+A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue, session, project or
+conversation. Each part is checked or percent-escaped, so that none can open a second pair or imitate its neighbour.
 """
 
 import re
@@ -179,10 +197,7 @@ def parse_task(key: str) -> str:
 
 def stream(name: str) -> str:
     """Return the key that says which incarnation of the NATS stream *name* is known to have every open task."""
-    if not _AGENT.fullmatch(name):
-        msg = f"stream {name!r} must be 1 to 64 letters, digits, '_' or '-'"
-        raise InvalidInput(msg)
-    return f"tl:stream:{{{name}}}"
+    return f"tl:stream:{{{_checked_agent(name, 'stream')}}}"
 
 
 def conversation(conversation_id: str) -> str:
@@ -261,6 +276,71 @@ def user_conversations(user_token: str) -> str:
     return f"tl:user-conversations:{{{_checked_token(user_token)}}}"
 
 
+class SessionKeys(NamedTuple):
+    """The keys of one session, all of one tag."""
+
+    root: str
+    entries: str
+    hits: str
+    uses: str
+    phases: str
+    tasks: str
+    corrected: str
+    seen: str
+    lease: str
+
+
+def session(session_id: str) -> SessionKeys:
+    """Return the keys of the session *session_id*."""
+    root = f"tl:session:{{{_checked_agent(session_id, 'session id')}}}"
+    return SessionKeys(root, *(f"{root}:{part}" for part in SessionKeys._fields[1:]))
+
+
+def session_flight(session_id: str, entry_key: str) -> str:
+    """Return the key of the lease under which the entry *entry_key* of a session is computed; same tag."""
+    return f"{_FLIGHT}{{{_checked_agent(session_id, 'session id')}}}:{_free(entry_key, 'session key')}"
+
+
+def sessions() -> str:
+    """Return the key that lists every session."""
+    return "tl:sessions:{index}"
+
+
+def running(supervisor_id: str) -> str:
+    """Return the key that lists the sessions whose pipelines run for *supervisor_id*."""
+    return f"tl:running:{{{_checked_agent(supervisor_id, 'supervisor id')}}}"
+
+
+def run(session_id: str) -> str:
+    """Return the key that tells how the run *session_id* ended."""
+    return f"tl:run:{{{_checked_agent(session_id, 'session id')}}}"
+
+
+def user_sessions(user_token: str) -> str:
+    """Return the key that lists the sessions started for a user."""
+    return f"tl:user-sessions:{{{_checked_token(user_token)}}}"
+
+
+def project(project_id: str) -> str:
+    """Return the key of a project's records."""
+    return f"tl:project:{{{_checked_agent(project_id, 'project id')}}}"
+
+
+def project_part(project_id: str, *parts: str) -> str:
+    """Return the key of something beside a project's records, such as `"tag", "naming"`; same tag, any text."""
+    return ":".join((project(project_id), *(_free(part, "part of a project key") for part in parts)))
+
+
+def projects() -> str:
+    """Return the key that lists every project."""
+    return "tl:projects:{index}"
+
+
+def user_projects(user_token: str) -> str:
+    """Return the key that lists the projects that hold records of a user."""
+    return f"tl:user-projects:{{{_checked_token(user_token)}}}"
+
+
 def _documents(user_token: str) -> str:
     return f"tl:doc:{{{_checked_token(user_token)}}}"
 
@@ -291,11 +371,11 @@ def _free(text: str, what: str) -> str:
         raise InvalidInput(msg) from error
 
 
-def _checked_agent(agent_id: str) -> str:
-    if not _AGENT.fullmatch(agent_id):
-        msg = f"agent id {agent_id!r} must be 1 to 64 letters, digits, '_' or '-'"
+def _checked_agent(name: str, what: str = "agent id") -> str:
+    if not _AGENT.fullmatch(name):
+        msg = f"{what} {name!r} must be 1 to 64 letters, digits, '_' or '-'"
         raise InvalidInput(msg)
-    return agent_id
+    return name
 
 
 def _checked_token(token: str) -> str:

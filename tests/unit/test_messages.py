@@ -29,6 +29,7 @@ ASSIGNMENT: dict[str, Any] = {
     "conversation_id": None,
     "session_id": None,
     "phase": None,
+    "writes": None,
 }
 
 

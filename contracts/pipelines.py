@@ -1,0 +1,151 @@
+"""Pipelines as they are declared: phases, what each reads and writes, and when its results are stale.
+
+```python
+from contracts.pipelines import Input, Phase, Pipeline
+
+pipeline = Pipeline(
+    name="report",
+    inputs={"folder": Input(type="text")},
+    phases=(
+        Phase(name="context_query", agent="ContextAgent", task="look_around", parameters={"folder": "${input.folder}"}),
+        Phase(
+            name="analysis",
+            agent="ImportsAgent",
+            task="map_imports",
+            parameters={"files": "${context_query:results.files}"},
+            writes=("dependencyMap",),
+            reads_files=("**/*.py",),
+        ),
+    ),
+)
+```
+
+A parameter that is one reference takes the value with its type; references inside a longer text become text:
+
+| written | means |
+|---|---|
+| `${input.folder}` | an input of the run |
+| `${analysis:dependencyMap}` | an entry of the session, which an earlier phase writes |
+| `${analysis:dependencyMap.modules.0}` | a place inside it |
+| `${review:results?}` | the same, or null when that phase was left out by its `when` |
+| `${standards}` | the standards in force with one of the phase's tags, newest first, as `{id, text, tags}` |
+| `$${` | the two characters `${` |
+"""
+
+import sys
+from datetime import timedelta
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, model_validator
+
+from contracts.identifiers import Name
+from contracts.spans import Span
+
+#: What a session's domain usually is; any other name serves as well.
+KNOWN_DOMAINS = ("webdev", "ios", "data", "seo", "brand")
+#: How long a session lives after its last update when its pipeline does not say.
+TIME_TO_LIVE = timedelta(hours=1)
+
+InputType = Literal["text", "number", "flag", "list", "object", "any"]
+
+
+class _Declared(BaseModel):
+    """A piece of a declaration: closed, so that a typing error is no silent default, and never changed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    _where: str = PrivateAttr(default="")
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        # Where somebody wrote it in Python: a refusal names the line. What is read from a file has no such place.
+        frame = sys._getframe(1)  # noqa: SLF001 - the documented way to the caller's place
+        if not frame.f_globals.get("__name__", "").startswith("pydantic."):
+            self._where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what is declared, wherever it was written."""
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment] # parameters may hold lists
+
+    @property
+    def where(self) -> str:
+        """The file and line that made it, "" when it was read out of a file or a message."""
+        return self._where
+
+
+class Input(_Declared):
+    """One input of a run; without a default it has to be given.
+
+    A `secret` one is masked wherever a run is shown or kept as evidence.
+    """
+
+    type: InputType = "any"
+    default: JsonValue = None
+    required: bool
+    secret: bool = False
+    description: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_required_without_default(cls, raw: Any) -> Any:
+        return {"required": "default" not in raw, **raw} if isinstance(raw, dict) else raw
+
+
+class Phase(_Declared):
+    """One step of a pipeline: a task of an agent.
+
+    `reads` names entries of earlier phases, `?` behind one that may be missing; those that stand in `parameters` need
+    not be named again. `writes` names what lands in the session: `results` is the whole result, any other name the
+    property of the result that is called so. `after` names phases that have to be through before. `corrects` names the
+    phase whose entries this one replaces once it is through. `when` is a condition on entries and inputs; false leaves
+    the phase out. `timeout` counts from the moment the phase may begin, queue time included. `retries` are runs beyond
+    the first. `keep_for` is the own time to live of its entries. `memory` is as in a `TaskAssignment`.
+
+    `reads_files` are globs below the pipeline's root, `standards` and `design` are tags of standards and of decisions
+    in the project's memory: when one of these changes, what the phase wrote is stale, and so is what depends on it.
+    """
+
+    name: Name
+    agent: Name
+    task: Name
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    reads: tuple[str, ...] = ()
+    writes: tuple[Name, ...] = ("results",)
+    after: tuple[Name, ...] = ()
+    corrects: Name | None = None
+    when: str | None = None
+    timeout: Span | None = None
+    retries: int = Field(default=2, ge=0, le=99)
+    keep_for: Span | None = None
+    memory: Literal["use", "refresh", "bypass"] = "use"
+    reads_files: tuple[str, ...] = ()
+    standards: tuple[str, ...] = ()
+    design: tuple[str, ...] = ()
+    description: str = ""
+
+
+class Pipeline(_Declared):
+    """Phases that make one result together.
+
+    `root` is the folder below which `reads_files` are looked for; it may be a reference such as `${input.folder}`.
+    `result` is the key of the entry that is the result of a run, None: the entries of the phases nothing depends on.
+    `project` names the project memory that its runs are noted in, None: the pipeline's own name.
+    """
+
+    name: Name
+    version: int = Field(default=1, ge=1)
+    description: str = ""
+    domain: Name = "data"
+    project: Name | None = None
+    root: str = "."
+    inputs: dict[Name, Input] = Field(default_factory=dict)
+    ttl: Span = TIME_TO_LIVE
+    result: str | None = None
+    phases: tuple[Phase, ...] = Field(min_length=1, max_length=500)
+
+    @property
+    def project_id(self) -> str:
+        """The project memory that its runs are noted in."""
+        return self.project or self.name
