@@ -46,8 +46,6 @@ _SPELLED = {"+": " plus ", "#": " sharp ", "%": " percent ", "&": " and ", "°":
 _SPELLING = str.maketrans(_SPELLED)
 _MINUS = re.compile(r"(?<!\w)[-\u2212](?=\d)")
 _BETWEEN = re.compile(r"[\W_]+")
-#: How much a source is worth against another one, the most first.
-_RANKS = ("told", "stated", "imported", "inferred")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +90,6 @@ class Item:
     def is_inferred(self) -> bool:
         """Tell whether somebody concluded it, and the person did not say so."""
         return self.source.partition(":")[0] == "inferred"
-
-    @property
-    def rank(self) -> int:
-        """Return how much its source is worth: the higher one wins, whatever was said when."""
-        word = self.source.partition(":")[0]
-        return len(_RANKS) - _RANKS.index(word if word in _RANKS else "imported")
 
 
 def make_item(

@@ -189,7 +189,6 @@ def test_several_hundred_foods_are_known(taxonomy: Taxonomy) -> None:
     ]
 
     assert [term for term in everyday if taxonomy.is_a(term, "food") is not True] == []
-    assert len(taxonomy.terms_of("food")) > 1_000
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,6 @@ class Dates:
         self._end_of_next = frozenset(strings_at(table, "end_of_next"))
         self._next = frozenset(strings_at(table, "next"))
         self._on = _longest_first(strings_at(table, "on"))
-        self._early = _longest_first(strings_at(table, "early"))
         self._today = frozenset(strings_at(table, "today"))
         self._tomorrow = frozenset(strings_at(table, "tomorrow"))
         self._momentary = frozenset(strings_at(table, "momentary"))

@@ -108,7 +108,6 @@ class Grammar:
         self.meanings = tuple(_meaning(number, entry) for number, entry in enumerate(entries))
         self.relations = {name: _relation(table_at(table, "relations", name)) for name in table_at(table, "relations")}
         self.texts = words_at(table, "texts")
-        self.topics = {tag: strings_at(table, "topics", tag) for tag in table_at(table, "topics")}
         self._read_person(table)
         self._read_around(around)
         self.openings = words_at(table, "openings")

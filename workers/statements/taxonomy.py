@@ -156,10 +156,6 @@ class Taxonomy:
         """True when some file has *term* as a term of its own."""
         return phrase_of(term) in self._known
 
-    def terms_of(self, root: str) -> frozenset[str]:
-        """Return every term and category of the files with that *root*, none for an unknown one."""
-        return frozenset(" ".join(phrase) for phrase in self._graphs.get(root, ()))
-
     def tag_of(self, category: str) -> str | None:
         """Return the tag of the file whose root *category* is or belongs to, None when it is under none."""
         phrase = phrase_of(category)
