@@ -3,8 +3,8 @@
 import asyncio
 import gc
 import signal
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -59,6 +59,7 @@ class Process:
         self._app: FastStream | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_asked_to_end = False
+        self._is_open = False
         self._is_ending = False
         self.hurried = asyncio.Event()
         """Set by a second signal: whoever waits for work to end does so no longer."""
@@ -73,13 +74,17 @@ class Process:
         self._app = FastStream(
             self.broker,
             logger=None,
-            lifespan=lifespan,
+            lifespan=lambda: self._opened(lifespan),
             on_startup=[self._harden_broker],
-            after_startup=[start, self._heed_signals],
+            after_startup=[start],
             on_shutdown=[self._begin_end, drain],
         )
         _calm_collector()
-        await self._app.run(sleep_time=_POLL_S)
+        try:
+            await self._app.run(sleep_time=_POLL_S)
+        except asyncio.CancelledError:
+            if self._is_open or not self._is_asked_to_end:
+                raise
         if isinstance(self._failure, TaskloreError):
             raise self._failure
         if self._failure is not None:
@@ -93,14 +98,30 @@ class Process:
     async def _begin_end(self) -> None:
         self._is_ending = True
 
-    async def _heed_signals(self) -> None:
+    @asynccontextmanager
+    async def _opened(self, lifespan: Callable[[], AbstractAsyncContextManager[None]]) -> AsyncIterator[None]:
+        """Open *lifespan*, which may wait for servers that are not there yet; a signal ends that too."""
+        self._heed_signals(asyncio.current_task())
+        async with lifespan():
+            self._is_open = True
+            yield
+
+    def _heed_signals(self, opening: "asyncio.Task[None] | None") -> None:
         """End at the first signal; at the second, which the frame would not tell apart, at once."""
         loop = asyncio.get_running_loop()
+
+        def give_up_opening() -> None:
+            # Again and again, as in `end_tasks`.
+            if not self._is_open and opening is not None and not opening.done():
+                opening.cancel()
+                loop.call_later(_SWALLOWED_S, give_up_opening)
 
         def heed() -> None:
             log.info("asked_to_end", process=self.name, at_once=self._is_asked_to_end)
             if self._is_asked_to_end:
                 self.hurried.set()
+            elif not self._is_open:
+                give_up_opening()
             self._is_asked_to_end = True
             if self._app is not None:
                 self._app.exit()

@@ -1,6 +1,8 @@
 """A process on real servers: it ends with the error of whatever part of it cannot go on, and with none on request."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -79,3 +81,29 @@ async def test_a_process_that_is_asked_to_end_closes_its_broker_without_an_error
     frame.end()
     await running
     assert frame.steps == ["drained", "closed"]
+
+
+async def test_a_process_that_is_asked_to_end_while_it_waits_for_servers_does_so(servers: EmbeddedServers) -> None:
+    """It opened nothing for good, drains nothing, and closes what it had opened."""
+    frame = Frame(servers)
+    waits = asyncio.Event()
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncIterator[None]:
+        try:
+            waits.set()
+            await asyncio.Event().wait()
+            yield
+        finally:
+            frame.steps.append("given up")
+
+    async def ask() -> None:
+        await waits.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+        group.create_task(ask())
+        # The task that runs it is cancelled, and must not take the test along.
+        group.create_task(frame.process.run(lifespan, frame._start, frame._drain))
+    assert frame.steps == ["given up"]
+    assert not frame.started.is_set()
