@@ -66,7 +66,8 @@ class TaskAssignment(Message):
     included. `memory` says whether a remembered answer may serve (`use`), is recomputed and overwritten (`refresh`) or
     neither read nor written (`bypass`). An unknown `memory` word is treated as `bypass`. `session_id` and `phase` name
     the run of a pipeline and the step this is; `writes` names what of the result the worker puts into that session
-    before it reports: `results` is the whole, any other name a property of it.
+    before it reports: `results` is the whole, any other name a property of it; `keep_ms` is how long these entries
+    live, None as long as the session.
     """
 
     task_id: Name
@@ -84,6 +85,7 @@ class TaskAssignment(Message):
     session_id: str | None = None
     phase: str | None = None
     writes: tuple[Name, ...] | None = None
+    keep_ms: int | None = Field(default=None, ge=1)
 
 
 class ErrorNote(Part):

@@ -25,7 +25,7 @@ from memory.entries import (
     summarise,
 )
 from memory.long_term import checked_entry, checked_selection
-from memory.single_flight import Joined, SingleFlight
+from memory.single_flight import Joined, Place, SingleFlight
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class FakeSingleFlight(SingleFlight[T]):
 
     async def _compete(
         self,
-        key: str,  # noqa: ARG002 - as in the class it stands for
+        key: str | Place,  # noqa: ARG002 - as in the class it stands for
         token: str,  # noqa: ARG002
         recall: Callable[[], Awaitable[T | None]],
         deadline: float,  # noqa: ARG002

@@ -27,9 +27,9 @@
 | `tl:owners:{turns}`, `tl:owners:{facts}` | sorted set | none | whose rows wait, by when they are due, in ms |
 | `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
 | `tl:session:{id}` | hash | from its last update, none while its pipeline runs | a session, see `memory.session` |
-| `tl:session:{id}:entries` | hash | the same | its entries by key |
+| `tl:session:{id}:entries` | hash | the same | its entries: a body by its key, its head by `:` and its key |
 | `tl:session:{id}:hits` | hash | the same | how often each entry was used |
-| `tl:session:{id}:uses` | set | the same | which tasks are counted among those uses |
+| `tl:session:{id}:uses` | set | the same | readers that are counted among those uses |
 | `tl:session:{id}:phases` | hash | the same | how far each phase of its pipeline is, see `memory.pipeline_runs` |
 | `tl:session:{id}:tasks` | hash | the same | the task that may write for each phase |
 | `tl:session:{id}:corrected` | hash | the same | phases whose entries are hidden, and which phase replaces each |

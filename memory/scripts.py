@@ -15,7 +15,7 @@ Each may be sent again when its reply was lost: only two counters, hits and refu
 | COUNT_HITS | entry, hits, entry, hits, ... | count, count, ... | how many entries were still there |
 | NOTE_USER | users | entry key, expires_at_ms or +inf, now_ms | nil |
 | NOTE_SERVED | users, served | entry key, count, entry key, count, ... | nil |
-| LEASE | flight, entry | token, lease_ms, 1 to ignore the entry | -1: yours; -2: remembered; else ms it is held |
+| LEASE | flight, entry | token, lease_ms, 1: ignore the entry, field | -1: yours; -2: remembered; else ms it is held |
 | RENEW | flight | token, lease_ms | 1: still yours; 0: lost |
 | RELEASE | flight | token, channel | 1: given back; 0: was not yours |
 | APPEND | turns, ids | turn, turn_id, keep_turns, keep_ms | 1: added; 0: known |
@@ -23,6 +23,8 @@ Each may be sent again when its reply was lost: only two counters, hits and refu
 BEGIN without a report: {1, run, crashes, excused} it may run; {2, ms} it runs elsewhere; {5, ms} it is not due;
 {3, reason} it is to be cancelled; {4, crashes, crashes alone, runs, 1 when it is news} a run ended without a word: ask
 again once nothing else runs beside it.
+
+LEASE without a field asks whether the key itself is there.
 
 A key that holds another type is not ours: the ledger replaces it rather than fail every delivery of that task.
 """
@@ -248,8 +250,12 @@ return false
 
 LEASE = _register(
     """
-local flight, token = KEYS[1], ARGV[1]
-if ARGV[3] ~= '1' and redis.call('EXISTS', KEYS[2]) == 1 then return -2 end
+local flight, token, field = KEYS[1], ARGV[1], ARGV[4]
+if ARGV[3] ~= '1' then
+  local there
+  if field then there = redis.pcall('HEXISTS', KEYS[2], field) else there = redis.call('EXISTS', KEYS[2]) end
+  if there == 1 then return -2 end
+end
 local owner = redis.call('HGET', flight, 'owner')
 if owner and owner ~= token then
   redis.call('HSET', flight, 'awaited', 1)

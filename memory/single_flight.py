@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -37,6 +37,14 @@ _YOURS = -1
 _REMEMBERED = -2
 
 
+class Place(NamedTuple):
+    """Where an answer lies that is a field of a hash, and the key of the lease under which it is computed; same tag."""
+
+    hash: str
+    field: str
+    flight: str
+
+
 @dataclass(frozen=True, slots=True)
 class Joined(Generic[T]):
     """Somebody else computed the answer: here it is."""
@@ -50,7 +58,11 @@ class Leader(Generic[T]):
     __slots__ = ("_flights", "_future", "_key", "_token", "_value")
 
     def __init__(
-        self, flights: "SingleFlight[T]", key: str, token: str | None, future: asyncio.Future[Joined[T] | None] | None
+        self,
+        flights: "SingleFlight[T]",
+        key: str | Place,
+        token: str | None,
+        future: asyncio.Future[Joined[T] | None] | None,
     ) -> None:
         self._flights = flights
         self._key = key
@@ -105,7 +117,7 @@ class SingleFlight(Generic[T]):
         self._lease_ms = max(1, round(lease_s * 1000))
         self._exchange = Exchange(client, budget_s, breaker or Breaker())
         self._numbers = count(1)
-        self._local: dict[str, asyncio.Future[Joined[T] | None]] = {}
+        self._local: dict[str | Place, asyncio.Future[Joined[T] | None]] = {}
         self._held: dict[str, str] = {}
         self._holding = asyncio.Event()
         self._landed: dict[str, asyncio.Event] = {}
@@ -130,12 +142,12 @@ class SingleFlight(Generic[T]):
         await self._tasks.__aexit__(kind, error, trace)
 
     async def join(
-        self, key: str, recall: Callable[[], Awaitable[T | None]], *, wait_s: float
+        self, key: str | Place, recall: Callable[[], Awaitable[T | None]], *, wait_s: float
     ) -> Leader[T] | Joined[T]:
         """Return the answer to *key* when another caller computes it, or a Leader when the caller has to.
 
         Args:
-            key: A key of `memory.keys.ltm` that was just found empty.
+            key: A key of `memory.keys.ltm` that was just found empty, or the place of a field that was.
             recall: Looks the answer up again after another process has finished; MemoryUnavailable means "compute".
             wait_s: Seconds to wait for others at most; then the caller computes without a lease.
         """
@@ -153,7 +165,7 @@ class SingleFlight(Generic[T]):
                 return outcome
 
     async def _take(
-        self, key: str, recall: Callable[[], Awaitable[T | None]], deadline: float
+        self, key: str | Place, recall: Callable[[], Awaitable[T | None]], deadline: float
     ) -> Leader[T] | Joined[T]:
         """Stand for this process: compete for the lease, and wait for the process that holds it."""
         future: asyncio.Future[Joined[T] | None] = asyncio.get_running_loop().create_future()
@@ -173,11 +185,11 @@ class SingleFlight(Generic[T]):
                 self.settle(key, future, settled)
 
     async def _compete(
-        self, key: str, token: str, recall: Callable[[], Awaitable[T | None]], deadline: float
+        self, key: str | Place, token: str, recall: Callable[[], Awaitable[T | None]], deadline: float
     ) -> Joined[T] | bool:
         """Return the answer, True with the lease in hand, or False to compute without one."""
         loop = asyncio.get_running_loop()
-        flight = keys.flight_of(key)
+        flight = _flight_of(key)
         landed = self._landed[flight] = asyncio.Event()
         ignore_entry = 0
         try:
@@ -196,13 +208,19 @@ class SingleFlight(Generic[T]):
                     return False
                 else:
                     await self._await_landing(landed, min(left_s, verdict / 1000, RECHECK_S))
+                    # Whoever held it may have put an answer there meanwhile.
+                    ignore_entry = 0
         except MemoryUnavailable:
             return False
         finally:
             del self._landed[flight]
 
-    async def _lease(self, key: str, flight: str, token: str, ignore_entry: int) -> int:
-        command = ("EVALSHA", scripts.LEASE, 2, flight, key, token, self._lease_ms, ignore_entry)
+    async def _lease(self, key: str | Place, flight: str, token: str, ignore_entry: int) -> int:
+        terms = token, self._lease_ms, ignore_entry
+        if isinstance(key, str):
+            command: Command = ("EVALSHA", scripts.LEASE, 2, flight, key, *terms)
+        else:
+            command = ("EVALSHA", scripts.LEASE, 2, flight, key.hash, *terms, key.field)
         # A cancelled command may still reach Redis, even after its release: it has to be heard out.
         asking = self._tasks.create_task(self._ask(command))
         try:
@@ -234,16 +252,16 @@ class SingleFlight(Generic[T]):
             async with asyncio.timeout(wait_s):
                 await signal.wait()
 
-    def settle(self, key: str, future: asyncio.Future[Joined[T] | None], value: Joined[T] | None) -> None:
+    def settle(self, key: str | Place, future: asyncio.Future[Joined[T] | None], value: Joined[T] | None) -> None:
         """Let the callers in this process go on: with the answer, or with None to try themselves."""
         if self._local.get(key) is future:
             del self._local[key]
         if not future.done():
             future.set_result(value)
 
-    async def release(self, key: str, token: str) -> None:
+    async def release(self, key: str | Place, token: str) -> None:
         """Give the lease of *key* back, which wakes other processes; when Redis is away it ends by itself."""
-        await self._give_back(keys.flight_of(key), token)
+        await self._give_back(_flight_of(key), token)
 
     async def _give_back(self, flight: str, token: str) -> None:
         if self._held.get(flight) == token:
@@ -300,3 +318,8 @@ class SingleFlight(Generic[T]):
             landed = self._landed.get(message["data"].decode())
             if landed is not None:
                 landed.set()
+
+
+def _flight_of(key: str | Place) -> str:
+    """Return the key of the lease under which the answer at *key* is computed."""
+    return keys.flight_of(key) if isinstance(key, str) else key.flight

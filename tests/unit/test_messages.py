@@ -30,6 +30,7 @@ ASSIGNMENT: dict[str, Any] = {
     "session_id": None,
     "phase": None,
     "writes": None,
+    "keep_ms": None,
 }
 
 

@@ -1,0 +1,105 @@
+"""What tests of sessions share: a cache of each kind, and what a pipeline would do to its session."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from redis.asyncio import Redis
+
+from memory import keys
+from memory.fake_session import FakeSessions
+from memory.session import SessionCache
+from memory.session_entries import State
+
+SESSION = "s1"
+KEY = "analysis:map"
+#: Long over for whoever asks next, and long enough for nothing.
+BLINK = timedelta(milliseconds=1)
+
+
+class StoreStage:
+    """A cache on a server, and a pipeline's hand on its sessions."""
+
+    def __init__(self, client: Redis, *, max_value_bytes: int = 16 * 1024 * 1024) -> None:
+        self.client = client
+        self.cache = SessionCache(client, max_value_bytes=max_value_bytes, deadline_s=60.0)
+
+    async def put_state(self, state: State, session_id: str = SESSION) -> None:
+        """Let the pipeline of a session be in *state*; its next update renews its time to live, or takes it."""
+        of = keys.session(session_id)
+        await self.client.hset(of.root, mapping={"state": state, "pipeline": "{}"})
+        if state == "running":
+            for key in of:
+                await self.client.persist(key)
+
+    async def put_task(self, phase: str, task_id: str, session_id: str = SESSION) -> None:
+        """Let nobody but a task write for *phase*."""
+        await self.client.hset(keys.session(session_id).tasks, phase, task_id)
+
+    async def put_correction(self, phase: str, by: str, session_id: str = SESSION) -> None:
+        """Hide *phase* behind the phase *by*."""
+        await self.client.hset(keys.session(session_id).corrected, phase, by)
+
+    async def put_time(self, phase: str, took_ms: int, session_id: str = SESSION) -> None:
+        """Note how long *phase* took."""
+        state = json.dumps({"status": "done", "took_ms": took_ms})
+        await self.client.hset(keys.session(session_id).phases, phase, state)
+
+
+class FakeStage:
+    """The same without a server."""
+
+    def __init__(self, *, max_value_bytes: int = 16 * 1024 * 1024) -> None:
+        self.cache = FakeSessions(max_value_bytes=max_value_bytes)
+
+    async def put_state(self, state: State, session_id: str = SESSION) -> None:
+        """Let the pipeline of a session be in *state*."""
+        self.cache.put_state(session_id, state)
+
+    async def put_task(self, phase: str, task_id: str, session_id: str = SESSION) -> None:
+        """Let nobody but a task write for *phase*."""
+        self.cache.put_task(session_id, phase, task_id)
+
+    async def put_correction(self, phase: str, by: str, session_id: str = SESSION) -> None:
+        """Hide *phase* behind the phase *by*."""
+        self.cache.put_correction(session_id, phase, by)
+
+    async def put_time(self, phase: str, took_ms: int, session_id: str = SESSION) -> None:
+        """Note how long *phase* took."""
+        self.cache.put_time(session_id, phase, took_ms)
+
+
+Stage = StoreStage | FakeStage
+
+
+async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
+    """Return once *is_so*, as when a time to live is over."""
+    async with asyncio.timeout(20):
+        while True:
+            if await is_so():
+                return
+            await asyncio.sleep(0)
+
+
+async def until_gone(cache: SessionCache, key: str = KEY, session_id: str = SESSION) -> None:
+    """Return once an entry is past its time to live."""
+
+    async def is_gone() -> bool:
+        return await cache.peek(session_id, [key]) == [None]
+
+    await until(is_gone)
+
+
+async def until_over(cache: SessionCache, session_id: str = SESSION) -> None:
+    """Return once a session is past its time to live."""
+
+    async def is_over() -> bool:
+        return await cache.root(session_id) is None
+
+    await until(is_over)
+
+
+async def values(cache: SessionCache, *wanted: str, session_id: str = SESSION) -> list[object]:
+    """Return the values of entries, "-" where there is none; no use is counted."""
+    return ["-" if one is None else one.value for one in await cache.peek(session_id, wanted)]

@@ -1,0 +1,125 @@
+"""What an entry is made of: its head, its body, its size and the rules of its key."""
+
+import base64
+import json
+import random
+import zlib
+from datetime import timedelta
+
+import pytest
+
+from contracts.errors import EntryTooLarge, InvalidInput
+from memory.session import EntryInfo, NewEntry
+from memory.session_entries import (
+    ROOT_FIELDS,
+    checked_key,
+    downstream,
+    encode,
+    head_of,
+    milliseconds,
+    pack,
+    read_head,
+    read_root,
+    root_words,
+    unpack,
+)
+
+
+def test_a_head_is_read_as_it_was_written() -> None:
+    """With the numbers that the script puts before it."""
+    entry = NewEntry("a:x:1", 0, agent="Zoë", computation_ms=7, ttl=timedelta(seconds=2))
+    info = read_head("a:x:1", b"5:3:9:" + head_of(entry, 4, 2), 6, "b")
+    assert info == EntryInfo("a:x:1", "a", "x", "1", 3, 5, 2_000, 7, "Zoë", 6, 4, 2, "b", 9)
+
+
+def test_what_nobody_said_is_not_in_a_head() -> None:
+    """No time measured is another thing than none taken."""
+    assert json.loads(head_of(NewEntry("a:x", 0, computation_ms=None), 1, 1)) == {"size": 1, "stored": 1}
+    unknown = read_head("a:x", b"0:3:9:" + head_of(NewEntry("a:x", 0, computation_ms=None), 1, 1), 0)
+    instant = read_head("a:x", b"0:3:9:" + head_of(NewEntry("a:x", 0), 1, 1), 0)
+    assert unknown is not None
+    assert instant is not None
+    assert (unknown.is_timed, instant.is_timed) == (False, True)
+    assert (unknown.computation_ms, unknown.agent, unknown.expires_ms, unknown.ttl_ms) == (0, "", None, None)
+
+
+@pytest.mark.parametrize(("size", "is_packed"), [(4_095, False), (4_096, True), (1_000_000, True)])
+def test_what_is_large_is_packed(size: int, is_packed: bool) -> None:
+    """From 4 KiB on, when it shrinks."""
+    body = b'"' + b"x" * (size - 2) + b'"'
+    stored = pack(body)
+    assert (stored[:1] == b"x", len(stored) < size) == (is_packed, is_packed)
+    assert unpack(stored) == "x" * (size - 2)
+
+
+def test_what_does_not_shrink_is_kept_as_it_is() -> None:
+    """Unpacking it would cost more than it saves."""
+    body = b'"' + base64.b64encode(random.Random(7).randbytes(30_000)) + b'"'
+    assert pack(body) == body
+
+
+@pytest.mark.parametrize("stored", [b"", b"x", b"xyz", b"{", b"\xff\xfe", b"[" * 100_000, zlib.compress(b"{")])
+def test_what_was_not_stored_by_us_is_no_value(stored: bytes) -> None:
+    """One kind of error, whatever is wrong."""
+    with pytest.raises(ValueError):
+        unpack(stored)
+
+
+def test_a_value_is_counted_in_bytes_of_its_json() -> None:
+    """Not in characters, and not in what is kept of it."""
+    assert encode("a:x", "ü", 4) == '"ü"'.encode()
+    with pytest.raises(EntryTooLarge, match=r"'a:x' has 4 bytes of JSON, a session takes at most 3;.*'a:x:part-1'"):
+        encode("a:x", "ü", 3)
+
+
+def test_a_value_that_never_ends_is_refused() -> None:
+    """As one that is no JSON."""
+    endless: list[object] = []
+    endless.append(endless)
+    with pytest.raises(InvalidInput, match="no JSON"):
+        encode("a:x", endless, 100)  # type: ignore[arg-type]
+
+
+def test_a_refused_phase_says_what_to_write() -> None:
+    """The key, as that phase may write it."""
+    assert checked_key("a:x:1:2", "a").identifier == "1:2"
+    with pytest.raises(InvalidInput, match="'a:x:1' belongs to phase 'a', not to 'b'; write it as 'b:x:1'"):
+        checked_key("a:x:1", "b")
+    with pytest.raises(InvalidInput, match="belongs to phase 'a', not to ''"):
+        checked_key("a:x", "")
+
+
+@pytest.mark.parametrize("ttl", [timedelta(0), timedelta(days=-1), timedelta(microseconds=999), timedelta.max])
+def test_a_time_to_live_is_counted_in_milliseconds(ttl: timedelta) -> None:
+    """At least one, and no more than any reader counts exactly."""
+    assert milliseconds(timedelta(seconds=1), "it") == 1_000
+    with pytest.raises(InvalidInput, match="it must be"):
+        milliseconds(ttl, "it")
+
+
+def test_a_root_is_read_as_it_was_written() -> None:
+    """What is missing has its default."""
+    words = root_words("s1", domain="seo", ttl=timedelta(minutes=1), dependencies={"b": ["a"]}, user_id="Zoë")
+    told = {str(name): str(value).encode() for name, value in zip(words[::2], words[1::2], strict=True)}
+    assert set(told) <= set(ROOT_FIELDS)
+    root = read_root({**told, "created_at": b"1", "updated_at": b"2", "project": None}, 59_000, 3)
+    assert root is not None
+    assert (root.session_id, root.domain, root.state, root.user_id, root.project) == ("s1", "seo", "open", "Zoë", None)
+    assert (root.ttl_ms, root.dependencies, root.entries, root.expires_in_ms) == (60_000, {"b": ("a",)}, 3, 59_000)
+    assert (root.created_ms, root.updated_ms, root.keep, root.run, root.pipeline) == (1, 2, False, 0, "")
+
+
+@pytest.mark.parametrize("change", [{"session_id": None}, {"ttl_ms": b"x"}, {"dependencies": b"[]"}, {"run": b""}])
+def test_a_root_of_somebody_else_is_none(change: dict[str, bytes | None]) -> None:
+    """It lies under one of our keys, but we did not write it."""
+    words = root_words("s1", domain="seo", ttl=timedelta(minutes=1))
+    told = {str(name): str(value).encode() for name, value in zip(words[::2], words[1::2], strict=True)}
+    sound = {**told, "created_at": b"1", "updated_at": b"2"}
+    assert read_root(sound, -1, 0) is not None
+    assert read_root({**sound, **change}, -1, 0) is None
+
+
+def test_what_depends_on_what_ends_in_circles_too() -> None:
+    """A phase is not downstream of itself."""
+    assert downstream("a", {"a": ["c"], "b": ["a"], "c": ["b"], "d": []}, []) == {"b", "c"}
+    assert downstream("unheard-of", {"a": ["b"]}, []) == set()
