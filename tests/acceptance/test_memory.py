@@ -41,7 +41,9 @@ async def test_another_multiplier_is_another_question_and_the_old_answer_is_not_
             config.write_text(
                 json.dumps({"agent_id": "BudgetTrackerAgent", "anomaly_threshold_multiplier": float(multiplier)})
             )
-            worker = own_house.worker("workers.agents.budget", options=("--config", str(config))).ready()
+            # What is asked about is the key: a busy machine must not answer "unavailable" for it.
+            options = ("--config", str(config))
+            worker = own_house.worker("workers.agents.budget", options=options, memory_budget_ms=5000).ready()
             report = await program.ask("BudgetTrackerAgent", "analyze_budget", BUDGET)
             outcomes.append((multiplier, report["memory"]["outcome"], len(report["result"]["anomalies"])))
             worker.terminate()

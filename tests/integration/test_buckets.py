@@ -67,8 +67,11 @@ class Storage:
     async def put_raw(self, bucket: str, *values: tuple[bytes, bytes, bytes]) -> None:
         """Store each of *values*, which are key, block of headers and body, whatever they are."""
         stored = (await self.state(bucket))["last_seq"] + len(values)
-        _, writer = await asyncio.open_connection("127.0.0.1", self.servers.nats.port)
-        writer.write(b'CONNECT {"verbose":false,"headers":true}\r\n')
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.servers.nats.port)
+        # The server may lose what it reads together with CONNECT.
+        writer.write(b'CONNECT {"verbose":false,"headers":true}\r\nPING\r\n')
+        async with asyncio.timeout(PATIENCE_S):
+            await reader.readuntil(b"PONG\r\n")
         for key, head, body in values:
             subject = b"$KV." + bucket.encode() + b"." + key
             writer.write(b"HPUB %b %d %d\r\n%b%b\r\n" % (subject, len(head), len(head) + len(body), head, body))

@@ -17,8 +17,12 @@ _MANNERS: tuple[Cut, ...] = ("stall", "drop", "reset")
 async def kill_workers(ground: Ground, climate: Climate, seed: int) -> None:
     """Kill one worker after another until cancelled."""
     dice = random.Random(f"victims {seed}")
+    reported = ground.program.reported
     for pause_s in pauses(climate, seed):
+        enough = len(reported) + climate.reports_between_kills
         await asyncio.sleep(pause_s)
+        while len(reported) < enough:  # noqa: ASYNC110 - cancelled once all are there
+            await asyncio.sleep(_LOOK_S)
         (await _somebody(ground, dice)).worker.kill()
 
 

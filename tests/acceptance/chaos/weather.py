@@ -21,6 +21,8 @@ class Climate:
     slots: int = 2
     ack_wait_s: float = 2.0
     kill_every_s: float = 2.0
+    #: Where the machine may have much else to do, no task shall meet one kill after another and hardly run between.
+    reports_between_kills: int = 0
     nats_kills: int = 5
     valkey_kills: int = 3
     stops: int = 1
@@ -39,6 +41,7 @@ class Climate:
 BREEZE = Climate(
     tasks=400,
     kill_every_s=0.7,
+    reports_between_kills=16,
     nats_kills=1,
     valkey_kills=1,
     stops=0,
