@@ -43,7 +43,6 @@
 | `tl:project:{id}` | hash | none | a project's records by id, see `memory.project` |
 | `tl:project:{id}:...` | sorted sets | none | the same by time, kind, tag and word |
 | `tl:projects:{index}` | sorted set | none | every project, by its last record in ms |
-| `tl:user-projects:{token}` | set | none | projects with records of a user, so that forgetting finds them |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
 A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue, session, project or
@@ -334,11 +333,6 @@ def project_part(project_id: str, *parts: str) -> str:
 def projects() -> str:
     """Return the key that lists every project."""
     return "tl:projects:{index}"
-
-
-def user_projects(user_token: str) -> str:
-    """Return the key that lists the projects that hold records of a user."""
-    return f"tl:user-projects:{{{_checked_token(user_token)}}}"
 
 
 def _documents(user_token: str) -> str:

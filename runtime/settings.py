@@ -70,6 +70,8 @@ class Settings(BaseSettings):
 
     supervisor_id: str = Field(default="SupervisorAgent", pattern=NAME_PATTERN)
     """Whose requests are answered and whose reports are read; systems that share a NATS differ in it."""
+    project_id: str | None = Field(default=None, pattern=NAME_PATTERN)
+    """The project memory that `tasklore project` means where none is named; without it the only one there is."""
 
     slots: int = Field(default=128, ge=1, le=4096)
     """What a worker holds at most of each agent; more hides latency, fewer shares work evenly between workers."""
@@ -114,6 +116,12 @@ class Settings(BaseSettings):
     """Seconds between two sweeps of what has expired out of documents; nobody is shown it before either."""
     erase_said: Literal["on_forget", "at_once"] = "on_forget"
     """When what people said is overwritten in a stream's files; `at_once` takes up to 20 ms a message, one by one."""
+    session_value_max_bytes: int = Field(default=16 * 1024**2, ge=1024, le=512 * 1024**2)
+    """The largest value a session keeps, before it is compressed; what is larger belongs elsewhere, its place here."""
+    pipeline_lease_s: float = Field(default=5.0, ge=0.5, le=3600)
+    """When a pipeline whose supervisor fell silent goes on with another; renewed three times within it."""
+    evidence_dir: Path = Path("evidence")
+    """Where a pipeline that failed leaves `SESSION-failed.json`: all it had, secrets masked, enough to go on from."""
     kinds_dir: Path | None = None
     """A folder with more kinds of documents, one TOML file each; one of a shipped name takes its place."""
     agent_files: Path | None = None

@@ -14,16 +14,21 @@ from memory.askers import Askers
 from memory.conversation import Conversations
 from memory.documents.reader import MAX_USER_ID
 from memory.ledger import Ledger
+from memory.project import ProjectMemory
+from memory.run_outcomes import RunOutcomes
+from memory.session import SessionCache
 from memory.user_tasks import UserTasks
 from runtime.connection import connected
 from runtime.link import Link
 from runtime.outbox import open_outbox
+from runtime.settings import Settings
 from tasklore.exits import FAILED, OK, Refused
 from tasklore.places import current_endpoints, demand_listener
 from tasklore.screen import patience, print_json, print_table, printable, say
 from tasklore.user_memory import UserMemory, user_memory
 from workers.forgetting import ForgetsUser, Forgotten, RewritesFiles, forget_user
 from workers.forgetting_files import StoreFiles, StreamFiles
+from workers.forgetting_projects import EvidenceOfUser, RecordsOfUser, SessionsOfUser
 from workers.forgetting_tasks import TasksOfUser
 from workers.forgetting_words import kept_words
 
@@ -73,7 +78,9 @@ async def places_of_users() -> AsyncIterator[tuple[tuple[ForgetsUser, ...], tupl
     ):
         ledger = Ledger(memory.client, deadline_s=_DEADLINE_S)
         tasks = TasksOfUser(link, ledger, UserTasks(memory.client), outbox)
-        yield (tasks, *_words(link, memory)), (StoreFiles(memory.client), StreamFiles(link))
+        # First what makes tasks, then these, then what they leave.
+        parts = (_sessions(memory), tasks, *_words(link, memory), *_records(memory))
+        yield parts, (StoreFiles(memory.client), StreamFiles(link))
 
 
 def _words(link: Link, memory: UserMemory) -> tuple[ForgetsUser, ...]:
@@ -86,6 +93,18 @@ def _words(link: Link, memory: UserMemory) -> tuple[ForgetsUser, ...]:
         documents=memory.documents,
         conversations=Conversations(memory.client, deadline_s=_DEADLINE_S),
         askers=Askers(memory.client),
+    )
+
+
+def _sessions(memory: UserMemory) -> ForgetsUser:
+    sessions = SessionCache(memory.client, deadline_s=_DEADLINE_S)
+    return SessionsOfUser(sessions, RunOutcomes(memory.client, deadline_s=_DEADLINE_S))
+
+
+def _records(memory: UserMemory) -> tuple[ForgetsUser, ...]:
+    return (
+        EvidenceOfUser(Settings.load().evidence_dir),
+        RecordsOfUser(ProjectMemory(memory.client, deadline_s=_DEADLINE_S)),
     )
 
 

@@ -21,8 +21,11 @@ from memory.documents.kinds import Kinds
 from memory.documents.store import DocumentStore
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
+from memory.project import ProjectMemory
 from memory.queues import PersonalQueue
+from memory.run_outcomes import RunOutcomes
 from memory.runs import Finish
+from memory.session import SessionCache
 from memory.user_tasks import UserTasks
 from runtime import valkey
 from runtime.connection import connected
@@ -32,6 +35,7 @@ from runtime.outbox import Outbox, open_outbox
 from runtime.streams import Sizes, declare_streams
 from workers.forgetting import ForgetsUser, Forgotten, forget_user
 from workers.forgetting_files import StoreFiles, StreamFiles
+from workers.forgetting_projects import RecordsOfUser, SessionsOfUser
 from workers.forgetting_tasks import TasksOfUser
 from workers.forgetting_words import kept_words
 
@@ -90,6 +94,7 @@ class Town:
     def parts(self) -> tuple[ForgetsUser, ...]:
         """Return all places in order, as the command has them."""
         return (
+            SessionsOfUser(SessionCache(self.redis), RunOutcomes(self.redis)),
             TasksOfUser(self.link, self.ledger, UserTasks(self.redis), self.outbox),
             *kept_words(
                 self.link,
@@ -101,6 +106,7 @@ class Town:
                 conversations=self.conversations,
                 askers=Askers(self.redis, deadline_s=PATIENCE_S),
             ),
+            RecordsOfUser(ProjectMemory(self.redis)),
         )
 
     async def forget(self, user: str) -> Forgotten:

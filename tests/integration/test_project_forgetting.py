@@ -1,0 +1,137 @@
+"""Whoever is forgotten: sessions, how those ended and evidence go; in projects their words go and records stay."""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.identifiers import user_token
+from memory import keys
+from memory.project import ProjectMemory
+from memory.run_outcomes import RunOutcomes
+from memory.session import SessionCache
+from runtime.embedded import EmbeddedServers
+from tasklore.forgetting import places_of_users
+from tests.traces import files_with, until_away
+from workers.forgetting import ForgetsUser, forget_user
+from workers.forgetting_files import StoreFiles
+from workers.forgetting_projects import EvidenceOfUser, RecordsOfUser, SessionsOfUser
+
+ANN, BOB = "ann@example.org", "bob"
+
+
+def secret_of(user: str) -> str:
+    """Return a word that only *user* says."""
+    return f"zebra{user[:3]}quagga"
+
+
+def parts_of(redis: Redis, folder: Path) -> tuple[ForgetsUser, ...]:
+    """Return the places in which pipelines leave something of a user."""
+    return (
+        SessionsOfUser(SessionCache(redis, deadline_s=30.0), RunOutcomes(redis, deadline_s=30.0)),
+        EvidenceOfUser(folder),
+        RecordsOfUser(ProjectMemory(redis, deadline_s=30.0)),
+    )
+
+
+async def run_of(user: str, redis: Redis, folder: Path) -> None:
+    """Leave what pipelines leave: sessions, one that runs, an outcome, evidence and records of two projects."""
+    sessions, memory, name = SessionCache(redis, deadline_s=30.0), ProjectMemory(redis, deadline_s=30.0), user[:3]
+    for session in ("open", "running", "ended"):
+        assert await sessions.create(f"{name}-{session}", user_id=user, ttl=timedelta(hours=1))
+        await sessions.set(f"{name}-{session}", "analysis:results", secret_of(user))
+    await redis.hset(keys.session(f"{name}-running").root, "state", "running")
+    for session in ("ended", "gone"):
+        await redis.set(keys.run(f"{name}-{session}"), secret_of(user), ex=3600)
+    await redis.sadd(keys.user_sessions(user_token(user)), f"{name}-gone")
+    evidence = {"format": "tasklore-evidence/1", "user_id": user, "inputs": {"text": secret_of(user)}}
+    (folder / f"{name}-ended-failed.json").write_text(json.dumps(evidence, indent=2))
+    for project in ("shop", "other"):
+        await memory.append(project, "decision", secret_of(user), by=user, tags=["style"])
+        await memory.append(project, "history", f"a run of {name}", by=user, data={"said": secret_of(user)})
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return what lies in *folder*."""
+    return sorted(file.name for file in folder.iterdir())
+
+
+async def counted(parts: tuple[ForgetsUser, ...], user: str) -> Mapping[str, int]:
+    """Return how much is left of *user*, by kind."""
+    return {kind: count for part in parts for kind, count in (await part.left(user)).items()}
+
+
+async def test_whoever_is_forgotten_leaves_records_without_words(redis: Redis, tmp_path: Path) -> None:
+    """And nothing else; what is of somebody else is there as before."""
+    memory, parts = ProjectMemory(redis, deadline_s=30.0), parts_of(redis, tmp_path)
+    for user in (ANN, BOB):
+        await run_of(user, redis, tmp_path)
+    before = await counted(parts, BOB)
+    assert before == {"sessions": 4, "evidence files": 1, "texts in projects": 4}
+    bobs = [record for record in [one async for one in memory.export("shop")] if record.by == BOB]
+
+    done = await forget_user(ANN, parts)
+
+    assert done.is_complete
+    assert done.removed == {"sessions": 3, "outcomes": 2, "evidence files": 1, "texts in projects": 4}
+    assert await counted(parts, BOB) == before
+    records = [record async for record in memory.export("shop")]
+    assert [record.record_id for record in records] == ["d1", "h1", "d2", "h2"]
+    assert [record.text for record in records[:2]] == ["[redacted]"] * 2
+    assert records[2:] == bobs
+    assert names_in(tmp_path) == ["bob-ended-failed.json"]
+    assert await redis.keys("*ann*") == []
+    assert await redis.keys(f"*{user_token(ANN)}*") == []
+    assert await redis.get(keys.run("bob-gone")) == secret_of(BOB).encode()
+
+
+async def test_forgetting_again_finds_nothing(redis: Redis, tmp_path: Path) -> None:
+    """Nor does forgetting somebody who was never there, in a folder that is not."""
+    await run_of(ANN, redis, tmp_path)
+    await forget_user(ANN, parts_of(redis, tmp_path))
+    for user, folder in ((ANN, tmp_path), ("nobody", tmp_path / "none")):
+        done = await forget_user(user, parts_of(redis, folder))
+        assert (done.removed, done.left) == ({}, {})
+
+
+async def test_the_words_are_in_no_file_of_the_store_any_more(own_servers: EmbeddedServers, tmp_path: Path) -> None:
+    """Once it was made to write its files anew."""
+    folder = own_servers.valkey.data_dir
+    async with Redis.from_url(own_servers.redis_url) as redis:
+        for user in (ANN, BOB):
+            await run_of(user, redis, tmp_path)
+        assert files_with(folder, secret_of(ANN))
+        await forget_user(ANN, parts_of(redis, tmp_path), (StoreFiles(redis),))
+        await until_away([folder], secret_of(ANN))
+        assert files_with(folder, secret_of(BOB))
+
+
+async def test_evidence_that_cannot_be_read_as_json_is_searched_as_text(redis: Redis, tmp_path: Path) -> None:
+    """One that was cut short names its user too; other files are left alone."""
+    (tmp_path / "a-failed.json").write_text('{"user_id": "ann", "inputs": {')
+    (tmp_path / "b-failed.json").write_text('{"inputs": {"user_id": "ann"}, "user_id": "bob"}')
+    (tmp_path / "notes.json").write_text('{"user_id": "ann"}')
+    assert await EvidenceOfUser(tmp_path).forget("ann") == {"evidence files": 1}
+    assert names_in(tmp_path) == ["b-failed.json", "notes.json"]
+
+
+async def test_the_command_looks_where_pipelines_leave_something(
+    servers: EmbeddedServers, redis: Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What makes tasks before these, what it leaves behind them, and evidence in the folder that the settings name."""
+    monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
+    monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
+    monkeypatch.setenv("TASKLORE_EVIDENCE_DIR", str(tmp_path))
+    await run_of(ANN, redis, tmp_path)
+    async with places_of_users() as (parts, _):
+        names = [type(part).__name__ for part in parts]
+        assert (names[0], *names[-2:]) == ("SessionsOfUser", "EvidenceOfUser", "RecordsOfUser")
+        assert type(parts[1]).__name__ == "TasksOfUser"
+        assert await counted((parts[0], *parts[-2:]), ANN) == {
+            "sessions": 4,
+            "evidence files": 1,
+            "texts in projects": 4,
+        }

@@ -1,0 +1,151 @@
+"""Whatever a project remembers is found by what it says, and comes back from a file, on either store."""
+
+import asyncio
+import json
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from redis.asyncio import Redis
+
+from memory.fake_project import FakeProject
+from memory.project import ProjectMemory, Record
+from memory.project_lines import read_line, write_line
+from memory.project_records import LETTERS, checked_loaded
+from memory.project_words import words_of
+
+#: Few, so that they meet: beginnings of each other, other letters, an accent, one that is common.
+WORDS = ["a", "an", "ant", "antler", "the", "They", "ÉTÉ", "été", "ete", "決定", "x1", "naming", "name"]
+TAGS = ["x", "X", "name", "a b", "é:#", "naming"]
+
+
+@given(text=st.text(max_size=200))
+def test_every_word_of_a_text_is_a_word_of_its_own(text: str) -> None:
+    """Looking for what was found finds it again: folding twice is folding once."""
+    words = words_of(text)
+    assert len(set(words)) == len(words)
+    for word in words:
+        assert words_of(word) == [word]
+        assert 1 <= len(word) <= 64
+        assert " " not in word
+
+
+@given(text=st.text(max_size=60))
+def test_capitals_make_no_other_words(text: str) -> None:
+    """Where capitals come back to the letters that they were made of."""
+    if text.upper().casefold() == text.casefold():
+        assert words_of(text.upper()) == words_of(text)
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20).filter(str.strip)
+records = st.builds(
+    lambda kind, number, text, tags, times, by, session, data: Record(
+        f"{LETTERS[kind]}{number}", kind, text, tuple(tags), times[0], by, None, None, session, data, times[1]
+    ),
+    st.sampled_from(list(LETTERS)),
+    st.integers(1, 10**15 - 1),
+    names,
+    st.lists(st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=64), max_size=5),
+    st.tuples(st.integers(0, 2**53 // 1024 - 1), st.none() | st.integers(1, 2**53 // 1024 - 1)),
+    st.none() | names,
+    st.none() | st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True),
+    st.dictionaries(st.text(max_size=5), json_values, max_size=3),
+)
+
+
+@given(record=records)
+def test_any_record_comes_back_from_its_line(record: Record) -> None:
+    """To the letter."""
+    kept = checked_loaded(record)
+    assert read_line(write_line(kept)) == kept
+    assert kept.data == json.loads(json.dumps(record.data))
+
+
+def some_records(random: Random, count: int) -> list[Record]:
+    """Return records of few words and times, of which some supersede others."""
+    made: list[Record] = []
+    for number in range(1, count + 1):
+        kind, at_ms = random.choice(list(LETTERS)), random.choice([0, 1000, 1001, number * 1000])
+        taken = {one.supersedes for one in made}
+        free = [one.record_id for one in made if one.kind == kind and one.at_ms <= at_ms and one.record_id not in taken]
+        text, tags = random.choices(WORDS, k=random.randint(1, 6)), random.sample(TAGS, random.randint(0, 3))
+        by, old = random.choice([None, "ana", "bo"]), random.choice(free) if free and random.random() < 0.4 else None
+        made.append(Record(f"{LETTERS[kind]}{number}", kind, " ".join(text), tuple(tags), at_ms, by, old))
+    return made
+
+
+def some_wish(random: Random, records: list[Record]) -> dict[str, Any]:
+    """Return conditions of which about one record in ten fulfils all."""
+    wish: dict[str, Any] = {"limit": random.choice([1, 3, 20, 1000])}
+    if random.random() < 0.6:
+        words = random.choices(WORDS, k=random.randint(1, 3))
+        wish["text"] = " ".join(word[: random.randint(1, len(word))] for word in words)
+    if random.random() < 0.3:
+        wish["tags"] = random.sample(TAGS, random.randint(1, 2))
+    if random.random() < 0.3:
+        wish["kind"] = random.choice(list(LETTERS))
+    if random.random() < 0.3:
+        wish["since_ms"] = random.choice([0, 1000, 1001, 50_000])
+    if random.random() < 0.3:
+        wish["until_ms"] = random.choice([1000, 1001, 100_000])
+    if random.random() < 0.3:
+        wish["before"] = random.choice(records).record_id
+    return {**wish, "in_force": random.random() < 0.3}
+
+
+def ids(records: list[Record]) -> list[str]:
+    """Return which records those are."""
+    return [record.record_id for record in records]
+
+
+async def both_agree(store: ProjectMemory, project: str, random: Random) -> None:
+    """Ask both the same after the same was done to them."""
+    fake, records = FakeProject(), some_records(random, random.choice([5, 40, 150]))
+    for memory in (store, fake):
+        assert (await memory.load(project, records)).refused == ()
+    if random.random() < 0.5:
+        assert await store.redact("ana") == await fake.redact("ana")
+    for _ in range(30):
+        wish = some_wish(random, records)
+        found = ids(await store.search(project, **wish))
+        assert found == ids(await fake.search(project, **wish)), wish
+    for record in random.sample(records, 3):
+        assert ids(await store.chain(project, record.record_id)) == ids(await fake.chain(project, record.record_id))
+    tags = random.sample(TAGS, 2)
+    assert ids(await store.standards(project, tags)) == ids(await fake.standards(project, tags))
+    assert await store.marks(project, "standard", TAGS) == await fake.marks(project, "standard", TAGS)
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_the_store_finds_what_looking_at_every_record_finds(redis: Redis, seed: int) -> None:
+    """Whichever index it walks."""
+    await both_agree(ProjectMemory(redis, deadline_s=30.0), "shop", Random(seed))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_exporting_and_loading_is_identity(seed: int) -> None:
+    """Also of what was redacted, and twice."""
+
+    async def scenario() -> None:
+        random, first, second = Random(seed), FakeProject(), FakeProject()
+        await first.load("one", some_records(random, 30))
+        await first.redact("bo")
+        exported = [record async for record in first.export("one")]
+        lines = [write_line(record) for record in exported]
+        assert (await second.load("two", map(read_line, lines))).added == len(exported)
+        assert [record async for record in second.export("two")] == exported
+        assert (await second.load("two", map(read_line, lines))).known == len(exported)
+
+    asyncio.run(scenario())

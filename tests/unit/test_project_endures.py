@@ -1,0 +1,131 @@
+"""Nothing in the product can take a record out of a project's memory: by what its code says, and by what it offers."""
+
+import ast
+import fnmatch
+import inspect
+import re
+
+import pytest
+from typer.main import get_command
+
+from memory import keys, project_scripts
+from memory.project import ProjectMemory
+from memory.scripts import SOURCES
+from tasklore.project_app import app
+from tests.architecture.tree import modules, name_of, strings, tree_of
+
+#: What takes a key or a field away, or gives it an end.
+_TAKES = {
+    *("DEL", "UNLINK", "HDEL", "EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT", "HEXPIRE", "HPEXPIRE", "HEXPIREAT"),
+    *("HPEXPIREAT", "GETDEL", "HGETDEL", "GETEX", "HGETEX", "RENAME", "RENAMENX", "MOVE", "MIGRATE", "RESTORE"),
+    *("FLUSHDB", "FLUSHALL", "SWAPDB", "SET", "GETSET", "SETEX", "PSETEX", "ZREM", "ZPOPMIN", "ZPOPMAX", "SREM"),
+    *("ZREMRANGEBYSCORE", "ZREMRANGEBYRANK", "ZREMRANGEBYLEX", "ZRANGESTORE", "ZUNIONSTORE", "ZINTERSTORE"),
+    *("ZDIFFSTORE", "SPOP", "LPOP", "RPOP", "LTRIM", "LREM", "SORT", "COPY"),
+}
+#: What a name of an index may be taken out of: that of what is in force, of words, of their vocabulary, of an author.
+_FROM_INDEXES = {"APPEND": ["ZREM KEYS[10]"], "REDACT": ["ZREM KEYS[index]", "ZREM vocabulary", "ZREM by"]}
+
+_SCRIPTS = ("APPEND", "SEARCH", "FOLLOW", "REDACT")
+_CALL = re.compile(r"redis\.p?call\(\s*'(\w+)'\s*,?\s*([\w.\[\]]*)")
+_KEYS_OF_PROJECTS = {"project", "project_part", "projects"}
+
+
+def calls_of(script: str) -> list[tuple[str, str]]:
+    """Return the commands of a script, each with its first word."""
+    return _CALL.findall(SOURCES[getattr(project_scripts, script)])
+
+
+def test_the_scripts_looked_at_are_all_there_are() -> None:
+    """One that is added has to be looked at too; and each command stands where it is found by reading."""
+    own = {name for name, value in vars(project_scripts).items() if isinstance(value, str) and value in SOURCES}
+    assert own == set(_SCRIPTS)
+    for script in _SCRIPTS:
+        assert len(calls_of(script)) == SOURCES[getattr(project_scripts, script)].count("call(")
+
+
+@pytest.mark.parametrize("script", _SCRIPTS)
+def test_no_script_takes_a_record_away(script: str) -> None:
+    """Only names in indexes are, and a key ends by itself in none."""
+    taken = [f"{command} {first}" for command, first in calls_of(script) if command.upper() in _TAKES]
+    assert taken == _FROM_INDEXES.get(script, [])
+
+
+@pytest.mark.parametrize(("script", "writes"), [("APPEND", 1), ("SEARCH", 0), ("FOLLOW", 0), ("REDACT", 1)])
+def test_a_record_is_written_once_and_once_when_redacted(script: str, writes: int) -> None:
+    """Nothing else writes to it; appending looks first whether the id is taken."""
+    calls = calls_of(script)
+    assert calls.count(("HSET", "records")) == writes
+    assert {command for command, first in calls if first == "records"} <= {"HSET", "HGET", "HMGET", "HEXISTS"}
+    if script == "APPEND":
+        assert calls.index(("HEXISTS", "records")) < calls.index(("HSET", "records"))
+
+
+def test_only_its_own_modules_know_the_keys_of_a_project() -> None:
+    """So that no other part of the product can name one."""
+    users = {
+        name_of(file)
+        for file in modules()
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, ast.Attribute)
+        and node.attr in _KEYS_OF_PROJECTS
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "keys"
+    }
+    assert users == {"memory/project.py", "memory/project_reading.py", "memory/project_search.py"}
+
+
+@pytest.mark.parametrize("module", ["memory/project.py", "memory/project_reading.py", "memory/project_search.py"])
+def test_no_command_of_those_takes_anything_away(module: str) -> None:
+    """They add to the list of projects, read, and run scripts."""
+    (file,) = [file for file in modules() if name_of(file) == module]
+    said = {str(one.value) for one in strings(tree_of(file)) if re.fullmatch(r"[A-Z]{2,}", str(one.value))}
+    assert said <= {
+        "EVALSHA",
+        "ZADD",
+        "ZRANGE",
+        "ZCARD",
+        "ZRANGEBYLEX",
+        "HMGET",
+        "GT",
+        "BYSCORE",
+        "LIMIT",
+        "WITHSCORES",
+    }
+    assert not said & set(_TAKES)
+
+
+def test_no_pattern_of_keys_that_are_removed_meets_one_of_a_project() -> None:
+    """Whoever removes all that a pattern finds, finds none of these."""
+    of_project = [keys.project("tl"), keys.project_part("ltm", "tag", "doc"), keys.projects()]
+    patterns = [
+        make(
+            *["QQ" for parameter in inspect.signature(make).parameters.values() if parameter.default is parameter.empty]
+        )
+        for name, make in vars(keys).items()
+        if name.endswith("_pattern")
+    ]
+    assert len(patterns) >= 6
+    assert [(one, key) for one in patterns for key in of_project if fnmatch.fnmatch(key, one.replace("[", "[[]"))] == []
+
+
+def test_nothing_empties_a_whole_database() -> None:
+    """No module of the product says so."""
+    words = {"FLUSHDB", "FLUSHALL", "SWAPDB", "flushdb", "flushall", "swapdb"}
+    sayers = {name_of(file) for file in modules() for one in strings(tree_of(file)) if one.value in words}
+    callers = {
+        name_of(file)
+        for file in modules()
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, ast.Attribute) and node.attr in words
+    }
+    assert sayers | callers == set()
+
+
+def test_what_can_be_done_to_a_project_is_known() -> None:
+    """A method or a command that is new has to be asked what it does to records."""
+    methods = {name for name in dir(ProjectMemory) if not name.startswith("_")}
+    assert methods == {
+        "append", "chain", "count_by", "export", "load", "marks", "projects", "read", "redact", "search", "standards",
+    }  # fmt: skip
+    group = get_command(app)
+    assert set(group.commands) == {"decide", "standard", "history", "search", "show", "export", "import", "list"}  # type: ignore[attr-defined] # a group
