@@ -1,6 +1,7 @@
 """What a running task may touch: its assignment, progress, cancellation, and what it declared to use."""
 
 import math
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,6 +14,9 @@ from contracts.messages import ChatTurn, Progress, TaskAssignment, Usage
 from runtime.llm import LlmRole, Reply, Spent
 from runtime.llm_wire import T
 from workers.documents import ReadsDocuments, UserDocuments
+from workers.project import ProjectStore, TaskProject
+from workers.run_time import RunTime
+from workers.session import SessionServices, TaskSession
 
 if TYPE_CHECKING:
     from memory.documents.kinds import Kinds
@@ -25,7 +29,7 @@ RECENT_TURNS = 20
 _PROGRESS_TEXT = 4_000
 
 #: What tells who asked; a result that serves everybody must not depend on it.
-_WHO_ASKED = ("user_id", "conversation_id", "session_id", "request_id", "parent_id")
+_WHO_ASKED = ("user_id", "conversation_id", "session_id", "phase", "writes", "keep_ms", "request_id", "parent_id")
 
 
 class LanguageModel(Protocol):
@@ -51,7 +55,7 @@ class LanguageModel(Protocol):
         """Return the model's answer within *deadline_s*, adding every attempt to *spent*."""
 
 
-class Services(Protocol):
+class Services(SessionServices, Protocol):
     """What a host lends to all of its contexts."""
 
     @property
@@ -68,6 +72,10 @@ class Services(Protocol):
     @property
     def kinds(self) -> "Kinds":
         """Which documents there are."""
+
+    @property
+    def projects(self) -> ProjectStore:
+        """What projects remember, to be bound to that of one session before it is lent."""
 
     async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:
         """Send *progress* to whoever listens; a failure is counted there and never reaches the task."""
@@ -131,8 +139,9 @@ class TaskLlm:
 class Context:
     """What the host hands to a handler that asks for it; one for every run of a task.
 
-    Whatever can make two runs differ is declared: the clock and the LLM with `uses`, and the person who asks with
-    `remember="user"` (or False), since a shared answer is served to everybody.
+    Whatever can make two runs differ is declared: the clock and the LLM with `uses`, the person who asks with
+    `remember="user"` (or False), since a shared answer is served to everybody, and session and project with
+    `remember=False`. `started` is when the run began, a reading of `time.monotonic`.
     """
 
     def __init__(
@@ -153,6 +162,7 @@ class Context:
         self._claim = claim
         self._cancelled = False
         self._spent = Spent()
+        self.started = time.monotonic()
 
     @cached_property
     def assignment(self) -> TaskAssignment:
@@ -202,6 +212,33 @@ class Context:
         self._demand_owner("documents")
         services = self._services
         return UserDocuments(self._assignment.user_id, services.documents, services.kinds, services.now())
+
+    @cached_property
+    def session(self) -> TaskSession:
+        """The session of the pipeline run that the task is a phase of.
+
+        Raises:
+            UndeclaredAccess: the task's answers are remembered.
+            InvalidInput: it was asked for outside of any session.
+        """
+        return TaskSession(self._assignment, self._demand_session("session"), self._services, self.time)
+
+    @cached_property
+    def project(self) -> TaskProject:
+        """The memory of the project that the task's session belongs to.
+
+        Raises:
+            UndeclaredAccess: the task's answers are remembered.
+            InvalidInput: it was asked for outside of any session.
+        """
+        services = self._services
+        session_id = self._demand_session("project")
+        return TaskProject(self._assignment, session_id, services.projects, services.sessions)
+
+    @cached_property
+    def time(self) -> RunTime:
+        """Which entries of its session the run's time has gone into; for the host."""
+        return RunTime(self.started)
 
     @property
     def llm(self) -> TaskLlm:
@@ -283,6 +320,19 @@ class Context:
         if use not in self._task.uses:
             msg = f"{self._task.name} touches context.{what}; declare @agent.task(uses=({use!r},))"
             raise UndeclaredAccess(msg)
+
+    def _demand_session(self, what: str) -> str:
+        if self._task.remember != "never":
+            msg = (
+                f"{self._task.name} touches context.{what}, but its answers are remembered under its parameters, which "
+                "do not tell what the session holds, and a remembered one writes nothing there; declare "
+                "@agent.task(remember=False), or take what it reads as parameters and let the phase write the result"
+            )
+            raise UndeclaredAccess(msg)
+        if not self._assignment.session_id:
+            msg = f"session_id is missing; {self._task.name} works on a session, so send it as a phase of a pipeline"
+            raise InvalidInput(msg)
+        return self._assignment.session_id
 
     def _demand_owner(self, what: str) -> None:
         if self._task.remember == "shared":

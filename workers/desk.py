@@ -117,7 +117,7 @@ class TaskDesk:
                     group.create_task(self._bury(unfit, line))
 
     async def _recall(self, orders: list[Order], now_ms: int) -> tuple[list[Verdict], list[Order]]:
-        """Return verdicts for what is remembered, and the orders that are not."""
+        """Return verdicts for what is remembered, and the orders that are not, or whose answers a session is to get."""
         asking = [order for order in orders if order.outcome == "miss"]
         if not asking:
             return [], orders
@@ -129,11 +129,15 @@ class TaskDesk:
             for order in asking:
                 order.outcome = "unavailable"
             return [], orders
-        served = [
-            self._serve(order, answer, now_ms)
-            for order, answer in zip(asking, answers, strict=True)
-            if answer is not None
-        ]
+        served = []
+        for order, answer in zip(asking, answers, strict=True):
+            if answer is None:
+                continue
+            if order.assignment.writes:
+                # The session of its phase comes before the report, and the ledger is asked before the session.
+                order.remembered = answer
+            else:
+                served.append(self._serve(order, answer, now_ms))
         return served, [order for order in orders if order.outcome != "hit"]
 
     def _serve(self, order: Order, answer: Remembered, now_ms: int) -> Verdict:

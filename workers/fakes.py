@@ -1,18 +1,29 @@
 """Stand-ins for what a host lends, for tests without servers."""
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from contracts.errors import InvalidInput
+from pydantic import BaseModel
+
+from contracts.errors import InvalidInput, LlmError
+from contracts.messages import ChatTurn, Progress
 from memory.documents.kinds import Kinds
 from memory.documents.plans import Document, Snapshot
+from runtime.llm import Expense, LlmRole, Reply, Spent, check_answer_model
+from runtime.llm_wire import T
 
 if TYPE_CHECKING:
     from memory.documents.history import PlanRecord
     from memory.documents.items import Body
     from memory.documents.paths import Path
+    from memory.fake_project import FakeProject
+    from memory.fake_session import FakeSessions
+    from memory.session_once import Computed
+    from memory.single_flight import SingleFlight
 
 
 @cache
@@ -74,3 +85,111 @@ class FakeOwnDocuments:
     async def note_reads(self, places: Iterable[tuple[str, str]], at: datetime) -> None:  # noqa: ARG002 - as above
         """Keep what was shown for the test to look at."""
         self._documents.read.setdefault(self._user_id, []).extend(places)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question that a task put to a model."""
+
+    role: str
+    answer: type[BaseModel]
+    system: str
+    user: str
+
+
+class ScriptedLlm:
+    """A model that gives prepared answers in order and notes what it was asked; an LlmError in the script is raised."""
+
+    def __init__(self, script: Iterable[BaseModel | LlmError] = ()) -> None:
+        self._script = deque(script)
+        self.asked: list[Asked] = []
+        self.configured = bool(self._script)
+
+    def role(self, name: str) -> LlmRole:  # noqa: ARG002 - one script answers for all
+        """Return a model of that name: scripted."""
+        return LlmRole(model="scripted", temperature=None)
+
+    async def ask(
+        self,
+        role: str,
+        answer: type[T],
+        *,
+        system: str,
+        user: str,
+        deadline_s: float | None = None,  # noqa: ARG002 - the script never waits
+        spent: Spent | None = None,
+    ) -> Reply[T]:
+        """Return the next answer of the script.
+
+        Raises:
+            AssertionError: the script is at its end, or its next answer is of another class than asked for.
+        """
+        check_answer_model(answer)
+        self.asked.append(Asked(role, answer, system, user))
+        if not self._script:
+            msg = f"the task asks {role!r} for a {answer.__name__}, but the script has no answer left; add one to llm="
+            raise AssertionError(msg)
+        said = self._script.popleft()
+        if spent is not None:
+            spent.add(Expense())
+        if isinstance(said, LlmError):
+            raise said
+        if not isinstance(said, answer):
+            msg = f"the task asks {role!r} for a {answer.__name__}, but the script holds {said!r}"
+            raise AssertionError(msg)  # noqa: TRY004 - the test is wrong, not a type at run time
+        return Reply(said, Expense(), "scripted", 1, 0.0)
+
+
+@dataclass
+class KitServices:
+    """What the kit lends to contexts; fits `workers.context.Services`."""
+
+    llm: ScriptedLlm
+    at: datetime
+    turns: tuple[ChatTurn, ...] = ()
+    progress: list[Progress] = field(default_factory=list)
+    documents: FakeDocuments = field(default_factory=FakeDocuments)
+    #: Entries of sessions that were read, and not computed.
+    session_hits: int = 0
+
+    @property
+    def kinds(self) -> Kinds:
+        """Return the kinds that its documents have."""
+        return self.documents.kinds
+
+    @cached_property
+    def sessions(self) -> "FakeSessions":
+        """Return the sessions that tasks work on; what stands for a store is loaded when one does."""
+        from memory.fake_session import FakeSessions
+
+        return FakeSessions()
+
+    @cached_property
+    def session_flights(self) -> "SingleFlight[Computed]":
+        """Return what lets one of many compute an entry."""
+        from memory.fakes import FakeSingleFlight
+
+        return FakeSingleFlight()
+
+    @cached_property
+    def projects(self) -> "FakeProject":
+        """Return what projects remember."""
+        from memory.fake_project import FakeProject
+
+        return FakeProject()
+
+    def count_session_hits(self, number: int) -> None:
+        """Count them."""
+        self.session_hits += number
+
+    def now(self) -> datetime:
+        """Return the time that was set."""
+        return self.at
+
+    async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:  # noqa: ARG002 - no subject here
+        """Keep *progress* for the test to look at."""
+        self.progress.append(progress)
+
+    async def recent_turns(self, conversation_id: str, count: int) -> Sequence[ChatTurn]:
+        """Return the last *count* prepared turns of *conversation_id*."""
+        return [turn for turn in self.turns if turn.conversation_id == conversation_id][-count:]

@@ -66,7 +66,7 @@ class Handler:
 
     def _write(self, value: Any) -> bytes:
         try:
-            return self.result.dump_json(self.result.validate_python(value))
+            return self.result.dump_json(self.result.validate_python(value), by_alias=True)
         except (ValidationError, ValueError, TypeError) as error:
             msg = f"{self.label} returned a {type(value).__name__} that does not fit its return annotation: {error}"
             raise GiveUp(msg) from error

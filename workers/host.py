@@ -16,6 +16,10 @@ from memory.documents.kinds import Kinds
 from memory.documents.reader import DocumentReader
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
+from memory.project import ProjectMemory
+from memory.session import SessionCache
+from memory.session_once import Computed
+from memory.single_flight import SingleFlight
 from runtime.llm import Llm
 from runtime.pull import PullEngine
 from workers.agent import Agent
@@ -41,6 +45,10 @@ class Lent:
     send_progress: Sender
     documents: DocumentReader
     kinds: Kinds
+    sessions: SessionCache
+    session_flights: SingleFlight[Computed]
+    projects: ProjectMemory
+    count_session_hits: Callable[[int], None]
 
     def now(self) -> datetime:
         """Return the time in UTC."""

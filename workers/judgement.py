@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.errors import GiveUp, InvalidInput, MemoryUnavailable, RetryLater, TaskCancelled, TaskExpired
+from contracts.errors import (
+    EntryTooLarge,
+    GiveUp,
+    InvalidInput,
+    MemoryUnavailable,
+    PhaseReplaced,
+    RetryLater,
+    TaskCancelled,
+    TaskExpired,
+    UnknownSession,
+)
 from contracts.messages import Status
 
 if TYPE_CHECKING:
@@ -88,8 +98,12 @@ def judge(
     """
     if isinstance(error, TaskExpired):
         return Judgement("expired")
-    if isinstance(error, TaskCancelled):
+    if isinstance(error, TaskCancelled | PhaseReplaced):
+        # Whoever replaced the phase has asked for another run of it: nobody needs this one kept.
         return Judgement("cancelled")
+    if isinstance(error, UnknownSession | EntryTooLarge):
+        # Not what was asked for is at fault, but what there was to write to, or to write.
+        return Judgement(dead_reason="gave_up")
     if isinstance(error, InvalidInput):
         return Judgement("rejected")
     if isinstance(error, GiveUp) or getattr(error, "retryable", True) is False:

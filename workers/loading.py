@@ -1,8 +1,6 @@
 """Finding agents: by module path, by file path, or by the name of an entry point of group `tasklore.agents`."""
 
-import hashlib
 import importlib
-import importlib.util
 import sys
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
@@ -12,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from contracts.errors import ConfigurationError
+from runtime.source_files import execute, make_importable, name_of_its_own, place_in_package
 from workers.agent import Agent
 from workers.user_code import origin_of, running_user_code
 
@@ -76,7 +75,7 @@ def _agents_at(point: EntryPoint) -> tuple[Agent, ...]:
 
 
 def _load_module(path: str) -> ModuleType:
-    _make_importable(Path.cwd())
+    make_importable(Path.cwd())
     if not all(part.isidentifier() for part in path.split(".")):
         raise ConfigurationError(f"{path!r} is no module path; write 'package.module', or './file.py' for a file")
     try:
@@ -109,8 +108,8 @@ def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         beside = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
         raise ConfigurationError(f"there is no file {str(path)!r}{_nearest(path.name, beside)}; give the path of one")
-    root, name = _place_in_package(path)
-    _make_importable(root)
+    root, name = place_in_package(path)
+    make_importable(root)
     if "." in name:
         return _load_module(name)
     loaded = sys.modules.get(name)
@@ -118,40 +117,13 @@ def _load_file(path: Path) -> ModuleType:
         if getattr(loaded, "__file__", None) == str(path):
             return loaded
         # Somebody else bears this name already (`json.py`): it must not be replaced under those who use it.
-        name = f"{name}_{hashlib.blake2b(str(path).encode(), digest_size=4).hexdigest()}"
+        name = name_of_its_own(path)
     return sys.modules.get(name) or _execute(name, path)
 
 
 def _execute(name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigurationError(f"{str(path)!r} cannot be loaded as Python; give a file that ends in .py")
-    module = importlib.util.module_from_spec(spec)
-    # Annotations are looked up there while the file runs.
-    sys.modules[name] = module
-    try:
-        with running_user_code(f"the file {str(path)!r}"):
-            spec.loader.exec_module(module)
-    except BaseException:
-        sys.modules.pop(name, None)
-        raise
-    return module
-
-
-def _place_in_package(path: Path) -> tuple[Path, str]:
-    """Return the folder that must be importable, and the module path of the file from there."""
-    parts, folder = [path.stem], path.parent
-    while (folder / "__init__.py").is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return folder, ".".join(parts)
-
-
-def _make_importable(folder: Path) -> None:
-    # At the end: a `memory.py` beside the user's file must not hide a package of ours or of the standard library.
-    if str(folder) not in sys.path:
-        sys.path.append(str(folder))
-        importlib.invalidate_caches()
+    with running_user_code(f"the file {str(path)!r}"):
+        return execute(name, path)
 
 
 def _agents_in(module: ModuleType, attribute: str, reference: str) -> tuple[Agent, ...]:

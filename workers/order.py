@@ -8,10 +8,11 @@ from pydantic_core import from_json
 
 from contracts import subjects
 from contracts.errors import InvalidInput, TaskExpired
-from contracts.identifiers import user_token
+from contracts.identifiers import checked_name, user_token
 from contracts.messages import MemoryOutcome, TaskAssignment
 from contracts.parameters import Parameters
 from memory import keys
+from memory.entries import Remembered
 from memory.runs import Ended
 from runtime.pull import Delivery
 from workers.agent import Agent
@@ -25,7 +26,8 @@ class Order:
     `outcome` is what the memory has to do with it so far: `miss` and `refreshed` will be remembered once computed.
     `user` is the token of who asked, so that forgetting a user finds what its tasks stored; None when unsaid.
     `crashes` of the runs before ended without a word, `excused` of them are not held against it. `deadline` is the
-    assignment's, else the task's own counted from its creation, in UTC; None for no limit.
+    assignment's, else the task's own counted from its creation, in UTC; None for no limit. `remembered` is an answer
+    that was recalled, but has to go into the session of the order's phase before anybody is told of it.
     """
 
     delivery: Delivery
@@ -43,6 +45,7 @@ class Order:
     deadline: datetime | None
     crashes: int = 0
     excused: int = 0
+    remembered: Remembered | None = None
 
     def ended(self, *, excused: bool = False) -> Ended:
         """Return the run that began with this delivery, as one that ended without a report."""
@@ -96,6 +99,8 @@ def _read(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bool) -
         if deadline is not None and deadline <= now:
             late = TaskExpired(f"the deadline {deadline.isoformat()} had passed before a worker was free")
             return Unfit(delivery, assignment, generation, attempt, late, expired=True)
+        if assignment.writes:
+            _demand_session(assignment)
         parameters = task.parameters.read(assignment.task.parameters)
         owner = task.owner_of(assignment)
     except InvalidInput as error:
@@ -181,6 +186,15 @@ def _deadline_of(task: Task, assignment: TaskAssignment) -> datetime | None:
     except OverflowError as error:
         msg = f"created_at {assignment.created_at.isoformat()} leaves no room for a deadline; correct it"
         raise InvalidInput(msg) from error
+
+
+def _demand_session(assignment: TaskAssignment) -> None:
+    """Refuse outputs that have no place to go to: better before a run than after it."""
+    if not (assignment.session_id and assignment.phase):
+        msg = "writes names what goes into a session, but session_id or phase is missing; send both, or no writes"
+        raise InvalidInput(msg)
+    checked_name(assignment.session_id, "session_id")
+    checked_name(assignment.phase, "phase")
 
 
 def _outcome(task: Task, assignment: TaskAssignment, *, remembers: bool) -> MemoryOutcome:

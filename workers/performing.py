@@ -1,13 +1,13 @@
 """A run from its first line to what follows from it: a remembered result and a report, another run, or the end."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import structlog
 
 from contracts.errors import MemoryUnavailable, RunReplaced, TaskloreError
+from memory.entries import Remembered
 from runtime.logs import about_task
 from runtime.pull import PullEngine
 from workers.attending import Attending
@@ -15,6 +15,7 @@ from workers.conclusion import Conclusion
 from workers.context import Context
 from workers.judgement import RetryPolicy, judge
 from workers.order import Order
+from workers.phase_outputs import entries_of
 from workers.releases import Releases
 from workers.retries import Retries
 from workers.stores import Stores
@@ -58,7 +59,7 @@ class Performer:
         self._now = now
 
     async def perform(self, attending: Attending, line: PullEngine) -> bytes | None:
-        """Run the task, remember its result and conclude; return the result when it completed.
+        """Run the task, remember its result, put it into its phase's session and conclude; return it, None without one.
 
         Raises:
             RunReplaced: another worker has taken the task: whatever came of it here is of no use.
@@ -67,21 +68,57 @@ class Performer:
         order = attending.order
         attending.begin()
         context = self._make_context(order)
-        started = time.monotonic()
         try:
             run = asyncio.create_task(_contained(order, context))
             result = await attending.run(run, context, self.left_s(order))
         except RunReplaced:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report or its retry
-            await self.fail(order, error, line, context=context, run_ms=elapsed_ms(started))
+            await self.fail(order, error, line, context=context, run_ms=elapsed_ms(context.started))
             return None
-        run_ms = elapsed_ms(started)
+        run_ms = elapsed_ms(context.started)
         await self._remember(order, result, run_ms)
+        if order.assignment.writes:
+            try:
+                await self._put_into_session(order, result, run_ms, context)
+            except Exception as error:  # noqa: BLE001 - as above: the result is nothing to anybody without its session
+                await self.fail(order, error, line, context=context, run_ms=run_ms)
+                # To who waits for the answer to the same question, it is one.
+                return result
         verdict = verdict_on(order, "completed", self._worker_id, result_json=result, run_ms=run_ms)
         verdict.usage = context.usage
         await self._conclusion.conclude([verdict], line)
         return result
+
+    async def hand_on(self, attending: Attending, answer: Remembered, line: PullEngine) -> None:
+        """Put an *answer* that was computed before into the session of its order's phase, and conclude.
+
+        Raises:
+            TaskCancelled: somebody wished so before it could begin.
+        """
+        order = attending.order
+        attending.begin()
+        try:
+            await self._put_into_session(order, answer.result_json, answer.computed_ms)
+        except Exception as error:  # noqa: BLE001 - it becomes the report, or another run
+            await self.fail(order, error, line)
+            return
+        if order.memory_key is not None:
+            self._stores.count_hit(order.memory_key, order.user)
+        verdict = verdict_on(order, "completed", self._worker_id, result_json=answer.result_json)
+        verdict.age_ms = 0
+        if order.outcome == "hit":
+            verdict.age_ms = max(0, int(self._now().timestamp() * 1000) - answer.created_at_ms)
+            verdict.saved_ms = answer.computed_ms
+        await self._conclusion.conclude([verdict], line)
+
+    async def _put_into_session(
+        self, order: Order, result: bytes, computed_ms: int, context: Context | None = None
+    ) -> None:
+        """Store what the phase of *order* writes; *context* knows which of its time went into other entries."""
+        assignment = order.assignment
+        entries = entries_of(assignment, result, computed_ms, context.time if context is not None else None)
+        await self._stores.sessions.set_many(assignment.session_id or "", entries, task_id=assignment.task_id)
 
     async def fail(
         self,

@@ -1,4 +1,4 @@
-"""What a worker remembers with, as it needs it: the long-term memory and the ledger, as protocols that they fit."""
+"""What a worker remembers with, as it needs it: long-term memory, ledger and sessions, as protocols that they fit."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import Protocol
 from memory.entries import Remembered
 from memory.runs import Beginning, Ended, Wish
 from memory.single_flight import SingleFlight
+from workers.session import SessionStore
 
 #: A generation of a task: its id and number.
 Name = tuple[str, int]
@@ -82,6 +83,7 @@ class Stores:
     long_term: LongTerm
     ledger: RunLedger
     flights: SingleFlight[bytes]
+    sessions: SessionStore
     hits: Counter[str]
     own_hits: Counter[tuple[str, str]] = field(default_factory=Counter)
 

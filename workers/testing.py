@@ -11,7 +11,6 @@ assert [fact.text for fact in heard.facts] == ["User loves omelettes"]
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,109 +24,33 @@ from contracts.messages import ChatTurn, CompletionReport, Fact, MemoryMode, Pro
 from contracts.parameters import Parameters
 from memory.documents.draft import Draft
 from memory.documents.guard import LIMITS
-from memory.documents.kinds import Kinds
-from runtime.llm import Expense, LlmRole, Reply, Spent, check_answer_model
-from runtime.llm_wire import T
 from runtime.pull import Delivery
 from workers.agent import Agent
 from workers.context import Context
-from workers.fakes import FakeDocuments
+from workers.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
 from workers.judgement import RetryPolicy, judge
+from workers.kit_session import KitSession
 from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
 from workers.listening.rulings import closings_of
 from workers.listening.values import FactBatch, PendingFact, Ruling
 from workers.order import Order, Unfit, read_order
+from workers.phase_outputs import entries_of
 from workers.verdict import Verdict, elapsed_ms, verdict_on
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from memory.documents.items import Body
+    from memory.project_records import Record
+    from workers.run_time import RunTime
+
+__all__ = ["NOW", "AgentKit", "Asked", "Heard", "KitServices", "ScriptedLlm", "listen", "run_task"]
 
 #: The time in a kit unless another is given: fixed, so that a test says the same every day.
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 _CONVERSATION = "conversation-1"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One question that a task put to a model."""
-
-    role: str
-    answer: type[BaseModel]
-    system: str
-    user: str
-
-
-class ScriptedLlm:
-    """A model that gives prepared answers in order and notes what it was asked; an LlmError in the script is raised."""
-
-    def __init__(self, script: Iterable[BaseModel | LlmError] = ()) -> None:
-        self._script = deque(script)
-        self.asked: list[Asked] = []
-        self.configured = bool(self._script)
-
-    def role(self, name: str) -> LlmRole:  # noqa: ARG002 - one script answers for all
-        """Return a model of that name: scripted."""
-        return LlmRole(model="scripted", temperature=None)
-
-    async def ask(
-        self,
-        role: str,
-        answer: type[T],
-        *,
-        system: str,
-        user: str,
-        deadline_s: float | None = None,  # noqa: ARG002 - the script never waits
-        spent: Spent | None = None,
-    ) -> Reply[T]:
-        """Return the next answer of the script.
-
-        Raises:
-            AssertionError: the script is at its end, or its next answer is of another class than asked for.
-        """
-        check_answer_model(answer)
-        self.asked.append(Asked(role, answer, system, user))
-        if not self._script:
-            msg = f"the task asks {role!r} for a {answer.__name__}, but the script has no answer left; add one to llm="
-            raise AssertionError(msg)
-        said = self._script.popleft()
-        if spent is not None:
-            spent.add(Expense())
-        if isinstance(said, LlmError):
-            raise said
-        if not isinstance(said, answer):
-            msg = f"the task asks {role!r} for a {answer.__name__}, but the script holds {said!r}"
-            raise AssertionError(msg)  # noqa: TRY004 - the test is wrong, not a type at run time
-        return Reply(said, Expense(), "scripted", 1, 0.0)
-
-
-@dataclass
-class KitServices:
-    """What the kit lends to contexts; fits `workers.context.Services`."""
-
-    llm: ScriptedLlm
-    at: datetime
-    turns: tuple[ChatTurn, ...] = ()
-    progress: list[Progress] = field(default_factory=list)
-    documents: FakeDocuments = field(default_factory=FakeDocuments)
-
-    @property
-    def kinds(self) -> Kinds:
-        """Return the kinds that its documents have."""
-        return self.documents.kinds
-
-    def now(self) -> datetime:
-        """Return the time that was set."""
-        return self.at
-
-    async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:  # noqa: ARG002 - no subject here
-        """Keep *progress* for the test to look at."""
-        self.progress.append(progress)
-
-    async def recent_turns(self, conversation_id: str, count: int) -> Sequence[ChatTurn]:
-        """Return the last *count* prepared turns of *conversation_id*."""
-        return [turn for turn in self.turns if turn.conversation_id == conversation_id][-count:]
 
 
 class AgentKit:
@@ -139,6 +62,10 @@ class AgentKit:
         now: the time that tasks see; change it with `kit.services.at = ...`.
         conversation: what was said before, oldest first; a string is something the person said.
         documents: the JSON memory of whoever asks, bodies by resource id; templates stand for the others.
+        session: what earlier phases wrote, values by key; None, without a phase or standards: tasks have no session.
+        phase: the phase that tasks run as.
+        writes: what of a result goes into the session, as in an assignment; look with `entries`.
+        standards: what is in force in the session's project: texts, or tuples of a text and its tags.
         remembers: the agent's memory switch.
     """
 
@@ -152,15 +79,20 @@ class AgentKit:
         now: datetime = NOW,
         conversation: Iterable[ChatTurn | str] = (),
         documents: "Mapping[str, Body] | None" = None,
+        session: "Mapping[str, JsonValue] | None" = None,
+        phase: str | None = None,
+        writes: Sequence[str] | None = None,
+        standards: Iterable[str | tuple[str, ...]] = (),
         remembers: bool = True,
     ) -> None:
         self.agent = agent
         turns = tuple(_turn(number, said, now) for number, said in enumerate(conversation, start=1))
         self.services = KitServices(ScriptedLlm(llm), now, turns, documents=FakeDocuments(documents))
         self.raised: list[Exception] = []
+        self._session = KitSession(self.services, session, phase, writes, tuple(standards))
         self._conversation_id = turns[-1].conversation_id if turns else None
         self._remembers = remembers
-        self._answers: dict[str, tuple[bytes, datetime]] = {}
+        self._answers: dict[str, tuple[bytes, datetime, int]] = {}
         self._effects: set[tuple[str, str]] = set()
         self._runs = 0
 
@@ -173,6 +105,14 @@ class AgentKit:
     def asked(self) -> list[Asked]:
         """What the model was asked, in order."""
         return self.services.llm.asked
+
+    async def entries(self) -> "dict[str, JsonValue]":
+        """Return what is in the session, values by key; looking counts as no use of them."""
+        return await self._session.entries()
+
+    async def decisions(self) -> "list[Record]":
+        """Return what was decided in the session's project, newest first."""
+        return await self._session.decisions()
 
     async def run(
         self,
@@ -194,12 +134,9 @@ class AgentKit:
             assignment = order.assignment
             assert assignment is not None, order.problem  # noqa: S101 - the kit wrote it itself
             return _report(Verdict(order.delivery, assignment, 1, 1, "rejected", "kit", "off", error=order.problem))
+        await self._session.open()
         if order.outcome == "miss" and order.memory_key in self._answers:
-            stored, since = self._answers[order.memory_key]
-            order.outcome = "hit"
-            verdict = verdict_on(order, "completed", "kit", result_json=stored)
-            verdict.age_ms = int((self.services.now() - since).total_seconds() * 1000)
-            return _report(verdict)
+            return await self._serve(order, *self._answers[order.memory_key])
         return await self._compute(order)
 
     def _read(
@@ -223,6 +160,7 @@ class AgentKit:
                 "memory": memory,
                 "user_id": user_id,
                 "conversation_id": self._conversation_id,
+                **self._session.fields,
             }
         )
         subject = subjects.task(self.agent.agent_id, task_name)
@@ -250,34 +188,60 @@ class AgentKit:
             claim=claim,
         )
 
+    async def _serve(self, order: Order, result: bytes, since: datetime, computed_ms: int) -> CompletionReport:
+        order.outcome = "hit"
+        try:
+            await self._put_into_session(order, result, computed_ms)
+        except Exception as error:  # noqa: BLE001 - as below
+            return self._failure(order, error) or await self._compute(order)
+        verdict = verdict_on(order, "completed", "kit", result_json=result)
+        verdict.age_ms = int((self.services.now() - since).total_seconds() * 1000)
+        return _report(verdict)
+
     async def _compute(self, order: Order) -> CompletionReport:
         while True:
             context = self._context(order)
-            started = time.monotonic()
             try:
                 result = await order.task.run(order.parameters, context)
+                run_ms = elapsed_ms(context.started)
+                if order.memory_key is not None:
+                    self._answers[order.memory_key] = result, self.services.now(), run_ms
+                await self._put_into_session(order, result, run_ms, context.time)
             except (AssertionError, asyncio.CancelledError):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report
-                self.raised.append(error)
-                judgement = judge(
-                    error,
-                    attempt=order.attempt,
-                    max_attempts=order.runs_allowed,
-                    retry=RetryPolicy().of(order.task),
-                    now=self.services.now(),
-                )
-                if judgement.pause_s is None:
-                    verdict = verdict_on(order, judgement.status, "kit")
-                    verdict.error, verdict.usage = error, context.usage
-                    return _report(verdict)
+                failure = self._failure(order, error, context)
+                if failure is not None:
+                    return failure
                 order.attempt += 1
                 continue
-            if order.memory_key is not None:
-                self._answers[order.memory_key] = result, self.services.now()
-            verdict = verdict_on(order, "completed", "kit", result_json=result, run_ms=elapsed_ms(started))
+            verdict = verdict_on(order, "completed", "kit", result_json=result, run_ms=run_ms)
             verdict.usage = context.usage
             return _report(verdict)
+
+    async def _put_into_session(
+        self, order: Order, result: bytes, computed_ms: int, time: "RunTime | None" = None
+    ) -> None:
+        assignment = order.assignment
+        if assignment.writes:
+            entries = entries_of(assignment, result, computed_ms, time)
+            await self.services.sessions.set_many(assignment.session_id or "", entries, task_id=assignment.task_id)
+
+    def _failure(self, order: Order, error: Exception, context: Context | None = None) -> CompletionReport | None:
+        """Keep *error* and return the report it leads to, None when the task runs again."""
+        self.raised.append(error)
+        judgement = judge(
+            error,
+            attempt=order.attempt,
+            max_attempts=order.runs_allowed,
+            retry=RetryPolicy().of(order.task),
+            now=self.services.now(),
+        )
+        if judgement.pause_s is not None:
+            return None
+        verdict = verdict_on(order, judgement.status, "kit")
+        verdict.error, verdict.usage = error, context.usage if context is not None else None
+        return _report(verdict)
 
 
 async def run_task(
@@ -289,6 +253,9 @@ async def run_task(
     now: datetime = NOW,
     conversation: Iterable[ChatTurn | str] = (),
     documents: "Mapping[str, Body] | None" = None,
+    session: "Mapping[str, JsonValue] | None" = None,
+    phase: str | None = None,
+    standards: Iterable[str | tuple[str, ...]] = (),
     user_id: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> CompletionReport:
@@ -298,7 +265,16 @@ async def run_task(
         ConfigurationError: *settings* do not fit the agent.
     """
     configured = agent.configured(settings) if settings is not None else agent
-    kit = AgentKit(configured, llm=llm, now=now, conversation=conversation, documents=documents)
+    kit = AgentKit(
+        configured,
+        llm=llm,
+        now=now,
+        conversation=conversation,
+        documents=documents,
+        session=session,
+        phase=phase,
+        standards=standards,
+    )
     return await kit.run(task_name, parameters, user_id=user_id)
 
 

@@ -22,6 +22,9 @@ from memory.documents.kinds import Kinds
 from memory.documents.reader import DocumentReader
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
+from memory.project import ProjectMemory
+from memory.session import SessionCache
+from memory.session_once import Computed
 from memory.single_flight import SingleFlight
 from runtime import valkey
 from runtime.broker import reads_or_ignores
@@ -180,7 +183,7 @@ class Worker:
             LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
             self._make_ledger(redis),
             flights,
-            self._lend(llm, redis),
+            await self._lend(stack, llm, redis),
             await self._connect_redis(stack, f"{self._worker_id}-listening"),
         )
 
@@ -198,9 +201,25 @@ class Worker:
             await llm.warm_up()
         return llm
 
-    def _lend(self, llm: Llm, redis: Redis) -> Lent:
-        kinds = Kinds.load(*([self._settings.kinds_dir] if self._settings.kinds_dir is not None else []))
-        return Lent(llm, Conversations(redis), self._send_progress, DocumentReader(redis, kinds), kinds)
+    async def _lend(self, stack: AsyncExitStack, llm: Llm, redis: Redis) -> Lent:
+        settings = self._settings
+        kinds = Kinds.load(*([settings.kinds_dir] if settings.kinds_dir is not None else []))
+        # Values of many megabytes must not hold up a recall. No phase, no connection.
+        large = await self._connect_redis(stack, f"{self._worker_id}-sessions")
+        # No session, no task: asking for one may take longer than asking a mere memory.
+        deadline_s = settings.ledger_deadline_ms / 1000
+        flights = SingleFlight[Computed](large, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=deadline_s)
+        return Lent(
+            llm,
+            Conversations(redis),
+            self._send_progress,
+            DocumentReader(redis, kinds),
+            kinds,
+            SessionCache(large, max_value_bytes=settings.session_value_max_bytes),
+            await stack.enter_async_context(flights),
+            ProjectMemory(large),
+            self._metrics.count_session_hits,
+        )
 
     def _make_ledger(self, redis: Redis) -> Ledger:
         settings = self._settings
@@ -301,7 +320,9 @@ class Worker:
             )
 
         settings, metrics, worker_id = self._settings, self._metrics, self._worker_id
-        stores = Stores(parts.memory, parts.ledger, parts.flights, self._host.hits, self._host.own_hits)
+        stores = Stores(
+            parts.memory, parts.ledger, parts.flights, parts.lent.sessions, self._host.hits, self._host.own_hits
+        )
         settling = Settling(Eraser(parts.client) if settings.erase_said == "at_once" else None)
         conclusion = Conclusion(agent.agent_id, agent.tasks, parts.ledger, parts.outbox, metrics, settling=settling)
         releases = self._host.releases

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import CompletionReport
 from memory.fake_ledger import FakeLedger
+from memory.fake_session import FakeSessions
 from memory.fakes import FakeLongTermMemory, FakeSingleFlight
 from memory.runs import Beginning, Ended, Wish
 from runtime.outbox import Settled
@@ -193,10 +194,11 @@ class AwayLedger(FakeLedger):
 class AwayMemory(FakeLongTermMemory):
     """A memory that can be away, and counts how often it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: list[str]) -> None:
         super().__init__()
         self.is_away = False
         self.asked: list[int] = []
+        self._order = order
 
     async def recall_many(self, entry_keys: Any) -> Any:
         """Answer, unless away."""
@@ -210,24 +212,57 @@ class AwayMemory(FakeLongTermMemory):
         if self.is_away:
             raise MemoryUnavailable("away")
         await super().remember(*arguments, **options)
+        self._order.append("memory")
+
+
+class AwaySessions(FakeSessions):
+    """Sessions that can be away, or answer with an error, and note when they take something."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__()
+        self.error: Exception | None = None
+        self._order = order
+
+    async def set_many(self, *arguments: Any, **options: Any) -> None:
+        """Store, unless there is something wrong."""
+        if self.error is not None:
+            raise self.error
+        await super().set_many(*arguments, **options)
+        self._order.append("session")
 
 
 class Office:
-    """A desk with everything around it; `does` is what its tasks do."""
+    """A desk with everything around it; `does` is what its tasks do.
 
-    def __init__(self, does: Callable[[str, Context], Any] | None = None) -> None:
+    *ledger*, *memory* and *sessions* are real stores for those that do without stand-ins.
+    """
+
+    def __init__(
+        self,
+        does: Callable[[str, Context], Any] | None = None,
+        *,
+        worker_id: str = "w1",
+        ledger: Any = None,
+        memory: Any = None,
+        sessions: Any = None,
+    ) -> None:
         self.runs: list[str] = []
         self.order: list[str] = []
         self.line, self.post, self.counts = Line(), Post(self.order), Counts()
-        self.ledger, self.memory, self.hits = AwayLedger(self.order), AwayMemory(), Counter[str]()
+        self.hits = Counter[str]()
+        self.ledger: AwayLedger = ledger or AwayLedger(self.order)
+        self.memory: AwayMemory = memory or AwayMemory(self.order)
+        self.sessions: AwaySessions = sessions or AwaySessions(self.order)
         self.does = does or (lambda word, _context: None)
         self.agent = self._make_agent()
         services = KitServices(ScriptedLlm(), NOW)
+        services.sessions = self.sessions
+        self.services = services
 
         def make_context(order: Order) -> Context:
             return Context(order.task, order.assignment, services, attempt=order.attempt)
 
-        stores = Stores(self.memory, self.ledger, FakeSingleFlight[bytes](), self.hits)
+        stores = Stores(self.memory, self.ledger, FakeSingleFlight[bytes](), self.sessions, self.hits)
         conclusion = Conclusion(
             self.agent.agent_id,
             self.agent.tasks,
@@ -239,10 +274,10 @@ class Office:
         self.releases = Releases()
         retries = Retries(self.ledger, self.releases, self.post, self.counts, now=lambda: NOW)  # type: ignore[arg-type]
         performer = Performer(
-            "w1", stores, self.releases, conclusion, retries, RetryPolicy(1.0, 8.0), make_context, now=lambda: NOW
+            worker_id, stores, self.releases, conclusion, retries, RetryPolicy(1.0, 8.0), make_context, now=lambda: NOW
         )
         runner = Runner(
-            "w1",
+            worker_id,
             stores,
             performer,
             self.releases,
@@ -254,7 +289,7 @@ class Office:
         )
         self.desk = TaskDesk(
             self.agent,
-            "w1",
+            worker_id,
             stores=stores,
             runner=runner,
             conclusion=conclusion,

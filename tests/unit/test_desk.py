@@ -27,7 +27,7 @@ async def test_a_task_is_run_remembered_written_to_the_ledger_reported_and_settl
     await office.work(delivery)
     assert (office.report().status, office.report().result) == ("completed", {"word": "hello"})
     assert (office.report().memory.outcome, office.report().fence) == ("miss", "ledger")
-    assert office.order == ["ledger", "reports"]
+    assert office.order == ["memory", "ledger", "reports"]
     assert office.line.settled == [delivery]
     [(subject, _, message_id)] = office.post.stored
     assert (subject, message_id) == ("reports.S.t1.1", "t1:1:report")

@@ -344,3 +344,75 @@ async def test_the_deadline_of_a_task_bounds_its_questions_to_a_model() -> None:
         assignment = order.assignment.model_copy(update={"deadline": deadline})  # type: ignore[union-attr]  # it has
         await task.run(Question(), Context(task, assignment, services))
     assert left == [None, 9.0, 9.0]
+
+
+def phases() -> Agent:
+    """Return an agent whose tasks are phases: one by its parameters alone, one on its session."""
+    agent = Agent("Phases")
+
+    @agent.task
+    async def measure(question: Question) -> dict[str, int]:
+        """Measure a text."""
+        return {"letters": len(question.text), "words": len(question.text.split())}
+
+    @agent.task(remember=False)
+    async def compare(question: Question, context: Context) -> bool:
+        """Compare a text with what was measured."""
+        measured = await context.session.get("measure:letters", default=0)
+        await context.session.set("compare:seen", measured)
+        if context.attempt == 1:
+            raise ConnectionError("once more")
+        return isinstance(measured, int) and measured < len(question.text)
+
+    return agent
+
+
+async def test_a_task_may_be_tested_as_a_phase() -> None:
+    """It finds what earlier phases wrote; what it writes itself and what it returns can be looked at."""
+    kit = AgentKit(phases(), session={"measure:letters": 3}, phase="compare", writes=["results"])
+    assert (await kit.run("compare", {"text": "four"})).status == "completed"
+    assert await kit.entries() == {"compare:results": True, "compare:seen": 3, "measure:letters": 3}
+    # It ran twice, and used the entry once.
+    hits = {entry.key: entry.hits for entry in await kit.services.sessions.entries("session-1")}
+    assert (hits["measure:letters"], kit.services.session_hits) == (1, 2)
+
+
+async def test_a_remembered_answer_is_put_into_the_session_of_a_kit_too() -> None:
+    """As a worker does it."""
+    kit = AgentKit(phases(), phase="measure", writes=["letters", "words"])
+    assert (await kit.run("measure", {"text": "one two"})).memory.outcome == "miss"
+    await kit.services.sessions.clear("session-1")
+    assert (await kit.run("measure", {"text": "one two"})).memory.outcome == "hit"
+    assert await kit.entries() == {"measure:letters": 7, "measure:words": 2}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_result_that_lacks_what_its_phase_writes_fails_in_a_kit_too(times: int) -> None:
+    """Computed or remembered, with what it has."""
+    kit = AgentKit(phases(), phase="measure", writes=["lines"])
+    for _ in range(times):
+        report = await kit.run("measure", {"text": "one two"})
+    assert report.error is not None
+    assert (report.status, report.attempt) == ("failed", 1)
+    assert "writes 'lines', but the result of 'measure' has letters, words" in report.error.message
+    assert await kit.entries() == {}
+
+
+async def test_a_kit_without_a_session_has_none() -> None:
+    """A task that needs one is rejected, as it would be."""
+    kit = AgentKit(phases())
+    assert (await kit.run("compare", {})).status == "rejected"
+    assert (await kit.entries(), await kit.decisions()) == ({}, [])
+
+
+async def test_standards_are_given_with_their_tags() -> None:
+    """A text, or a text and its tags; newest first."""
+    agent = Agent("Strict")
+
+    @agent.task(remember=False)
+    async def rules(question: Question, context: Context) -> list[list[str]]:
+        """Tell the rules."""
+        return [[found.text, *found.tags] for found in await context.project.standards()]
+
+    report = await run_task(agent, "rules", {}, standards=["Say why.", ("Use nouns.", "naming", "style")])
+    assert report.result == [["Use nouns.", "naming", "style"], ["Say why."]]

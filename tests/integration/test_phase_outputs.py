@@ -1,0 +1,249 @@
+"""What phases leave in a session, on real stores: before the ledger knows, once, and under the fence of their phase."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import MemoryUnavailable
+from memory import keys
+from memory.ledger import Ledger
+from memory.long_term import LongTermMemory
+from memory.runs import Finish, Wish
+from memory.session import EntryInfo, SessionCache
+from memory.session_once import Computed
+from memory.single_flight import SingleFlight
+from runtime.pull import Delivery
+from tests.unit.office import Office, a_task
+from workers import Context
+
+#: Seconds that a store may take on a busy machine.
+LONG_S = 60.0
+
+PHASE: dict[str, Any] = {"session_id": "s1", "phase": "say", "writes": ["results"]}
+
+
+class Witness(Ledger):
+    """A ledger that notes what the session held when it was told of an end; it can keep whoever tells it waiting."""
+
+    def __init__(self, client: Redis, sessions: SessionCache) -> None:
+        super().__init__(client, deadline_s=LONG_S)
+        self.saw: list[list[str]] = []
+        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+        self.answers.set()
+        self._sessions = sessions
+
+    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
+        """Note, wait if told to, and answer."""
+        self.saw.append([entry.key for entry in await self._sessions.entries("s1")])
+        self.asked.set()
+        await self.answers.wait()
+        return await super().finish_many(reports)
+
+
+class House:
+    """Worker processes on one store, and one session."""
+
+    def __init__(self, redis: Redis) -> None:
+        self.redis = redis
+        self.sessions = SessionCache(redis, deadline_s=LONG_S)
+        self.ledger = Witness(redis, self.sessions)
+        self._workers = 0
+
+    def worker(self, sessions: SessionCache | None = None) -> Office:
+        """Return one more worker."""
+        self._workers += 1
+        return Office(
+            worker_id=f"w{self._workers}",
+            ledger=self.ledger,
+            memory=LongTermMemory(self.redis, budget_s=LONG_S),
+            sessions=sessions or self.sessions,
+        )
+
+    async def entries(self) -> dict[str, EntryInfo]:
+        """Return what is known of each entry."""
+        return {entry.key: entry for entry in await self.sessions.entries("s1")}
+
+
+@pytest.fixture
+async def house(redis: Redis) -> House:
+    """Open a house with a session."""
+    house = House(redis)
+    assert await house.sessions.create("s1", project="house")
+    return house
+
+
+async def test_whatever_way_a_result_comes_the_session_has_it_before_the_ledger(house: House) -> None:
+    """Computed, joined, remembered, computed anew past the memory."""
+    worker = house.worker()
+    worker.does = lambda _word, _context: asyncio.sleep(0.005)
+    phases = iter(range(10))
+
+    def a_phase(**fields: Any) -> Delivery:
+        number = next(phases)
+        return a_task(task_id=f"t{number}", **PHASE | {"phase": f"p{number}"} | fields)
+
+    await worker.work(a_phase(), a_phase())
+    await worker.work(a_phase())
+    await worker.work(a_phase(memory="bypass"))
+    await worker.work(a_phase(memory="refresh"))
+    reports = worker.post.reports()
+    outcomes = [report.memory.outcome for report in reports]
+    assert outcomes == ["miss", "joined", "hit", "bypassed", "refreshed"]
+    assert [f"p{number}:results" in saw for number, saw in enumerate(house.ledger.saw)] == [True] * 5
+    found = await house.sessions.peek("s1", [f"p{number}:results" for number in range(5)])
+    assert [one.value if one else None for one in found] == [{"word": "hello"}] * 5
+    took = [one.entry.computation_ms for one in found if one]
+    assert reports[0].run_ms > 0
+    assert took == [reports[0].run_ms] * 3 + [reports[3].run_ms, reports[4].run_ms]
+
+
+async def test_a_worker_that_leaves_between_session_and_ledger_repeats_the_phase_unnoticed(house: House) -> None:
+    """Nobody could have read the entry for its report: the next run writes it again."""
+    first, second = house.worker(), house.worker()
+    house.ledger.answers.clear()
+    dying = asyncio.create_task(first.work(a_task(task="mutter", **PHASE)))
+    await house.ledger.asked.wait()
+    dying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await dying
+    assert list(await house.entries()) == ["say:results"]
+    house.ledger.answers.set()
+    await second.work(a_task(task="mutter", deliveries=2, **PHASE))
+    assert (first.post.reports(), second.report().status) == ([], "completed")
+    assert [entry.hits for entry in (await house.entries()).values()] == [0]
+
+
+@pytest.mark.parametrize("task", ["speak", "mutter"])
+async def test_a_redelivery_after_the_ledger_writes_nothing(house: House, task: str) -> None:
+    """At another worker too: the uses that others made of the entry still count, and the report is the same."""
+    first, second = house.worker(), house.worker()
+    await first.work(a_task(task=task, **PHASE))
+    for reader in ("t2", "t3"):
+        assert await house.sessions.get("s1", "say:results", reader=reader) is not None
+    await second.work(a_task(task=task, deliveries=2, **PHASE))
+    assert [body for _, body, _ in first.post.stored] == [body for _, body, _ in second.post.stored]
+    assert (second.runs, (await house.entries())["say:results"].hits) == ([], 2)
+
+
+@pytest.mark.parametrize("remembered", [False, True])
+async def test_a_phase_that_is_another_tasks_by_now_is_cancelled(house: House, remembered: bool) -> None:
+    """What that one wrote stays."""
+    worker = house.worker()
+    if remembered:
+        await worker.work(a_task(task_id="t0"))
+    await house.sessions.set("s1", "say:results", "newer")
+    await house.redis.hset(keys.session("s1").tasks, "say", "t9")
+    await worker.work(a_task(**PHASE))
+    report = worker.post.reports()[-1]
+    assert report.error is not None
+    assert (report.task_id, report.status, report.error.type) == ("t1", "cancelled", "PhaseReplaced")
+    assert [subject for subject, _, _ in worker.post.stored if subject.startswith("dead.")] == []
+    found = await house.sessions.get("s1", "say:results")
+    assert found is not None
+    assert found.value == "newer"
+
+
+async def test_a_session_that_is_gone_fails_the_phase_with_the_cure(house: House) -> None:
+    """It names the session."""
+    worker = house.worker()
+    await house.sessions.drop("s1")
+    await worker.work(a_task(**PHASE))
+    report = worker.report()
+    assert report.error is not None
+    assert (report.status, report.error.type, report.attempt) == ("failed", "UnknownSession", 1)
+    assert "'s1'" in report.error.message
+
+
+async def test_a_value_that_is_too_large_fails_the_phase_and_names_key_and_limit(house: House) -> None:
+    """Nothing of it is written."""
+    worker = house.worker(SessionCache(house.redis, max_value_bytes=1024, deadline_s=LONG_S))
+    await worker.work(a_task("x" * 2000, **PHASE))
+    report = worker.report()
+    assert report.error is not None
+    assert (report.status, report.error.type) == ("failed", "EntryTooLarge")
+    assert "say:results" in report.error.message
+    assert "1024" in report.error.message
+    assert await house.entries() == {}
+
+
+async def test_the_parts_that_a_run_wrote_and_its_outputs_took_as_long_as_it(house: House) -> None:
+    """As they are stored."""
+    worker = house.worker()
+
+    async def write(_word: str, context: Context) -> None:
+        for number in range(3):
+            await context.session.set(f"say:part:{number}", {"number": number})
+
+    worker.does = write
+    await worker.work(a_task(task="mutter", **PHASE | {"writes": ["word", "results"]}))
+    assert sum(entry.computation_ms for entry in (await house.entries()).values()) == worker.report().run_ms
+    assert len(await house.entries()) == 5
+
+
+@pytest.fixture
+async def flights(redis: Redis) -> AsyncIterator[list[SingleFlight[Computed]]]:
+    """Open what three processes have."""
+    async with (
+        SingleFlight[Computed](redis, owner="w1", budget_s=LONG_S) as one,
+        SingleFlight[Computed](redis, owner="w2", budget_s=LONG_S) as two,
+        SingleFlight[Computed](redis, owner="w3", budget_s=LONG_S) as three,
+    ):
+        yield [one, two, three]
+
+
+async def test_tasks_of_three_processes_that_ask_at_once_compute_once(
+    house: House, flights: list[SingleFlight[Computed]]
+) -> None:
+    """All have the value, and each use of it by another task is counted."""
+    runs, seen = [], []
+
+    async def compute() -> dict[str, int]:
+        runs.append(1)
+        await asyncio.sleep(0)
+        return {"modules": 3}
+
+    async def ask(_word: str, context: Context) -> None:
+        seen.append(await context.session.get_or_compute("shared:index", compute))
+
+    workers = [house.worker() for _ in flights]
+    for worker, own in zip(workers, flights, strict=True):
+        worker.does, worker.services.session_flights = ask, own
+    await asyncio.gather(
+        *(
+            worker.work(
+                *(
+                    a_task(task="mutter", task_id=f"w{number}-{task}", session_id="s1", phase=f"p{number}")
+                    for task in range(3)
+                )
+            )
+            for number, worker in enumerate(workers)
+        )
+    )
+    assert (len(runs), seen) == (1, [{"modules": 3}] * 9)
+    assert (await house.entries())["shared:index"].hits == 8
+
+
+async def test_a_server_that_is_away_has_the_phase_run_again(house: House) -> None:
+    """And nothing is told before the session has it."""
+
+    class Away(SessionCache):
+        is_away = True
+
+        async def set_many(self, *arguments: Any, **options: Any) -> None:
+            if self.is_away:
+                raise MemoryUnavailable("away")
+            await super().set_many(*arguments, **options)
+
+    sessions = Away(house.redis, deadline_s=LONG_S)
+    worker = house.worker(sessions)
+    for number in (1, 2):
+        await worker.work(a_task(task="mutter", deliveries=number, max_attempts=1, **PHASE))
+    assert (worker.post.stored, len(worker.line.handed_back)) == ([], 2)
+    sessions.is_away = False
+    await worker.work(a_task(task="mutter", deliveries=3, max_attempts=1, **PHASE))
+    assert (worker.report().status, worker.report().attempt) == ("completed", 3)
+    assert json.loads(worker.post.stored[-1][1])["result"] == {"word": "hello"}

@@ -1,0 +1,406 @@
+"""The session as a running task sees it: what it may read and write there, and whose time its entries took."""
+
+import asyncio
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from contracts.errors import (
+    EntryTooLarge,
+    InvalidInput,
+    MemoryUnavailable,
+    PhaseReplaced,
+    UndeclaredAccess,
+    UnknownSession,
+)
+from contracts.messages import TaskAssignment
+from memory.session_entries import EntryInfo
+from workers import Agent, Context, Parameters
+from workers.phase_outputs import entries_of
+from workers.run_time import RunTime, shares_of
+from workers.session import TaskSession
+from workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
+
+
+class Nothing(Parameters):
+    """No parameters."""
+
+
+def assignment(task_id: str = "t1", phase: str | None = "plan", **fields: Any) -> TaskAssignment:
+    """Return what asks for a task of phase *phase*."""
+    return TaskAssignment.model_validate(
+        {
+            "task_id": task_id,
+            "agent_id": "Planner",
+            "supervisor_id": "S",
+            "task": {"name": "plan"},
+            "created_at": NOW,
+            "session_id": "s1",
+            "phase": phase,
+        }
+        | fields
+    )
+
+
+class Desk:
+    """One session, its tasks, and the clock of one run."""
+
+    def __init__(self) -> None:
+        self.services = KitServices(ScriptedLlm(), NOW)
+        self.now_s = 0.0
+        self.time = RunTime(0.0, lambda: self.now_s)
+
+    async def open(self) -> "Desk":
+        """Make the session."""
+        assert await self.services.sessions.create("s1")
+        return self
+
+    def task(self, task_id: str = "t1", phase: str | None = "plan", time: RunTime | None = None) -> TaskSession:
+        """Return the session as a task sees it."""
+        return TaskSession(assignment(task_id, phase), "s1", self.services, time or self.time)
+
+    async def entries(self) -> dict[str, EntryInfo]:
+        """Return what is known of each entry."""
+        return {entry.key: entry for entry in await self.services.sessions.entries("s1")}
+
+
+@pytest.fixture
+async def desk() -> Desk:
+    """Open a session."""
+    return await Desk().open()
+
+
+@pytest.mark.parametrize("value", [0, False, "", [], {}, None])
+async def test_falsy_values_are_values(desk: Desk, value: Any) -> None:
+    """Only what is not there is the default."""
+    await desk.task().set("plan:results", value)
+    assert await desk.task().get("plan:results", default="nothing") == value
+    assert await desk.task().get("plan:other", default="nothing") == "nothing"
+
+
+async def test_a_read_counts_once_for_each_task(desk: Desk) -> None:
+    """However often it reads or is run; and every one is counted in the process."""
+    await desk.task().set("plan:results", 1)
+    for task_id in ("t2", "t2", "t3"):
+        await desk.task(task_id, "check").get("plan:results")
+    await desk.task("t4", "check").get("plan:nothing")
+    assert (await desk.entries())["plan:results"].hits == 2
+    assert desk.services.session_hits == 3
+
+
+@pytest.mark.parametrize(
+    ("phase", "key", "cure"),
+    [
+        ("plan", "check:results", "write it as 'plan:results'"),
+        ("plan", "check:file:a.py", "write it as 'plan:file:a.py'"),
+        (None, "plan:results", "send it with a phase"),
+        ("plan", "results", "naming rule"),
+    ],
+)
+async def test_a_task_writes_under_its_own_phase(desk: Desk, phase: str | None, key: str, cure: str) -> None:
+    """Another's key is refused with the cure, and nothing is written."""
+    with pytest.raises(InvalidInput, match=cure):
+        await desk.task(phase=phase).set(key, 1)
+    assert await desk.entries() == {}
+
+
+async def test_keys_are_those_that_can_be_read(desk: Desk) -> None:
+    """All, or of one phase; listing them is no use of them."""
+    await desk.task().set("plan:b", 1)
+    await desk.task().set("plan:a:1", 1)
+    await desk.task("t2", "check").set("check:c", 1)
+    assert await desk.task().keys() == ("check:c", "plan:a:1", "plan:b")
+    assert await desk.task().keys("plan") == ("plan:a:1", "plan:b")
+    assert {entry.hits for entry in (await desk.entries()).values()} == {0}
+
+
+async def test_an_entry_may_have_a_time_to_live_of_its_own(desk: Desk) -> None:
+    """Also one that is computed."""
+    await desk.task().set("plan:a", 1, ttl=timedelta(seconds=9))
+    await desk.task().get_or_compute("plan:b", _one, ttl=timedelta(seconds=7))
+    assert {key: entry.ttl_ms for key, entry in (await desk.entries()).items()} == {"plan:a": 9000, "plan:b": 7000}
+
+
+async def _one() -> int:
+    return 1
+
+
+async def test_time_belongs_to_the_entry_that_was_written_after_it(desk: Desk) -> None:
+    """And what is returned has the rest: together exactly what the run took."""
+    desk.now_s = 0.3
+    await desk.task().set("plan:a", 1)
+    desk.now_s = 0.45
+    await desk.task().set("plan:b", 1)
+    desk.now_s = 1.0
+    outputs = entries_of(assignment(writes=("x", "y", "z")), b'{"x":1,"y":2,"z":3}', 1000, desk.time)
+    await desk.services.sessions.set_many("s1", outputs)
+    took = {key: entry.computation_ms for key, entry in (await desk.entries()).items()}
+    assert took == {"plan:a": 300, "plan:b": 150, "plan:x": 184, "plan:y": 183, "plan:z": 183}
+    assert {entry.agent for entry in (await desk.entries()).values()} == {"Planner"}
+
+
+async def test_an_entry_that_is_written_again_keeps_its_time(desk: Desk) -> None:
+    """By the run itself, or by what it returns."""
+    desk.now_s = 0.3
+    await desk.task().set("plan:a", 1)
+    desk.now_s = 0.5
+    await desk.task().set("plan:a", 2)
+    assert (await desk.entries())["plan:a"].computation_ms == 500
+    [output] = entries_of(assignment(writes=("a",)), b'{"a":3}', 900, desk.time)
+    assert output.computation_ms == 900
+
+
+async def test_a_write_that_fails_takes_no_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one has it."""
+
+    async def away(*_arguments: Any, **_options: Any) -> None:
+        raise MemoryUnavailable("away")
+
+    desk.now_s = 0.3
+    with monkeypatch.context() as patched:
+        patched.setattr(desk.services.sessions, "set_many", away)
+        with pytest.raises(MemoryUnavailable):
+            await desk.task().set("plan:a", 1)
+    await desk.task().set("plan:b", 1)
+    assert (await desk.entries())["plan:b"].computation_ms == 300
+
+
+async def test_computing_an_entry_takes_its_own_time(desk: Desk) -> None:
+    """What came before it is left for the next write, and what it writes itself is not counted twice."""
+
+    async def compute() -> int:
+        desk.now_s += 0.2
+        await desk.task().set("plan:inner", 1)
+        desk.now_s += 0.05
+        return 7
+
+    desk.now_s = 0.1
+    assert await desk.task().get_or_compute("plan:outer", compute) == 7
+    assert await desk.task().get_or_compute("plan:outer", compute) == 7
+    await desk.task().set("plan:last", 1)
+    took = {key: entry.computation_ms for key, entry in (await desk.entries()).items()}
+    # The inner one was the first to be written: it has what came before too.
+    assert took == {"plan:inner": 300, "plan:outer": 50, "plan:last": 0}
+
+
+@pytest.mark.parametrize("seed", range(50))
+async def test_the_entries_of_a_run_took_exactly_as_long_as_the_run(desk: Desk, seed: int) -> None:
+    """Whatever it writes, side by side or one in the other, and whatever fails."""
+    chance, task = random.Random(seed), desk.task()
+
+    async def compute() -> int:
+        desk.now_s += chance.random()
+        await asyncio.sleep(0)
+        if chance.random() < 0.3:
+            await task.set(f"plan:inner:{chance.randrange(3)}", 1)
+        if chance.random() < 0.2:
+            raise ValueError("no")
+        return 1
+
+    for _ in range(chance.randrange(6)):
+        desk.now_s += chance.random()
+        await task.set(f"plan:own:{chance.randrange(3)}", 1)
+        several = [task.get_or_compute(f"plan:once:{number}", compute) for number in range(chance.randrange(4))]
+        await asyncio.gather(*several, return_exceptions=True)
+    desk.now_s += chance.random()
+    run_ms = desk.time.elapsed_ms
+    writes = tuple(f"out{number}" for number in range(chance.randrange(1, 4)))
+    result = b"{" + b",".join(b'"%b":1' % name.encode() for name in writes) + b"}"
+    await desk.services.sessions.set_many("s1", entries_of(assignment(writes=writes), result, run_ms, desk.time))
+    assert sum(entry.computation_ms for entry in (await desk.entries()).values()) == run_ms
+
+
+def test_shares_are_whole_and_make_up_the_total() -> None:
+    """The first has the remainder."""
+    assert shares_of(1000, 3) == [334, 333, 333]
+    assert shares_of(2, 4) == [2, 0, 0, 0]
+    assert shares_of(0, 1) == [0]
+
+
+async def test_many_tasks_that_ask_at_once_compute_once(desk: Desk) -> None:
+    """All have the one value, and it took once."""
+    runs = []
+
+    async def compute() -> list[int]:
+        runs.append(1)
+        await asyncio.sleep(0)
+        return [1, 2]
+
+    tasks = [desk.task(f"t{number}", "check", RunTime(0.0, lambda: 0.0)) for number in range(10)]
+    values = await asyncio.gather(*(task.get_or_compute("shared:index", compute) for task in tasks))
+    assert (len(runs), values) == (1, [[1, 2]] * 10)
+    assert (await desk.entries())["shared:index"].phase == "shared"
+
+
+async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: Desk) -> None:
+    """By itself; what is shared under the key of another phase is that phase's, whichever task it has."""
+    desk.services.sessions.put_task("s1", "plan", "t9")
+    desk.services.sessions.put_task("s1", "check", "t1")
+    with pytest.raises(PhaseReplaced):
+        await desk.task("t1", "plan").set("plan:a", 1)
+    with pytest.raises(PhaseReplaced):
+        await desk.task("t1", "plan").get_or_compute("plan:b", _one)
+    assert await desk.task("t1", "check").get_or_compute("plan:c", _one) == 1
+    assert list(await desk.entries()) == ["plan:c"]
+
+
+async def test_what_somebody_computed_for_another_phase_is_that_phases(desk: Desk) -> None:
+    """It goes with the phase that its key names."""
+    await desk.task(phase="check").get_or_compute("plan:index", _one)
+    assert await desk.services.sessions.invalidate_phases("s1", {"plan"}) == ("plan:index",)
+
+
+def an_agent(remember: Any, does: Any) -> Agent:
+    """Return an agent whose one task does *does* with its context."""
+    agent = Agent("Planner")
+
+    @agent.task(remember=remember)
+    async def plan(nothing: Nothing, context: Context) -> Any:
+        """Plan."""
+        return await does(context)
+
+    return agent
+
+
+async def _writes(context: Context) -> None:
+    await context.session.set("plan:a", 1)
+
+
+async def _asks_project(context: Context) -> list[str]:
+    return [standard.text for standard in await context.project.standards()]
+
+
+@pytest.mark.parametrize("remember", ["shared", "user"])
+@pytest.mark.parametrize(("does", "what"), [(_writes, "context.session"), (_asks_project, "context.project")])
+async def test_a_remembered_task_may_not_touch_its_session(remember: Any, does: Any, what: str) -> None:
+    """The error says why, and both cures."""
+    report = await run_task(an_agent(remember, does), "plan", {}, session={}, phase="plan", user_id="ann")
+    assert report.error is not None
+    assert (report.status, report.error.type, report.attempt) == ("failed", UndeclaredAccess.__name__, 1)
+    for word in (what, "do not tell what the session holds", "remember=False", "as parameters"):
+        assert word in report.error.message
+
+
+@pytest.mark.parametrize("does", [_writes, _asks_project])
+async def test_without_a_session_such_a_task_is_rejected(does: Any) -> None:
+    """Whoever asks for it has to send one."""
+    report = await run_task(an_agent(False, does), "plan", {})
+    assert report.error is not None
+    assert (report.status, report.error.type) == ("rejected", "InvalidInput")
+    assert "session_id is missing" in report.error.message
+
+
+async def test_a_shared_task_does_not_see_which_phase_it_is() -> None:
+    """Its answer serves every session."""
+
+    async def tell(context: Context) -> list[Any]:
+        seen = context.assignment
+        return [seen.session_id, seen.phase, seen.writes]
+
+    kit = AgentKit(an_agent("shared", tell), session={}, phase="plan", writes=["results"])
+    assert (await kit.run("plan", {})).result == [None, None, None]
+    assert (await kit.entries()) == {"plan:results": [None, None, None]}
+
+
+async def test_a_task_whose_session_is_gone_fails_with_the_cure() -> None:
+    """What it reads is not there; what it writes has no place to go to."""
+
+    async def read_and_write(context: Context) -> None:
+        await kit.services.sessions.drop("session-1")
+        assert await context.session.get("plan:a", default=5) == 5
+        await context.session.set("plan:a", 1)
+
+    kit = AgentKit(an_agent(False, read_and_write), session={"plan:a": 1}, phase="plan")
+    report = await kit.run("plan", {})
+    assert report.error is not None
+    assert (report.status, report.error.type, report.attempt) == ("failed", UnknownSession.__name__, 1)
+    assert "session-1" in report.error.message
+
+
+async def test_an_entry_that_is_too_large_fails_the_task_at_once() -> None:
+    """Another run would write the same."""
+
+    async def write(_context: Context) -> None:
+        raise EntryTooLarge("plan:a has 17 MiB")
+
+    report = await run_task(an_agent(False, write), "plan", {}, session={}, phase="plan")
+    assert (report.status, report.attempt) == ("failed", 1)
+
+
+class _Untouchable(KitServices):
+    """Services whose stores must not be asked for."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("sessions", "session_flights", "projects"):
+            raise AssertionError(name)
+        return super().__getattribute__(name)
+
+
+async def test_a_task_that_never_touches_its_session_costs_nothing() -> None:
+    """Nothing is made for it, and nothing is asked."""
+
+    async def plain(context: Context) -> int:
+        return context.attempt
+
+    task = an_agent(False, plain).tasks["plan"]
+    context = Context(task, assignment(), _Untouchable(ScriptedLlm(), NOW))
+    assert await task.run(Nothing(), context) == b"1"
+    assert not {"session", "project", "time"} & set(vars(context))
+
+
+async def test_a_project_gives_its_standards_and_is_searched() -> None:
+    """Those in force with a tag, and whatever fits."""
+
+    async def look(context: Context) -> list[list[str]]:
+        project = context.project
+        await project.decide("Modules are nouns from now on.", tags=["naming"])
+        return [
+            [found.text for found in await project.standards("naming")],
+            [found.text for found in await project.standards()],
+            [found.text for found in await project.search("nouns", kind="decision")],
+            [found.text for found in await project.search(tags=["style"])],
+        ]
+
+    report = await run_task(
+        an_agent(False, look), "plan", {}, standards=[("Say why.", "style"), ("Use nouns.", "naming")], user_id="ann"
+    )
+    assert report.result == [
+        ["Use nouns."],
+        ["Use nouns.", "Say why."],
+        ["Modules are nouns from now on."],
+        ["Say why."],
+    ]
+
+
+async def test_a_decision_is_noted_once_however_often_the_task_runs() -> None:
+    """The same words, or other ones under one name; and it tells whose it was and where."""
+
+    async def decide(context: Context) -> None:
+        project = context.project
+        old = await project.decide("Tabs.", tags=["style"])
+        await project.decide("Spaces.", tags=["style"], supersedes=old.record_id)
+        await project.decide(f"In the words of run {context.attempt}.", name="model")
+        if context.attempt < 3:
+            raise ValueError("again")
+
+    kit = AgentKit(an_agent(False, decide), session={})
+    assert (await kit.run("plan", {}, user_id="ann")).attempt == 3
+    model, spaces, tabs = await kit.decisions()
+    assert (model.text, spaces.text, tabs.text) == ("In the words of run 1.", "Spaces.", "Tabs.")
+    assert (spaces.supersedes, tabs.superseded_by) == (tabs.record_id, spaces.record_id)
+    assert (tabs.by, tabs.session_id, tabs.tags) == ("ann", "session-1", ("style",))
+    await kit.run("plan", {}, user_id="ann")
+    assert len(await kit.decisions()) == 6
+
+
+async def test_a_project_needs_a_session_that_has_one() -> None:
+    """A session of no project, and one that is gone, are told apart."""
+    services = KitServices(ScriptedLlm(), datetime(2026, 1, 1, tzinfo=UTC))
+    task = an_agent(False, _asks_project).tasks["plan"]
+    with pytest.raises(UnknownSession, match="'s1' is not there"):
+        await task.run(Nothing(), Context(task, assignment(), services))
+    await services.sessions.create("s1")
+    with pytest.raises(InvalidInput, match="belongs to no project"):
+        await task.run(Nothing(), Context(task, assignment(), services))
