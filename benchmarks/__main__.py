@@ -4,7 +4,7 @@ import argparse
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,14 +12,24 @@ from pathlib import Path
 import uvloop
 from rich.console import Console
 
-from benchmarks import document_rows, front_door, listening_rows, memory_rows, nats_rows, peer_rows, prompt_rows
+from benchmarks import (
+    document_rows,
+    front_door,
+    listening_rows,
+    memory_rows,
+    nats_rows,
+    peer_rows,
+    pipeline_rows,
+    project_rows,
+    prompt_rows,
+    session_rows,
+)
 from benchmarks.producer import Producer
 from benchmarks.profiles import FULL, SHORT, Profile
 from benchmarks.table import Row, markdown, ratio, show
 from runtime.embedded import EmbeddedServers
 
 RESULTS = Path(__file__).with_name("results.md")
-FAMILIES = ("raw", "ours", "recall", "gain", "command", "documents", "listening", "prompts", "peers")
 
 
 def calibrate_ms() -> float:
@@ -43,6 +53,24 @@ def describe_run(profile: Profile, load_before: float, calibration_ms: float) ->
     )
 
 
+#: Families that need nothing but the servers, in the order of the table: what the log says, and what measures them.
+SIMPLE: dict[str, tuple[str, Callable[[EmbeddedServers, Profile], Awaitable[list[Row]]]]] = {
+    "recall": ("recall and raw GET", lambda on, profile: memory_rows.measure(on.redis_url, profile)),
+    "command": ("the command", lambda on, profile: front_door.measure(on.nats_url, on.redis_url, profile)),
+    "documents": ("documents", lambda on, profile: document_rows.measure(on.redis_url, profile)),
+    "listening": (
+        "turns published, facts worked on",
+        lambda on, profile: listening_rows.measure(on.nats_url, on.redis_url, profile),
+    ),
+    "prompts": ("prompts", lambda _on, profile: prompt_rows.measure(profile)),
+    "sessions": ("sessions", lambda on, profile: session_rows.measure(on.redis_url, profile)),
+    "pipelines": ("steps of pipelines", lambda on, profile: pipeline_rows.measure(on.nats_url, on.redis_url, profile)),
+    "projects": ("project memory", lambda on, profile: project_rows.measure(on.redis_url, profile)),
+    "peers": ("peers", lambda on, profile: peer_rows.measure(on.redis_url, profile)),
+}
+FAMILIES = ("raw", "ours", "gain", *SIMPLE)
+
+
 async def measure(profile: Profile, only: frozenset[str], console: Console) -> list[Row]:
     """Start the servers, measure every family named in *only*, return the rows."""
     rows: list[Row] = []
@@ -54,24 +82,10 @@ async def measure(profile: Profile, only: frozenset[str], console: Console) -> l
                 if "gain" in only:
                     console.log("100 ms task, miss and hit")
                     rows += await nats_rows.measure_memory_gain(producer, profile)
-        if "recall" in only:
-            console.log("recall and raw GET")
-            rows += await memory_rows.measure(servers.redis_url, profile)
-        if "command" in only:
-            console.log("the command")
-            rows += await front_door.measure(servers.nats_url, servers.redis_url, profile)
-        if "documents" in only:
-            console.log("documents")
-            rows += await document_rows.measure(servers.redis_url, profile)
-        if "listening" in only:
-            console.log("turns published, facts worked on")
-            rows += await listening_rows.measure(servers.nats_url, servers.redis_url, profile)
-        if "prompts" in only:
-            console.log("prompts")
-            rows += await prompt_rows.measure(profile)
-        if "peers" in only:
-            console.log("peers")
-            rows += await peer_rows.measure(servers.redis_url, profile)
+        for family, (words, measured) in SIMPLE.items():
+            if family in only:
+                console.log(words)
+                rows += await measured(servers, profile)
     return compared_with_peers(rows)
 
 

@@ -37,7 +37,8 @@ def _register(source: str) -> str:
     return sha
 
 
-_CALLS = """
+#: Functions for every script; see `TOUCH`.
+CALLS = """
 local function session_now()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -65,7 +66,7 @@ end
 #:   touch(now)         the session was updated at *now*, as it is stored; nothing means now. All eight keys get its
 #:                      time to live, or none while its state is 'running'. Call it last; the root has to exist.
 TOUCH = (
-    _CALLS
+    CALLS
     + """
 local function session_mend()
   for at = 1, 8 do
@@ -139,7 +140,7 @@ return 1
 )
 
 READ_ROOT = _register(
-    _CALLS
+    CALLS
     + """
 local found = session_call('HMGET', KEYS[1], unpack(ARGV))
 local left = redis.call('PTTL', KEYS[1])
@@ -149,7 +150,7 @@ return {left, math.floor(session_call('HLEN', KEYS[2]) / 2), unpack(found, 1, #A
 )
 
 GET = _register(
-    _CALLS
+    CALLS
     + _ENTRIES
     + """
 local hits, uses, corrected = KEYS[3], KEYS[4], KEYS[5]
@@ -319,7 +320,7 @@ return 1
 )
 
 DROP = _register(
-    _CALLS
+    CALLS
     + """
 local told = session_call('HMGET', KEYS[1], 'state', 'user_id', 'supervisor_id')
 if redis.call('EXISTS', KEYS[1]) == 0 then return false end
@@ -331,7 +332,7 @@ return {told[2] or '', told[3] or ''}
 
 #: Sent before whatever makes a session, so that none can be there unlisted.
 LIST = _register(
-    _CALLS
+    CALLS
     + """
 local score = session_ms(session_now())
 session_call('ZADD', KEYS[1], score, ARGV[1])
@@ -340,7 +341,7 @@ return score
 )
 
 UNLIST = _register(
-    _CALLS
+    CALLS
     + """
 local score = session_call('ZSCORE', KEYS[1], ARGV[1])
 if not score or tonumber(score) ~= tonumber(ARGV[2]) then return 0 end
@@ -350,7 +351,7 @@ return redis.call('ZREM', KEYS[1], ARGV[1])
 )
 
 LISTED = _register(
-    _CALLS
+    CALLS
     + """
 return session_call('ZRANGE', KEYS[1], ARGV[1], '-inf', 'BYSCORE', 'REV', 'LIMIT', ARGV[2], ARGV[3], 'WITHSCORES')
 """

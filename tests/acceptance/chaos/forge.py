@@ -12,6 +12,7 @@ import select
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import uvloop
@@ -23,12 +24,18 @@ from tests.acceptance.chaos import sabotage
 from workers.loading import load_agents
 from workers.wiring import run_worker
 
+#: Serves until the end and returns the status of the process: takes the agents, and where answers go.
+Serve = Callable[[list[str], int], int]
+
 #: Status of a worker that could not be served, as `tasklore worker` has it.
 _FAILED = 1
 
 
-def main(orders: int, references: list[str]) -> None:
-    """Fork what is ordered through the pipe *orders* until it closes; then nothing that was forked is left."""
+def main(orders: int, references: list[str], serve: Serve | None = None) -> None:
+    """Fork what is ordered through the pipe *orders* until it closes; then nothing that was forked is left.
+
+    What is forked does *serve*, `serve_agents` when None.
+    """
     for reference in references:
         load_agents(reference)
     gc.collect()
@@ -38,7 +45,7 @@ def main(orders: int, references: list[str]) -> None:
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(woken)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-    _say({"forge": os.getpid()})
+    say({"forge": os.getpid()})
     alive: set[int] = set()
     unread = b""
     while True:
@@ -53,9 +60,9 @@ def main(orders: int, references: list[str]) -> None:
             *lines, unread = (unread + chunk).split(b"\n")
             for line in lines:
                 order = json.loads(line)
-                pid = _fork(order, references, (orders, wake, woken))
+                pid = _fork(order, references, (orders, wake, woken), serve or serve_agents)
                 alive.add(pid)
-                _say({"forked": pid, "ticket": order["ticket"]})
+                say({"forked": pid, "ticket": order["ticket"]})
     for pid in alive:
         os.kill(pid, signal.SIGKILL)
 
@@ -67,10 +74,10 @@ def _bury(alive: set[int]) -> None:
         if pid == 0:
             return
         alive.discard(pid)
-        _say({"died": pid, "status": os.waitstatus_to_exitcode(status)})
+        say({"died": pid, "status": os.waitstatus_to_exitcode(status)})
 
 
-def _fork(order: dict[str, Any], references: list[str], ours: tuple[int, ...]) -> int:
+def _fork(order: dict[str, Any], references: list[str], ours: tuple[int, ...], serve: Serve) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -86,7 +93,7 @@ def _fork(order: dict[str, Any], references: list[str], ours: tuple[int, ...]) -
         os.dup2(log, sys.stderr.fileno())
         os.environ.update(order["environment"])
         sabotage.commit(order["sabotage"])
-        status = _serve(references, answers)
+        status = serve(references, answers)
     except Exception:  # noqa: BLE001 - told in its log: nobody else would
         traceback.print_exc()
     finally:
@@ -95,20 +102,21 @@ def _fork(order: dict[str, Any], references: list[str], ours: tuple[int, ...]) -
         os._exit(status)
 
 
-def _serve(references: list[str], answers: int) -> int:
+def serve_agents(references: list[str], answers: int) -> int:
     """Serve as `tasklore worker` does, and say when tasks are taken."""
     agents = [agent for reference in references for agent in load_agents(reference)]
     try:
         settings = Settings.load()
         logs.configure(settings.log_level, settings.log_format)
-        uvloop.run(run_worker(agents, settings, on_ready=lambda _address: _say({"ready": os.getpid()}, answers)))
+        uvloop.run(run_worker(agents, settings, on_ready=lambda _address: say({"ready": os.getpid()}, answers)))
     except TaskloreError as error:
         sys.stderr.write(f"{error}\n")
         return _FAILED
     return 0
 
 
-def _say(answer: dict[str, Any], to: int = 1) -> None:
+def say(answer: dict[str, Any], to: int = 1) -> None:
+    """Answer whoever gives the orders."""
     # A pipe takes a line of this size whole or not at all, whoever else writes to it.
     os.write(to, json.dumps(answer).encode() + b"\n")
 

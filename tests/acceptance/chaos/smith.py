@@ -22,9 +22,11 @@ class Smith:
     Args:
         references: The agents that its workers serve, as `tasklore worker` takes them.
         folder: Where the forge and its workers write their logs.
+        forge: The module to run as the forge.
     """
 
-    def __init__(self, references: Sequence[str], folder: Path) -> None:
+    def __init__(self, references: Sequence[str], folder: Path, forge: str = "tests.acceptance.chaos.forge") -> None:
+        self._module = forge
         self._references = references
         self.folder = folder
         self._tickets = itertools.count()
@@ -79,7 +81,7 @@ class Smith:
 
     def _light(self, orders: int, log: IO[bytes]) -> "subprocess.Popen[bytes]":
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TASKLORE_")}
-        command = [sys.executable, "-m", f"{__package__}.forge", str(orders), *self._references]
+        command = [sys.executable, "-m", self._module, str(orders), *self._references]
         return subprocess.Popen(
             ["/bin/sh", "-c", GUARDED, "sh", *command],
             cwd=ROOT,

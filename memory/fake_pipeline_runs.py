@@ -1,0 +1,234 @@
+"""Runs of pipelines in this process only, for unit tests; they pass the contract suite of the real ones."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pydantic import JsonValue
+
+from contracts.errors import UnknownSession
+from memory.pipeline_records import EndState, NewRun, PhaseState, RunRecord
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A run, which task may write for each phase, and until when its lease is held, in ms."""
+
+    record: RunRecord
+    tasks: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, dict[str, str]] = field(default_factory=dict)
+    leased_until_ms: int = 0
+    due_since_ms: int = 0
+
+
+class FakePipelineRuns:
+    """Stands for `memory.pipeline_runs.PipelineRuns`; *clock* tells seconds since 1970, and no session expires."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._runs: dict[str, _Kept] = {}
+        self._outcomes: dict[str, bytes] = {}
+        self._last_fence = 0
+
+    async def create(self, new: NewRun) -> bool:
+        """Make the run; False when the id is taken."""
+        if new.session_id in self._runs:
+            return False
+        now = self._now_ms()
+        self._outcomes.pop(new.session_id, None)
+        self._runs[new.session_id] = _Kept(_record_of(new, now), due_since_ms=now)
+        return True
+
+    async def read(self, session_id: str) -> RunRecord | None:
+        """Return the run, or None."""
+        kept = self._runs.get(session_id)
+        if kept is None:
+            return None
+        return kept.record if self._is_held(kept) else replace(kept.record, holder=None)
+
+    async def claim(self, session_id: str, holder: str, lease_ms: int) -> int | None:
+        """Return the number of a lease, or None."""
+        kept = self._runs.get(session_id)
+        if kept is None or kept.record.state != "running" or self._is_held(kept):
+            return None
+        self._last_fence = max(self._last_fence + 1, self._now_ms())
+        kept.record = replace(kept.record, holder=holder, fence=self._last_fence)
+        kept.leased_until_ms = self._now_ms() + lease_ms
+        return self._last_fence
+
+    async def renew(self, session_id: str, holder: str, fence: int, lease_ms: int) -> bool:
+        """Prolong the lease; False when it is lost."""
+        kept = self._driven(session_id, fence)
+        if kept is None or kept.record.holder != holder:
+            return False
+        kept.leased_until_ms = self._now_ms() + lease_ms
+        return True
+
+    async def give_back(self, session_id: str, holder: str, fence: int) -> None:
+        """End the lease."""
+        kept = self._driven(session_id, fence)
+        if kept is not None and kept.record.holder == holder:
+            self._release(kept)
+
+    async def due(self, supervisor_id: str, limit: int = 100) -> list[str]:
+        """Return running sessions that nobody drives, longest first."""
+        due = [
+            (max(kept.leased_until_ms, kept.due_since_ms), session_id)
+            for session_id, kept in self._runs.items()
+            if kept.record.supervisor_id == supervisor_id and kept.record.state == "running" and not self._is_held(kept)
+        ]
+        return [session_id for _, session_id in sorted(due)[:limit]]
+
+    async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
+        """Note that *phase* runs as *task_id*."""
+        kept = self._driven(session_id, fence)
+        known = None if kept is None else kept.record.phases.get(phase)
+        if kept is None or known is None:
+            return False
+        if known.status == "pending" or known.task_id != task_id:
+            running = PhaseState("running", run, task_id, since_ms=self._now_ms(), why=known.why)
+            kept.tasks[phase] = task_id
+            self._update(kept, phase, running)
+        return True
+
+    async def settle_phase(
+        self, session_id: str, fence: int, phase: str, state: PhaseState, corrects: str | None = None
+    ) -> bool:
+        """Note the end of *phase*."""
+        kept = self._driven(session_id, fence)
+        known = None if kept is None else kept.record.phases.get(phase)
+        if kept is None or known is None or (state.task_id is not None and known.task_id != state.task_id):
+            return False
+        if known.is_over:
+            return (known.status, known.task_id) == (state.status, state.task_id)
+        run = max(state.run, known.run)
+        self._update(kept, phase, replace(state, run=run, since_ms=known.since_ms, ended_ms=self._now_ms()))
+        kept.tasks[phase] = ""
+        if state.status == "done" and corrects is not None:
+            kept.record = replace(kept.record, corrected=kept.record.corrected | {corrects: phase})
+        return True
+
+    async def reset_phases(
+        self,
+        session_id: str,
+        why: Mapping[str, str],
+        *,
+        restart: bool,
+        expected_run: int | None = None,
+        fence: int | None = None,
+        inputs: Mapping[str, JsonValue] | None = None,
+    ) -> RunRecord | None:
+        """Make the phases of *why* pending; None when it was refused."""
+        kept = self._runs.get(session_id)
+        if kept is None:
+            raise UnknownSession(f"no pipeline runs in session {session_id!r}")
+        record = kept.record
+        if (record.fence if self._is_held(kept) else None) != fence or expected_run not in (None, record.run):
+            return None
+        reset = {phase: reason for phase, reason in why.items() if phase in record.phases}
+        for phase in reset:
+            kept.tasks[phase] = ""
+            kept.seen.pop(phase, None)
+        pending = {phase: PhaseState(run=record.phases[phase].run, why=reason) for phase, reason in reset.items()}
+        kept.record = replace(
+            record,
+            phases=record.phases | pending,
+            corrected={phase: by for phase, by in record.corrected.items() if by not in reset},
+            inputs=record.inputs if inputs is None else dict(inputs),
+            updated_ms=self._now_ms(),
+        )
+        if restart:
+            kept.record = replace(kept.record, state="running", run=record.run + 1, wish=None, error="")
+            kept.due_since_ms = self._now_ms()
+            self._outcomes.pop(session_id, None)
+        return await self.read(session_id)
+
+    async def end(
+        self, session_id: str, fence: int, state: EndState, outcome: bytes, *, keep: bool, error: str = ""
+    ) -> bool:
+        """End the run and its lease."""
+        kept = self._driven(session_id, fence)
+        if kept is None:
+            ended = self._runs.get(session_id)
+            return self._outcomes.get(session_id) == outcome and (ended is None or ended.record.state == state)
+        self._outcomes[session_id] = outcome
+        if state == "completed" and not keep:
+            del self._runs[session_id]
+            return True
+        self._release(kept)
+        kept.tasks |= {phase: "" for phase, known in kept.record.phases.items() if known.status == "running"}
+        kept.record = replace(kept.record, state=state, error=error, wish=None, updated_ms=self._now_ms())
+        return True
+
+    async def outcome(self, session_id: str) -> bytes | None:
+        """Return what `end` was told, or None."""
+        return self._outcomes.get(session_id)
+
+    async def wish_cancelled(self, session_id: str, reason: str) -> bool:
+        """Note why a running one is to be cancelled."""
+        kept = self._runs.get(session_id)
+        if kept is None or kept.record.state != "running":
+            return False
+        kept.record = replace(kept.record, wish=kept.record.wish or reason)
+        return True
+
+    async def wish(self, session_id: str) -> str | None:
+        """Return why it is to be cancelled, or None."""
+        kept = self._runs.get(session_id)
+        return None if kept is None else kept.record.wish
+
+    async def note_seen(self, session_id: str, fence: int, phase: str, seen: Mapping[str, str]) -> bool:
+        """Keep what *phase* read beside the session."""
+        kept = self._driven(session_id, fence)
+        if kept is None:
+            return False
+        kept.seen[phase] = dict(seen)
+        return True
+
+    async def seen(self, session_id: str) -> dict[str, dict[str, str]]:
+        """Return what each phase read beside the session."""
+        kept = self._runs.get(session_id)
+        return {} if kept is None else {phase: dict(marks) for phase, marks in kept.seen.items()}
+
+    def writer_of(self, session_id: str, phase: str) -> str | None:
+        """Return the task that may write for *phase*, "" for none, None when it never began: for a fake session."""
+        kept = self._runs.get(session_id)
+        return None if kept is None else kept.tasks.get(phase)
+
+    def _driven(self, session_id: str, fence: int) -> _Kept | None:
+        """Return the run when *fence* is the number of its lease."""
+        kept = self._runs.get(session_id)
+        return kept if kept is not None and self._is_held(kept) and kept.record.fence == fence else None
+
+    def _is_held(self, kept: _Kept) -> bool:
+        return kept.record.holder is not None and kept.leased_until_ms > self._now_ms()
+
+    def _release(self, kept: _Kept) -> None:
+        kept.record = replace(kept.record, holder=None)
+        kept.due_since_ms = self._now_ms()
+
+    def _update(self, kept: _Kept, phase: str, state: PhaseState) -> None:
+        phases = kept.record.phases | {phase: state}
+        kept.record = replace(kept.record, phases=phases, updated_ms=self._now_ms())
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+
+def _record_of(new: NewRun, now_ms: int) -> RunRecord:
+    return RunRecord(
+        session_id=new.session_id,
+        state=new.state,
+        pipeline=new.pipeline,
+        inputs=dict(new.inputs),
+        supervisor_id=new.supervisor_id,
+        user_id=new.user_id,
+        project=new.project or new.pipeline.project_id,
+        keep=new.keep,
+        run=new.run,
+        phases={phase.name: new.phases.get(phase.name, PhaseState()) for phase in new.pipeline.phases},
+        dependencies={phase: tuple(on) for phase, on in new.dependencies.items()},
+        corrected=dict(new.corrected),
+        created_ms=now_ms,
+        updated_ms=now_ms,
+    )

@@ -1,0 +1,105 @@
+"""What is said of a run of a pipeline: how far each phase is, and what the whole run is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from pydantic import JsonValue
+
+from contracts.pipelines import Pipeline
+
+#: How far a phase is. `failed` and `skipped` are ends as `done` is.
+PhaseStatus = Literal["pending", "running", "done", "failed", "skipped"]
+#: How far a run is; `open` is a session that no pipeline runs in.
+RunState = Literal["open", "running", "failed", "completed", "cancelled"]
+#: How a run can end.
+EndState = Literal["failed", "completed", "cancelled"]
+
+#: The statuses that a phase leaves only by a reset.
+ENDED: Final[frozenset[PhaseStatus]] = frozenset({"done", "failed", "skipped"})
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseState:
+    """How far one phase is.
+
+    `run` tells how often it was dispatched, over all runs of the session; it outlives a reset, so that no task id comes
+    again. `task_id` is the task of that run, None when none was. `since_ms` and `ended_ms` are ms since 1970 by the
+    server's clock, None while they have not come; whoever settles a phase need not fill them. `took_ms` is what the
+    task ran, `attempts` how many runs its worker began. `error_type` and `error` are None unless it failed. `why` says
+    why it is stale, was skipped or was reused; `memory` what the long-term memory had to do with it, a `MemoryOutcome`
+    or "". `saved_ms` is what was not computed again.
+    """
+
+    status: PhaseStatus = "pending"
+    run: int = 0
+    task_id: str | None = None
+    since_ms: int | None = None
+    ended_ms: int | None = None
+    took_ms: int = 0
+    attempts: int = 0
+    error_type: str | None = None
+    error: str | None = None
+    why: str = ""
+    memory: str = ""
+    saved_ms: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is done, failed or left out."""
+        return self.status in ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run to be made, with its session.
+
+    `dependencies` names for each phase the phases it directly depends on. `phases` holds what is known of some phases
+    already, and `corrected` which of them are replaced by which: for a run that is made anew from its evidence, as
+    `failed`, and then resumed. Phases not named there are pending. `inputs` are kept as they are: leave out what must
+    not be. `project` None is the pipeline's own.
+    """
+
+    session_id: str
+    pipeline: Pipeline
+    supervisor_id: str
+    inputs: Mapping[str, JsonValue] = field(default_factory=dict)
+    dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    user_id: str | None = None
+    project: str | None = None
+    keep: bool = False
+    state: Literal["running", "failed"] = "running"
+    phases: Mapping[str, PhaseState] = field(default_factory=dict)
+    corrected: Mapping[str, str] = field(default_factory=dict)
+    run: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as it is kept; `phases` has every phase of the pipeline, in its order.
+
+    `run` is 1 and one more with each resume or rerun. `created_ms` and `updated_ms` are ms since 1970 by the server's
+    clock; a session id may be used again, so `created_ms` belongs into every id that is made of it. `corrected` maps a
+    phase to the one whose entries replace its own. `holder` is the supervisor process that drives it, None when nobody
+    does, `fence` the number of the last lease, 0 before the first. `wish` is why it is to be cancelled, None when
+    nobody wants that. `error` is why it failed, "" unless it did.
+    """
+
+    session_id: str
+    state: RunState
+    pipeline: Pipeline
+    inputs: dict[str, JsonValue]
+    supervisor_id: str
+    user_id: str | None
+    project: str
+    keep: bool
+    run: int
+    phases: dict[str, PhaseState]
+    dependencies: dict[str, tuple[str, ...]]
+    corrected: dict[str, str]
+    created_ms: int
+    updated_ms: int
+    holder: str | None = None
+    fence: int = 0
+    wish: str | None = None
+    error: str = ""

@@ -1,0 +1,285 @@
+"""The Lua of pipeline runs: each script touches one hash tag, that of a session or that of an index of running ones.
+
+Each may be sent again when its reply was lost. KEYS of a session's scripts are the nine of `memory.keys.SessionKeys`
+and then `memory.keys.run`.
+
+| script | KEYS | ARGV | returns |
+|---|---|---|---|
+| CREATE | the ten | token, words of root, words of phases, words of corrected | 1: made by this call; 0: taken |
+| READ_RUN | the ten | - | {root, phases, corrected, holder, fence}; {} when no pipeline runs here |
+| CLAIM_RUN | the ten | holder, token, lease_ms | {fence, until, supervisor}; {0, ..}: another's; {-1}: none |
+| RENEW_RUN | the ten | holder, fence, lease_ms | {until, supervisor}; {}: lost |
+| GIVE_BACK | the ten | holder, fence | {supervisor}; {}: was not yours |
+| LOOK_AT_RUN | the ten | - | {1 when it runs, ms until which it is held or 0} |
+| BEGIN_PHASE | the ten | fence, phase, task, run | 1: done; 0: the fence is lost, or there is no such phase |
+| SETTLE_PHASE | the ten | fence, phase, task or nothing, state, corrected phase or nothing | 1: done; 0: not any more |
+| RESET_PHASES | the ten | token, fence, restart, expected run, inputs, words of why | 1: done; 0: refused; -1: no run |
+| END_RUN | the ten | fence, state, 1 to keep it, outcome, keep_ms, error | {supervisor, user}; {}: the fence is lost |
+| WISH | the ten | reason | 1: noted; 0: it does not run |
+| NOTE_SEEN | the ten | fence, phase, marks | 1: noted; 0: the fence is lost |
+| RUNNING_DUE | running | limit | sessions |
+| MARK | an index | session, ms or nothing for now | nil |
+| UNMARK | running | session, grace_ms or nothing | nil |
+
+Words of a hash come as their number, then field and value in turns. A state is the JSON of a `PhaseState`; here its
+times are filled in. In the hash `tasks` nothing, as a text, stands for "no task may write for this phase".
+
+The index of running sessions has another tag. It is marked before a run begins to run, and a session in it that does
+not run is taken out only after a grace, longer than any call takes, so that no run is forgotten, whoever dies between
+two steps.
+"""
+
+import hashlib
+
+from memory.scripts import SOURCES
+from memory.session_scripts import CALLS, TOUCH
+
+
+def _register(source: str) -> str:
+    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+    SOURCES[sha] = source
+    return sha
+
+
+_RUN = (
+    TOUCH
+    + """
+local root, entries, hits, uses, phases = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local tasks, corrected, seen, lease, outcome = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+session_mend()
+
+local function is_fenced(fence)
+  return redis.call('HGET', lease, 'fence') == fence
+end
+
+local function phase_state(phase)
+  local found = redis.call('HGET', phases, phase)
+  return found and cjson.decode(found)
+end
+
+local function put_words(key, at)
+  local last = at + 2 * tonumber(ARGV[at])
+  for index = at + 1, last, 2 do redis.call('HSET', key, ARGV[index], ARGV[index + 1]) end
+  return last + 1
+end
+"""
+)
+
+CREATE = _register(
+    _RUN
+    + """
+if redis.call('EXISTS', root) == 1 then return redis.call('HGET', root, 'made_by') == ARGV[1] and 1 or 0 end
+redis.call('UNLINK', unpack(KEYS))
+local now = session_ms(session_now())
+redis.call('HSET', root, 'made_by', ARGV[1], 'created_at', now)
+put_words(corrected, put_words(phases, put_words(root, 2)))
+touch(now)
+return 1
+"""
+)
+
+READ_RUN = _register(
+    _RUN
+    + """
+if redis.call('HEXISTS', root, 'pipeline') == 0 then return {} end
+local held = redis.call('HMGET', lease, 'holder', 'fence')
+return {redis.call('HGETALL', root), redis.call('HGETALL', phases), redis.call('HGETALL', corrected),
+  held[1] or '', held[2] or redis.call('HGET', root, 'fence') or '0'}
+"""
+)
+
+CLAIM_RUN = _register(
+    _RUN
+    + """
+local known, now = redis.call('HMGET', root, 'state', 'fence'), session_now()
+if known[1] ~= 'running' then return {-1} end
+local held = redis.call('HMGET', lease, 'token', 'fence')
+local supervisor = redis.call('HGET', root, 'supervisor_id')
+if held[1] and held[1] ~= ARGV[2] then return {0, now + redis.call('PTTL', lease), supervisor} end
+-- In microseconds, which no two claims share: a session of this id may have been there before.
+local time = redis.call('TIME')
+local fence = held[2] or session_ms(math.max(tonumber(known[2] or '0') + 1, time[1] * 1000000 + time[2]))
+redis.call('HSET', lease, 'holder', ARGV[1], 'token', ARGV[2], 'fence', fence)
+redis.call('PEXPIRE', lease, ARGV[3])
+redis.call('HSET', root, 'fence', fence)
+return {tonumber(fence), now + tonumber(ARGV[3]), supervisor}
+"""
+)
+
+_HELD = """
+local held = redis.call('HMGET', lease, 'holder', 'fence')
+if held[1] ~= ARGV[1] or held[2] ~= ARGV[2] then return {} end
+"""
+
+RENEW_RUN = _register(
+    _RUN
+    + _HELD
+    + """
+redis.call('PEXPIRE', lease, ARGV[3])
+return {session_now() + tonumber(ARGV[3]), redis.call('HGET', root, 'supervisor_id')}
+"""
+)
+
+GIVE_BACK = _register(
+    _RUN
+    + _HELD
+    + """
+redis.call('UNLINK', lease)
+return {redis.call('HGET', root, 'supervisor_id')}
+"""
+)
+
+LOOK_AT_RUN = _register(
+    _RUN
+    + """
+local left = redis.call('PTTL', lease)
+local until_ms = left == -2 and 0 or session_now() + math.max(1, left)
+return {redis.call('HGET', root, 'state') == 'running' and 1 or 0, until_ms}
+"""
+)
+
+BEGIN_PHASE = _register(
+    _RUN
+    + """
+local known = phase_state(ARGV[2])
+if not is_fenced(ARGV[1]) or not known then return 0 end
+if known.status ~= 'pending' and known.task_id == ARGV[3] then return 1 end
+local now = session_now()
+local state = {status = 'running', run = tonumber(ARGV[4]), task_id = ARGV[3], since_ms = now, why = known.why}
+redis.call('HSET', phases, ARGV[2], cjson.encode(state))
+redis.call('HSET', tasks, ARGV[2], ARGV[3])
+touch(session_ms(now))
+return 1
+"""
+)
+
+SETTLE_PHASE = _register(
+    _RUN
+    + """
+local known, state, now = phase_state(ARGV[2]), cjson.decode(ARGV[4]), session_now()
+if not is_fenced(ARGV[1]) or not known then return 0 end
+if ARGV[3] ~= '' and known.task_id ~= ARGV[3] then return 0 end
+if known.status ~= 'pending' and known.status ~= 'running' then
+  return (known.status == state.status and known.task_id == state.task_id) and 1 or 0
+end
+state.run, state.since_ms, state.ended_ms = math.max(state.run, known.run), known.since_ms, now
+redis.call('HSET', phases, ARGV[2], cjson.encode(state))
+redis.call('HSET', tasks, ARGV[2], '')
+if state.status == 'done' and ARGV[5] ~= '' then redis.call('HSET', corrected, ARGV[5], ARGV[2]) end
+touch(session_ms(now))
+return 1
+"""
+)
+
+RESET_PHASES = _register(
+    _RUN
+    + """
+local known = redis.call('HMGET', root, 'pipeline', 'reset_by', 'run')
+if not known[1] then return -1 end
+if known[2] == ARGV[1] then return 1 end
+local held = redis.call('HGET', lease, 'fence') or ''
+if held ~= ARGV[2] or (ARGV[4] ~= '' and known[3] ~= ARGV[4]) then return 0 end
+redis.call('HSET', root, 'reset_by', ARGV[1])
+if ARGV[5] ~= '' then redis.call('HSET', root, 'inputs', ARGV[5]) end
+local reset = {}
+for at = 7, 5 + 2 * tonumber(ARGV[6]) + 1, 2 do
+  local phase = ARGV[at]
+  local last = phase_state(phase)
+  if last then
+    reset[phase] = true
+    redis.call('HSET', phases, phase, cjson.encode({status = 'pending', run = last.run, why = ARGV[at + 1]}))
+    redis.call('HSET', tasks, phase, '')
+    redis.call('HDEL', seen, phase)
+  end
+end
+for _, key in ipairs(redis.call('HKEYS', entries)) do
+  if reset[string.match(key, '^[^:]+') or ''] and string.sub(key, 1, 1) ~= ':' then
+    redis.call('HDEL', entries, key, ':' .. key)
+    redis.call('HDEL', hits, key)
+  end
+end
+local replaced = redis.call('HGETALL', corrected)
+for at = 1, #replaced, 2 do
+  if reset[replaced[at + 1]] then redis.call('HDEL', corrected, replaced[at]) end
+end
+if ARGV[3] == '1' then
+  redis.call('HSET', root, 'state', 'running')
+  redis.call('HINCRBY', root, 'run', 1)
+  redis.call('HDEL', root, 'wish', 'error')
+  redis.call('UNLINK', outcome)
+end
+touch()
+return 1
+"""
+)
+
+END_RUN = _register(
+    _RUN
+    + """
+if not is_fenced(ARGV[1]) then
+  if redis.call('GET', outcome) ~= ARGV[4] then return {} end
+  local state = redis.call('HGET', root, 'state')
+  return (not state or state == ARGV[2]) and {'', ''} or {}
+end
+redis.call('SET', outcome, ARGV[4], 'PX', ARGV[5])
+local known = redis.call('HMGET', root, 'supervisor_id', 'user_id')
+if ARGV[3] ~= '1' then
+  redis.call('UNLINK', root, entries, hits, uses, phases, tasks, corrected, seen, lease)
+  return {known[1], known[2] or ''}
+end
+local all = redis.call('HGETALL', phases)
+for at = 1, #all, 2 do
+  if cjson.decode(all[at + 1]).status == 'running' then redis.call('HSET', tasks, all[at], '') end
+end
+redis.call('HSET', root, 'state', ARGV[2], 'error', ARGV[6])
+redis.call('HDEL', root, 'wish')
+redis.call('UNLINK', lease)
+touch()
+return {known[1], known[2] or ''}
+"""
+)
+
+WISH = _register(
+    _RUN
+    + """
+if redis.call('HGET', root, 'state') ~= 'running' then return 0 end
+redis.call('HSETNX', root, 'wish', ARGV[1])
+return 1
+"""
+)
+
+NOTE_SEEN = _register(
+    _RUN
+    + """
+if not is_fenced(ARGV[1]) then return 0 end
+redis.call('HSET', seen, ARGV[2], ARGV[3])
+touch()
+return 1
+"""
+)
+
+RUNNING_DUE = _register(
+    CALLS
+    + """
+return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', session_ms(session_now()), 'LIMIT', 0, ARGV[1])
+"""
+)
+
+MARK = _register(
+    CALLS
+    + """
+redis.call('ZADD', KEYS[1], ARGV[2] ~= '' and ARGV[2] or session_ms(session_now()), ARGV[1])
+return false
+"""
+)
+
+UNMARK = _register(
+    CALLS
+    + """
+local score, now = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '0'), session_now()
+if ARGV[2] == '' and score <= now then return false end
+if ARGV[2] ~= '' and score > now - tonumber(ARGV[2]) then return false end
+redis.call('ZREM', KEYS[1], ARGV[1])
+return false
+"""
+)
