@@ -83,7 +83,7 @@ class Input(_Declared):
 
     type: InputType = "any"
     default: JsonValue = None
-    required: bool
+    required: bool = True
     secret: bool = False
     description: str = ""
 

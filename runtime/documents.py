@@ -23,6 +23,9 @@ from contracts.messages import (
     Message,
     PersonReply,
     PersonRequest,
+    PipelineEvent,
+    PipelineReply,
+    PipelineRequest,
     Progress,
     TaskAssignment,
     WorkerPresence,
@@ -107,6 +110,20 @@ CHANNELS = (
         "cancel", _template(subjects.cancel("task_id")), Cancellation, True, "The wish to stop a task. Not stored."
     ),
     Channel(
+        "pipelines",
+        _template(subjects.pipelines("supervisor_id")),
+        PipelineRequest,
+        True,
+        "What is wished of a pipeline; the answer, a PipelineReply, goes to the reply subject. Not stored.",
+    ),
+    Channel(
+        "runs",
+        _template(subjects.run_events("session_id")),
+        PipelineEvent,
+        False,
+        "One step of a run of a pipeline. Not stored.",
+    ),
+    Channel(
         "cards",
         _CARDS,
         AgentCard,
@@ -137,7 +154,8 @@ def asyncapi() -> dict[str, Any]:
     )
     document: dict[str, Any] = json.loads(specification.to_specification().to_json())
     _put_in_order(document)
-    _describe_answer(document)
+    _describe_answer(document, "requests", "answers", PersonReply)
+    _describe_answer(document, "pipelines", "pipeline_answers", PipelineReply)
     return document
 
 
@@ -171,24 +189,24 @@ def _put_in_order(document: dict[str, Any]) -> None:
     components["schemas"] = dict(sorted(components["schemas"].items()))
 
 
-def _describe_answer(document: dict[str, Any]) -> None:
+def _describe_answer(document: dict[str, Any], operation: str, name: str, answer: type[Message]) -> None:
     """Add what FastStream leaves out: a request is answered on the reply subject of its message."""
-    schema = PersonReply.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema = answer.model_json_schema(ref_template="#/components/schemas/{model}")
     components = document["components"]
-    schemas = components["schemas"] | schema.pop("$defs") | {PersonReply.__name__: schema}
+    schemas = components["schemas"] | schema.pop("$defs", {}) | {answer.__name__: schema}
     components["schemas"] = dict(sorted(schemas.items()))
-    components["messages"]["answers:Message"] = {
-        "title": "answers:Message",
-        "payload": {"$ref": f"#/components/schemas/{PersonReply.__name__}"},
+    components["messages"][f"{name}:Message"] = {
+        "title": f"{name}:Message",
+        "payload": {"$ref": f"#/components/schemas/{answer.__name__}"},
     }
-    document["channels"]["answers"] = {
+    document["channels"][name] = {
         "address": None,
         "description": "The reply subject that the request names.",
-        "messages": {"Message": {"$ref": "#/components/messages/answers:Message"}},
+        "messages": {"Message": {"$ref": f"#/components/messages/{name}:Message"}},
     }
-    document["operations"]["requests"]["reply"] = {
+    document["operations"][operation]["reply"] = {
         "address": {"location": "$message.header#/reply"},
-        "channel": {"$ref": "#/channels/answers"},
+        "channel": {"$ref": f"#/channels/{name}"},
     }
 
 

@@ -46,6 +46,9 @@ RETRY_WAYS = ("nak", "schedule")
 #: What can become of a turn, of a fact, and of an edit that a plan wants; see `workers.listening`.
 TURN_OUTCOMES = ("learned", "nothing", "anonymous", "needs_model", "failed")
 FACT_OUTCOMES = ("applied", "known", "rejected", "conflict", "needs_model", "failed")
+#: How the run of a pipeline, and one phase of it, can end.
+PIPELINE_OUTCOMES = ("completed", "failed", "cancelled")
+PHASE_OUTCOMES = ("done", "failed", "skipped", "restarted")
 EDIT_OPERATIONS = ("insert", "update", "delete")
 EDIT_REFUSALS = (
     # What documents refuse, whoever asks for it.
@@ -103,6 +106,7 @@ class Metrics:
         self._declare_tasks()
         self._declare_transport()
         self._declare_listening()
+        self._declare_pipelines()
         self._declare_llm()
 
     def count_tasks(self, agent: str, task: str, outcome: str, number: int = 1) -> None:
@@ -178,6 +182,18 @@ class Metrics:
     def count_listen_retry(self, queue: str) -> None:
         """Count turns or facts whose run raised and that run again; *queue* is `turns` or `facts`."""
         self._listen_retries[queue].inc()
+
+    def count_pipeline(self, outcome: str) -> None:
+        """Count a run of a pipeline that ended; *outcome* is one of `PIPELINE_OUTCOMES`."""
+        self._pipelines[outcome].inc()
+
+    def count_phase(self, outcome: str) -> None:
+        """Count a phase that needs no more work, or begins again; *outcome* is one of `PHASE_OUTCOMES`."""
+        self._phases[outcome].inc()
+
+    def count_session_hits(self, number: int) -> None:
+        """Count *number* entries of sessions that were read instead of computed."""
+        self._session_hits.inc(number)
 
     def count_delivery(self, *, redelivered: bool) -> None:
         """Count a message that arrived, for the first time or again."""
@@ -301,6 +317,13 @@ class Metrics:
         self._stale_drafts = self._counter("stale_drafts", "Edits worked out anew after somebody else's.")
         retries = self._counter("listen_retries", "Further runs of turns and facts that raised.", "queue")
         self._listen_retries = _Children(retries, ("turns", "facts"))
+
+    def _declare_pipelines(self) -> None:
+        runs = self._counter("pipeline_runs", "Runs of pipelines that ended.", "outcome")
+        self._pipelines = _Children(runs, PIPELINE_OUTCOMES)
+        phases = self._counter("pipeline_phases", "Phases that are through, or begin again.", "outcome")
+        self._phases = _Children(phases, PHASE_OUTCOMES)
+        self._session_hits = self._counter("session_hits", "Entries of sessions read instead of computed.")
 
     def _declare_llm(self) -> None:
         self._llm_tokens = self._counter("llm_tokens", "Tokens, also of failed attempts.", "role", "model", "type")

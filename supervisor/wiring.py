@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -16,13 +17,16 @@ from nats.aio.msg import Msg
 from redis.asyncio import Redis
 
 from contracts import subjects
-from contracts.errors import ConfigurationError, TaskloreError, Unreachable
-from contracts.messages import AgentCard, Cancellation, PersonReply, PersonRequest
+from contracts.errors import ConfigurationError, MemoryUnavailable, TaskloreError, Unreachable
+from contracts.messages import AgentCard, Cancellation, PersonReply, PersonRequest, PipelineReply
 from memory.breaker import Breaker
 from memory.conversation import Conversations
 from memory.incarnations import Incarnations
 from memory.ledger import Ledger
 from memory.open_tasks import OpenTasks
+from memory.pipeline_runs import PipelineRuns
+from memory.project import ProjectMemory
+from memory.session import SessionCache
 from runtime import valkey
 from runtime.broker import UnreadableMessage, reads, reads_nothing, reads_or_ignores
 from runtime.connection import connected
@@ -38,6 +42,10 @@ from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.dispatch import Dispatch
 from supervisor.interpretation import make_interpreter
+from supervisor.pipelines.desk import PipelineDesk
+from supervisor.pipelines.live import Parts as PipelineParts
+from supervisor.pipelines.live import teller
+from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.recovery import Recovery
 from supervisor.reports import ReportDesk
 from supervisor.service import Service
@@ -77,6 +85,9 @@ class _Parts:
     service: Service
     recovery: Recovery
     canceller: Canceller
+    sessions: SessionCache
+    desk: PipelineDesk
+    pipelines: PipelineRequests
 
 
 class Supervisor:
@@ -103,6 +114,15 @@ class Supervisor:
         @requests(decoder=reads(PersonRequest))
         async def answer(request: PersonRequest) -> PersonReply:
             return await self._demand_parts().service.answer(request)
+
+        wishes = broker.subscriber(
+            subjects.pipelines(supervisor_id), queue=supervisor_id, max_workers=REQUESTS_AT_ONCE, title="pipelines"
+        )
+
+        # What cannot be read is refused there, as a reply of its own kind.
+        @wishes(decoder=reads_nothing)
+        async def drive(body: bytes) -> PipelineReply:
+            return await self._demand_parts().pipelines.answer_bytes(body)
 
     def _heed_cancellations(self) -> None:
         """Make wishes to cancel hold for good that other programs told of: one supervisor does so for all."""
@@ -133,7 +153,8 @@ class Supervisor:
         """Open every connection, and close them in the other order."""
         async with AsyncExitStack() as stack:
             self._parts = parts = await self._open(stack)
-            self.process.serve_probes(stack, {"reports": parts.engine.vital_sign}, {"reports": self._ready})
+            vital = {"reports": parts.engine.vital_sign, "pipelines": parts.desk.vital_sign}
+            self.process.serve_probes(stack, vital, {"reports": self._ready})
             yield
             await self.process.end_tasks()
 
@@ -181,7 +202,40 @@ class Supervisor:
             conversations=Conversations(redis),
             publish=_turn_sender(outbox),
         )
-        return _Parts(link, engine, service, recovery, Canceller(client, outbox, ledger, process.name))
+        canceller = Canceller(client, outbox, ledger, process.name)
+        # Values of many megabytes must not hold up a report, nor the renewal of a lease.
+        large = await stack.enter_async_context(valkey.connect(process.redis_url, name=f"{process.name}-sessions"))
+        sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
+        with_pipelines = self._pipelines(redis, sessions, link, dispatch, reports, canceller)
+        return _Parts(link, engine, service, recovery, canceller, sessions, *with_pipelines)
+
+    def _pipelines(
+        self,
+        redis: Redis,
+        sessions: SessionCache,
+        link: Link,
+        dispatch: Dispatch,
+        reports: ReportDesk,
+        canceller: Canceller,
+    ) -> tuple[PipelineDesk, PipelineRequests]:
+        settings, process = self._settings, self.process
+        parts = PipelineParts(
+            supervisor_id=settings.supervisor_id,
+            runs=PipelineRuns(redis),
+            cache=sessions,
+            projects=ProjectMemory(redis),
+            dispatch=dispatch,
+            reports=reports,
+            canceller=canceller,
+            tell=teller(link),
+            meter=process.metrics,
+            evidence_dir=settings.evidence_dir,
+        )
+        # Another process may have this one's name and number, on another machine or later.
+        holder = f"{process.name}-{secrets.token_hex(4)}"
+        desk = PipelineDesk(parts, holder=holder, lease_s=settings.pipeline_lease_s)
+        driving = Driving(desk.look_soon, desk.wish)
+        return desk, PipelineRequests(parts, cards=lambda: self._cards.catalogue.cards, driving=driving)
 
     def _make_ledger(self, redis: Redis) -> Ledger:
         settings = self._settings
@@ -194,14 +248,18 @@ class Supervisor:
         await self._cards.load(parts.link)
         self.process.spawn(parts.engine.run())
         self.process.spawn(parts.recovery.run())
+        self.process.spawn(parts.desk.run())
+        self.process.spawn(self._sweep_sessions())
         self.process.spawn(self._reload_cards())
         self._watch_dead_letters(parts.link.client)
         log.info("supervisor_ready", supervisor=self._settings.supervisor_id)
         self._on_ready(self.process.address)
 
     async def drain(self) -> None:
-        """Take no more reports; another replica, or the next start, has them."""
-        self._demand_parts().engine.stop()
+        """Take no more reports, and drive no more pipelines; another replica, or the next start, has them."""
+        parts = self._demand_parts()
+        parts.engine.stop()
+        await parts.desk.drain()
 
     def _ready(self) -> tuple[bool, str]:
         ready = self._parts is not None and self._parts.engine.ready
@@ -232,6 +290,15 @@ class Supervisor:
             await asyncio.sleep(RELOAD_S)
             await self._load_cards()
 
+    async def _sweep_sessions(self) -> None:
+        """Take what has expired out of sessions, and sessions that are gone out of their list."""
+        while True:
+            await asyncio.sleep(self._settings.sweep_s)
+            try:
+                await self._demand_parts().sessions.sweep()
+            except MemoryUnavailable as error:
+                log.info("sessions_not_swept", error=str(error))
+
     async def _load_cards(self) -> None:
         try:
             await self._cards.load(self._demand_parts().link)
@@ -242,6 +309,7 @@ class Supervisor:
         if self._parts is not None:
             self._parts.engine.reconnected()
             self._parts.recovery.look_soon()
+            self._parts.desk.look_soon()
             self.process.spawn(self._load_cards())
 
     def _demand_parts(self) -> _Parts:

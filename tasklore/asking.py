@@ -1,12 +1,10 @@
 """Asking the supervisor: one request over core NATS, sent again without harm while nobody takes it."""
 
-import asyncio
 import shlex
 import time
 from typing import Any
 
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 from pydantic import ValidationError
 
 from contracts import subjects
@@ -14,19 +12,15 @@ from contracts.errors import InvalidInput, Unreachable
 from contracts.identifiers import new_id
 from contracts.messages import PersonReply, PersonRequest
 from runtime.connection import Listener, connected
+from tasklore.calling import Call
 from tasklore.exits import FAILED, OK
 from tasklore.places import current_endpoints, current_supervisor, demand_listener
 from tasklore.screen import patience, printable, say
 
-#: Seconds in which a supervisor that was just started, or restarted, begins to take requests.
-NOBODY_S = 3.0
 #: Seconds that the answer may be late after the time the supervisor was given for it.
 LATE_S = 2.0
 #: Seconds for asking once more when it was late: a supervisor that was replaced meanwhile finds what was started.
 LAST_S = 3.0
-
-_PAUSE_S = 0.1
-_NO_RESPONDERS = "503"
 
 
 def make_request(text: str, **fields: Any) -> PersonRequest:
@@ -70,11 +64,16 @@ async def ask(nats_url: str, supervisor_id: str, request: PersonRequest) -> Pers
         Unreachable: no NATS server, or nobody takes the request, or whoever took it fell silent.
     """
     await demand_listener(nats_url)
-    heard: asyncio.Queue[Msg | None] = asyncio.Queue()
-    # A reply on its way is lost with the connection: None means ask again.
-    listener = Listener(reconnected=lambda: heard.put_nowait(None))
-    async with connected(nats_url, "tasklore-ask", listener) as client:
-        return await _Asking(client, subjects.requests(supervisor_id), request, heard).run()
+    calls: list[Call] = []
+
+    def ask_again() -> None:
+        # A reply on its way is lost with the connection.
+        for call in calls:
+            call.ask_again()
+
+    async with connected(nats_url, "tasklore-ask", Listener(reconnected=ask_again)) as client:
+        calls.append(_call(client, supervisor_id, request))
+        return await _replied(calls[0], request)
 
 
 async def ask_over(client: Client, supervisor_id: str, request: PersonRequest) -> PersonReply:
@@ -83,68 +82,24 @@ async def ask_over(client: Client, supervisor_id: str, request: PersonRequest) -
     Raises:
         Unreachable: as `ask`.
     """
-    return await _Asking(client, subjects.requests(supervisor_id), request, asyncio.Queue()).run()
+    return await _replied(_call(client, supervisor_id, request), request)
 
 
-class _Asking:
-    """One request until its answer."""
+def _call(client: Client, supervisor_id: str, request: PersonRequest) -> Call:
+    wait_until = time.monotonic() + request.wait_ms / 1000
 
-    def __init__(
-        self, client: Client, subject: str, request: PersonRequest, heard: "asyncio.Queue[Msg | None]"
-    ) -> None:
-        self._client = client
-        self._subject = subject
-        self._request = request
-        self._heard = heard
-        self._started = time.monotonic()
-        self._inbox = client.new_inbox()
+    def body() -> bytes:
+        left_s = wait_until - time.monotonic()
+        # Whoever took it may be gone; its successor finds what was started under the same id.
+        left_ms = int((max(0.0, left_s) if left_s > -LATE_S else LAST_S / 2) * 1000)
+        return request.model_copy(update={"wait_ms": left_ms}).model_dump_json(exclude_none=True).encode()
 
-    async def run(self) -> PersonReply:
-        async def hear(message: Msg) -> None:
-            self._heard.put_nowait(message)
-
-        await self._client.subscribe(self._inbox, cb=hear)
-        wait_s = self._request.wait_ms / 1000
-        reply = await self._await_reply(wait_s, wait_s + LATE_S)
-        if reply is None:
-            # Whoever took it may be gone; its successor finds what was started under the same id.
-            reply = await self._await_reply(LAST_S / 2, LAST_S)
-        if reply is None:
-            elapsed_s = time.monotonic() - self._started
-            msg = f"the supervisor fell silent for {elapsed_s:.0f} s; see whether it still runs, then ask again"
-            raise Unreachable(msg)
-        return reply
-
-    async def _await_reply(self, wait_s: float, patience_s: float) -> PersonReply | None:
-        """Send the request and return its answer, or None after *patience_s*."""
-        now = time.monotonic()
-        wait_until, give_up_at, nobody_until = now + wait_s, now + patience_s, now + NOBODY_S
-        await self._send(wait_until)
-        while True:
-            try:
-                async with asyncio.timeout(max(0.0, give_up_at - time.monotonic())):
-                    message = await self._heard.get()
-            except TimeoutError:
-                return None
-            if message is not None and not _is_unheard(message):
-                return _read(message.data)
-            if message is not None:
-                if time.monotonic() > nobody_until:
-                    raise Unreachable(
-                        f"nobody takes requests on {self._subject!r}; start the system with `tasklore up`, "
-                        "or a supervisor alone with `tasklore supervisor`"
-                    )
-                await asyncio.sleep(_PAUSE_S)
-            await self._send(wait_until)
-
-    async def _send(self, wait_until: float) -> None:
-        left_ms = max(0, int((wait_until - time.monotonic()) * 1000))
-        body = self._request.model_copy(update={"wait_ms": left_ms}).model_dump_json(exclude_none=True)
-        await self._client.publish(self._subject, body.encode(), reply=self._inbox)
+    return Call(client, subjects.requests(supervisor_id), body)
 
 
-def _is_unheard(message: Msg) -> bool:
-    return message.headers is not None and message.headers.get("Status") == _NO_RESPONDERS
+async def _replied(call: Call, request: PersonRequest) -> PersonReply:
+    late_s = request.wait_ms / 1000 + LATE_S
+    return _read(await call.reply(late_s + LAST_S, late_s))
 
 
 def _read(body: bytes) -> PersonReply:

@@ -1,9 +1,10 @@
-"""`tasklore demo`: three questions to, and a chat with, a whole system that leaves nothing behind."""
+"""`tasklore demo`: three questions to, a chat with, and a pipeline in a whole system that leaves nothing behind."""
 
 import contextlib
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import IO
 
 from nats.aio.client import Client
@@ -12,7 +13,7 @@ from contracts.errors import TaskloreError, Unreachable
 from contracts.messages import PersonReply
 from runtime.connection import connected
 from runtime.endpoints import Endpoints
-from tasklore import demonstration_chat
+from tasklore import demonstration_chat, demonstration_pipeline
 from tasklore.asking import ask_over, make_request
 from tasklore.exits import FAILED, OK
 from tasklore.places import DEFAULT_SUPERVISOR
@@ -35,6 +36,11 @@ _CHAT_MORAL = (
     "still decided here."
 )
 
+_PIPELINE_MORAL = (
+    "What failed had the rest wait and lose nothing: each phase leaves its results in a session before it says that it "
+    "is done.\nAnother supervisor, another worker or another day could have gone on as well."
+)
+
 _SERVED = frozenset({"hit", "joined", "near"})
 #: Seconds in which a supervisor has heard of an agent that is ready.
 _HEARS_WITHIN_S = 5.0
@@ -47,8 +53,13 @@ async def demonstrate() -> int:
         TaskloreError: something cannot start here; the message says what.
     """
     started = time.perf_counter()
-    with _log_file() as log:
-        plan = Plan(agents=(AGENT, *demonstration_chat.AGENTS), log=log, grace_s=5.0)
+    with _log_file() as log, _folder() as folder:
+        plan = Plan(
+            agents=(AGENT, *demonstration_chat.AGENTS, demonstration_pipeline.AGENT),
+            log=log,
+            grace_s=5.0,
+            variables={"TASKLORE_EVIDENCE_DIR": str(folder / "evidence")},
+        )
         async with _started(plan, log) as endpoints:
             print(
                 f"{styled('Tasklore', 'bold')}  NATS, Valkey, a supervisor and a worker are up "
@@ -59,8 +70,11 @@ async def demonstrate() -> int:
                 print(f"{_moral(played)}\n")
                 async with user_memory(endpoints.redis_url) as memory:
                     has_learned = await demonstration_chat.chat(client, memory)
-    print(_CHAT_MORAL if has_learned else "The chat went another way than it should.")
-    return OK if has_learned and all(reply.kind == "answer" for reply, _ in played) else FAILED
+                    print(f"{_CHAT_MORAL if has_learned else 'The chat went another way than it should.'}\n")
+                    has_resumed = await demonstration_pipeline.run_pipeline(client, memory.client, folder)
+    print(_PIPELINE_MORAL if has_resumed else "The pipeline went another way than it should.")
+    is_answered = all(reply.kind == "answer" for reply, _ in played)
+    return OK if is_answered and has_learned and has_resumed else FAILED
 
 
 async def _play(client: Client, question: str) -> tuple[PersonReply, float]:
@@ -119,6 +133,12 @@ async def _started(plan: Plan, log: IO[bytes]) -> AsyncIterator[Endpoints]:
 def _log_file() -> Iterator[IO[bytes]]:
     with tempfile.TemporaryFile(prefix="tasklore-demo-") as log:
         yield log
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="tasklore-demo-") as folder:
+        yield Path(folder)
 
 
 def _show_end_of(log: IO[bytes]) -> None:

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -31,7 +31,7 @@ class Plan:
     """What to start: agents by reference, how many worker processes serve them, and where it is kept.
 
     *data_dir* None is a temporary directory, removed at the end. With both addresses given no server is started.
-    *log* takes what the roles write to stderr, None shares ours.
+    *log* takes what the roles write to stderr, None shares ours. *variables* are for the environment of every role.
     """
 
     agents: Sequence[str]
@@ -42,6 +42,7 @@ class Plan:
     redis_url: str | None = None
     grace_s: float = 30.0
     log: IO[bytes] | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 class System:
@@ -52,6 +53,7 @@ class System:
         self._redis_url = redis_url
         self._servers = servers
         own = {
+            **plan.variables,
             NATS_VARIABLE: nats_url,
             REDIS_VARIABLE: redis_url,
             "TASKLORE_LOG_LEVEL": os.environ.get("TASKLORE_LOG_LEVEL") or "warning",

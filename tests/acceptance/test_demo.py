@@ -20,26 +20,67 @@ def apart(tmp_path: Path) -> dict[str, str]:
     return environment(TMPDIR=str(tmp_path / "tmp"))
 
 
-def test_it_computes_once_and_remembers_another_wording(apart: Mapping[str, str], tmp_path: Path) -> None:
-    """Miss, hit, miss, in words and with times; no process and no file is left."""
-    done = tasklore("demo", cwd=tmp_path / "here", env=apart)
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Return what the demo printed, and the folder that it was played in."""
+    folder = tmp_path_factory.mktemp("demo")
+    (folder / "tmp").mkdir()
+    (folder / "here").mkdir()
+    done = tasklore("demo", cwd=folder / "here", env=environment(TMPDIR=str(folder / "tmp")))
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert re.findall(r"^  (computed|remembered) in \d+\.\d ms$", done.stdout, re.MULTILINE) == [
+    return done.stdout, folder
+
+
+def test_it_leaves_nothing_behind(played: tuple[str, Path]) -> None:
+    """No process, no file, not even the evidence of what failed on purpose; and no colour where nobody sees it."""
+    said, folder = played
+    assert "\x1b" not in said
+    assert await_none_in(folder) == {}
+    assert list((folder / "tmp").iterdir()) == []
+    assert list((folder / "here").iterdir()) == []
+
+
+def test_it_computes_once_and_remembers_another_wording(played: tuple[str, Path]) -> None:
+    """Miss, hit, miss, in words and with times."""
+    said, _ = played
+    assert re.findall(r"^  (computed|remembered) in \d+\.\d ms$", said, re.MULTILINE) == [
         "computed",
         "remembered",
         "computed",
     ]
-    assert re.findall(r"understood as (\S+)", done.stdout) == [
+    assert re.findall(r"understood as (\S+)", said) == [
         "analyze_budget:50000:42000:no_history",
         "analyze_budget:50000:42000:no_history",
         "analyze_budget:50000:45000:no_history",
     ]
-    assert re.findall(r"^  Remaining: (\S+)$", done.stdout, re.MULTILINE) == ["8,000", "8,000", "5,000"]
-    assert "\x1b" not in done.stdout
-    assert await_none_in(tmp_path) == {}
-    assert list((tmp_path / "tmp").iterdir()) == []
-    assert list((tmp_path / "here").iterdir()) == []
+    assert re.findall(r"^  Remaining: (\S+)$", said, re.MULTILINE) == ["8,000", "8,000", "5,000"]
+
+
+def test_a_pipeline_fails_at_its_fourth_phase_and_goes_on_from_there(played: tuple[str, Path]) -> None:
+    """Three phases are computed once and reused, what they took is what was saved, and the report has a score."""
+    said, _ = played
+    act = said[said.index("> tasklore pipeline run repository-health") :]
+    run, resumed = act.split("> tasklore pipeline resume ", 1)
+    looks = {"context_query", "imports", "sizes"}
+    rest = {"standards_check", "docstrings", "leftovers", "report"}
+
+    assert set(_phases(run, "\u2713")) == looks
+    assert list(_phases(run, "\u2717")) == ["standards_check"]
+    assert "record one: tasklore project standard" in run
+    assert set(_phases(resumed, "=")) == looks
+    assert set(_phases(resumed, "\u2713")) == rest
+    assert {name: took.removesuffix(" saved") for name, took in _phases(resumed, "=").items()} == _phases(run, "\u2713")
+    saved = re.search(r"3 phases were not computed again, which saved ([\d,]+) ms", resumed)
+    assert saved is not None
+    assert int(saved[1].replace(",", "")) > 0
+    assert re.search(r"^  # Health of .*: \d+ of 100$", resumed, re.MULTILINE)
+    assert "Another supervisor, another worker or another day could have gone on as well." in resumed
+
+
+def _phases(text: str, mark: str) -> dict[str, str]:
+    """Return the phases in *text* with *mark*, and the time beside each."""
+    return dict(re.findall(rf"^  {mark} (\w+) +(\S.*)$", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize(("wish", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

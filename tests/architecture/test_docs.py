@@ -21,8 +21,11 @@ from memory import keys
 from runtime.documents import CHANNELS
 from runtime.embedded import EmbeddedServers
 from runtime.streams import Sizes, stream_configurations
+from supervisor.pipelines.checks import problems_of, problems_with
+from supervisor.pipelines.files import described, read_pipeline
 from tests.acceptance.house import House
 from tests.architecture.tree import ROOT
+from workers.card import card_of
 from workers.config import load_config
 
 PAGES = sorted(
@@ -84,6 +87,26 @@ async def test_the_program_on_the_wire_page_gets_its_report(own_servers: Embedde
     assert said.decode().strip() == "completed 8000 miss", complained.decode()
 
 
+def test_the_pipeline_on_its_page_fits_the_agent_beside_it(tmp_path: Path) -> None:
+    """As a file and with its inputs; and the mistakes shown are told as they are shown there."""
+    page = ROOT / "docs" / "pipelines.md"
+    module = type(sys)("notes")
+    exec(compile(_blocks(page, "python")[0], str(page), "exec"), vars(module))  # noqa: S102 - running it is the test
+    cards = {"NotesAgent": card_of(module.agent)}
+    declaration = _blocks(page, "toml")[0]
+
+    def problems(text: str) -> list[str]:
+        (tmp_path / "notes.toml").write_text(text, "utf-8")
+        source = read_pipeline(tmp_path / "notes.toml")
+        found = problems_of(source.pipeline) or problems_with(source.pipeline, cards)
+        return [one.removeprefix(f"{tmp_path}/") for one in described(found, source)]
+
+    assert problems(declaration) == []
+    shown = page.read_text("utf-8")
+    for right, wrong in (("NotesAgent", "NoteAgent"), ("counting:words", "counting:word")):
+        assert f"tasklore: {problems(declaration.replace(right, wrong, 1))[0]}\n" in shown
+
+
 def test_the_agent_on_the_first_page_is_the_example() -> None:
     """Whoever copies either gets the same."""
     assert (ROOT / "examples" / "trip.py").read_text("utf-8") == _blocks(ROOT / "README.md", "python")[0]
@@ -117,7 +140,7 @@ def test_a_command_on_a_page_exists(command: str) -> None:
         assert (ROOT / f"{words[1].replace('.', '/')}.py").is_file()
         return
     assert Path(program).name == "tasklore", command
-    group = words[0] in ("agents", "dlq", "ltm", "memory")
+    group = words[0] in ("agents", "dlq", "ltm", "memory", "pipeline", "project", "session")
     told = _help(tuple(words[: 2 if group else 1]))
     for word in words:
         if word.startswith("--"):
@@ -205,7 +228,7 @@ def _demand_fields(model: BaseModel, shown: dict[str, Any], where: str) -> None:
 
 def test_the_memory_pages_list_every_key_of_the_stores() -> None:
     """Their tables of keys are that of `memory/keys.py`."""
-    page = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("memory.md", "documents.md"))
+    page = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("memory.md", "documents.md", "sessions.md"))
     declared = re.findall(r"^\| `(tl:[^`]+)`", keys.__doc__ or "", re.MULTILINE)
 
     assert declared

@@ -49,6 +49,7 @@ def test_addresses_are_the_subjects_of_the_wire() -> None:
     """Filled in, each address is what `contracts.subjects` makes of the same names."""
     address = {channel.name: channel.address for channel in CHANNELS}
     names = {"agent_id": "A", "task_name": "x", "supervisor_id": "S", "task_id": "t", "generation": 2, "origin": "o"}
+    names |= {"session_id": "s"}
 
     assert address["tasks"].format(**names) == subjects.task("A", "x")
     assert address["reports"].format(**names) == subjects.report("S", "t", 2)
@@ -56,6 +57,8 @@ def test_addresses_are_the_subjects_of_the_wire() -> None:
     assert address["requests"].format(**names) == subjects.requests("S")
     assert address["progress"].format(**names) == subjects.progress("S", "t")
     assert address["cancel"].format(**names) == subjects.cancel("t")
+    assert address["pipelines"].format(**names) == subjects.pipelines("S")
+    assert address["runs"].format(**names) == subjects.run_events("s")
     assert address["cards"] == "$KV.agents.{agent_id}"
     assert address["workers"] == "$KV.workers.{agent_id}.{worker_id}"
     assert subjects.turns("alice").count(".") == address["turns"].count(".")

@@ -39,6 +39,9 @@ COUNTED = {
     "tasklore_edits_refused_total": {"reason"},
     "tasklore_stale_drafts_total": set(),
     "tasklore_listen_retries_total": {"queue"},
+    "tasklore_pipeline_runs_total": {"outcome"},
+    "tasklore_pipeline_phases_total": {"outcome"},
+    "tasklore_session_hits_total": set(),
     "tasklore_llm_tokens_total": {"role", "model", "type"},
     "tasklore_llm_cost_usd_total": {"role", "model"},
     "tasklore_llm_request_duration_seconds_count": {"role", "model"},
@@ -94,7 +97,7 @@ def test_what_counts_a_loss_stands_at_zero_before_the_first() -> None:
     losses = (
         "stale_reports_refused consumer_missing publish_retries publish_refused dead_letters reconnects crashed_runs"
     )
-    losses = f"{losses} turns facts edits edits_refused stale_drafts listen_retries"
+    losses = f"{losses} turns facts edits edits_refused stale_drafts listen_retries pipeline_runs pipeline_phases"
     for name in f"{losses} replaced_runs orphaned_deliveries streams_lost tasks_republished retries".split():
         assert set(found[f"tasklore_{name}_total"].values()) == {0.0}
     for reason in ("attempts", "gave_up", "crashes", "deadline", "unreadable"):
@@ -223,6 +226,20 @@ def test_what_listeners_do_is_counted_by_outcome() -> None:
     assert value(metrics, "tasklore_edits_refused_total", reason="overlap") == 1
     assert value(metrics, "tasklore_stale_drafts_total") == 1
     assert value(metrics, "tasklore_listen_retries_total", queue="facts") == 1
+
+
+def test_pipelines_are_counted_by_how_they_and_their_phases_end() -> None:
+    """A run that never failed shows its failures at zero."""
+    metrics = Metrics()
+    metrics.count_pipeline("completed")
+    metrics.count_phase("done")
+    metrics.count_phase("restarted")
+    metrics.count_session_hits(3)
+    assert value(metrics, "tasklore_pipeline_runs_total", outcome="completed") == 1
+    assert value(metrics, "tasklore_pipeline_runs_total", outcome="failed") == 0
+    assert value(metrics, "tasklore_pipeline_phases_total", outcome="done") == 1
+    assert value(metrics, "tasklore_pipeline_phases_total", outcome="restarted") == 1
+    assert value(metrics, "tasklore_session_hits_total") == 3
 
 
 def test_strangers_cannot_make_series_without_end() -> None:

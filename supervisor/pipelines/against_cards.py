@@ -1,0 +1,153 @@
+"""Whether the agents that are known can do what a pipeline asks of them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from contracts.messages import AgentCard, TaskCard
+from contracts.pipelines import Phase, Pipeline
+from contracts.session_keys import read_key
+from supervisor.pipelines.graph import Graph
+from supervisor.pipelines.problems import Place, Problem, known_ones
+from supervisor.pipelines.references import Reference, mentions_of
+from supervisor.pipelines.shapes import STANDARDS, Shape
+from supervisor.pipelines.values import misfits
+
+
+def problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Problem]:
+    """Return what of *pipeline* does not fit the agents of *cards*, by their ids: tasks, parameters, results.
+
+    It takes for granted that `problems_of` finds nothing.
+
+    Raises:
+        InvalidInput: a reference cannot be read, or phases wait for each other.
+    """
+    tasks = {phase.name: task for phase in pipeline.phases if (task := _task_of(phase, cards))}
+    outlook = _Outlook(pipeline, Graph.of(pipeline), tasks)
+    problems: list[Problem] = []
+    for n, phase in enumerate(pipeline.phases):
+        place: Place = ("phases", n)
+        task = tasks.get(phase.name)
+        if task is None:
+            problems.append(_unknown_task(place, phase, cards))
+        else:
+            problems.extend(_parameter_problems(place, phase, task, outlook))
+            problems.extend(_write_problems(place, phase, task))
+        problems.extend(_path_problems(place, phase, outlook))
+    return problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Outlook:
+    """What the references of a pipeline will be, as far as schemas tell."""
+
+    pipeline: Pipeline
+    graph: Graph
+    tasks: Mapping[str, TaskCard]
+
+    def whole(self, reference: Reference, reader: str) -> Shape | None:
+        """Return the shape of all that *reference* names, its path left aside; None when it is not known."""
+        if reference.kind == "standards":
+            return STANDARDS
+        if reference.kind == "input":
+            declared = self.pipeline.inputs.get(reference.name)
+            return Shape.of_input(declared.type) if declared else None
+        key = read_key(reference.name)
+        if key.identifier is not None:
+            # Only the task that writes it knows what it is.
+            return None
+        writers = [key.phase, *self.graph.replacements(key.phase, reader)]
+        shapes = [self._written(writer, key.data_type) for writer in writers]
+        return Shape.either([shape for shape in shapes if shape]) if all(shapes) else None
+
+    def at(self, reference: Reference, reader: str) -> Shape | None:
+        """Return the shape of what is at the path of *reference*, None when it is not known."""
+        shape = self.whole(reference, reader)
+        for step in reference.path:
+            shape = shape.inside(step) if shape else None
+        return shape
+
+    def _written(self, phase: str, data_type: str) -> Shape | None:
+        task = self.tasks.get(phase)
+        if task is None or task.result is None:
+            return None
+        result = Shape.of(task.result)
+        return result if data_type == "results" else result.inside(data_type)
+
+
+def _task_of(phase: Phase, cards: Mapping[str, AgentCard]) -> TaskCard | None:
+    card = cards.get(phase.agent)
+    return next((task for task in card.tasks if task.name == phase.task), None) if card else None
+
+
+def _unknown_task(place: Place, phase: Phase, cards: Mapping[str, AgentCard]) -> Problem:
+    card = cards.get(phase.agent)
+    if card is None:
+        known = known_ones(phase.agent, cards, "known are") if cards else "; no agent has reported yet"
+        cure = "or start it with `tasklore worker`"
+        return Problem((*place, "agent"), f"agent {phase.agent!r} is not known{known} {cure}")
+    known = known_ones(phase.task, [task.name for task in card.tasks], "it has")
+    return Problem((*place, "task"), f"task {phase.task!r} is none of {phase.agent!r}{known}")
+
+
+def _parameter_problems(place: Place, phase: Phase, task: TaskCard, outlook: _Outlook) -> Iterator[Problem]:
+    schema = Shape.of(task.parameters)
+    names = schema.names()
+    aliases = {alias: name for name in names for alias in _aliases(schema.inside(name))}
+    given: dict[str, str] = {}
+    for spelled, value in phase.parameters.items():
+        at = (*place, "parameters", spelled)
+        name = aliases.get(spelled, spelled)
+        target = schema.inside(name)
+        if target is None:
+            known = known_ones(spelled, [*names, *aliases], "known are")
+            yield Problem(at, f"parameters.{spelled} is no parameter of {task.name!r}{known}")
+        elif name in given:
+            yield Problem(at, f"parameters.{spelled} is the same parameter as {given[name]!r}; give it once")
+        else:
+            given[name] = spelled
+            for reason in misfits(value, target, lambda reference: outlook.at(reference, phase.name)):
+                yield Problem(at, f"parameters.{spelled}{'' if reason.startswith('.') else ' '}{reason}")
+    for name in _required(task.parameters):
+        if name not in given:
+            yield Problem((*place, "parameters"), f"parameters.{name} is missing; task {task.name!r} needs it")
+
+
+def _write_problems(place: Place, phase: Phase, task: TaskCard) -> Iterator[Problem]:
+    result = Shape.of(task.result)
+    for n, data_type in enumerate(phase.writes):
+        if data_type != "results" and result.inside(data_type) is None:
+            why = f"the result of {task.name!r} {_why_without(result, data_type)}"
+            why += "" if result.names() else "; write 'results', which is all of it"
+            yield Problem((*place, "writes", n), f"writes {data_type!r}, but {why}")
+
+
+def _path_problems(place: Place, phase: Phase, outlook: _Outlook) -> Iterator[Problem]:
+    for mention in mentions_of(phase)[0]:
+        shape = outlook.whole(mention.reference, phase.name)
+        above = mention.reference.name
+        for step in mention.reference.path:
+            if shape is None:
+                break
+            inner = shape.inside(step)
+            if inner is None:
+                why = f"{above!r} {_why_without(shape, step)}"
+                field = ".".join(map(str, mention.place))
+                yield Problem((*place, *mention.place), f"{field} reads {mention.reference.text!r}, but {why}")
+            above, shape = f"{above}.{step}", inner
+
+
+def _why_without(shape: Shape, name: str) -> str:
+    names = shape.names()
+    return f"has no {name!r}{known_ones(name, names, 'it has')}" if names else f"is {shape.described()}"
+
+
+def _aliases(shape: Shape | None) -> list[str]:
+    aliases = shape.schema.get("aliases") if shape is not None and isinstance(shape.schema, dict) else None
+    return [alias for alias in aliases if isinstance(alias, str)] if isinstance(aliases, list) else []
+
+
+def _required(schema: Mapping[str, JsonValue]) -> list[str]:
+    required = schema.get("required")
+    return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []

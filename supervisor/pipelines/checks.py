@@ -1,0 +1,218 @@
+"""Whether a pipeline can run as it is declared: everything that is wrong with it at once, each with its place."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from contracts.errors import InvalidInput
+from contracts.pipelines import Phase, Pipeline
+from contracts.session_keys import EntryKey, read_key
+from supervisor.pipelines.against_cards import problems_with
+from supervisor.pipelines.globs import unusable
+from supervisor.pipelines.graph import Graph, cycle_in, declared_edges, told_cycle
+from supervisor.pipelines.inputs import misfit, prepared_inputs, problems_in_inputs, typed_inputs
+from supervisor.pipelines.places import Reference, is_json, read_text
+from supervisor.pipelines.problems import Place, Problem, known_ones, listed, nearest
+from supervisor.pipelines.references import Mention, mentions_of
+
+__all__ = ["Problem", "prepared_inputs", "problems_in_inputs", "problems_of", "problems_with", "typed_inputs"]
+
+#: For so long the ledger remembers a task: a phase that may take longer could run twice.
+LONGEST_TIMEOUT = timedelta(days=7)
+
+
+def problems_of(pipeline: Pipeline) -> list[Problem]:
+    """Return everything that is wrong with *pipeline* by itself, in the order of its phases; empty when it may run.
+
+    Whether the agents are there and take what they are given is the question of `problems_with`.
+    """
+    declared = _Declared.of(pipeline)
+    problems = [*_pipeline_problems(pipeline), *_result_problems(declared), *_duplicates(pipeline)]
+    for n, phase in enumerate(pipeline.phases):
+        inside = [*_phase_problems(n, phase, declared), *declared.unreadable[n]]
+        problems.extend(Problem(("phases", n, *problem.place), problem.text) for problem in inside)
+    edges = declared_edges(pipeline.phases, declared.keys())
+    circle = cycle_in(edges)
+    if circle:
+        problems.append(Problem(("phases", declared.index[circle[0]]), told_cycle(circle, edges)))
+    else:
+        problems.extend(_left_out_problems(declared, Graph.of_phases(pipeline.phases, declared.keys())))
+    return problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """A pipeline taken apart: its phases by name, and by index what each refers to."""
+
+    pipeline: Pipeline
+    phases: Mapping[str, Phase]
+    index: Mapping[str, int]
+    mentions: tuple[list[Mention], ...]
+    unreadable: tuple[list[Problem], ...]
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> "_Declared":
+        read = [mentions_of(phase) for phase in pipeline.phases]
+        index: dict[str, int] = {}
+        for n, phase in enumerate(pipeline.phases):
+            index.setdefault(phase.name, n)
+        return cls(
+            pipeline,
+            {name: pipeline.phases[n] for name, n in index.items()},
+            index,
+            tuple(mentions for mentions, _ in read),
+            tuple(problems for _, problems in read),
+        )
+
+    def keys(self) -> dict[str, list[str]]:
+        """Return the keys of the entries that each phase reads."""
+        keys: dict[str, list[str]] = {name: [] for name in self.phases}
+        for phase, mentions in zip(self.pipeline.phases, self.mentions, strict=True):
+            keys[phase.name] += [one.reference.name for one in mentions if one.reference.kind == "entry"]
+        return keys
+
+
+def _pipeline_problems(pipeline: Pipeline) -> Iterator[Problem]:
+    for name, declared in pipeline.inputs.items():
+        if not is_json(declared.default):
+            said = f"input {name!r}: its default has a number that JSON does not know (nan or inf)"
+            yield Problem(("inputs", name, "default"), said)
+        elif not declared.required and (why := misfit(declared, declared.default)):
+            yield Problem(("inputs", name, "default"), f"input {name!r}: its default {why}")
+    try:
+        pieces = read_text(pipeline.root)
+    except InvalidInput as error:
+        yield Problem(("root",), f"root: {error}")
+        return
+    for piece in pieces:
+        if isinstance(piece, Reference) and piece.kind != "input":
+            yield Problem(("root",), f"root: {piece.text} is not known before the run; only inputs are")
+        elif isinstance(piece, Reference) and piece.name not in pipeline.inputs:
+            yield Problem(("root",), f"root: {_no_input(piece, pipeline)}")
+
+
+def _number_problems(phase: Phase) -> Iterator[Problem]:
+    for name, value in phase.parameters.items():
+        if not is_json(value):
+            why = "has a number that JSON does not know (nan or inf); write it as a text"
+            yield Problem(("parameters", name), f"parameters.{name} {why}")
+
+
+def _result_problems(declared: _Declared) -> Iterator[Problem]:
+    if declared.pipeline.result is not None:
+        try:
+            key = read_key(declared.pipeline.result)
+        except InvalidInput as error:
+            yield Problem(("result",), f"result: {error}")
+        else:
+            why = _why_not_written(key, declared)
+            if why:
+                yield Problem(("result",), f"result is {str(key)!r}, but {why}")
+
+
+def _duplicates(pipeline: Pipeline) -> Iterator[Problem]:
+    names: set[str] = set()
+    corrected: dict[str, str] = {}
+    for n, phase in enumerate(pipeline.phases):
+        if phase.name in names:
+            yield Problem(("phases", n, "name"), f"name: another phase is called {phase.name!r}; rename one")
+        names.add(phase.name)
+        if phase.corrects in corrected:
+            other = corrected[phase.corrects]
+            why = f"{other!r} corrects it already; correct {other!r} instead"
+            yield Problem(("phases", n, "corrects"), f"corrects {phase.corrects!r}, but {why}")
+        elif phase.corrects is not None:
+            corrected[phase.corrects] = phase.name
+
+
+def _phase_problems(at: int, phase: Phase, declared: _Declared) -> Iterator[Problem]:
+    yield from _order_problems(phase, declared)
+    yield from _number_problems(phase)
+    for mention in declared.mentions[at]:
+        why = _why_not_there(mention.reference, phase, declared)
+        if why:
+            field, text = ".".join(map(str, mention.place[:2])), mention.reference.text
+            said = f"reads {text!r}" if mention.place[0] == "reads" else f"{field} reads {text!r}"
+            yield Problem(mention.place, f"{said}, but {why}")
+    for n, data_type in enumerate(phase.writes):
+        if data_type in phase.writes[:n]:
+            yield Problem(("writes", n), f"writes {data_type!r} twice; leave one out")
+    for n, glob in enumerate(phase.reads_files):
+        if why := unusable(glob):
+            yield Problem(("reads_files", n), f"reads_files {glob!r} {why}")
+    for kind, tags in (("standards", phase.standards), ("design", phase.design)):
+        if not all(tag.strip() for tag in tags):
+            yield Problem((kind,), f"{kind} has an empty tag; leave it out")
+    if phase.timeout is not None and phase.timeout > LONGEST_TIMEOUT:
+        most = f"more than {LONGEST_TIMEOUT.days} days, after which a task is forgotten"
+        yield Problem(("timeout",), f"timeout is {phase.timeout.days} days, {most}; split the phase")
+
+
+def _order_problems(phase: Phase, declared: _Declared) -> Iterator[Problem]:
+    named: list[tuple[Place, str, str]] = [(("after", n), "runs after", name) for n, name in enumerate(phase.after)]
+    if phase.corrects is not None:
+        named.append((("corrects",), "corrects", phase.corrects))
+    for place, verb, name in named:
+        if name == phase.name:
+            yield Problem(place, f"{verb} itself; name another phase")
+        elif name not in declared.phases:
+            yield Problem(place, f"{verb} {name!r}, but {_no_phase(name, declared)}")
+
+
+def _why_not_there(reference: Reference, phase: Phase, declared: _Declared) -> str | None:
+    """Return why *phase* can never find what *reference* names."""
+    if reference.kind == "input":
+        return None if reference.name in declared.pipeline.inputs else _no_input(reference, declared.pipeline)
+    if reference.kind == "standards":
+        cure = 'name those it asks for, such as standards = ["docs"]'
+        return None if phase.standards else f"the phase has no tags of standards; {cure}"
+    if reference.phase == phase.name:
+        return "that is what it writes itself; read what an earlier phase writes"
+    return _why_not_written(read_key(reference.name), declared)
+
+
+def _why_not_written(key: EntryKey, declared: _Declared) -> str | None:
+    """Return why there is never an entry *key*; entries with an identifier are the task's own, and not foreseen."""
+    phase = declared.phases.get(key.phase)
+    if phase is None:
+        return _no_phase(key.phase, declared)
+    if key.identifier is not None or key.data_type in phase.writes:
+        return None
+    cure = nearest(key.data_type, phase.writes) or f"; add {key.data_type!r} to its writes"
+    return f"{key.phase!r} writes {listed(phase.writes)}{cure}"
+
+
+def _left_out_problems(declared: _Declared, graph: Graph) -> Iterator[Problem]:
+    """Yield what a phase needs and does not find when another is left out, or has been corrected by less."""
+    for n, phase in enumerate(declared.pipeline.phases):
+        for mention in declared.mentions[n]:
+            reference = mention.reference
+            if reference.phase not in declared.phases or reference.phase == phase.name or reference.optional:
+                continue
+            key = read_key(reference.name)
+            row = [declared.phases[name] for name in graph.replacements(key.phase, phase.name)]
+            may_be_left_out = declared.phases[key.phase].when is not None and not (row and row[0].when is None)
+            if may_be_left_out:
+                cure = f"write {_optional(reference)!r}, which is null then"
+                why = f"{key.phase!r} may be left out by its `when`; {cure}"
+                field = "" if mention.place[0] == "reads" else f"{'.'.join(map(str, mention.place))} "
+                yield Problem(("phases", n, *mention.place), f"{field}reads {reference.text!r}, but {why}")
+            for correction in row:
+                if key.identifier is None and key.data_type not in correction.writes:
+                    why = f"does not write {key.data_type!r}, which {phase.name!r} reads"
+                    place: Place = ("phases", declared.index[correction.name], "writes")
+                    cure = "add it to `writes`, or read it with '?'"
+                    yield Problem(place, f"corrects {correction.corrects!r} but {why}; {cure}")
+
+
+def _optional(reference: Reference) -> str:
+    """Return how *reference* is written with a mark that it may be missing."""
+    return f"{reference.text[:-1]}?}}" if reference.text.startswith("${") else f"{reference.text}?"
+
+
+def _no_phase(name: str, declared: _Declared) -> str:
+    return f"there is no phase {name!r}{known_ones(name, declared.phases, 'there are')}"
+
+
+def _no_input(reference: Reference, pipeline: Pipeline) -> str:
+    return f"there is no input {reference.name!r}{known_ones(reference.name, pipeline.inputs, 'declared are')}"

@@ -1,0 +1,174 @@
+"""Driving one run: phases begin as the graph allows, side by side, until none is left; then the run is ended.
+
+The driver keeps nothing that the store does not have: it may be killed between any two lines, and whoever claims the
+run next goes on from there. What it did since is done again to the same effect.
+"""
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from contracts.errors import NotAccepted
+from memory.pipeline_records import PhaseState
+from supervisor.pipelines.ending import end_run
+from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
+from supervisor.pipelines.phase_run import PhaseEnd, PhaseRun, Restart, Wished
+from supervisor.pipelines.planning import next_steps
+from supervisor.pipelines.reading import Gone
+
+log = structlog.get_logger(__name__)
+
+#: Times that one phase runs again because entries it wrote are gone: their time to live may be shorter than the run.
+MOST_RESTARTS = 3
+
+
+class Drive:
+    """Drives the run of *session_id* under the lease number *fence*."""
+
+    def __init__(self, parts: Parts, session_id: str, fence: int) -> None:
+        self._parts = parts
+        self._session_id = session_id
+        self._fence = fence
+        self._wished: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._restarts: Counter[str] = Counter()
+        self._adopted: set[str] = set()
+
+    def wish(self, reason: str) -> None:
+        """Let the run be cancelled: its tasks for good, and then it is ended."""
+        if not self._wished.done():
+            self._wished.set_result(reason)
+
+    async def run(self) -> None:
+        """Drive to the end.
+
+        Raises:
+            LeaseLost: somebody else drives it.
+            UnknownSession: the session was removed meanwhile.
+            MemoryUnavailable: the store did not answer; claim it again later.
+        """
+        live = await self._take_up()
+        if live is None:
+            return
+        try:
+            reason = await self._work(live)
+        except ExceptionGroup as group:
+            lost = group.subgroup(LeaseLost)
+            raise (lost or group).exceptions[0] from group
+        if reason is None:
+            await end_run(self._parts, live)
+        else:
+            await self._cancel(live, reason)
+
+    async def fail(self, error: str) -> None:
+        """End the run as failed, because it cannot be driven: *error* says why.
+
+        Raises:
+            MemoryUnavailable: the store did not answer.
+        """
+        record = await self._parts.runs.read(self._session_id)
+        if record is not None and record.state == "running":
+            await end_run(self._parts, LiveRun.of(record, self._fence), error=error)
+
+    async def _take_up(self) -> LiveRun | None:
+        record = await self._parts.runs.read(self._session_id)
+        if record is None or record.state != "running":
+            return None
+        if record.wish is not None:
+            self.wish(record.wish)
+        self._adopted = {name for name, state in record.phases.items() if state.status == "running"}
+        return LiveRun.of(record, self._fence)
+
+    async def _work(self, live: LiveRun) -> str | None:
+        """Run phases until nothing is left to run; return why it is to be cancelled, None when nobody wishes that."""
+        under_way: dict[asyncio.Task[PhaseEnd], str] = {}
+        async with asyncio.TaskGroup() as group:
+            while not self._wished.done():
+                steps = next_steps(live.graph, live.statuses)
+                for name in (*steps.running, *steps.ready):
+                    if name not in under_way.values():
+                        under_way[group.create_task(self._start(live, name).perform())] = name
+                if not under_way:
+                    break
+                awaited: set[asyncio.Future[Any]] = {*under_way, self._wished}
+                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+                for task in [task for task in under_way if task.done()]:
+                    name = under_way.pop(task)
+                    await self._heed(live, name, task.result())
+            for task in under_way:
+                task.cancel()
+        return self._wished.result() if self._wished.done() else None
+
+    def _start(self, live: LiveRun, name: str) -> PhaseRun:
+        run = PhaseRun(self._parts, live, live.by_name[name], adopted=name in self._adopted)
+        # Here only, so that it is not begun twice; the store is told once it does begin.
+        live.phases[name] = replace(live.phases[name], status="running")
+        return run
+
+    async def _heed(self, live: LiveRun, name: str, end: PhaseEnd) -> None:
+        if isinstance(end, Wished):
+            self.wish(end.reason)
+        elif isinstance(end, Restart):
+            await self._restart(live, name, end.gone)
+        else:
+            self._adopted.discard(name)
+
+    async def _restart(self, live: LiveRun, name: str, gone: Gone) -> None:
+        """Run the phases in *gone* again, and *name* after them; too often, and *name* has failed."""
+        # Two phases may miss the same: it runs again once for both.
+        again = {
+            phase: f"the cache is incomplete: {why}"
+            for phase, why in gone.items()
+            if live.phases[phase].status == "done"
+        }
+        self._restarts.update(again.keys())
+        spent = next((phase for phase in again if self._restarts[phase] > MOST_RESTARTS), None)
+        if spent is not None:
+            words = f"cache incomplete: phase {spent!r} ran {MOST_RESTARTS} times more, and still {gone[spent]}; let it"
+            await self._give_up(live, name, f"{words} write that entry, or raise its `keep_for`")
+            return
+        if again:
+            await self._reset(live, again)
+        live.phases[name] = replace(live.phases[name], status="pending")
+
+    async def _reset(self, live: LiveRun, why: dict[str, str]) -> None:
+        record = await self._parts.runs.reset_phases(self._session_id, why, restart=False, fence=self._fence)
+        if record is None:
+            raise LeaseLost(f"run {self._session_id!r} is driven by somebody else")
+        live.corrected.clear()
+        live.corrected.update(record.corrected)
+        for phase in why:
+            live.phases[phase] = record.phases[phase]
+            self._parts.meter.count_phase("restarted")
+            self._parts.tell(live.event("phase_stale", self._parts.now(), phase, text=why[phase]))
+
+    async def _give_up(self, live: LiveRun, name: str, error: str) -> None:
+        task_id = live.phases[name].task_id if name in self._adopted else None
+        run = live.phases[name].run
+        state = PhaseState(status="failed", run=run, task_id=task_id, error_type="CacheIncomplete", error=error)
+        if not await self._parts.runs.settle_phase(self._session_id, self._fence, name, state):
+            raise LeaseLost(f"run {self._session_id!r} is driven by somebody else")
+        live.phases[name] = state
+        self._parts.meter.count_phase("failed")
+        self._parts.tell(live.event("phase_failed", self._parts.now(), name, text=f"CacheIncomplete: {error}"))
+
+    async def _cancel(self, live: LiveRun, reason: str) -> None:
+        """Cancel what runs for good, and end the run."""
+        record = await self._parts.runs.read(self._session_id)
+        if record is None:
+            return
+        running = [state.task_id for state in record.phases.values() if state.status == "running" and state.task_id]
+        async with asyncio.TaskGroup() as group:
+            for task_id in running:
+                group.create_task(self._cancel_task(task_id, reason))
+        live.phases.update(record.phases)
+        await end_run(self._parts, live, cancelled=reason)
+
+    async def _cancel_task(self, task_id: str, reason: str) -> None:
+        try:
+            await self._parts.canceller.cancel(task_id, reason)
+        except NotAccepted as error:
+            # It is cancelled; whoever misses the report of a task of ours is this driver, which ends the run.
+            log.info("cancelled_report_not_stored", task_id=task_id, error=str(error))

@@ -1,0 +1,216 @@
+"""The end of a run: what came of it is written down, first as evidence when it failed, then as history, then for good.
+
+Each step may be repeated: the evidence takes the place of what lay there, the history knows its token, and the end of
+the run itself is one script. How a run ended is told for a day as one JSON object:
+
+    {"session_id", "pipeline", "version", "run", "state", "result", "missing", "withheld", "error", "evidence", "stats",
+     "phases", "digest", "started_at", "ended_at", "took_ms"}
+
+`result` is null unless the run is completed; `missing` names keys of it that nothing lay under any more, `withheld`
+those that are too large to be told: then the session is kept. `phases` are
+{"phase", "agent", "status", "run", "took_ms", "saved_ms", "attempts", "memory", "why", "error_type", "error"}.
+`digest` is over what was asked for, so that the same wish under the same id is recognised.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import structlog
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from contracts.pipelines import Pipeline
+from contracts.session_keys import read_key
+from memory.pipeline_records import EndState
+from memory.session import EntryInfo
+from supervisor.pipelines.evidence import bundle_of, write_bundle
+from supervisor.pipelines.graph import result_keys
+from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
+
+log = structlog.get_logger(__name__)
+
+#: Characters of an error in the history and in events; the whole stands in the session and in the evidence.
+_MOST_SAID = 500
+#: Bytes of a result that are told with the end of a run: what one round trip takes within its deadline.
+MOST_RESULT_BYTES = 8 * 1024 * 1024
+
+
+async def end_run(parts: Parts, live: LiveRun, *, error: str = "", cancelled: str | None = None) -> None:
+    """End the run: as cancelled, as failed with *error* or because of its phases, else as completed.
+
+    Raises:
+        LeaseLost: somebody else drives it.
+        MemoryUnavailable: the store did not answer; all of this may be done again.
+    """
+    # Times are the store's.
+    known = await parts.runs.read(live.session_id)
+    live.phases.update(known.phases if known is not None else {})
+    error = live.masker.mask_text(error) or _error_of(live)
+    state: EndState = "cancelled" if cancelled is not None else "failed" if error else "completed"
+    outcome = await _outcome_of(parts, live, state, cancelled or error)
+    if state == "failed":
+        outcome["evidence"] = await _keep_evidence(parts, live, outcome["error"])
+    await _note_history(parts, live, outcome)
+    body = json.dumps(outcome).encode()
+    record = live.record
+    keep = record.keep or state != "completed" or bool(outcome["withheld"])
+    is_ended = await parts.runs.end(live.session_id, live.fence, state, body, keep=keep, error=outcome["error"])
+    if not is_ended:
+        raise LeaseLost(f"run {live.session_id!r} is driven by somebody else")
+    parts.meter.count_pipeline(state)
+    said = _said(outcome)
+    log.info("pipeline_ended", session=live.session_id, pipeline=record.pipeline.name, state=state)
+    parts.tell(live.event(state, parts.now(), text=said, run_ms=outcome["took_ms"]))
+
+
+def digest_of(pipeline: Pipeline, inputs: Mapping[str, JsonValue], user_id: str | None) -> str:
+    """Return what tells two wishes apart that come under one session id."""
+    words = [pipeline.model_dump(mode="json"), dict(inputs), user_id]
+    return hashlib.blake2b(json.dumps(words, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+async def _outcome_of(parts: Parts, live: LiveRun, state: EndState, error: str) -> dict[str, Any]:
+    record, now = live.record, parts.now()
+    # One that goes on after another began when it was taken up; that another driver had begun it is left out.
+    began_ms = record.created_ms if record.run == 1 else int(live.taken_at.timestamp() * 1000)
+    stats = await parts.cache.stats(live.session_id)
+    entries = await parts.cache.entries(live.session_id)
+    saved_ms = saved_by_phase(entries)
+    sizes = {entry.key: entry.bytes for entry in entries}
+    result, missing, withheld = await _result_of(parts, live, sizes) if state == "completed" else (None, [], [])
+    return {
+        "session_id": live.session_id,
+        "pipeline": record.pipeline.name,
+        "version": record.pipeline.version,
+        "run": record.run,
+        "state": state,
+        "result": result,
+        "missing": missing,
+        "withheld": withheld,
+        "error": error,
+        "evidence": None,
+        "stats": asdict(stats),
+        "phases": [_told_of(live, name, saved_ms.get(name, 0)) for name in live.graph.order],
+        "digest": digest_of(record.pipeline, record.inputs, record.user_id),
+        "started_at": datetime.fromtimestamp(began_ms / 1000, UTC).isoformat(),
+        "ended_at": now.isoformat(),
+        "took_ms": max(0, int(now.timestamp() * 1000) - began_ms),
+    }
+
+
+def saved_by_phase(entries: Sequence[EntryInfo]) -> dict[str, int]:
+    """Return how many milliseconds of computing the uses of each phase's entries have saved."""
+    saved: dict[str, int] = defaultdict(int)
+    for entry in entries:
+        saved[entry.phase] += entry.computation_ms * entry.hits
+    return saved
+
+
+async def _result_of(parts: Parts, live: LiveRun, sizes: Mapping[str, int]) -> tuple[JsonValue, list[str], list[str]]:
+    """Return the result, and which keys of it are gone or too large; reading it is no use of an entry."""
+    pipeline = live.record.pipeline
+    # What stands for a corrected entry is what corrected it.
+    stored = {key: str(read_key(key)._replace(phase=live.owner(read_key(key).phase))) for key in _keys_of(live)}
+    if sum(sizes.get(one, 0) for one in stored.values()) > MOST_RESULT_BYTES:
+        return None, [], list(stored)
+    found = await parts.cache.peek(live.session_id, list(stored))
+    values = {key: entry.value for key, entry in zip(stored, found, strict=True) if entry is not None}
+    missing = [key for key in stored if key not in values]
+    return (values.get(pipeline.result) if pipeline.result is not None else values), missing, []
+
+
+def _keys_of(live: LiveRun) -> list[str]:
+    """Return the keys that make the result, without those of phases that were left out."""
+    keys = result_keys(live.record.pipeline, live.graph)
+    return [key for key in keys if live.phases[live.owner(read_key(key).phase)].status == "done"]
+
+
+def _told_of(live: LiveRun, name: str, saved_ms: int) -> dict[str, Any]:
+    state = live.phases[name]
+    return {
+        "phase": name,
+        "agent": live.by_name[name].agent,
+        "status": "cancelled" if state.status == "running" else state.status,
+        "run": state.run,
+        "took_ms": state.took_ms,
+        "saved_ms": saved_ms,
+        "attempts": state.attempts,
+        "memory": state.memory,
+        "why": state.why,
+        "error_type": state.error_type,
+        "error": state.error,
+    }
+
+
+def _error_of(live: LiveRun) -> str:
+    failed = [(name, state) for name, state in live.phases.items() if state.status == "failed"]
+    return "; ".join(f"phase {name!r} failed: {state.error_type}: {state.error}" for name, state in failed)
+
+
+async def _keep_evidence(parts: Parts, live: LiveRun, error: str) -> str | None:
+    """Write the evidence of a run that failed and return where it lies, None when it could not be written."""
+    path = parts.evidence_dir / f"{live.session_id}-failed.json"
+    session = await parts.cache.export(live.session_id)
+    seen = await parts.runs.seen(live.session_id)
+    try:
+        await asyncio.to_thread(_write, path, live, session, seen, error, parts.now())
+    except OSError as problem:
+        log.warning("evidence_not_written", session=live.session_id, path=str(path), error=str(problem))
+        return None
+    return str(path)
+
+
+def _write(
+    path: Path, live: LiveRun, session: dict[str, Any], seen: dict[str, dict[str, str]], error: str, now: datetime
+) -> None:
+    write_bundle(path, bundle_of(live.record, live.phases, live.corrected, session, seen, error=error, made_at=now))
+
+
+async def _note_history(parts: Parts, live: LiveRun, outcome: Mapping[str, Any]) -> None:
+    record = live.record
+    data = {
+        "run": record.run,
+        "state": outcome["state"],
+        "version": record.pipeline.version,
+        "took_ms": outcome["took_ms"],
+        "saved_ms": outcome["stats"]["total_saved_time_ms"],
+        "phases": {one["phase"]: one["status"] for one in outcome["phases"]},
+    }
+    token = f"{live.session_id}:{record.created_ms}:{record.run}"
+    tags = ("pipeline", record.pipeline.name, str(outcome["state"]))
+    text = f"{record.pipeline.name}: {_said(outcome)}"
+    try:
+        await parts.projects.append(
+            record.project,
+            "history",
+            text,
+            tags=tags,
+            by=record.user_id,
+            session_id=live.session_id,
+            data=data,
+            token=token,
+        )
+    except InvalidInput as problem:
+        # A run must not stay open because of what its project cannot keep.
+        log.warning("history_not_noted", session=live.session_id, error=str(problem))
+
+
+def _said(outcome: Mapping[str, Any]) -> str:
+    """Return the end of a run in a sentence."""
+    through = sum(1 for one in outcome["phases"] if one["status"] == "done")
+    words = f"{outcome['state']}, {through} of {len(outcome['phases'])} phases through"
+    if saved_ms := outcome["stats"]["total_saved_time_ms"]:
+        words += f", {saved_ms / 1000:.1f} s saved"
+    if outcome["error"]:
+        words += f"; {str(outcome['error'])[:_MOST_SAID]}"
+    if outcome["state"] == "failed":
+        evidence = outcome["evidence"]
+        words += f"; evidence in {evidence}" if evidence else "; the evidence could not be written, the log says why"
+    return words

@@ -1,0 +1,292 @@
+"""The evidence of a run that failed: one JSON file with all that it had, secrets masked, enough to go on from.
+
+    {"format", "made_at", "session_id", "state", "run", "error", "pipeline", "inputs", "user_id", "project", "keep",
+     "phases", "corrected", "seen", "timeline", "session", "masked"}
+
+`session` is the session with its entries in the form of its own files. `masked` names what is not there in full:
+`inputs` by name, `entries` by key, which count as missing, `pipeline` as places in the declaration.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from contracts.identifiers import checked_name
+from contracts.pipelines import Pipeline
+from memory import session_files
+from memory.pipeline_records import NewRun, PhaseState, RunRecord
+from memory.pipeline_runs import PipelineRuns
+from memory.session import SessionCache
+from memory.session_entries import MAX_VALUE_BYTES
+from supervisor.pipelines.checks import prepared_inputs, problems_in_inputs
+from supervisor.pipelines.files import pipeline_from
+from supervisor.pipelines.graph import Graph
+from supervisor.pipelines.masking import MASK, Masker
+
+FORMAT = "tasklore-evidence/1"
+
+_STATE_FIELDS = {one.name for one in fields(PhaseState)}
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What came back: the session, how many `entries`, and the keys of those that have to be made anew.
+
+    These are `masked`, or their own time to live is over.
+    """
+
+    session_id: str
+    entries: int
+    masked: tuple[str, ...] = ()
+    expired: tuple[str, ...] = ()
+
+
+def bundle_of(
+    record: RunRecord,
+    phases: Mapping[str, PhaseState],
+    corrected: Mapping[str, str],
+    session: Mapping[str, Any],
+    seen: Mapping[str, Mapping[str, str]],
+    *,
+    error: str,
+    made_at: datetime,
+) -> dict[str, Any]:
+    """Return the evidence of *record*, whose phases are as in *phases*; *session* is its exported session."""
+    secret = frozenset(name for name, one in record.pipeline.inputs.items() if one.secret)
+    masker = Masker.of(record.inputs, secret)
+    inputs, masked_inputs = _masked_parts(masker, record.inputs)
+    for name in secret & record.inputs.keys():
+        inputs[name] = MASK
+        masked_inputs.append(name)
+    entries, masked_entries = _masked_entries(masker, session.get("cache", {}))
+    pipeline, places = _masked_pipeline(masker, record.pipeline)
+    states = {name: asdict(state) | {"error": _masked_text(masker, state.error)} for name, state in phases.items()}
+    return {
+        "format": FORMAT,
+        "made_at": made_at.isoformat(),
+        "session_id": record.session_id,
+        "state": "failed" if record.state == "running" else record.state,
+        "run": record.run,
+        "error": masker.mask_text(error),
+        "pipeline": pipeline,
+        "inputs": inputs,
+        "user_id": record.user_id,
+        "project": record.project,
+        "keep": record.keep,
+        "phases": states,
+        "corrected": dict(corrected),
+        "seen": {phase: dict(marks) for phase, marks in seen.items()},
+        "timeline": _timeline(record, phases, masker),
+        "session": {**session, "cache": entries},
+        "masked": {"inputs": sorted(set(masked_inputs)), "entries": masked_entries, "pipeline": places},
+    }
+
+
+def write_bundle(path: Path, bundle: Mapping[str, Any]) -> None:
+    """Write *bundle* to *path* for this user alone, at once or not at all; its folder is made.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        # Half of a surrogate pair, which is no UTF-8, becomes what JSON escapes it as.
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            json.dump(bundle, file, indent=1, ensure_ascii=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read_bundle(path: Path) -> dict[str, Any]:
+    """Return the evidence in the file *path*.
+
+    Raises:
+        InvalidInput: it cannot be read, or is none.
+    """
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        msg = f"cannot read evidence {str(path)!r} ({type(error).__name__}); name a file '...-failed.json'"
+        raise InvalidInput(msg) from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        msg = f"{str(path)!r} is no evidence of the format {FORMAT!r}; name a file '...-failed.json'"
+        raise InvalidInput(msg)
+    return found
+
+
+async def restore(
+    bundle: Mapping[str, Any],
+    runs: PipelineRuns,
+    cache: SessionCache,
+    inputs: Mapping[str, JsonValue],
+    *,
+    supervisor_id: str,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Restored:
+    """Make the run that *bundle* tells of anew, as failed, so that resuming it runs only what failed or is missing.
+
+    *inputs* are given for those that were masked. Uses of entries are counted anew. Doing so twice does no harm.
+
+    Raises:
+        InvalidInput: the bundle is broken, a masked input is not given, or the session is there with another run.
+        MemoryUnavailable: the store did not answer.
+    """
+    new, file, masked = _new_run(bundle, inputs, supervisor_id)
+    read = session_files.read(file, new.session_id, int(now().timestamp() * 1000), MAX_VALUE_BYTES)
+    if not await runs.create(new):
+        await _demand_same(runs, new)
+    for one in read.entries:
+        # One by one: each may be as large as one round trip allows.
+        await cache.set_many(new.session_id, [one.entry])
+    return Restored(new.session_id, len(read.entries), masked, (*read.expired, *read.refused))
+
+
+async def _demand_same(runs: PipelineRuns, new: NewRun) -> None:
+    known = await runs.read(new.session_id)
+    is_same = known is not None and (known.pipeline, known.run) == (new.pipeline, new.run)
+    if known is None or known.state != "failed" or not is_same:
+        raise InvalidInput(
+            f"session {new.session_id!r} is there, with another run or another state than in the evidence; resume it "
+            "without the evidence, or remove it first"
+        )
+
+
+def _new_run(
+    bundle: Mapping[str, Any], inputs: Mapping[str, JsonValue], supervisor_id: str
+) -> tuple[NewRun, dict[str, Any], tuple[str, ...]]:
+    """Return the run, its session's file without what was masked, and the keys of that.
+
+    Raises:
+        InvalidInput: as `restore`.
+    """
+    try:
+        session_id = checked_name(str(bundle["session_id"]), "session id")
+        masked = {what: [str(one) for one in bundle["masked"][what]] for what in ("inputs", "entries", "pipeline")}
+        pipeline = pipeline_from(bundle["pipeline"])
+        file = dict(bundle["session"])
+        entries = {key: entry for key, entry in file["cache"].items() if key not in masked["entries"]}
+        phases = {str(name): _state_of(state) for name, state in bundle["phases"].items()}
+        known, run = dict(bundle["inputs"]), int(bundle["run"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        msg = f"the evidence is broken ({type(error).__name__}: {error}); take the file as it was written"
+        raise InvalidInput(msg) from error
+    if masked["pipeline"]:
+        raise InvalidInput(
+            f"the declaration held secrets, which are masked in the evidence ({', '.join(masked['pipeline'])}); make "
+            "them inputs with `secret = true`, and run the pipeline anew"
+        )
+    given = _given_inputs(pipeline, known, inputs, masked["inputs"])
+    new = NewRun(
+        session_id=session_id,
+        pipeline=pipeline,
+        supervisor_id=supervisor_id,
+        inputs=given,
+        dependencies=Graph.of(pipeline).dependencies,
+        user_id=bundle.get("user_id"),
+        project=bundle.get("project"),
+        keep=bool(bundle.get("keep")),
+        state="failed",
+        phases=phases,
+        corrected=dict(bundle.get("corrected") or {}),
+        run=run,
+    )
+    return new, file | {"cache": entries}, tuple(masked["entries"])
+
+
+def _given_inputs(
+    pipeline: Pipeline, known: Mapping[str, JsonValue], given: Mapping[str, JsonValue], masked: list[str]
+) -> dict[str, JsonValue]:
+    missing = [name for name in masked if name not in given]
+    if missing:
+        flags = " ".join(f"--input {name}=..." for name in missing)
+        raise InvalidInput(f"inputs {', '.join(missing)} are secret and not in the evidence; give them anew: {flags}")
+    changed = [name for name, value in given.items() if name not in masked and known.get(name) != value]
+    if changed:
+        raise InvalidInput(
+            f"inputs {', '.join(changed)} cannot change when a run goes on; start a new run with them instead"
+        )
+    inputs = prepared_inputs(pipeline, {**known, **given})
+    if problems := problems_in_inputs(pipeline, inputs):
+        raise InvalidInput("; ".join(one.text for one in problems))
+    return inputs
+
+
+def _state_of(raw: Mapping[str, Any]) -> PhaseState:
+    state = PhaseState(**{name: value for name, value in raw.items() if name in _STATE_FIELDS})
+    # Nobody runs it any more.
+    return state if state.status != "running" else PhaseState(run=state.run, why="it was running")
+
+
+def _masked_parts(masker: Masker, values: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], list[str]]:
+    """Return *values* masked as the parts of one object, and the names of those that were."""
+    shown: dict[str, JsonValue] = {}
+    masked = []
+    for name, value in values.items():
+        found, is_hidden = masker.mask({name: value})
+        shown[name] = next(iter(found.values())) if isinstance(found, dict) else found
+        if is_hidden:
+            masked.append(name)
+    return shown, masked
+
+
+def _masked_entries(masker: Masker, entries: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the file's *entries* with their values masked, and the keys of those that were."""
+    shown, masked = {}, []
+    for key, entry in entries.items():
+        # Its data type names the value as any other name does: `login:token` is one.
+        found, is_hidden = masker.mask({key.split(":")[1] if ":" in key else key: entry.get("value")})
+        value = next(iter(found.values())) if isinstance(found, dict) else found
+        shown[key] = {**entry, "value": value}
+        if is_hidden:
+            masked.append(key)
+    return shown, masked
+
+
+def _masked_pipeline(masker: Masker, pipeline: Pipeline) -> tuple[dict[str, Any], list[str]]:
+    """Return the declaration with masks in its parameters and defaults, and the places of those."""
+    written, places = pipeline.model_dump(mode="json", exclude_defaults=True), []
+    for phase in written["phases"]:
+        phase["parameters"], masked = _masked_parts(masker, phase.get("parameters", {}))
+        places += [f"phase {phase['name']}: parameters.{name}" for name in masked]
+    for name, declared in written.get("inputs", {}).items():
+        if "default" not in declared:
+            continue
+        found, masked = _masked_parts(masker, {name: declared["default"]})
+        is_secret = declared.get("secret", False)
+        # What a secret input's default was is asked for again as the input itself.
+        declared["default"] = None if is_secret else found[name]
+        places += [f"inputs.{name}.default" for _ in masked if not is_secret]
+    return written, places
+
+
+def _masked_text(masker: Masker, text: str | None) -> str | None:
+    return None if text is None else masker.mask_text(text)
+
+
+def _timeline(record: RunRecord, phases: Mapping[str, PhaseState], masker: Masker) -> list[dict[str, str]]:
+    """Return what happened when, in order."""
+    seen = [(record.created_ms, "", "the run was accepted")]
+    for name, state in phases.items():
+        if state.since_ms is not None:
+            seen.append((state.since_ms, name, f"began its run {state.run}"))
+        if state.ended_ms is not None:
+            why = state.error or state.why
+            seen.append((state.ended_ms, name, f"{state.status}{f': {masker.mask_text(why)}' if why else ''}"))
+    return [
+        {"at": datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(), "phase": phase, "what": what}
+        for at_ms, phase, what in sorted(seen)
+    ]

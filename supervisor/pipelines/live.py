@@ -1,0 +1,170 @@
+"""A run in hand: what its driver knows of it between two looks at the store, and what a driver works with."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from contracts import subjects
+from contracts.errors import InvalidInput, TaskloreError
+from contracts.messages import PipelineEvent, PipelineEventKind
+from contracts.pipelines import Phase
+from memory.pipeline_records import PhaseState, RunRecord
+from memory.pipeline_runs import PipelineRuns
+from memory.project import ProjectMemory
+from memory.session import SessionCache
+from runtime.link import Link
+from supervisor.cancellation import Canceller
+from supervisor.dispatch import Dispatch
+from supervisor.pipelines.graph import Graph
+from supervisor.pipelines.masking import Masker
+from supervisor.pipelines.references import Reference, resolve
+from supervisor.reports import ReportDesk
+
+#: Characters of an event's text: an error may quote what it was given.
+_MOST_SAID = 2_000
+
+
+class LeaseLost(TaskloreError):
+    """Somebody else drives the run, or it has ended: whoever drove it stops, and says nothing more of it."""
+
+
+class PipelineMeter(Protocol):
+    """What is counted of pipelines: `runtime.metrics.Metrics` fits."""
+
+    def count_pipeline(self, outcome: str) -> None:
+        """Note that a run ended."""
+
+    def count_phase(self, outcome: str) -> None:
+        """Note that a phase is through, or begins again."""
+
+    def count_session_hits(self, number: int) -> None:
+        """Note that *number* entries were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a driver works with; `tell` says an event to whoever listens and never fails."""
+
+    supervisor_id: str
+    runs: PipelineRuns
+    cache: SessionCache
+    projects: ProjectMemory
+    dispatch: Dispatch
+    reports: ReportDesk
+    canceller: Canceller
+    tell: Callable[[PipelineEvent], None]
+    meter: PipelineMeter
+    evidence_dir: Path
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    #: Phases whose files are looked at at once: each takes a thread, and they are read from one disk.
+    looking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+
+
+@dataclass(slots=True)
+class LiveRun:
+    """A run under the lease *fence*, taken up at `taken_at`; `phases` and `corrected` change as the driver goes on.
+
+    What goes wrong may quote what a phase was told: `masker` takes its secrets out before it is kept or said.
+    """
+
+    record: RunRecord
+    fence: int
+    graph: Graph
+    phases: dict[str, PhaseState]
+    corrected: dict[str, str]
+    by_name: Mapping[str, Phase]
+    masker: Masker
+    taken_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    #: Marks of files by name, as last seen for any phase: phases that watch the same files read them once.
+    marks: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, record: RunRecord, fence: int) -> "LiveRun":
+        """Return *record* in hand."""
+        by_name = {phase.name: phase for phase in record.pipeline.phases}
+        secret = frozenset(name for name, one in record.pipeline.inputs.items() if one.secret)
+        masker, graph = Masker.of(record.inputs, secret), Graph.of(record.pipeline)
+        return cls(record, fence, graph, dict(record.phases), dict(record.corrected), by_name, masker)
+
+    @property
+    def session_id(self) -> str:
+        """The session of the run."""
+        return self.record.session_id
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        """How far each phase is, as planning reads it."""
+        return {name: state.status for name, state in self.phases.items()}
+
+    def owner(self, phase: str) -> str:
+        """Return the phase whose entries stand for those of *phase*: itself, or the last that corrected it."""
+        seen = {phase}
+        while (replaced_by := self.corrected.get(phase)) is not None and replaced_by not in seen:
+            seen.add(phase := replaced_by)
+        return phase
+
+    def task_id(self, phase: str, run: int) -> str:
+        """Return the id of the task that is run number *run* of *phase*: the same for every driver."""
+        # A session id may be used again, once its session is gone.
+        words = [self.session_id, self.record.created_ms, phase, run]
+        return f"p-{hashlib.blake2b(json.dumps(words).encode(), digest_size=16).hexdigest()}"
+
+    def event(
+        self,
+        kind: PipelineEventKind,
+        at: datetime,
+        phase: str | None = None,
+        *,
+        text: str = "",
+        task_id: str | None = None,
+        run_ms: int | None = None,
+    ) -> PipelineEvent:
+        """Return the event that tells of *kind*, of *phase* when given; a long *text* is cut."""
+        agent = self.by_name[phase].agent if phase is not None else None
+        through = sum(1 for state in self.phases.values() if state.status in ("done", "skipped"))
+        return PipelineEvent(
+            session_id=self.session_id,
+            pipeline=self.record.pipeline.name,
+            kind=kind,
+            phase=phase,
+            agent_id=agent,
+            task_id=task_id,
+            text=text if len(text) <= _MOST_SAID else f"{text[:_MOST_SAID]}...",
+            run_ms=run_ms,
+            through=through,
+            total=len(self.phases),
+            at=at,
+        )
+
+
+def teller(link: Link) -> Callable[[PipelineEvent], None]:
+    """Return what says events on *link*; while it is not connected they are lost, as nothing rests on them."""
+
+    def tell(event: PipelineEvent) -> None:
+        if link.is_connected:
+            link.send(subjects.run_events(event.session_id), event.model_dump_json(exclude_none=True).encode())
+
+    return tell
+
+
+def root_of(record: RunRecord) -> Path:
+    """Return the folder below which the files of *record*'s pipeline are looked for.
+
+    Raises:
+        InvalidInput: the reference in it leads to no text.
+    """
+
+    def lookup(reference: Reference) -> object:
+        if reference.kind != "input":
+            raise InvalidInput(f"the root of a pipeline can refer to inputs only, not to {reference.text!r}")
+        return record.inputs.get(reference.name)
+
+    found = resolve(record.pipeline.root, lookup)  # type: ignore[arg-type] # inputs are JSON
+    if not isinstance(found, str) or not found:
+        raise InvalidInput(f"the root {record.pipeline.root!r} of the pipeline is no folder: it became {found!r}")
+    return Path(found)

@@ -1,0 +1,255 @@
+"""One run of one phase: its condition, its parameters, its task, and the report that settles it.
+
+Every step may be done again by another supervisor: the task's id follows from the run of the phase, uses of entries
+are counted once for that id, and what the store is told stands under the number of the lease.
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from pydantic import JsonValue, ValidationError
+
+from contracts import subjects
+from contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
+from contracts.messages import CompletionReport, PipelineEventKind, TaskAssignment, TaskCall
+from contracts.pipelines import Phase
+from memory.pipeline_records import PhaseState
+from supervisor.pipelines.live import LeaseLost, LiveRun, Parts, root_of
+from supervisor.pipelines.reading import Gone, Reading
+from supervisor.pipelines.watching import DESIGN, FILE, STANDARD, file_marks, tag_marks
+
+log = structlog.get_logger(__name__)
+
+#: Seconds for which a report is awaited at a time; the desk of reports looks for it all the while.
+_WAIT_S = 3600.0
+#: Seconds past a phase's timeout until it is ended here: whoever runs it, or takes it too late, says so itself.
+_OVERDUE_S = 5.0
+#: Seconds for the report of a task that was just cancelled.
+_LAST_LOOK_S = 2.0
+#: Least seconds before a task that was not accepted is sent again.
+_AGAIN_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The phase is over; *state* is stored."""
+
+    state: PhaseState
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """The phase cannot run before those in *gone* have run again, each with the reason."""
+
+    gone: Gone
+
+
+@dataclass(frozen=True, slots=True)
+class Wished:
+    """The phase was cancelled because somebody wishes the whole run cancelled."""
+
+    reason: str
+
+
+PhaseEnd = Settled | Restart | Wished
+
+
+class PhaseRun:
+    """Runs *phase*; *adopted* tells that another driver has begun this run of it."""
+
+    def __init__(self, parts: Parts, live: LiveRun, phase: Phase, *, adopted: bool) -> None:
+        self._parts = parts
+        self._live = live
+        self._phase = phase
+        self._adopted = self._begun = adopted
+        self._before = live.phases[phase.name]
+        self._run = self._before.run if adopted else self._before.run + 1
+        self._task_id = live.task_id(phase.name, self._run)
+        self._reading = Reading(parts, live, phase, self._task_id)
+
+    async def perform(self) -> PhaseEnd:
+        """Return how it ended, once that is stored.
+
+        Raises:
+            LeaseLost: somebody else drives the run.
+            MemoryUnavailable: the store did not answer; whoever goes on finds everything as it is.
+        """
+        if self._adopted and (report := await self._reported()) is not None:
+            return await self._conclude(report)
+        try:
+            told = await self._prepare()
+            if isinstance(told, Restart | Settled):
+                return told
+            assignment = self._assignment(told)
+        except (InvalidInput, ValidationError) as error:
+            return await self._fail(type(error).__name__, str(error))
+        if not self._adopted:
+            await self._begin()
+        return await self._conclude(await self._report_of(assignment))
+
+    async def _prepare(self) -> dict[str, JsonValue] | Restart | Settled:
+        """Return the parameters, or why there will be no task now; notes what is watched before anything is read."""
+        if not self._adopted:
+            holds = await self._reading.condition()
+            if isinstance(holds, dict):
+                return Restart(holds)
+            if not holds:
+                why = f"its condition does not hold: {self._phase.when}"
+                state = PhaseState(status="skipped", run=self._before.run, why=why)
+                return await self._settle(state, "phase_skipped", why)
+            await self._note_seen()
+        told = await self._reading.parameters()
+        return Restart(told[0]) if isinstance(told, list) else told
+
+    async def _note_seen(self) -> None:
+        phase, live, parts = self._phase, self._live, self._parts
+        marks: dict[str, str] = {}
+        if phase.reads_files:
+            async with parts.looking:
+                marks = await asyncio.to_thread(file_marks, root_of(live.record), phase.reads_files, live.marks)
+            live.marks.update(marks)
+        project = live.record.project
+        if phase.standards:
+            marks |= tag_marks(STANDARD, await parts.projects.marks(project, "standard", phase.standards))
+        if phase.design:
+            marks |= tag_marks(DESIGN, await parts.projects.marks(project, "decision", phase.design))
+        if not marks and not phase.reads_files:
+            return
+        # That it looked for files and found none has to be known, too: one may appear.
+        noted = marks or {FILE: ""}
+        if not await parts.runs.note_seen(live.session_id, live.fence, phase.name, noted):
+            raise LeaseLost(f"run {live.session_id!r} is driven by somebody else")
+
+    async def _begin(self) -> None:
+        live, name = self._live, self._phase.name
+        if not await self._parts.runs.begin_phase(live.session_id, live.fence, name, self._task_id, self._run):
+            raise LeaseLost(f"run {live.session_id!r} is driven by somebody else")
+        self._begun = True
+        self._parts.tell(live.event("phase_started", self._parts.now(), name, task_id=self._task_id))
+
+    def _assignment(self, parameters: dict[str, JsonValue]) -> TaskAssignment:
+        phase, record = self._phase, self._live.record
+        since = self._parts.now()
+        if self._adopted and self._before.since_ms is not None:
+            since = datetime.fromtimestamp(self._before.since_ms / 1000, UTC)
+        memory = phase.memory
+        if self._run > 1 and memory == "use":
+            # What was remembered before belongs to the run that is not to count any more.
+            memory = "refresh"
+        return TaskAssignment(
+            task_id=self._task_id,
+            agent_id=phase.agent,
+            supervisor_id=self._parts.supervisor_id,
+            task=TaskCall(name=phase.task, parameters=parameters),
+            created_at=since,
+            deadline=since + phase.timeout if phase.timeout is not None else None,
+            max_attempts=phase.retries + 1,
+            memory=memory,
+            user_id=record.user_id,
+            session_id=record.session_id,
+            phase=phase.name,
+            writes=phase.writes,
+            keep_ms=max(1, phase.keep_for // timedelta(milliseconds=1)) if phase.keep_for is not None else None,
+        )
+
+    async def _report_of(self, assignment: TaskAssignment) -> CompletionReport | PhaseState:
+        """Return the report of *assignment*, sent now; or, where none can come, how the phase failed."""
+        try:
+            if await self._send(assignment):
+                while not self._is_overdue(assignment):
+                    report = await self._parts.reports.report_of(assignment, self._wait_s(assignment))
+                    if report is not None:
+                        return report
+        except MessageTooLarge as error:
+            return self._failed(
+                "MessageTooLarge",
+                f"the parameters of phase {self._phase.name!r} do not fit into a message of {subjects.MAX_BODY:,} "
+                f"bytes ({error}); name the entries in `reads` and let the agent read them by `context.session.get`",
+            )
+        return await self._expire(assignment)
+
+    async def _send(self, assignment: TaskAssignment) -> bool:
+        """Return whether *assignment* is durably stored before it is overdue."""
+        while not self._is_overdue(assignment):
+            try:
+                await self._parts.dispatch.assign(assignment)
+            except NotAccepted as error:
+                log.warning("phase_not_accepted", phase=self._phase.name, error=str(error))
+                await asyncio.sleep(max(_AGAIN_S, error.retry_after_s))
+            else:
+                return True
+        return False
+
+    async def _expire(self, assignment: TaskAssignment) -> CompletionReport | PhaseState:
+        """End a task that is overdue, so that it does not run any more; nobody may be there to take it."""
+        phase = self._phase
+        span = phase.timeout or timedelta(0)
+        words = f"no worker finished it within its timeout of {span.total_seconds():g} s; is one of {phase.agent} up?"
+        try:
+            await self._parts.canceller.cancel(self._task_id, words)
+        except NotAccepted as error:
+            log.info("overdue_report_not_stored", phase=phase.name, error=str(error))
+        report = await self._parts.reports.report_of(assignment, _LAST_LOOK_S)
+        return report if report is not None and report.status != "cancelled" else self._failed("TaskExpired", words)
+
+    def _is_overdue(self, assignment: TaskAssignment) -> bool:
+        return self._wait_s(assignment) <= 0
+
+    def _wait_s(self, assignment: TaskAssignment) -> float:
+        if assignment.deadline is None:
+            return _WAIT_S
+        left_s = (assignment.deadline - self._parts.now()).total_seconds() + _OVERDUE_S
+        return min(_WAIT_S, left_s)
+
+    async def _reported(self) -> CompletionReport | None:
+        """Return the report of a run that another driver began, when there is one: then nothing is read again."""
+        asked = self._assignment({})
+        return await self._parts.reports.report_of(asked, 0.0)
+
+    async def _conclude(self, found: CompletionReport | PhaseState) -> PhaseEnd:
+        if isinstance(found, PhaseState):
+            return await self._fail(found.error_type or "", found.error or "")
+        if found.status == "completed":
+            done = PhaseState(
+                status="done",
+                run=self._run,
+                task_id=self._task_id,
+                since_ms=self._before.since_ms if self._adopted else None,
+                took_ms=found.run_ms,
+                attempts=found.attempt,
+                memory=found.memory.outcome,
+            )
+            return await self._settle(done, "phase_done", "", run_ms=found.run_ms)
+        wish = await self._parts.runs.wish(self._live.session_id) if found.status == "cancelled" else None
+        if wish is not None:
+            return Wished(wish)
+        error = found.error
+        state = self._failed(error.type if error else found.status, error.message if error else f"it is {found.status}")
+        return await self._fail(state.error_type or "", state.error or "", took_ms=found.run_ms, attempts=found.attempt)
+
+    def _failed(self, error_type: str, error: str) -> PhaseState:
+        error = self._live.masker.mask_text(error)
+        if not self._begun:
+            return PhaseState(status="failed", run=self._before.run, error_type=error_type, error=error)
+        return PhaseState(status="failed", run=self._run, task_id=self._task_id, error_type=error_type, error=error)
+
+    async def _fail(self, error_type: str, error: str, *, took_ms: int = 0, attempts: int = 0) -> Settled:
+        state = replace(self._failed(error_type, error), took_ms=took_ms, attempts=attempts)
+        return await self._settle(state, "phase_failed", f"{error_type}: {state.error}", run_ms=took_ms)
+
+    async def _settle(
+        self, state: PhaseState, kind: PipelineEventKind, text: str, run_ms: int | None = None
+    ) -> Settled:
+        live, phase = self._live, self._phase
+        corrects = phase.corrects if state.status == "done" else None
+        if not await self._parts.runs.settle_phase(live.session_id, live.fence, phase.name, state, corrects):
+            raise LeaseLost(f"run {live.session_id!r} is driven by somebody else, or phase {phase.name!r} began anew")
+        live.phases[phase.name] = state
+        if corrects is not None:
+            live.corrected[corrects] = phase.name
+        self._parts.meter.count_phase(state.status)
+        told = live.event(kind, self._parts.now(), phase.name, text=text, task_id=state.task_id, run_ms=run_ms)
+        self._parts.tell(told)
+        return Settled(state)

@@ -1,0 +1,129 @@
+"""What a phase is told: its condition and its parameters, with what their references name read out of the session."""
+
+from collections.abc import Iterable
+
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from contracts.pipelines import Phase
+from contracts.session_keys import EntryKey, read_key
+from supervisor.pipelines.conditions import Condition
+from supervisor.pipelines.live import LiveRun, Parts
+from supervisor.pipelines.references import Reference, keys_read, references_in, resolve
+
+#: Phases whose entries are gone though they were written, each with what is missed: they have to run again.
+Gone = dict[str, str]
+
+
+class Reading:
+    """Reads for *phase* under the name *reader*, so that a repeat counts no use twice."""
+
+    def __init__(self, parts: Parts, live: LiveRun, phase: Phase, reader: str) -> None:
+        self._parts = parts
+        self._live = live
+        self._phase = phase
+        self._reader = reader
+        self._values: dict[str, JsonValue] = {}
+        self._standards: JsonValue = []
+
+    async def condition(self) -> bool | Gone:
+        """Return whether the phase's `when` holds, or what has to run again before that can be said.
+
+        Raises:
+            InvalidInput: it compares what cannot be compared, or names what is not there.
+            MemoryUnavailable: the store did not answer.
+        """
+        if self._phase.when is None:
+            return True
+        condition = Condition.parse(self._phase.when)
+        gone = await self._load(condition.references)
+        return gone or condition.holds(self._look_up)
+
+    async def parameters(self) -> dict[str, JsonValue] | list[Gone]:
+        """Return the phase's parameters with every reference replaced, or, in a list, what has to run again first.
+
+        Raises:
+            InvalidInput: a reference leads nowhere.
+            MemoryUnavailable: the store did not answer.
+        """
+        references = references_in(self._phase.parameters)
+        gone = await self._load(references) | await self._missed()
+        if gone:
+            return [gone]
+        if any(one.kind == "standards" for one in references):
+            found = await self._parts.projects.standards(self._live.record.project, self._phase.standards)
+            self._standards = [{"id": one.record_id, "text": one.text, "tags": list(one.tags)} for one in found]
+        told = resolve(self._phase.parameters, self._look_up)
+        if not isinstance(told, dict):
+            raise TypeError("parameters are a mapping, and stay one")
+        return told
+
+    def _look_up(self, reference: Reference) -> JsonValue:
+        if reference.kind == "standards":
+            return self._standards
+        if reference.kind == "input":
+            return self._live.record.inputs.get(reference.name)
+        return self._values.get(reference.name)
+
+    async def _load(self, references: Iterable[Reference]) -> Gone:
+        """Read the entries of *references*; return which phases have lost theirs."""
+        wanted: dict[str, bool] = {}
+        for one in references:
+            if one.kind == "entry" and one.name not in self._values:
+                wanted[one.name] = wanted.get(one.name, True) and one.optional
+        asked = [key for key, is_optional in wanted.items() if self._demand(read_key(key), is_optional)]
+        if not asked:
+            return {}
+        found = await self._parts.cache.get_many(self._live.session_id, asked, reader=self._reader)
+        gone: Gone = {}
+        for key, entry in zip(asked, found, strict=True):
+            if entry is not None:
+                self._values[key] = entry.value
+            elif self._has_lost(read_key(key), is_optional=wanted[key]):
+                gone[self._live.owner(read_key(key).phase)] = f"its entry {key!r} is gone"
+        self._parts.meter.count_session_hits(len(found) - found.count(None))
+        return gone
+
+    async def _missed(self) -> Gone:
+        """Return which phases have lost entries that the phase only declares to read: its agent will ask for them."""
+        if not self._phase.reads:
+            return {}
+        told = {one.name for one in references_in(self._phase.parameters) if one.kind == "entry"}
+        when = Condition.parse(self._phase.when).references if self._phase.when is not None else ()
+        told |= {one.name for one in when if one.kind == "entry"}
+        declared = {key: optional for key, optional in keys_read(self._phase).items() if key not in told}
+        asked = [key for key, is_optional in declared.items() if self._demand(read_key(key), is_optional)]
+        if not asked:
+            return {}
+        there = {entry.key for entry in await self._parts.cache.entries(self._live.session_id)}
+        gone: Gone = {}
+        for key in asked:
+            parts = read_key(key)
+            owner = self._live.owner(parts.phase)
+            if str(parts._replace(phase=owner)) not in there and self._has_lost(parts, is_optional=declared[key]):
+                gone[owner] = f"its entry {key!r} is gone"
+        return gone
+
+    def _demand(self, key: EntryKey, is_optional: bool) -> bool:
+        """Return whether the entry *key* can be there at all: not when its phase was left out.
+
+        Raises:
+            InvalidInput: it cannot, and the phase needs it.
+        """
+        owner = self._live.owner(key.phase)
+        state = self._live.phases.get(owner)
+        if state is not None and state.status != "skipped":
+            return True
+        if is_optional:
+            return False
+        why = f"phase {owner!r} was left out ({state.why})" if state is not None else f"there is no phase {owner!r}"
+        raise InvalidInput(
+            f"phase {self._phase.name!r} reads {str(key)!r}, but {why}; write '{key}?' to read null then, or give "
+            f"{self._phase.name!r} the same condition"
+        )
+
+    def _has_lost(self, key: EntryKey, *, is_optional: bool) -> bool:
+        """Return whether an entry that is not there was: an optional one need never have been written."""
+        owner = self._live.by_name.get(self._live.owner(key.phase))
+        declared = owner is not None and key.identifier is None and key.data_type in owner.writes
+        return declared or not is_optional

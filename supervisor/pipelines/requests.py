@@ -1,0 +1,248 @@
+"""What is wished of pipelines, and what is answered: runs are made, go on, are marked stale, or are cancelled.
+
+Nothing is driven here: what is to run is written down, and the desk is told to look.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+from pydantic import JsonValue, ValidationError
+
+from contracts.errors import (
+    InvalidInput,
+    InvalidPipeline,
+    MemoryUnavailable,
+    NotAccepted,
+    TaskloreError,
+    UnknownSession,
+)
+from contracts.identifiers import new_id
+from contracts.messages import AgentCard, PipelineReply, PipelineRequest
+from contracts.pipelines import Pipeline
+from memory.pipeline_records import NewRun, RunRecord
+from supervisor.pipelines.checks import prepared_inputs, problems_in_inputs, problems_of, problems_with
+from supervisor.pipelines.ending import digest_of
+from supervisor.pipelines.files import Source, described, pipeline_from
+from supervisor.pipelines.graph import Graph
+from supervisor.pipelines.live import LiveRun, Parts
+from supervisor.pipelines.resuming import Resuming
+
+log = structlog.get_logger(__name__)
+
+#: Problems told at once: whoever mends these asks again.
+_MOST_PROBLEMS = 100
+#: What is answered when the fault is ours.
+_APOLOGY = "something went wrong here, not with what you asked; the supervisor's log says why"
+
+
+@dataclass(frozen=True, slots=True)
+class Driving:
+    """What is told to the desk: to look for a run at once, and that one is to be cancelled (False: not driven here)."""
+
+    look_soon: Callable[[str], None]
+    wish: Callable[[str, str], bool]
+
+
+class PipelineRequests:
+    """Answers requests for one supervisor id.
+
+    Args:
+        parts: What there is to work with.
+        cards: The agents as of now, by id.
+        driving: The desk of this process.
+        mint: Makes the id of a session that has none, from the time in ms.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        *,
+        cards: Callable[[], Mapping[str, AgentCard]],
+        driving: Driving,
+        mint: Callable[[int], str] = new_id,
+    ) -> None:
+        self._parts = parts
+        self._cards = cards
+        self._driving = driving
+        self._mint = mint
+        self._resuming = Resuming(parts)
+        self._actions: dict[str, Callable[[PipelineRequest], Awaitable[PipelineReply]]] = {
+            "run": self._run,
+            "resume": self._resume,
+            "rerun": self._rerun,
+            "invalidate": self._invalidate,
+            "cancel": self._cancel,
+        }
+
+    async def answer_bytes(self, body: bytes) -> PipelineReply:
+        """Return the answer to a request as it comes off the wire, whatever it is."""
+        try:
+            request = PipelineRequest.model_validate_json(body)
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_input=False, include_context=False)
+            told = [f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in problems]
+            return _refused(None, "this request cannot be read", told)
+        return await self.answer(request)
+
+    async def answer(self, request: PipelineRequest) -> PipelineReply:
+        """Return what became of *request*: it is taken up, or refused with the cure."""
+        action = self._actions.get(request.action)
+        if action is None:
+            known = ", ".join(self._actions)
+            return _refused(request.session_id, f"this supervisor knows {known}; it may be older than who asks")
+        try:
+            return await action(request)
+        except InvalidPipeline as error:
+            return _refused(request.session_id, "the pipeline cannot run as it is declared", error.problems)
+        except MemoryUnavailable as error:
+            return _refused(request.session_id, f"the store of sessions did not answer; ask again: {error}")
+        except TaskloreError as error:
+            return _refused(request.session_id, str(error))
+        except Exception:
+            log.exception("pipeline_request_failed", action=request.action)
+            return _refused(request.session_id, _APOLOGY)
+
+    async def _run(self, request: PipelineRequest) -> PipelineReply:
+        if request.pipeline is None:
+            raise InvalidInput("a run needs the declaration of its pipeline in 'pipeline'")
+        pipeline, inputs = await asyncio.to_thread(_checked, request, dict(self._cards()))
+        session_id = request.session_id or self._mint(int(self._parts.now().timestamp() * 1000))
+        digest = digest_of(pipeline, inputs, request.user_id)
+        if request.session_id is not None and (known := await self._known(session_id)) is not None:
+            return _repeated(session_id, *known, digest)
+        new = NewRun(
+            session_id=session_id,
+            pipeline=pipeline,
+            supervisor_id=self._parts.supervisor_id,
+            inputs=inputs,
+            dependencies=Graph.of(pipeline).dependencies,
+            user_id=request.user_id,
+            keep=request.keep,
+        )
+        if not await self._parts.runs.create(new):
+            known = await self._known(session_id)
+            if known is None:
+                raise InvalidInput(
+                    f"session id {session_id!r} is taken by a session without a pipeline; choose another"
+                )
+            return _repeated(session_id, *known, digest)
+        reply = PipelineReply(session_id=session_id, kind="accepted", text=f"{pipeline.name} runs as {session_id}")
+        return await self._begun(reply)
+
+    async def _known(self, session_id: str) -> tuple[str, str] | None:
+        """Return the digest and the state of a run of this id that there is, or was within a day."""
+        record = await self._parts.runs.read(session_id)
+        if record is not None:
+            return digest_of(record.pipeline, record.inputs, record.user_id), record.state
+        outcome = await self._parts.runs.outcome(session_id)
+        if outcome is None:
+            return None
+        told = json.loads(outcome)
+        return str(told.get("digest")), str(told.get("state"))
+
+    async def _resume(self, request: PipelineRequest) -> PipelineReply:
+        record = await self._demand_resting(request)
+        return await self._begun(await self._resuming.go_on(record, request))
+
+    async def _rerun(self, request: PipelineRequest) -> PipelineReply:
+        if request.phase is None:
+            raise InvalidInput("a rerun needs the phase to begin again at, in 'phase'")
+        record = await self._demand_resting(request)
+        return await self._begun(await self._resuming.go_on(record, request, begins_at=request.phase))
+
+    async def _invalidate(self, request: PipelineRequest) -> PipelineReply:
+        return await self._resuming.mark(await self._demand_resting(request), request)
+
+    async def _cancel(self, request: PipelineRequest) -> PipelineReply:
+        record = await self._demand(request)
+        reason = request.reason or "cancelled on request"
+        if record.state != "running" or not await self._parts.runs.wish_cancelled(record.session_id, reason):
+            raise InvalidInput(f"run {record.session_id!r} does not run: it is {record.state}")
+        if not self._driving.wish(record.session_id, reason):
+            # Whoever drives it hears of the wish with the first report of these.
+            running = [one.task_id for one in record.phases.values() if one.status == "running" and one.task_id]
+            async with asyncio.TaskGroup() as group:
+                for task_id in running:
+                    group.create_task(self._cancel_task(task_id, reason))
+            self._driving.look_soon(record.session_id)
+        return PipelineReply(session_id=record.session_id, kind="accepted", text="it is being cancelled")
+
+    async def _cancel_task(self, task_id: str, reason: str) -> None:
+        try:
+            await self._parts.canceller.cancel(task_id, reason)
+        except (NotAccepted, MemoryUnavailable) as error:
+            # The wish is noted: whoever drives the run does this, too.
+            log.info("task_not_cancelled_yet", task_id=task_id, error=str(error))
+
+    async def _demand_resting(self, request: PipelineRequest) -> RunRecord:
+        """Return the run of *request*, which must not be running.
+
+        Raises:
+            InvalidInput: it runs.
+            UnknownSession: there is none.
+        """
+        record = await self._demand(request)
+        if record.state == "running":
+            raise InvalidInput(
+                f"run {record.session_id!r} is running; wait for its end or cancel it (`tasklore pipeline cancel "
+                f"{record.session_id}`) before you {request.action} it"
+            )
+        return record
+
+    async def _demand(self, request: PipelineRequest) -> RunRecord:
+        if request.session_id is None:
+            raise InvalidInput(f"to {request.action} needs the run's 'session_id'")
+        record = await self._parts.runs.read(request.session_id)
+        if record is not None:
+            return record
+        outcome = await self._parts.runs.outcome(request.session_id)
+        ended = (
+            f"it ended as {json.loads(outcome).get('state')} and is gone" if outcome is not None else "there is none"
+        )
+        raise UnknownSession(
+            f"no run {request.session_id!r}: {ended}; `tasklore pipeline list` shows those there are, and one that "
+            "failed can go on from its evidence: `tasklore pipeline resume SESSION --evidence FILE`"
+        )
+
+    async def _begun(self, reply: PipelineReply) -> PipelineReply:
+        """Let somebody drive what *reply* says is taken up; return it."""
+        session_id = reply.session_id or ""
+        record = await self._parts.runs.read(session_id)
+        if record is not None:
+            self._parts.tell(LiveRun.of(record, 0).event("accepted", self._parts.now()))
+        self._driving.look_soon(session_id)
+        return reply
+
+
+def _checked(request: PipelineRequest, cards: Mapping[str, AgentCard]) -> tuple[Pipeline, dict[str, JsonValue]]:
+    """Return pipeline and inputs of a run, defaults filled in.
+
+    Raises:
+        InvalidPipeline: it cannot run; with every problem.
+    """
+    pipeline = pipeline_from(request.pipeline or {})
+    problems = problems_of(pipeline) or problems_with(pipeline, cards)
+    inputs = prepared_inputs(pipeline, request.inputs)
+    problems = [*problems, *problems_in_inputs(pipeline, inputs)]
+    if problems:
+        raise InvalidPipeline(described(problems, Source(pipeline)))
+    return pipeline, inputs
+
+
+def _repeated(session_id: str, known: str, state: str, digest: str) -> PipelineReply:
+    """Return the answer to a run under an id that there is: accepted when it is the same wish."""
+    if known != digest:
+        return _refused(
+            session_id, f"session id {session_id!r} is taken by another run; choose another, or leave it out"
+        )
+    return PipelineReply(session_id=session_id, kind="accepted", text=f"it was taken up before, and is {state}")
+
+
+def _refused(session_id: str | None, text: str, problems: tuple[str, ...] | list[str] = ()) -> PipelineReply:
+    told = tuple(problems[:_MOST_PROBLEMS]) or (text,)
+    if len(problems) > _MOST_PROBLEMS:
+        told += (f"and {len(problems) - _MOST_PROBLEMS} more",)
+    return PipelineReply(session_id=session_id, kind="refused", text=text, problems=told)

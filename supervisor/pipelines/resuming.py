@@ -1,0 +1,153 @@
+"""Runs that rest and go on: what runs again, what is reused, and what is only marked as stale."""
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
+from memory.pipeline_records import RunRecord
+from memory.session import EntryInfo
+from supervisor.pipelines.checks import problems_in_inputs
+from supervisor.pipelines.graph import Graph
+from supervisor.pipelines.live import LiveRun, Parts
+from supervisor.pipelines.planning import ResumePlan, resume_plan
+from supervisor.pipelines.staleness import Staleness
+
+#: Bytes of entries read at once: within the deadline of one round trip on a slow network, too.
+_PORTION_BYTES = 4 * 1024 * 1024
+
+
+class Resuming:
+    """Lets runs go on that do not run, and marks what is stale in them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._staleness = Staleness(parts)
+
+    async def go_on(
+        self, record: RunRecord, request: PipelineRequest, *, begins_at: str | None = None
+    ) -> PipelineReply:
+        """Let *record* run again: what is not through, what is stale, the phase *begins_at*, and what depends on them.
+
+        Raises:
+            InvalidInput: there is nothing to do, something named is not there, or somebody else was quicker.
+            UnknownSession: its time to live is over.
+            MemoryUnavailable: the store did not answer.
+        """
+        session_id, graph = record.session_id, Graph.of(record.pipeline)
+        stale = await self._staleness.of(record, request)
+        if begins_at is not None:
+            stale[begins_at] = "it was asked to run again"
+        inputs = _renewed_inputs(record, request.inputs)
+        entries = await self._parts.cache.entries(session_id)
+        statuses = {name: state.status for name, state in record.phases.items()}
+        plan = resume_plan(record.pipeline, graph, statuses, {entry.key for entry in entries}, stale)
+        if not plan.again:
+            raise InvalidInput(
+                f"run {session_id!r} is {record.state} and nothing of it is stale; `rerun` begins again at a phase"
+            )
+        await self._count_kept(record, entries, plan)
+        resumed = await self._parts.runs.reset_phases(
+            session_id, plan.again, restart=True, expected_run=record.run, inputs=inputs
+        )
+        if resumed is None:
+            raise InvalidInput(f"somebody else made run {session_id!r} go on just now; look at its status")
+        self._tell_plan(resumed, plan)
+        return PipelineReply(
+            session_id=session_id,
+            kind="accepted",
+            text=_plan_in_words(record, plan),
+            stale=tuple(PhaseNote(phase=name, why=why) for name, why in plan.again.items()),
+            reused=_reused_in(plan, entries),
+        )
+
+    async def mark(self, record: RunRecord, request: PipelineRequest) -> PipelineReply:
+        """Mark what is stale in *record*, its entries gone, and run nothing.
+
+        Raises:
+            InvalidInput: something named is not there, or somebody else let it go on meanwhile.
+            UnknownSession: its time to live is over.
+            MemoryUnavailable: the store did not answer.
+        """
+        graph = Graph.of(record.pipeline)
+        found = await self._staleness.of(record, request)
+        if not found:
+            return PipelineReply(session_id=record.session_id, kind="accepted", text="nothing is stale")
+        runs, session_id = self._parts.runs, record.session_id
+        if await runs.reset_phases(session_id, found, restart=False, expected_run=record.run) is None:
+            raise InvalidInput(f"somebody else made run {record.session_id!r} go on just now; look at its status")
+        live = LiveRun.of(record, 0)
+        for name, why in found.items():
+            self._parts.tell(live.event("phase_stale", self._parts.now(), name, text=why))
+        names = ", ".join(name for name in graph.order if name in found)
+        return PipelineReply(
+            session_id=record.session_id,
+            kind="accepted",
+            text=f"stale: {names}; `resume` runs them again",
+            stale=tuple(PhaseNote(phase=name, why=why) for name, why in found.items()),
+        )
+
+    async def _count_kept(self, record: RunRecord, entries: Sequence[EntryInfo], plan: ResumePlan) -> None:
+        """Read every entry that is kept, a few at a time: each spares its computing once more.
+
+        Before the run goes on: who dies in between asks again, and the same name counts no use twice.
+        """
+        kept = [(one.key, one.bytes) for one in entries if one.phase in plan.reused and one.hidden_by is None]
+        for keys in _portions(kept):
+            found = await self._parts.cache.get_many(record.session_id, keys, reader=f"resume-{record.run + 1}")
+            self._parts.meter.count_session_hits(len(found) - found.count(None))
+
+    def _tell_plan(self, record: RunRecord, plan: ResumePlan) -> None:
+        live = LiveRun.of(record, 0)
+        for name, why in plan.again.items():
+            self._parts.tell(live.event("phase_stale", self._parts.now(), name, text=why))
+        for name in plan.reused:
+            self._parts.tell(live.event("phase_reused", self._parts.now(), name))
+
+
+def _reused_in(plan: ResumePlan, entries: Sequence[EntryInfo]) -> tuple[PhaseNote, ...]:
+    saved_ms = dict.fromkeys(plan.reused, 0)
+    for entry in entries:
+        if entry.phase in saved_ms:
+            saved_ms[entry.phase] += entry.computation_ms
+    return tuple(PhaseNote(phase=name, why="it is done", saved_ms=ms) for name, ms in saved_ms.items())
+
+
+def _portions(entries: list[tuple[str, int]]) -> list[list[str]]:
+    """Return the keys of *entries*, each with its size, in portions that one read takes."""
+    portions: list[list[str]] = []
+    room = 0
+    for key, size in entries:
+        if size > room or not portions:
+            portions.append([])
+            room = _PORTION_BYTES
+        portions[-1].append(key)
+        room -= size
+    return portions
+
+
+def _renewed_inputs(record: RunRecord, given: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
+    """Return the inputs with which a run goes on, None when they stay: only secrets may be renewed.
+
+    Raises:
+        InvalidInput: another input would change, or does not fit.
+    """
+    if not given:
+        return None
+    declared = record.pipeline.inputs
+    problems = [one.text for one in problems_in_inputs(record.pipeline, {**record.inputs, **given})]
+    problems += [
+        f"input {name!r} was another when the run began, and what it made rests on that; start a new run"
+        for name, value in given.items()
+        if name in declared and not declared[name].secret and record.inputs.get(name) != value
+    ]
+    if problems:
+        raise InvalidInput("; ".join(problems))
+    return {**record.inputs, **given}
+
+
+def _plan_in_words(record: RunRecord, plan: ResumePlan) -> str:
+    gone = f"cache incomplete, missing: {', '.join(plan.missing)}; " if plan.missing else ""
+    reused = f"{len(plan.reused)} of {len(record.phases)} phases are reused" if plan.reused else "no phase is reused"
+    return f"{gone}{reused}, {len(plan.again)} run"

@@ -1,0 +1,138 @@
+"""What a phase reads beside its session, as marks that change when it does: files, standards and design.
+
+A mark of a file is `f:{path below the root}` and says size, time of change and a digest of the content: where size and
+time are as before the file is not read, where only they differ the digest decides. `s:{tag}` and `d:{tag}` are what
+the project's memory says of the standards and decisions with that tag.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from contracts.errors import InvalidInput
+from supervisor.pipelines.globs import matches, unusable
+
+#: Files that one phase may watch: their marks are some 2 MB, and reading them all takes seconds.
+MOST_FILES = 20_000
+#: Files that are passed on the way to them: a root that is a whole disk is a mistake.
+MOST_PASSED = 200_000
+
+FILE, STANDARD, DESIGN = "f:", "s:", "d:"
+
+_NOUNS = {FILE: "file", STANDARD: "standard", DESIGN: "design"}
+#: Folders that change whenever somebody looks, and hold nothing that anybody wrote; a glob may still name them.
+_PASSED_BY = {".git", ".hg", ".svn", "__pycache__"}
+_MAGIC = re.compile(r"[*?\[]")
+
+
+def file_marks(root: Path, globs: Sequence[str], known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the mark of each file below *root* that one of *globs* matches; *known* marks spare the reading.
+
+    A link is followed only to a file that lies below *root* itself; a folder that is a link is passed by, and so are
+    those of version control. Where there is no such folder there is no file. Slow: for a thread.
+
+    Raises:
+        InvalidInput: a glob leads out of *root*, or there are more files than are watched.
+    """
+    found: dict[str, str] = {}
+    home = root.resolve()
+    for path in _matching(home, globs):
+        place = FILE + path
+        mark = _mark_of(home, path, (known or {}).get(place))
+        if mark is not None:
+            found[place] = mark
+        if len(found) > MOST_FILES:
+            raise InvalidInput(
+                f"more than {MOST_FILES:,} files below {str(root)!r} match {', '.join(globs)}; write narrower globs"
+            )
+    return found
+
+
+def tag_marks(kind: str, marks: Mapping[str, str]) -> dict[str, str]:
+    """Return *marks* of tags, of *kind* `STANDARD` or `DESIGN`, as marks beside those of files."""
+    return {f"{kind}{tag}": mark for tag, mark in marks.items()}
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return what differs between the marks *before* and *after*, such as "file 'a.py' changed", sorted."""
+    found = []
+    # That a phase looked for files and found none is noted as a file without a name.
+    for place in sorted((before.keys() | after.keys()) - {FILE}):
+        old, new = before.get(place), after.get(place)
+        noun, name = _NOUNS.get(place[:2], "mark"), place[2:]
+        if old is None:
+            found.append(f"{noun} {name!r} is new")
+        elif new is None:
+            found.append(f"{noun} {name!r} is gone")
+        elif _content(place, old) != _content(place, new):
+            found.append(f"{noun} {name!r} changed")
+    return found
+
+
+def told(found: Sequence[str]) -> str:
+    """Return *found*, what `changes` says, as one reason: the first three, and how many more."""
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return f"{', '.join(found[:3])}{more}"
+
+
+def _content(place: str, mark: str) -> str:
+    return mark.rpartition(":")[2] if place.startswith(FILE) else mark
+
+
+def _mark_of(home: Path, path: str, known: str | None) -> str | None:
+    """Return the mark of the file *path*, None when it is gone again, no file, or a link that leads out."""
+    full = home / path
+    try:
+        if full.is_symlink() and not full.resolve().is_relative_to(home):
+            return None
+        stat = full.stat()
+        seen = f"{stat.st_size}:{stat.st_mtime_ns}:"
+        if known is not None and known.startswith(seen):
+            return known
+        with full.open("rb") as file:
+            return seen + hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    except OSError:
+        return None
+
+
+def _matching(home: Path, globs: Sequence[str]) -> Iterator[str]:
+    """Yield the path of each file below *home* that matches, in order; a path may come twice."""
+    passed = 0
+    for start in _starts(globs):
+        for folder, folders, files in os.walk(home / start):
+            folders[:] = sorted(one for one in folders if not _is_passed_by(one, globs))
+            inside = Path(folder).relative_to(home).as_posix()
+            passed += len(files)
+            if passed > MOST_PASSED:
+                raise InvalidInput(
+                    f"more than {MOST_PASSED:,} files lie where {', '.join(globs)} leads below {str(home)!r}; "
+                    "begin the globs with a folder, or choose a nearer root"
+                )
+            paths = (name if inside == "." else f"{inside}/{name}" for name in sorted(files))
+            yield from (path for path in paths if any(matches(glob, path) for glob in globs))
+
+
+def _is_passed_by(folder: str, globs: Iterable[str]) -> bool:
+    return folder in _PASSED_BY and not any(folder in glob for glob in globs)
+
+
+def _starts(globs: Sequence[str]) -> list[str]:
+    """Return the folders to walk: for each glob the part before its first wildcard, none below another.
+
+    Raises:
+        InvalidInput: a glob leads out of the root.
+    """
+    fixed = set()
+    for glob in globs:
+        if why := unusable(glob):
+            raise InvalidInput(f"reads_files {glob!r} {why}")
+        steps = glob.split("/")[:-1]
+        magic = next((at for at, step in enumerate(steps) if _MAGIC.search(step)), len(steps))
+        fixed.add("/".join(steps[:magic]))
+    return sorted(one for one in fixed if not any(one != other and _is_below(one, other) for other in fixed))
+
+
+def _is_below(path: str, other: str) -> bool:
+    return other == "" or path.startswith(f"{other}/")

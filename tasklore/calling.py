@@ -1,0 +1,79 @@
+"""Asking for something over core NATS and hearing what comes back: said again without harm while nobody takes it."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from contracts.errors import Unreachable
+
+#: Seconds in which a supervisor that was just started, or restarted, begins to take requests.
+NOBODY_S = 3.0
+
+#: Seconds between two tries while nobody listens.
+_PAUSE_S = 0.1
+_NO_RESPONDERS = "503"
+
+
+class Call:
+    """One request until its reply; `ask_again` when the connection was lost, and with it perhaps the reply.
+
+    *body* makes what is sent, anew for each time that it is.
+    """
+
+    def __init__(self, client: Client, subject: str, body: Callable[[], bytes]) -> None:
+        self._client = client
+        self._subject = subject
+        self._body = body
+        self._inbox = client.new_inbox()
+        self._heard: asyncio.Queue[Msg | None] = asyncio.Queue()
+
+    def ask_again(self) -> None:
+        """Send the request once more."""
+        self._heard.put_nowait(None)
+
+    async def reply(self, patience_s: float, again_s: float) -> bytes:
+        """Return what is replied within *patience_s*; a request that is not answered is sent again every *again_s*.
+
+        Raises:
+            Unreachable: nobody takes it, or whoever took it fell silent.
+        """
+
+        async def hear(message: Msg) -> None:
+            self._heard.put_nowait(message)
+
+        subscription = await self._client.subscribe(self._inbox, cb=hear)
+        try:
+            async with asyncio.timeout(patience_s):
+                return await self._until_heard(again_s)
+        except TimeoutError as error:
+            msg = f"the supervisor fell silent for {patience_s:.0f} s; see whether it still runs, then ask again"
+            raise Unreachable(msg) from error
+        finally:
+            await subscription.unsubscribe()
+
+    async def _until_heard(self, again_s: float) -> bytes:
+        nobody_until = time.monotonic() + NOBODY_S
+        while True:
+            await self._client.publish(self._subject, self._body(), reply=self._inbox)
+            try:
+                async with asyncio.timeout(again_s):
+                    message = await self._heard.get()
+            except TimeoutError:
+                continue
+            if message is None:
+                continue
+            if not _is_unheard(message):
+                return bytes(message.data)
+            if time.monotonic() > nobody_until:
+                raise Unreachable(
+                    f"nobody takes requests on {self._subject!r}; start the system with `tasklore up`, "
+                    "or a supervisor alone with `tasklore supervisor`"
+                )
+            await asyncio.sleep(_PAUSE_S)
+
+
+def _is_unheard(message: Msg) -> bool:
+    return message.headers is not None and message.headers.get("Status") == _NO_RESPONDERS

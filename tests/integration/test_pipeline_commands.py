@@ -1,0 +1,517 @@
+"""`tasklore pipeline` against a supervisor and a worker: what each command prints, starts, mends and refuses."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.errors import InvalidInput, TaskloreError, UnknownSession, Unreachable
+from contracts.pipelines import Phase, Pipeline
+from memory.pipeline_records import NewRun
+from runtime.embedded import EmbeddedServers
+from tasklore.exits import FAILED, OK, USAGE
+from tasklore.pipeline_checking import check_aloud
+from tasklore.pipeline_marking import Stale, cancel_aloud, invalidate_aloud
+from tasklore.pipeline_resuming import rerun_aloud, resume_aloud
+from tasklore.pipeline_running import Wish, run_aloud
+from tasklore.pipeline_status import follow_aloud, print_status
+from tasklore.pipeline_stores import Look, Stores, open_stores, open_wire
+from tasklore.pipeline_views import print_list, write_evidence
+from tasklore.pipeline_watching import Watch
+from tests.acceptance.house import House
+
+#: Its task fails while there is a file `fail-{label}` in the folder, and waits while there is `hold-{label}`.
+AGENT = '''"""Steps of pipelines."""
+
+import asyncio
+from pathlib import Path
+
+from contracts.errors import GiveUp
+from workers import Agent, Context, Parameters
+
+agent = Agent("StepAgent", keywords=("step",))
+
+
+class Step(Parameters):
+    """A step."""
+
+    folder: str
+    label: str
+    told: str = ""
+
+
+@agent.task(remember=False)
+async def step(asked: Step, context: Context) -> dict[str, str]:
+    """Say what was told, and who says it."""
+    folder = Path(asked.folder)
+    while (folder / f"hold-{asked.label}").exists():
+        await context.progress(0.5, "holding")
+        await asyncio.sleep(0.02)
+    if (folder / f"fail-{asked.label}").exists():
+        raise GiveUp(f"{asked.label} was to fail")
+    return {"said": f"{asked.told}{asked.label}"}
+'''
+
+PIPELINE = """name = "steps"
+result = "third:results"
+root = "${input.folder}"
+
+[inputs.folder]
+type = "text"
+
+[[phase]]
+name = "first"
+agent = "StepAgent"
+task = "step"
+parameters = { folder = "${input.folder}", label = "a" }
+reads_files = ["*.txt"]
+
+[[phase]]
+name = "beside"
+agent = "StepAgent"
+task = "step"
+parameters = { folder = "${input.folder}", label = "x" }
+
+[[phase]]
+name = "second"
+agent = "StepAgent"
+task = "step"
+parameters = { folder = "${input.folder}", label = "b", told = "${first:results.said}" }
+
+[[phase]]
+name = "third"
+agent = "StepAgent"
+task = "step"
+after = ["beside"]
+parameters = { folder = "${input.folder}", label = "c", told = "${second:results.said}" }
+"""
+
+RESULT = '{\n  "said": "abc"\n}\n'
+LEASE_S = 0.5
+#: Seconds for a fact on a busy machine.
+PATIENCE_S = 90.0
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """Run a supervisor and a worker for all tests here; each test uses sessions of its own."""
+    folder = tmp_path_factory.mktemp("pipelines")
+    (folder / "steps_agent.py").write_text(AGENT, "utf-8")
+    servers = EmbeddedServers(folder / "servers")
+    asyncio.run(servers.start())
+    built = House(servers, folder)
+    try:
+        worker = built.worker(str(folder / "steps_agent.py"))
+        _supervisor(built)
+        worker.ready()
+        yield built
+    finally:
+        built.close()
+        asyncio.run(servers.stop())
+
+
+def _declare(text: str) -> None:
+    Path("steps.toml").write_text(text, "utf-8")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return document
+
+
+def _supervisor(house: House) -> Any:
+    started = house.supervisor(pipeline_lease_s=LEASE_S, evidence_dir=house.folder / "evidence")
+    return started.ready()
+
+
+@pytest.fixture(autouse=True)
+def _place(house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Let the commands find the house, and look into a folder of the test's own."""
+    monkeypatch.setenv("TASKLORE_NATS_URL", house.servers.nats_url)
+    monkeypatch.setenv("TASKLORE_REDIS_URL", house.servers.redis_url)
+    monkeypatch.chdir(tmp_path)
+    _declare(PIPELINE)
+    yield
+    for file in tmp_path.glob("hold-*"):
+        file.unlink()
+
+
+@pytest.fixture
+def wish(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Wish]:
+    """Return what makes a wish to run the steps, in a session called as the test."""
+    name = f"s-{abs(hash(request.node.name)):x}"
+
+    def make(**told: Any) -> Wish:
+        return Wish("steps.toml", (f"folder={tmp_path}",), **{"session": name, **told})
+
+    return make
+
+
+async def _until(session_id: str, is_so: Callable[[Look], bool]) -> Look:
+    """Return the run once it is so."""
+    async with open_stores() as stores, asyncio.timeout(PATIENCE_S):
+        while True:
+            look = await stores.look(session_id)
+            if is_so(look):
+                return look
+            await asyncio.sleep(0)
+
+
+def _runs(phase: str) -> Callable[[Look], bool]:
+    return lambda look: look.record is not None and look.record.phases[phase].status == "running"
+
+
+async def test_a_run_prints_its_result_and_tells_of_each_phase(
+    wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The result alone on stdout; afterwards the session is gone, and how it ended is still known."""
+    session = str(wish().session)
+    assert await run_aloud(wish()) == OK
+    out, err = capsys.readouterr()
+    assert out == RESULT
+    lines = err.splitlines()
+    assert lines[0] == f"tasklore: session {session}"
+    done = sorted(line.split()[0] for line in lines if line.split()[1:2] == ["done"])
+    assert done == ["beside", "first", "second", "third"]
+    assert f"{session} completed in " in lines[-1]
+    assert "4 of 4 phases done" in lines[-1]
+    assert await print_status(session, as_json=False) == OK
+    assert f"{session} completed" in capsys.readouterr().out
+    assert await print_status(session, as_json=True) == OK
+    told = json.loads(capsys.readouterr().out)
+    assert (told["state"], told["outcome"]["result"]) == ("completed", {"said": "abc"})
+    with pytest.raises(UnknownSession, match="session is gone; run the pipeline anew"):
+        await resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False)
+
+
+async def test_the_same_wish_again_starts_nothing_twice_and_another_one_is_refused(
+    wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Under one session id; programs get the whole outcome."""
+    assert await run_aloud(wish(as_json=True)) == OK
+    first = json.loads(capsys.readouterr().out)
+    assert await run_aloud(wish(as_json=True)) == OK
+    assert json.loads(capsys.readouterr().out) == first
+    assert await run_aloud(wish(user="ana")) == USAGE
+    assert "is taken by another run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("mistake", "line", "said"),
+    [
+        (('agent = "StepAgent"', 'agent = "StepAgnt"'), 10, "StepAgent"),
+        (('task = "step"', 'task = "stop"'), 11, "step"),
+        (('label = "a" }', 'label = "a", told = "${third:results.said}" }'), 8, "first -> third"),
+        (("${first:results.said}", "${first:result.said}"), 25, "result"),
+        (('label = "a" }', 'lable = "a" }'), 12, "label"),
+        (('name = "beside"', "name = 3"), 16, "name"),
+        (('result = "third:results"', 'result = "fourth:results"'), 2, "fourth"),
+    ],
+)
+async def test_a_pipeline_that_cannot_run_is_refused_with_line_and_cure(
+    mistake: tuple[str, str], line: int, said: str, wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything runs, by `run` and by `check` alike."""
+    _declare(PIPELINE.replace(*mistake, 1))
+    for code in (await run_aloud(wish()), await check_aloud("steps.toml", (), as_json=False)):
+        assert code == USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert any(one.startswith(f"tasklore: steps.toml:{line}: ") and said in one for one in lines), err
+    with pytest.raises(UnknownSession):
+        await print_status(str(wish().session), as_json=False)
+
+
+async def test_what_fits_is_said_to_fit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nothing is started, as far as that can be told."""
+    assert await check_aloud("steps.toml", (), as_json=False) == OK
+    assert capsys.readouterr().out == "steps: 4 phases, nothing is wrong; it fits the agents that are known here.\n"
+    assert await check_aloud("steps.toml", ("folder=.",), as_json=True) == OK
+    assert json.loads(capsys.readouterr().out) == {"pipeline": "steps", "problems": [], "checked_agents": True}
+    monkeypatch.setenv("TASKLORE_NATS_URL", "nats://127.0.0.1:1")
+    assert await check_aloud("steps.toml", (), as_json=False) == OK
+    out, err = capsys.readouterr()
+    assert out == "steps: 4 phases, nothing is wrong; by itself it is sound.\n"
+    assert "its agents and their tasks were not looked at" in err
+
+
+async def test_missing_and_mistyped_inputs_are_named(
+    wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With how to give them."""
+    assert await run_aloud(Wish("steps.toml")) == USAGE
+    assert "input 'folder' is missing; give it, such as --input folder=..." in capsys.readouterr().err
+    with pytest.raises(InvalidInput, match="--input foldr"):
+        await run_aloud(Wish("steps.toml", ("foldr=.",)))
+    for user in (" ", "u" * 257, "\udc80"):
+        with pytest.raises(InvalidInput, match="--user"):
+            await run_aloud(wish(user=user))
+    with pytest.raises(InvalidInput, match="--session"):
+        await run_aloud(wish(session="a b"))
+
+
+async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again(
+    wish: Callable[..., Wish], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The failure names its evidence and what to type; resuming tells first what runs and what is reused."""
+    session = str(wish().session)
+    (tmp_path / "fail-b").touch()
+    assert await run_aloud(wish()) == FAILED
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "tasklore: second: GiveUp: b was to fail\n" in err
+    assert f"{session}-failed.json" in err
+    assert err.endswith(f"tasklore: go on with: tasklore pipeline resume {session}\n")
+    assert await print_status(session, as_json=False) == FAILED
+    shown = capsys.readouterr().out
+    assert [line.split()[:2] for line in shown.splitlines()[2:6]] == [
+        ["first", "done"], ["beside", "done"], ["second", "failed"], ["third", "waiting"],
+    ]  # fmt: skip
+    (tmp_path / "fail-b").unlink()
+    assert await resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False) == OK
+    out, err = capsys.readouterr()
+    assert out == RESULT
+    again, reused = err.split("phases reused")
+    assert [line.split()[0] for line in again.splitlines() if line.startswith("  ")] == ["second", "third"]
+    assert sorted(line.split()[0] for line in reused.splitlines() if "it is done" in line) == ["beside", "first"]
+
+
+async def test_a_kept_run_is_begun_again_at_a_phase_or_by_what_changed(
+    wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exactly what depends on it; invalidating names it and runs nothing."""
+    session = str(wish().session)
+    assert await run_aloud(wish(keep=True)) == OK
+    assert "the session is kept" in capsys.readouterr().err
+    assert await rerun_aloud(session, "second", no_wait=False, as_json=False) == OK
+    told = capsys.readouterr().err
+    assert [line.split()[0] for line in told.split("phases reused")[0].splitlines() if line.startswith("  ")] == [
+        "second", "third",
+    ]  # fmt: skip
+    for stale, expected in (
+        (Stale(), []),
+        (Stale(design=("colours",)), []),
+        (Stale(changed=("notes.md",)), []),
+        (Stale(changed=("notes.txt",)), ["first", "second", "third"]),
+        (Stale(keys=("beside:results",)), ["beside"]),
+    ):
+        assert await invalidate_aloud(session, stale, as_json=True) == OK
+        assert [note["phase"] for note in json.loads(capsys.readouterr().out)["stale"]] == expected
+    assert await print_status(session, as_json=False) == OK
+    out, err = capsys.readouterr()
+    assert "reads the file 'notes.txt', which changed" in out
+    assert f"4 phases stale; run them again with: tasklore pipeline resume {session}" in err
+    assert await invalidate_aloud(session, Stale(phase="first"), as_json=False) == OK
+    assert capsys.readouterr().out == "That makes nothing stale.\n"
+    assert await resume_aloud(session, evidence=None, inputs=(), no_wait=True, as_json=True) == OK
+    why = {note["phase"]: note["why"] for note in json.loads(capsys.readouterr().out)["stale"]}
+    assert len(why) == 4
+    assert "notes.txt" in why["first"]
+    assert await follow_aloud(session, as_json=False) == OK
+    assert capsys.readouterr().out == RESULT
+
+
+async def test_evidence_is_enough_to_go_on_from(
+    wish: Callable[..., Wish], tmp_path: Path, house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also when nothing else is left of the run; the file that is there is not written over unasked."""
+    session = str(wish().session)
+    (tmp_path / "fail-c").touch()
+    assert await run_aloud(wish()) == FAILED
+    left = _read(house.folder / "evidence" / f"{session}-failed.json")
+    assert await write_evidence(session, Path("own.json"), is_forced=False) == OK
+    own = _read(Path("own.json"))
+    assert (own["phases"].keys(), own["session"]["cache"]) == (left["phases"].keys(), left["session"]["cache"])
+    with pytest.raises(InvalidInput, match="--force"):
+        await write_evidence(session, Path("own.json"), is_forced=False)
+    async with open_stores() as stores:
+        assert await stores.cache.drop(session)
+    with pytest.raises(UnknownSession, match=r"--evidence .*-failed\.json"):
+        await resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False)
+    with pytest.raises(InvalidInput, match="not of 'another'"):
+        await resume_aloud("another", evidence=Path("own.json"), inputs=(), no_wait=False, as_json=False)
+    (tmp_path / "fail-c").unlink()
+    capsys.readouterr()
+    assert await resume_aloud(None, evidence=Path("own.json"), inputs=(), no_wait=False, as_json=False) == OK
+    out, err = capsys.readouterr()
+    assert out == RESULT
+    assert err.startswith(f"tasklore: session {session} is restored with 3 entries\n")
+    assert "3 phases reused" in err
+
+
+async def test_whoever_stops_watching_leaves_the_run_going(
+    wish: Callable[..., Wish], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And is told how to look at it, and how to end it."""
+    session = str(wish().session)
+    (tmp_path / "hold-a").touch()
+    watching = asyncio.create_task(run_aloud(wish()))
+    await _until(session, _runs("first"))
+    # The command has to be watching: it has said so once it shows what runs.
+    shown = ""
+    async with asyncio.timeout(PATIENCE_S):
+        while "50% holding" not in shown:
+            await asyncio.sleep(0.02)
+            shown += capsys.readouterr().err
+    watching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await watching
+    told = capsys.readouterr().err
+    assert f"the run goes on; `tasklore pipeline status {session} --follow` looks at it" in told
+    assert f"`tasklore pipeline cancel {session}` ends it" in told
+    (tmp_path / "hold-a").unlink()
+    assert await follow_aloud(session, as_json=False) == OK
+    assert capsys.readouterr().out == RESULT
+
+
+async def test_a_run_is_cancelled_and_can_go_on(
+    wish: Callable[..., Wish], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it waited for never counts; what was done is reused."""
+    session = str(wish().session)
+    (tmp_path / "hold-b").touch()
+    assert await run_aloud(wish(no_wait=True)) == OK
+    assert capsys.readouterr().out == f"{session}\n"
+    await _until(session, lambda look: _runs("second")(look) and look.record.phases["beside"].is_over)  # type: ignore[union-attr] # there
+    await print_list(10, as_json=True)
+    assert session in [one["session_id"] for one in json.loads(capsys.readouterr().out)["runs"]]
+    with pytest.raises(InvalidInput, match="is running"):
+        await _refused(resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False), capsys)
+    assert await cancel_aloud(session, "wrong folder", as_json=False) == OK
+    assert capsys.readouterr().out == f"{session} is: cancelled.\n"
+    assert await cancel_aloud(session, "", as_json=True) == OK
+    assert json.loads(capsys.readouterr().out)["outcome"] == "cancelled"
+    assert await print_status(session, as_json=False) == FAILED
+    assert "error: wrong folder" in capsys.readouterr().out
+    (tmp_path / "hold-b").unlink()
+    assert await resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False) == OK
+    assert capsys.readouterr().out == RESULT
+    assert await cancel_aloud(session, "", as_json=False) == FAILED
+    assert capsys.readouterr().out == f"{session} had ended already: completed.\n"
+
+
+async def _refused(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Turn what a command printed as refused into an error."""
+    code = await command
+    raise InvalidInput(capsys.readouterr().err) if code == USAGE else AssertionError(code)
+
+
+async def test_a_supervisor_that_is_killed_costs_whoever_watches_nothing(
+    wish: Callable[..., Wish], tmp_path: Path, house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another one goes on, and the command prints what it would have printed."""
+    session = str(wish().session)
+    (tmp_path / "hold-b").touch()
+    watching = asyncio.create_task(run_aloud(wish()))
+    await _until(session, _runs("second"))
+    for process in house._processes[1:]:
+        process.kill()
+    _supervisor(house)
+    (tmp_path / "hold-b").unlink()
+    async with asyncio.timeout(PATIENCE_S):
+        assert await watching == OK
+    assert capsys.readouterr().out == RESULT
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "said"),
+    [
+        (lambda: print_status("nobody", as_json=False), UnknownSession, "tasklore pipeline list"),
+        (lambda: print_status("no body", as_json=False), InvalidInput, "SESSION 'no body'"),
+        (lambda: follow_aloud("nobody", as_json=False), UnknownSession, "nobody"),
+        (lambda: rerun_aloud("nobody", "first", no_wait=False, as_json=False), UnknownSession, "nobody"),
+        (lambda: cancel_aloud("nobody", "", as_json=False), UnknownSession, "nobody"),
+        (lambda: write_evidence("nobody", None, is_forced=False), UnknownSession, "nobody"),
+        (lambda: invalidate_aloud("nobody", Stale(phase="a"), as_json=False), UnknownSession, "nobody"),
+        (lambda: invalidate_aloud("nobody", Stale(), as_json=False), UnknownSession, "nobody"),
+        (lambda: invalidate_aloud("nobody", Stale(phase="a b"), as_json=False), InvalidInput, "--phase 'a b'"),
+        (
+            lambda: resume_aloud(None, evidence=None, inputs=(), no_wait=False, as_json=False),
+            InvalidInput,
+            "SESSION, or --evidence",
+        ),
+        (
+            lambda: resume_aloud(None, evidence=Path("steps.toml"), inputs=(), no_wait=False, as_json=False),
+            InvalidInput,
+            "steps.toml",
+        ),
+        (lambda: run_aloud(Wish("steps")), InvalidInput, "tasklore pipeline list"),
+        (lambda: run_aloud(Wish("repository-healht")), InvalidInput, "did you mean 'repository-health'"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_with_the_cure(
+    command: Callable[[], Any], error: type[TaskloreError], said: str
+) -> None:
+    """By the name of what is to be mended."""
+    with pytest.raises(error, match=said):
+        await command()
+
+
+async def test_a_phase_or_an_entry_that_is_not_there_is_named(
+    wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With those there are."""
+    session = str(wish().session)
+    assert await run_aloud(wish(keep=True)) == OK
+    with pytest.raises(InvalidInput, match="--from 'fourth' is no phase of 'steps'; it has first"):
+        await rerun_aloud(session, "fourth", no_wait=False, as_json=False)
+    with pytest.raises(InvalidInput, match="--phase 'fourth'"):
+        await invalidate_aloud(session, Stale(phase="fourth"), as_json=False)
+    with pytest.raises(InvalidInput, match="--key 'fourth'"):
+        await invalidate_aloud(session, Stale(keys=("fourth:results",)), as_json=False)
+    with pytest.raises(InvalidInput, match="phase 'first' writes first:results"):
+        await invalidate_aloud(session, Stale(keys=("first:result",)), as_json=False)
+    capsys.readouterr()
+    assert await resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False) == USAGE
+    assert "nothing of it is stale" in capsys.readouterr().err
+
+
+async def test_with_no_supervisor_it_is_said_what_to_start(
+    wish: Callable[..., Wish], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rather than waiting for ever."""
+    monkeypatch.setenv("TASKLORE_SUPERVISOR_ID", "Nobody")
+    with pytest.raises(Unreachable, match="tasklore supervisor"):
+        await run_aloud(wish())
+    monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
+    with pytest.raises(Unreachable, match="TASKLORE_REDIS_URL"):
+        await run_aloud(wish())
+
+
+async def _orphan(session_id: str, stores: Stores) -> None:
+    """Make a run that no supervisor is there for."""
+    pipeline = Pipeline(name="steps", phases=(Phase(name="first", agent="StepAgent", task="step"),))
+    assert await stores.runs.create(NewRun(session_id, pipeline, "Nobody"))
+
+
+async def test_an_end_that_nobody_tells_of_is_found_all_the_same() -> None:
+    """An event may be lost; the store is looked at in any case."""
+    async with open_wire() as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
+        await _orphan("silent", stores)
+        watch, looked = Watch(client, stores, "silent", "Nobody"), asyncio.Event()
+        await watch.open()
+        watching = asyncio.create_task(watch.until_over(lambda _look, _told: looked.set()))
+        await looked.wait()
+        fence = await stores.runs.claim("silent", "me", 60_000)
+        assert fence is not None
+        assert await stores.runs.end("silent", fence, "failed", b'{"state": "failed", "phases": []}', keep=True)
+        assert (await watching).state == "failed"
+
+
+async def test_a_run_that_nobody_drives_is_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is said first, and in the end how to look at it later."""
+    monkeypatch.setattr("tasklore.pipeline_watching.SAY_AFTER_S", 0)
+    monkeypatch.setattr("tasklore.pipeline_watching.GIVE_UP_S", 1.5)
+    async with open_wire() as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
+        await _orphan("left", stores)
+        watch = Watch(client, stores, "left", "Nobody")
+        await watch.open()
+        with pytest.raises(Unreachable, match="status left --follow"):
+            await watch.until_over(lambda _look, _told: None)
+    assert capsys.readouterr().err.count("nobody drives the run") == 1

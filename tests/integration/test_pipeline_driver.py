@@ -1,0 +1,415 @@
+"""Pipelines on real servers: desks drive them, die, leave, and go on from each other; workers are functions here."""
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from redis.asyncio import Redis
+
+from contracts import subjects
+from contracts.errors import PhaseReplaced
+from contracts.messages import (
+    AgentCard,
+    CompletionReport,
+    ErrorNote,
+    MemoryNote,
+    PipelineEvent,
+    PipelineReply,
+    PipelineRequest,
+    TaskAssignment,
+    TaskCard,
+)
+from contracts.pipelines import Input, Phase, Pipeline
+from memory.ledger import Ledger
+from memory.pipeline_records import RunRecord
+from memory.pipeline_runs import PipelineRuns
+from memory.project import ProjectMemory
+from memory.runs import Run
+from memory.session import NewEntry, SessionCache
+from runtime import valkey
+from runtime.connection import connected
+from runtime.embedded import EmbeddedServers
+from runtime.link import Link
+from runtime.metrics import Metrics
+from runtime.outbox import Outbox, open_outbox
+from runtime.streams import Sizes, declare_streams
+from supervisor.cancellation import Canceller
+from supervisor.dispatch import Dispatch
+from supervisor.pipelines.desk import PipelineDesk
+from supervisor.pipelines.evidence import read_bundle, restore
+from supervisor.pipelines.live import Parts, teller
+from supervisor.pipelines.requests import Driving, PipelineRequests
+from supervisor.reports import ReportDesk
+
+#: Seconds for a fact on a busy machine.
+PATIENCE_S = 60.0
+#: Milliseconds that every task says it took.
+TOOK_MS = 1_000
+
+Work = Callable[[dict[str, Any]], Any]
+
+
+@dataclass
+class Scene:
+    """What a supervisor has, on real servers, and one agent "A" whose tasks are the functions in *works*."""
+
+    client: Client
+    redis: Redis
+    parts: Parts
+    requests: PipelineRequests
+    works: dict[str, Work]
+    outbox: Outbox
+    ledger: Ledger
+    runs: Counter[str] = field(default_factory=Counter)
+    desks: list[PipelineDesk] = field(default_factory=list)
+    events: list[PipelineEvent] = field(default_factory=list)
+    doing: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def hear_task(self, message: Msg) -> None:
+        """Run a task beside everything else."""
+        doing = asyncio.create_task(self._work(TaskAssignment.model_validate_json(message.data)))
+        self.doing.add(doing)
+        doing.add_done_callback(self.doing.discard)
+
+    async def hear_event(self, message: Msg) -> None:
+        """Note an event."""
+        self.events.append(PipelineEvent.model_validate_json(message.data))
+
+    async def _work(self, task: TaskAssignment) -> None:
+        begun = await self.ledger.begin(task.task_id, 1, "w", 1, 60_000, token="w")
+        if not isinstance(begun, Run):
+            return
+        phase = task.phase or ""
+        self.runs[phase] += 1
+        status: Any = "completed"
+        error = None
+        try:
+            result = self.works[task.task.name](task.task.parameters)
+            result = await result if asyncio.iscoroutine(result) else result
+            entry = NewEntry(f"{phase}:results", result, agent="A", computation_ms=TOOK_MS)
+            await self.parts.cache.set_many(task.session_id or "", [entry], task_id=task.task_id)
+        except PhaseReplaced as replaced:
+            status, error = "cancelled", ErrorNote(type="PhaseReplaced", message=str(replaced))
+        except OSError as trouble:
+            status, error = "failed", ErrorNote(type="OSError", message=str(trouble))
+        report = CompletionReport(
+            task_id=task.task_id,
+            agent_id="A",
+            supervisor_id=task.supervisor_id,
+            task_name=task.task.name,
+            status=status,
+            error=error,
+            memory=MemoryNote(outcome="miss"),
+            worker_id="w",
+            run_ms=TOOK_MS,
+            finished_at=datetime.now(UTC),
+        ).model_dump_json().encode()  # fmt: skip
+        earlier = await self.ledger.finish(task.task_id, 1, status, report)
+        if not isinstance(earlier, bytes | type(None)):
+            return
+        subject = subjects.report(task.supervisor_id, task.task_id, 1)
+        await self.outbox.put(subject, earlier or report, subjects.report_message_id(task.task_id, 1))
+
+    async def ask(self, action: str, session_id: str, **told: Any) -> PipelineReply:
+        """Ask for something of pipelines, and see it accepted."""
+        pipeline = told.pop("pipeline", None)
+        declared = pipeline.model_dump(mode="json") if pipeline is not None else None
+        request = PipelineRequest(action=action, session_id=session_id, pipeline=declared, **told)
+        reply = await self.requests.answer_bytes(request.model_dump_json().encode())
+        assert reply.kind == "accepted", reply
+        return reply
+
+    async def outcome(self, session_id: str) -> dict[str, Any]:
+        """Return how the run ended, once it has."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (told := await self.parts.runs.outcome(session_id)) is None:  # noqa: ASYNC110 - a store tells nobody
+                await asyncio.sleep(0.01)
+        return dict(json.loads(told))
+
+    async def until_run(self, phase: str, count: int = 1) -> None:
+        """Return once *phase* has begun to run *count* times."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self.runs[phase] < count:  # noqa: ASYNC110 - the functions tell nobody
+                await asyncio.sleep(0.01)
+
+    async def the(self, session_id: str) -> RunRecord:
+        """Return the run as it is kept."""
+        record = await self.parts.runs.read(session_id)
+        assert record is not None
+        return record
+
+    @contextlib.asynccontextmanager
+    async def desk(self, name: str = "d1", lease_s: float = 5.0) -> AsyncIterator[PipelineDesk]:
+        """Let a desk work while the block runs; on leaving it is killed, as far as it still works."""
+        desk = PipelineDesk(self.parts, holder=name, lease_s=lease_s)
+        self.desks.append(desk)
+        working = asyncio.create_task(desk.run())
+        try:
+            yield desk
+        finally:
+            self.desks.remove(desk)
+            await kill(desk, working)
+
+
+async def kill(desk: PipelineDesk, working: "asyncio.Task[None]") -> None:
+    """End a desk as SIGKILL does: it gives nothing back."""
+
+    async def nothing(*_told: Any) -> None:
+        """Give nothing back."""
+
+    desk._give_back = nothing  # type: ignore[method-assign]
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def a_scene(servers: EmbeddedServers, folder: Path, **works: Work) -> AsyncIterator[Scene]:
+    """Open a supervisor's parts on *servers*."""
+    async with contextlib.AsyncExitStack() as stack:
+        client = await stack.enter_async_context(connected(servers.nats_url, "pipelines"))
+        redis = await stack.enter_async_context(valkey.connect(servers.redis_url))
+        await redis.flushdb()
+        link = Link(client)
+        outbox = await stack.enter_async_context(open_outbox(link))
+        await declare_streams(client, Sizes())
+        ledger = Ledger(redis, deadline_s=PATIENCE_S)
+        reports = ReportDesk(client, ledger)
+        await client.subscribe(subjects.reports_to("S"), cb=reports.hear_hint)
+        parts = Parts(
+            supervisor_id="S",
+            runs=PipelineRuns(redis, deadline_s=PATIENCE_S),
+            cache=SessionCache(redis, deadline_s=PATIENCE_S),
+            projects=ProjectMemory(redis, deadline_s=PATIENCE_S),
+            dispatch=Dispatch(outbox, ledger),
+            reports=reports,
+            canceller=Canceller(client, outbox, ledger, "S-1"),
+            tell=teller(link),
+            meter=Metrics(),
+            evidence_dir=folder / "evidence",
+        )
+        tasks = tuple(TaskCard(name=name, parameters={"type": "object"}) for name in works)
+        desks: list[PipelineDesk] = []
+        driving = Driving(
+            lambda session_id: [desk.look_soon(session_id) for desk in desks] and None,
+            lambda session_id, reason: any(desk.wish(session_id, reason) for desk in desks),
+        )
+        card = AgentCard(agent_id="A", tasks=tasks, digest="0")
+        requests = PipelineRequests(parts, cards=lambda: {"A": card}, driving=driving)
+        scene = Scene(client, redis, parts, requests, works, outbox, ledger, desks=desks)
+        await client.subscribe(subjects.tasks_of("A"), cb=scene.hear_task)
+        await client.subscribe(subjects.run_events("any").replace("any", "*"), cb=scene.hear_event)
+        yield scene
+        for doing in list(scene.doing):
+            doing.cancel()
+        await asyncio.gather(*scene.doing, return_exceptions=True)
+
+
+def a_phase(name: str, task: str = "echo", **told: Any) -> Phase:
+    """Return a phase of the agent "A"."""
+    return Phase(name=name, agent="A", task=task, **told)
+
+
+def nine(last: str = "echo") -> Pipeline:
+    """Return nine phases: three in a row, three side by side, what joins them, a correction, a report."""
+    return Pipeline(
+        name="nine",
+        inputs={"x": Input(type="number", default=1)},
+        phases=(
+            a_phase("a", parameters={"x": "${input.x}"}),
+            a_phase("b", parameters={"x": "${a:results.x}"}),
+            a_phase("c", parameters={"x": "${b:results.x}"}),
+            *(a_phase(name, parameters={"x": "${c:results.x}", "of": name}) for name in ("d", "e", "f")),
+            a_phase("g", parameters={name: f"${{{name}:results.x}}" for name in ("d", "e", "f")}),
+            a_phase("h", parameters={"g": "${g:results.d}", "h": True}, corrects="g"),
+            a_phase("i", last, parameters={"g": "${g:results}"}),
+        ),
+    )
+
+
+def echo(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return what it is told."""
+    return parameters
+
+
+#: Uses of entries in an undisturbed run of `nine`, by hand: a 1, b 1, c 3, d, e, f 1 each, g 1 (by h), h 1 (by i).
+USES = 10
+
+
+async def test_nine_phases_run_to_their_result(servers: EmbeddedServers, tmp_path: Path) -> None:
+    """Each once; the session is gone, the outcome and the history tell of it, and so do events."""
+    async with a_scene(servers, tmp_path, echo=echo) as scene, scene.desk():
+        await scene.ask("run", "s1", pipeline=nine())
+        ended = await scene.outcome("s1")
+        assert ended["result"] == {"i:results": {"g": {"g": 1, "h": True}}}
+        assert scene.runs == dict.fromkeys("abcdefghi", 1)
+        assert (ended["stats"]["total_hits"], ended["stats"]["total_saved_time_ms"]) == (USES, USES * TOOK_MS)
+        assert await scene.parts.cache.root("s1") is None
+        [history] = await scene.parts.projects.search("nine", kind="history")
+        assert history.data["saved_ms"] == USES * TOOK_MS
+        async with asyncio.timeout(PATIENCE_S):
+            while not scene.events or scene.events[-1].kind != "completed":  # noqa: ASYNC110 - a list tells nobody
+                await asyncio.sleep(0.01)
+        done = [event.phase for event in scene.events if event.kind == "phase_done"]
+        assert sorted(filter(None, done)) == list("abcdefghi")
+
+
+@pytest.mark.parametrize("phase", ["a", "c", "e", "h", "i"])
+async def test_a_desk_that_is_killed_inside_a_phase_is_replaced(
+    servers: EmbeddedServers, tmp_path: Path, phase: str
+) -> None:
+    """The task in flight is taken over: every phase runs once, and what was saved is the same to the millisecond."""
+    release = asyncio.Event()
+
+    async def stop(parameters: dict[str, Any]) -> dict[str, Any]:
+        if scene.runs[phase] == 1 and not release.is_set():
+            await release.wait()
+        return parameters
+
+    pipeline = nine()
+    held = tuple(one.model_copy(update={"task": "stop"}) if one.name == phase else one for one in pipeline.phases)
+    async with a_scene(servers, tmp_path, echo=echo, stop=stop) as scene:
+        async with scene.desk("first", lease_s=0.5):
+            await scene.ask("run", "s1", pipeline=pipeline.model_copy(update={"phases": held}))
+            await scene.until_run(phase)
+        async with scene.desk("second", lease_s=0.5):
+            release.set()
+            ended = await scene.outcome("s1")
+    assert scene.runs == dict.fromkeys("abcdefghi", 1)
+    assert ended["result"] == {"i:results": {"g": {"g": 1, "h": True}}}
+    assert ended["stats"]["total_saved_time_ms"] == USES * TOOK_MS
+
+
+async def test_a_desk_that_leaves_gives_its_runs_back_at_once(servers: EmbeddedServers, tmp_path: Path) -> None:
+    """Nobody waits for the lease of a minute."""
+    release = asyncio.Event()
+
+    async def stop(parameters: dict[str, Any]) -> dict[str, Any]:
+        await release.wait()
+        return parameters
+
+    async with a_scene(servers, tmp_path, stop=stop) as scene:
+        desk = PipelineDesk(scene.parts, holder="first", lease_s=3600)
+        working = asyncio.create_task(desk.run())
+        await scene.ask("run", "s1", pipeline=Pipeline(name="p", phases=(a_phase("one", "stop"),)))
+        await scene.until_run("one")
+        assert desk.driven == ("s1",)
+        await desk.drain()
+        await working
+        assert await scene.parts.runs.due("S") == ["s1"]
+        async with scene.desk("second"):
+            release.set()
+            assert (await scene.outcome("s1"))["state"] == "completed"
+    assert scene.runs == {"one": 1}
+
+
+async def test_two_desks_at_once_drive_each_run_once(servers: EmbeddedServers, tmp_path: Path) -> None:
+    """Fifty runs at a time, none of which sees another's entries."""
+    async with a_scene(servers, tmp_path, echo=echo) as scene, scene.desk("first"), scene.desk("second"):
+        await asyncio.gather(
+            *(scene.ask("run", f"s{number}", pipeline=nine(), inputs={"x": number}) for number in range(50))
+        )
+        ended = [await scene.outcome(f"s{number}") for number in range(50)]
+        assert [one["result"]["i:results"]["g"]["g"] for one in ended] == list(range(50))
+        assert scene.runs == dict.fromkeys("abcdefghi", 50)
+
+
+async def test_a_run_is_cancelled_by_whoever_hears_of_it(servers: EmbeddedServers, tmp_path: Path) -> None:
+    """The desk that drives it is another process's: it learns of the wish by the report of its task."""
+    never = asyncio.Event()
+
+    async def stop(_parameters: dict[str, Any]) -> dict[str, Any]:
+        await never.wait()
+        return {}
+
+    async with a_scene(servers, tmp_path, stop=stop) as scene:
+        desk = PipelineDesk(scene.parts, holder="elsewhere", lease_s=3600)
+        working = asyncio.create_task(desk.run())
+        await scene.ask("run", "s1", pipeline=Pipeline(name="p", phases=(a_phase("one", "stop"),)))
+        await scene.until_run("one")
+        await scene.ask("cancel", "s1", reason="enough")
+        assert (await scene.outcome("s1"))["state"] == "cancelled"
+        record = await scene.the("s1")
+        assert record.state == "cancelled"
+        entry = await scene.ledger.read(record.phases["one"].task_id or "")
+        assert entry is not None
+        assert entry.generations[1].state == "cancelled"
+        await desk.drain()
+        await working
+
+
+async def test_a_run_goes_on_from_its_evidence_on_an_empty_store(servers: EmbeddedServers, tmp_path: Path) -> None:
+    """Only what failed, what depends on it, and what was masked is computed again."""
+    broken = [True]
+
+    def flaky(parameters: dict[str, Any]) -> dict[str, Any]:
+        if broken[0]:
+            raise OSError("disk full")
+        return parameters
+
+    def secretive(_parameters: dict[str, Any]) -> dict[str, Any]:
+        return {"password": "hunter2!"}
+
+    pipeline = Pipeline(
+        name="p",
+        inputs={"key": Input(type="text", secret=True), "x": Input(default=1)},
+        phases=(
+            a_phase("look", parameters={"x": "${input.x}"}),
+            a_phase("login", "secretive", parameters={"k": "${input.key}"}),
+            a_phase("use", "flaky", parameters={"x": "${look:results.x}", "p": "${login:results.password}"}),
+        ),
+    )
+    async with a_scene(servers, tmp_path, echo=echo, flaky=flaky, secretive=secretive) as scene, scene.desk():
+        await scene.ask("run", "s1", pipeline=pipeline, inputs={"key": "abcdefgh"})
+        ended = await scene.outcome("s1")
+        await scene.redis.flushdb()
+        broken[0] = False
+        scene.runs.clear()
+        bundle = read_bundle(Path(ended["evidence"]))
+        assert "hunter2!" not in json.dumps(bundle)
+        assert "abcdefgh" not in json.dumps(bundle)
+        back = await restore(
+            bundle, scene.parts.runs, scene.parts.cache, {"key": "abcdefgh"}, supervisor_id="S"
+        )  # fmt: skip
+        assert (back.entries, back.masked) == (1, ("login:results",))
+        reply = await scene.ask("resume", "s1")
+        assert [one.phase for one in reply.reused] == ["look"]
+        resumed = await scene.outcome("s1")
+        assert resumed["result"] == {"use:results": {"x": 1, "p": "hunter2!"}}
+    assert scene.runs == {"login": 1, "use": 1}
+
+
+async def test_a_store_that_was_away_is_waited_for(own_servers: EmbeddedServers, tmp_path: Path) -> None:
+    """The run goes on where it was; nothing runs twice."""
+    release = asyncio.Event()
+
+    async def stop(parameters: dict[str, Any]) -> dict[str, Any]:
+        await release.wait()
+        return parameters
+
+    async with a_scene(own_servers, tmp_path, echo=echo, stop=stop) as scene:
+        quick = Parts(**{name: getattr(scene.parts, name) for name in Parts.__dataclass_fields__} | {
+            "runs": PipelineRuns(scene.redis, deadline_s=0.2)})  # fmt: skip
+        desk = PipelineDesk(quick, holder="d", lease_s=0.5)
+        working = asyncio.create_task(desk.run())
+        phases = (a_phase("one"), a_phase("two", "stop", after=("one",)), a_phase("three", after=("two",)))
+        await scene.ask("run", "s1", pipeline=Pipeline(name="p", phases=phases))
+        await scene.until_run("two")
+        await own_servers.valkey.stop()
+        async with asyncio.timeout(PATIENCE_S):
+            while desk.driven:  # noqa: ASYNC110 - a desk tells nobody
+                await asyncio.sleep(0.01)
+        await own_servers.valkey.start()
+        release.set()
+        assert (await scene.outcome("s1"))["state"] == "completed"
+        await desk.drain()
+        await working
+    assert scene.runs == {"one": 1, "two": 1, "three": 1}

@@ -1,0 +1,282 @@
+"""`tasklore session` against real servers: what each command prints, changes and refuses."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import InvalidInput, TaskloreError, UnknownSession, Unreachable
+from memory.session import NewEntry, SessionCache
+from runtime.embedded import EmbeddedServers
+from tasklore.exits import OK, USAGE
+from tasklore.session_edits import drop_aloud, invalidate_aloud, sweep_aloud
+from tasklore.session_files import export_file, import_file
+from tasklore.session_views import print_session, print_sessions, print_stats, print_value
+from tests.integration.sessions import StoreStage
+
+ID = "report-1"
+#: What an agent may have written: it must not steer a terminal.
+ODD = "x\x1b[2Jy"
+
+
+@pytest.fixture(autouse=True)
+def _place(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let the commands find the servers of the tests, with an empty store, and write into an empty folder."""
+    monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
+    monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def stage(redis: Redis) -> StoreStage:
+    """Return the store that the commands look into."""
+    return StoreStage(redis)
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    """Return what returns what was printed since it was last called."""
+    return lambda: capsys.readouterr().out
+
+
+async def _fill(cache: SessionCache) -> None:
+    """Make a session of three phases: one slow and used twice, one quick, one with a short time of its own."""
+    await cache.create(ID, domain="webdev", dependencies={"plan": ["analysis"], "review": ["plan"]}, project="shop")
+    entries = [
+        NewEntry("analysis:map", {"a": [1, None]}, agent="Analyzer", computation_ms=120_000),
+        NewEntry("plan:steps", 0, agent="Planner", computation_ms=40, ttl=timedelta(minutes=2)),
+        NewEntry("review:file:src/a.py", ODD, agent=ODD, computation_ms=5_000),
+    ]
+    await cache.set_many(ID, entries)
+    for _ in range(2):
+        await cache.get(ID, "analysis:map")
+
+
+async def test_where_nothing_is_that_is_said(printed: Callable[[], str]) -> None:
+    """For people in a sentence, for programs as an empty list."""
+    await print_sessions(None, 10, before=None, as_json=False)
+    assert printed() == "There are no sessions.\n"
+    await print_sessions("failed", 10, before=None, as_json=False)
+    assert printed() == "No session fits.\n"
+    await print_sessions(None, 10, before=None, as_json=True)
+    assert json.loads(printed()) == []
+    await sweep_aloud(as_json=False)
+    assert printed() == "Nothing was over.\n"
+
+
+async def test_a_session_is_shown_with_what_is_worth_knowing_of_its_entries(
+    stage: StoreStage, printed: Callable[[], str]
+) -> None:
+    """Uses, what computing took, size, time left, and what hides an entry; nothing that steers a terminal."""
+    await _fill(stage.cache)
+    await stage.put_correction("plan", "review", ID)
+    await print_session(ID, as_json=False)
+    shown = printed()
+    assert "\x1b" not in shown
+    rows = {line.split()[0]: line for line in shown.split("\n\n")[1].splitlines()}
+    assert rows["analysis:map"].split()[-8:] == ["2", "2", "min", "00", "s", "14", "B", "Analyzer"]
+    assert rows["plan:steps"].split()[-2:] == ["Planner", "review"]
+    assert "project   shop" in shown
+    await print_session(ID, as_json=True)
+    document = json.loads(printed())
+    assert document["cache"]["analysis:map"]["metadata"] == {
+        "computation_time_ms": 120_000, "source_agent": "Analyzer", "cache_hit_count": 2,
+    }  # fmt: skip
+    assert document["cache"]["plan:steps"]["ttl_ms"] == 120_000
+    assert document["cache"]["plan:steps"]["hidden_by"] == "review"
+
+
+async def test_statistics_have_the_names_that_files_have(stage: StoreStage, printed: Callable[[], str]) -> None:
+    """Exact for programs, with hints for people."""
+    await _fill(stage.cache)
+    await stage.put_time("render", 12_000, ID)
+    await print_stats(ID, as_json=True)
+    stats = json.loads(printed())
+    assert {name: stats[name] for name in ("total_entries", "total_hits", "total_saved_time_ms")} == {
+        "total_entries": 3, "total_hits": 2, "total_saved_time_ms": 240_000,
+    }  # fmt: skip
+    assert (stats["not_worth_caching"], stats["uncached_phases"]) == (["plan:steps"], ["render"])
+    await print_stats(ID, as_json=False)
+    told = printed()
+    assert "240,000  (4 min 00 s)" in told
+    assert "\n  plan:steps\n" in told
+    assert told.endswith("\n  render\n")
+
+
+async def test_looking_at_a_value_is_no_use_of_it(stage: StoreStage, printed: Callable[[], str]) -> None:
+    """Falsy values are values."""
+    await _fill(stage.cache)
+    for _ in range(3):
+        await print_value(ID, "analysis:map")
+    assert json.loads(printed().partition("\n}\n")[0] + "}") == {"a": [1, None]}
+    await print_value(ID, "plan:steps")
+    assert printed() == "0\n"
+    assert (await stage.cache.stats(ID)).total_hits == 2
+
+
+async def test_pages_of_a_long_list_follow_each_other(stage: StoreStage, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each tells how to see the next; none is shown twice."""
+    for number in range(5):
+        await stage.cache.create(f"s{number}")
+    await stage.put_state("failed", "s3")
+    await print_sessions(None, 3, before=None, as_json=False)
+    out, err = capsys.readouterr()
+    first = [line.split()[0] for line in out.splitlines()[1:]]
+    assert f"--before {first[-1]} shows the next" in err
+    await print_sessions(None, 3, before=first[-1], as_json=True)
+    second = [one["session_id"] for one in json.loads(capsys.readouterr().out)]
+    assert sorted(first + second) == [f"s{number}" for number in range(5)]
+    await print_sessions("failed", 3, before=None, as_json=True)
+    assert [one["session_id"] for one in json.loads(capsys.readouterr().out)] == ["s3"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "gone"),
+    [
+        ({"key": "plan:steps"}, ["plan:steps"]),
+        ({"key": "plan:other"}, []),
+        ({"phase": "analysis"}, ["analysis:map"]),
+        ({"downstream": "analysis"}, ["plan:steps", "review:file:src/a.py"]),
+        ({"downstream": "review"}, []),
+    ],
+)
+async def test_what_is_removed_is_named(
+    wish: dict[str, str], gone: list[str], stage: StoreStage, printed: Callable[[], str]
+) -> None:
+    """And nothing else is removed."""
+    await _fill(stage.cache)
+    given = {"key": None, "phase": None, "downstream": None} | wish
+    await invalidate_aloud(ID, **given, as_json=True)  # type: ignore[arg-type] # the three options
+    assert json.loads(printed())["removed"] == gone
+    assert len(await stage.cache.entries(ID)) == 3 - len(gone)
+    await invalidate_aloud(ID, **given, as_json=False)  # type: ignore[arg-type] # the three options
+    assert printed() == "Nothing fits; nothing was removed.\n"
+
+
+async def test_a_session_goes_through_a_file_unchanged(
+    stage: StoreStage, redis: Redis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Into the current folder by its name, or to stdout; what is there is not written over unasked."""
+    await _fill(stage.cache)
+    await export_file(ID, None, is_forced=False)
+    assert capsys.readouterr().err == "tasklore: 3 entries in agentdb-report-1.json\n"
+    with pytest.raises(InvalidInput, match="--force"):
+        await export_file(ID, None, is_forced=False)
+    await export_file(ID, None, is_forced=True)
+    await export_file(ID, "-", is_forced=False)
+    written = json.loads((tmp_path / "agentdb-report-1.json").read_text("utf-8"))
+    assert json.loads(capsys.readouterr().out) == written
+    with pytest.raises(InvalidInput, match="exists already"):
+        await import_file(Path("agentdb-report-1.json"), None, as_json=False)
+    await redis.flushdb()
+    assert await import_file(Path("agentdb-report-1.json"), None, as_json=False) == OK
+    assert capsys.readouterr().out == "3 entries in session report-1.\n"
+    assert (await stage.cache.export(ID))["cache"] == written["cache"]
+    assert await import_file(Path("agentdb-report-1.json"), "another", as_json=True) == OK
+    assert json.loads(capsys.readouterr().out)["session_id"] == "another"
+
+
+async def test_an_entry_that_cannot_be_taken_is_named_and_the_others_are(
+    stage: StoreStage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also one whose time is over; the command ends as for unusable input."""
+    await _fill(stage.cache)
+    document: dict[str, Any] = await stage.cache.export(ID)
+    document["cache"]["bad key"] = {**document["cache"]["plan:steps"], "key": "bad key"}
+    document["cache"]["plan:steps"]["created_at"] = "2025-11-19T10:00:00.000Z"
+    (tmp_path / "some.json").write_text(json.dumps(document), "utf-8")
+    assert await import_file(Path("some.json"), "copy", as_json=False) == USAGE
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        "2 entries in session copy.", "1 entry left out, as their time is over:", "  plan:steps",
+    ]  # fmt: skip
+    assert err.startswith("tasklore: bad key: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read"),
+        (b"{nope", "is no JSON"),
+        (b"[]", "is no JSON object"),
+        (b"\xff\xfe\x00", "is no JSON"),
+        (b"{}", "no file of a session"),
+        (b"[" * 100_000, "is no JSON"),
+        (b'{"cache": {}, "version": "1.0.0", "session_id": "s", "domain": "data"}', "version '1.0.0'"),
+        (b'{"cache": {}, "version": "2.0.0", "session_id": "../s", "domain": "data"}', "s"),
+    ],
+)
+async def test_a_file_that_is_no_session_is_refused(
+    content: bytes | None, said: str, redis: Redis, tmp_path: Path
+) -> None:
+    """By its name, and nothing is made."""
+    if content is not None:
+        (tmp_path / "some.json").write_bytes(content)
+    with pytest.raises(InvalidInput, match=said):
+        await import_file(Path("some.json"), None, as_json=False)
+    assert await redis.dbsize() == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "said"),
+    [
+        (lambda: print_session("nobody", as_json=False), UnknownSession, "tasklore session list"),
+        (lambda: print_session("no body", as_json=False), InvalidInput, "SESSION 'no body' must be"),
+        (lambda: print_stats("nobody", as_json=True), UnknownSession, "nobody"),
+        (lambda: print_value(ID, "analysis"), InvalidInput, "breaks the naming rule"),
+        (lambda: print_value(ID, "analysis:maps"), InvalidInput, "it has analysis:map, plan:steps"),
+        (lambda: print_value("nobody", "a:b"), UnknownSession, "nobody"),
+        (lambda: print_sessions("broken", 9, before=None, as_json=False), InvalidInput, "one of open, running"),
+        (lambda: print_sessions(None, 9, before="nobody", as_json=False), UnknownSession, "nobody"),
+        (lambda: export_file("nobody", None, is_forced=False), UnknownSession, "nobody"),
+        (lambda: export_file(ID, "/proc/none/a.json", is_forced=False), InvalidInput, "/proc/none"),
+        (lambda: drop_aloud("nobody", is_forced=False), UnknownSession, "nobody"),
+        (
+            lambda: invalidate_aloud(ID, key=None, phase=None, downstream=None, as_json=False),
+            InvalidInput,
+            "--key, --phase or --downstream",
+        ),
+        (
+            lambda: invalidate_aloud(ID, key="a", phase=None, downstream=None, as_json=False),
+            InvalidInput,
+            "naming rule",
+        ),
+        (
+            lambda: invalidate_aloud(ID, key=None, phase="a b", downstream=None, as_json=False),
+            InvalidInput,
+            "--phase 'a b'",
+        ),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_with_the_cure(
+    command: Callable[[], Any], error: type[TaskloreError], said: str, stage: StoreStage
+) -> None:
+    """By the name of what is to be mended, and nothing is changed."""
+    await _fill(stage.cache)
+    with pytest.raises(error, match=said):
+        await command()
+    assert len(await stage.cache.entries(ID)) == 3
+
+
+async def test_a_running_session_is_neither_dropped_nor_swept(stage: StoreStage, printed: Callable[[], str]) -> None:
+    """Unless it is forced."""
+    await _fill(stage.cache)
+    await stage.put_state("running", ID)
+    await sweep_aloud(as_json=True)
+    assert json.loads(printed())["swept"] == []
+    with pytest.raises(InvalidInput, match="cancel it first"):
+        await drop_aloud(ID, is_forced=False)
+    await drop_aloud(ID, is_forced=True)
+    assert printed() == f"Dropped {ID}.\n"
+    assert await stage.cache.root(ID) is None
+
+
+async def test_a_server_that_is_away_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By every command, before anything else."""
+    monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
+    with pytest.raises(Unreachable, match="tasklore up"):
+        await print_sessions(None, 10, before=None, as_json=False)

@@ -1,0 +1,321 @@
+"""A supervisor's pipelines with fakes all around: stores of this process, and workers that are functions."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from contracts.errors import MessageTooLarge, NotAccepted, PhaseReplaced
+from contracts.messages import (
+    AgentCard,
+    CompletionReport,
+    ErrorNote,
+    MemoryNote,
+    PipelineEvent,
+    PipelineReply,
+    PipelineRequest,
+    Status,
+    TaskAssignment,
+    TaskCard,
+)
+from contracts.pipelines import Input, Phase, Pipeline
+from memory.fake_pipeline_runs import FakePipelineRuns
+from memory.fake_project import FakeProject
+from memory.fake_session import FakeSessions
+from memory.pipeline_records import EndState, NewRun, PhaseState, RunRecord
+from memory.session import NewEntry
+from runtime.metrics import Metrics
+from supervisor.cancellation import Cancelling
+from supervisor.pipelines.desk import PipelineDesk
+from supervisor.pipelines.driver import Drive
+from supervisor.pipelines.live import Parts
+from supervisor.pipelines.requests import Driving, PipelineRequests
+
+#: Milliseconds that every task of the fakes takes.
+TOOK_MS = 1_000
+#: Seconds for a fact on a busy machine.
+PATIENCE_S = 60.0
+
+Work = Callable[[dict[str, Any]], Any]
+
+
+class LinkedRuns(FakePipelineRuns):
+    """Runs that change their sessions, as the scripts of the real ones do."""
+
+    def __init__(self, sessions: FakeSessions) -> None:
+        super().__init__()
+        self._sessions = sessions
+        self.calls: Counter[str] = Counter()
+        #: What happens before a call of that name: for tests that let something happen in between.
+        self.before: dict[str, Callable[[], None]] = {}
+
+    async def create(self, new: NewRun) -> bool:
+        """Make the session too."""
+        made = await super().create(new)
+        if made:
+            pipeline = new.pipeline
+            await self._sessions.create(
+                new.session_id, domain=pipeline.domain, ttl=pipeline.ttl, dependencies=new.dependencies
+            )
+            self._sessions.put_state(new.session_id, new.state)
+        return made
+
+    async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
+        """Let that task alone write for the phase."""
+        self._note("begin_phase")
+        begun = await super().begin_phase(session_id, fence, phase, task_id, run)
+        if begun:
+            self._sessions.put_task(session_id, phase, task_id)
+        return begun
+
+    async def settle_phase(
+        self, session_id: str, fence: int, phase: str, state: PhaseState, corrects: str | None = None
+    ) -> bool:
+        """Hide what is corrected."""
+        self._note("settle_phase")
+        settled = await super().settle_phase(session_id, fence, phase, state, corrects)
+        if settled:
+            self._sessions.put_time(session_id, phase, state.took_ms)
+            if corrects is not None and state.status == "done":
+                self._sessions.put_correction(session_id, corrects, phase)
+        return settled
+
+    async def reset_phases(self, session_id: str, why: Mapping[str, str], **told: Any) -> RunRecord | None:
+        """Remove the entries of the phases."""
+        self._note("reset_phases")
+        record = await super().reset_phases(session_id, why, **told)
+        if record is not None:
+            await self._sessions.invalidate_phases(session_id, list(why))
+            for phase in why:
+                self._sessions.put_task(session_id, phase, "")
+            self._sessions._sessions[session_id].corrected = dict(record.corrected)
+            self._sessions.put_state(session_id, record.state)
+        return record
+
+    async def end(
+        self, session_id: str, fence: int, state: EndState, outcome: bytes, *, keep: bool, error: str = ""
+    ) -> bool:
+        """Remove the session, or let its time run."""
+        self._note("end")
+        ended = await super().end(session_id, fence, state, outcome, keep=keep, error=error)
+        if ended and await self.read(session_id) is None:
+            await self._sessions.drop(session_id, force=True)
+        elif ended:
+            self._sessions.put_state(session_id, state)
+        return ended
+
+    def _note(self, name: str) -> None:
+        self.calls[name] += 1
+        if (happen := self.before.pop(name, None)) is not None:
+            happen()
+
+
+class Office:
+    """Stands for dispatch, desk of reports and canceller at once: a task runs in a function when it is assigned."""
+
+    def __init__(self, sessions: FakeSessions) -> None:
+        self.sessions = sessions
+        self.works: dict[str, Work] = {}
+        self.runs: Counter[str] = Counter()
+        self.assigned: list[TaskAssignment] = []
+        self.cancelled: dict[str, str] = {}
+        self.refuses = 0
+        self.is_away = False
+        self._reports: dict[str, asyncio.Future[CompletionReport]] = {}
+        self._doing: set[asyncio.Task[None]] = set()
+
+    async def assign(self, assignment: TaskAssignment, *, patience_s: float = 10.0) -> None:
+        """Run it, unless it was before."""
+        if self.refuses:
+            self.refuses -= 1
+            raise NotAccepted("no room", 0.01)
+        if len(assignment.model_dump_json()) > 960 * 1024:
+            raise MessageTooLarge("too many bytes")
+        report = self._report(assignment.task_id)
+        known = any(one.task_id == assignment.task_id for one in self.assigned)
+        if not self.is_away and not report.done() and not known:
+            doing = asyncio.create_task(self._do(assignment))
+            self._doing.add(doing)
+            doing.add_done_callback(self._doing.discard)
+        self.assigned.append(assignment)
+
+    async def report_of(self, assignment: TaskAssignment, within_s: float) -> CompletionReport | None:
+        """Wait for its report."""
+        await asyncio.wait([report := self._report(assignment.task_id)], timeout=within_s)
+        return report.result() if report.done() else None
+
+    async def cancel(self, task_id: str, reason: str) -> Cancelling:
+        """Report it as cancelled, unless it has a report."""
+        report = self._report(task_id)
+        if report.done():
+            return Cancelling("too_late", report.result().status)
+        self.cancelled[task_id] = reason
+        known = next((one for one in self.assigned if one.task_id == task_id), None)
+        if known is None:
+            return Cancelling("noted")
+        report.set_result(report_on(known, "cancelled", error=ErrorNote(type="TaskCancelled", message=reason)))
+        return Cancelling("cancelled", "cancelled")
+
+    async def _do(self, assignment: TaskAssignment) -> None:
+        phase = assignment.phase or ""
+        self.runs[phase] += 1
+        report = report_on(assignment, "completed")
+        try:
+            result = self.works[assignment.task.name](assignment.task.parameters)
+            result = await result if asyncio.iscoroutine(result) else result
+            entries = [
+                NewEntry(
+                    f"{phase}:{name}",
+                    result if name == "results" else result[name],
+                    agent=assignment.agent_id,
+                    computation_ms=TOOK_MS,
+                )
+                for name in assignment.writes or ()
+            ]
+            await self.sessions.set_many(assignment.session_id or "", entries, task_id=assignment.task_id)
+        except PhaseReplaced as error:
+            report = report_on(assignment, "cancelled", error=ErrorNote(type="PhaseReplaced", message=str(error)))
+        except Exception as error:  # noqa: BLE001 - a crash becomes a report
+            report = report_on(assignment, "failed", error=ErrorNote(type=type(error).__name__, message=str(error)))
+        waiting = self._report(assignment.task_id)
+        if not waiting.done():
+            waiting.set_result(report)
+
+    def _report(self, task_id: str) -> asyncio.Future[CompletionReport]:
+        if task_id not in self._reports:
+            self._reports[task_id] = asyncio.get_running_loop().create_future()
+        return self._reports[task_id]
+
+
+def report_on(assignment: TaskAssignment, status: Status, error: ErrorNote | None = None) -> CompletionReport:
+    """Return the report of *assignment*."""
+    return CompletionReport(
+        task_id=assignment.task_id,
+        agent_id=assignment.agent_id,
+        supervisor_id=assignment.supervisor_id,
+        task_name=assignment.task.name,
+        status=status,
+        error=error,
+        memory=MemoryNote(outcome="miss"),
+        worker_id="w",
+        run_ms=TOOK_MS,
+        finished_at=datetime.now(UTC),
+    )
+
+
+class House:
+    """Everything that a driver works with; the functions in *works* are tasks of the agent "A"."""
+
+    def __init__(self, folder: Path, **works: Work) -> None:
+        self.sessions = FakeSessions()
+        self.runs = LinkedRuns(self.sessions)
+        self.projects = FakeProject()
+        self.office = Office(self.sessions)
+        self.office.works |= works
+        self.metrics = Metrics()
+        self.told: list[PipelineEvent] = []
+        self.evidence = folder / "evidence"
+        self.parts = self.parts_of(self.office)
+        self.woken: list[str] = []
+        self.requests = PipelineRequests(
+            self.parts,
+            cards=lambda: {"A": self.card()},
+            driving=Driving(lambda session_id: self.woken.append(session_id), lambda _session, _reason: False),
+        )
+
+    def parts_of(self, office: Office) -> Parts:
+        """Return what a driver works with."""
+        return Parts(
+            supervisor_id="S",
+            runs=self.runs,  # type: ignore[arg-type]  # fakes from here on
+            cache=self.sessions,
+            projects=self.projects,  # type: ignore[arg-type]
+            dispatch=office,  # type: ignore[arg-type]
+            reports=office,  # type: ignore[arg-type]
+            canceller=office,  # type: ignore[arg-type]
+            tell=self.told.append,
+            meter=self.metrics,
+            evidence_dir=self.evidence,
+        )
+
+    def card(self) -> AgentCard:
+        """Return what the agent says of itself: each task takes anything."""
+        schema = {"type": "object", "properties": {name: {} for name in "abcdefxyz"}, "additionalProperties": True}
+        tasks = tuple(TaskCard(name=name, parameters=schema) for name in self.office.works)
+        return AgentCard(agent_id="A", tasks=tasks, digest="0")
+
+    async def ask(self, action: str, session_id: str | None = "s1", **told: Any) -> PipelineReply:
+        """Ask for something of pipelines."""
+        pipeline = told.pop("pipeline", None)
+        declared = pipeline.model_dump(mode="json", exclude_defaults=True) if pipeline is not None else None
+        request = PipelineRequest(action=action, session_id=session_id, pipeline=declared, **told)
+        return await self.requests.answer(request)
+
+    async def begin(self, pipeline: Pipeline, **told: Any) -> PipelineReply:
+        """Ask for a run, and see it accepted."""
+        reply = await self.ask("run", pipeline=pipeline, **told)
+        assert reply.kind == "accepted", reply
+        return reply
+
+    async def drive(self, session_id: str = "s1", holder: str = "h", parts: Parts | None = None) -> None:
+        """Claim the run and drive it to its end."""
+        async with asyncio.timeout(PATIENCE_S):
+            fence = await self.claim(session_id, holder)
+            await Drive(parts or self.parts, session_id, fence).run()
+
+    async def claim(self, session_id: str = "s1", holder: str = "h") -> int:
+        """Claim the run for a minute."""
+        fence = await self.runs.claim(session_id, holder, 60_000)
+        assert fence is not None
+        return fence
+
+    async def steal(self, session_id: str = "s1") -> int:
+        """Let the lease lapse, and claim the run for somebody else."""
+        self.runs._runs[session_id].leased_until_ms = 0
+        return await self.claim(session_id, "thief")
+
+    def desk(self, holder: str = "h", lease_s: float = 5.0) -> PipelineDesk:
+        """Return a desk of its own."""
+        return PipelineDesk(self.parts, holder=holder, lease_s=lease_s)
+
+    async def statuses(self, session_id: str = "s1") -> dict[str, str]:
+        """Return how far each phase is."""
+        record = await self.runs.read(session_id)
+        assert record is not None
+        return {name: state.status for name, state in record.phases.items()}
+
+    def kinds(self, *kinds: str) -> list[tuple[str, str | None]]:
+        """Return the events of *kinds* (all when none) with their phases, in order."""
+        return [(one.kind, one.phase) for one in self.told if not kinds or one.kind in kinds]
+
+
+async def until(fact: Callable[[], object]) -> None:
+    """Return once *fact* holds."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not fact():  # noqa: ASYNC110 - the fakes tell nobody
+            await asyncio.sleep(0)
+
+
+def a_pipeline(*phases: Phase, name: str = "p", **told: Any) -> Pipeline:
+    """Return a pipeline of *phases*."""
+    return Pipeline(name=name, phases=phases, **told)
+
+
+def a_phase(name: str, task: str = "echo", **told: Any) -> Phase:
+    """Return a phase of the agent "A"."""
+    return Phase(name=name, agent="A", task=task, **told)
+
+
+def a_chain(*names: str, task: str = "echo", **told: Any) -> Pipeline:
+    """Return phases that each read the results of the one before."""
+    phases = [a_phase(names[0], task, parameters={"x": "${input.x}"})]
+    phases += [a_phase(name, task, parameters={"x": f"${{{before}:results.x}}"}) for before, name in pairwise(names)]
+    return a_pipeline(*phases, inputs={"x": Input(default=1)}, **told)
+
+
+def echo(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return what it is told."""
+    return parameters

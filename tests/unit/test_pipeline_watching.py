@@ -1,0 +1,118 @@
+"""What a phase watches: marks of files below the root, and what is said of their differences."""
+
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import InvalidInput
+from supervisor.pipelines import watching
+from supervisor.pipelines.watching import DESIGN, STANDARD, changes, file_marks, tag_marks, told
+
+
+def write(root: Path, **files: str) -> None:
+    """Write *files* below *root*; `__` in a name is a folder."""
+    for name, text in files.items():
+        path = root / (name.replace("__", "/") + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def test_files_that_match_are_marked_once(tmp_path: Path) -> None:
+    """Whichever glob finds them; others are not."""
+    write(tmp_path, a="1", src__b="2", src__deep__c="3", docs__d="4")
+    found = file_marks(tmp_path, ["src/**/*.py", "src/b.py", "a.*"])
+    assert sorted(found) == ["f:a.py", "f:src/b.py", "f:src/deep/c.py"]
+
+
+def test_a_change_is_told_by_what_it_is(tmp_path: Path) -> None:
+    """New, gone, changed; in the order of names."""
+    write(tmp_path, a="1", b="2", c="3")
+    before = file_marks(tmp_path, ["*.py"])
+    write(tmp_path, a="one", d="4")
+    (tmp_path / "b.py").unlink()
+    after = file_marks(tmp_path, ["*.py"], before)
+    assert changes(before, after) == ["file 'a.py' changed", "file 'b.py' is gone", "file 'd.py' is new"]
+
+
+def test_a_file_of_the_same_size_and_another_content_changed(tmp_path: Path) -> None:
+    """Its time tells that it has to be read."""
+    write(tmp_path, a="1")
+    before = file_marks(tmp_path, ["*.py"])
+    write(tmp_path, a="2")
+    assert changes(before, file_marks(tmp_path, ["*.py"], before)) == ["file 'a.py' changed"]
+
+
+def test_a_file_that_was_written_again_as_it_was_did_not_change(tmp_path: Path) -> None:
+    """Its time is another, its content is not."""
+    write(tmp_path, a="1")
+    before = file_marks(tmp_path, ["*.py"])
+    write(tmp_path, a="1")
+    after = file_marks(tmp_path, ["*.py"], before)
+    assert before != after
+    assert changes(before, after) == []
+
+
+def test_a_file_is_read_only_when_it_may_have_changed(tmp_path: Path) -> None:
+    """A known mark with the same size and time serves as it is."""
+    write(tmp_path, a="1")
+    [mark] = file_marks(tmp_path, ["*.py"]).values()
+    known = {"f:a.py": mark.rpartition(":")[0] + ":as known"}
+    assert file_marks(tmp_path, ["*.py"], known) == known
+
+
+def test_links_lead_nowhere_outside(tmp_path: Path) -> None:
+    """A link to a file inside is that file; one to outside, or to a folder, is passed by."""
+    root = tmp_path / "root"
+    write(root, a="1")
+    write(tmp_path, outside="2", folder__x="3")
+    (root / "inside.py").symlink_to(root / "a.py")
+    (root / "out.py").symlink_to(tmp_path / "outside.py")
+    (root / "out").symlink_to(tmp_path / "folder")
+    (root / "nowhere.py").symlink_to(root / "none.py")
+    assert sorted(file_marks(root, ["**/*.py"])) == ["f:a.py", "f:inside.py"]
+
+
+@pytest.mark.parametrize("glob", ["../*.py", "/etc/*", "a/../../b", ""])
+def test_a_glob_that_leads_out_is_refused(tmp_path: Path, glob: str) -> None:
+    """With the cure."""
+    with pytest.raises(InvalidInput, match=r"root|pattern"):
+        file_marks(tmp_path, [glob])
+
+
+def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that match, and those that only lie in the way."""
+    write(tmp_path, **{f"f{number}": "" for number in range(5)})
+    monkeypatch.setattr(watching, "MOST_FILES", 4)
+    with pytest.raises(InvalidInput, match="narrower"):
+        file_marks(tmp_path, ["*.py"])
+    monkeypatch.setattr(watching, "MOST_PASSED", 4)
+    with pytest.raises(InvalidInput, match="nearer root"):
+        file_marks(tmp_path, ["*.txt"])
+
+
+def test_the_folders_of_version_control_are_passed_by_unless_they_are_named(tmp_path: Path) -> None:
+    """They change whenever somebody looks."""
+    write(tmp_path, a="1")
+    (tmp_path / ".git").mkdir()
+    write(tmp_path / ".git", hook="2")
+    assert sorted(file_marks(tmp_path, ["**"])) == ["f:a.py"]
+    assert sorted(file_marks(tmp_path, [".git/*.py"])) == ["f:.git/hook.py"]
+
+
+def test_no_folder_is_no_file(tmp_path: Path) -> None:
+    """A root that is not there yet can come."""
+    assert file_marks(tmp_path / "none", ["**/*.py"]) == {}
+
+
+def test_tags_are_marks_beside_files() -> None:
+    """Told by what they are; that nothing was found is no change by itself."""
+    before = tag_marks(STANDARD, {"style": "s1"}) | tag_marks(DESIGN, {"style": ""}) | {"f:": ""}
+    after = tag_marks(STANDARD, {"style": "s2"}) | tag_marks(DESIGN, {"style": "d1"})
+    assert changes(before, after) == ["design 'style' changed", "standard 'style' changed"]
+    assert changes({"f:": ""}, {}) == []
+
+
+def test_many_changes_are_one_short_reason() -> None:
+    """Three, and how many more."""
+    assert told(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert told(["a"]) == "a"
