@@ -1,8 +1,8 @@
 """Reports: the one report of each assignment, found for whoever waits for it and kept true in the ledger.
 
 A report reaches the waiter three ways, whichever is first: the supervisor's durable consumer; a hint on the core
-subject, after which the ledger is read, since that subject also carries what the stream refused; and a look every two
-seconds.
+subject; and a look into the ledger every two seconds. The core subject also carries what the stream refused: of a hint
+that did not pass the ledger, or is of a task that was sent again, the ledger is asked.
 """
 
 import asyncio
@@ -42,8 +42,13 @@ class ReportDesk:
         self._waiters: dict[str, list[_Waiter]] = defaultdict(list)
         self._looking: set[asyncio.Task[None]] = set()
 
-    async def report_of(self, assignment: TaskAssignment, within_s: float) -> CompletionReport | None:
-        """Return the terminal report of *assignment*, or None when there is none within *within_s* seconds."""
+    async def report_of(
+        self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
+    ) -> CompletionReport | None:
+        """Return the terminal report of *assignment*, or None when there is none within *within_s* seconds.
+
+        *is_new* tells that it was not sent before this is called, so that there is nothing to look for yet.
+        """
         loop = asyncio.get_running_loop()
         waiter: _Waiter = loop.create_future()
         waiters = self._waiters[assignment.task_id]
@@ -51,7 +56,8 @@ class ReportDesk:
         gives_up_at = loop.time() + within_s
         try:
             # It may have come before anybody waited, or long ago when the request is a repeated one.
-            await self._look(assignment.task_id)
+            if not is_new:
+                await self._look(assignment.task_id)
             while not waiter.done():
                 left_s = gives_up_at - loop.time()
                 if left_s <= 0:
@@ -67,9 +73,14 @@ class ReportDesk:
                 self._waiters.pop(assignment.task_id, None)
 
     async def hear_hint(self, message: Msg) -> None:
-        """Look at the ledger for the task whose report was just published."""
+        """Serve the report that was just published, after a look at the ledger where that is in doubt."""
         task_id = message.subject.split(".")[2]
-        if task_id in self._waiters:
+        if task_id not in self._waiters:
+            return
+        report = _read_report(message.data)
+        if report is not None and (report.fence, report.generation) == ("ledger", 1):
+            self._serve(report)
+        else:
             look = asyncio.create_task(self._look(task_id))
             self._looking.add(look)
             look.add_done_callback(self._looking.discard)

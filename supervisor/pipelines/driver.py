@@ -85,6 +85,7 @@ class Drive:
         """Run phases until nothing is left to run; return why it is to be cancelled, None when nobody wishes that."""
         under_way: dict[asyncio.Task[PhaseEnd], str] = {}
         async with asyncio.TaskGroup() as group:
+            live.meanwhile = group.create_task
             while not self._wished.done():
                 steps = next_steps(live.graph, live.statuses)
                 for name in (*steps.running, *steps.ready):

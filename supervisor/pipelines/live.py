@@ -3,11 +3,11 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from contracts import subjects
 from contracts.errors import InvalidInput, TaskloreError
@@ -65,6 +65,11 @@ class Parts:
     looking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
 
 
+def _undriven(work: Coroutine[Any, Any, None]) -> object:
+    work.close()
+    raise RuntimeError("this run is only looked at here, and not driven")
+
+
 @dataclass(slots=True)
 class LiveRun:
     """A run under the lease *fence*, taken up at `taken_at`; `phases` and `corrected` change as the driver goes on.
@@ -80,6 +85,8 @@ class LiveRun:
     by_name: Mapping[str, Phase]
     masker: Masker
     taken_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    #: Does something beside the phases, before the run ends; its failure is that of driving.
+    meanwhile: Callable[[Coroutine[Any, Any, None]], object] = _undriven
     #: Marks of files by name, as last seen for any phase: phases that watch the same files read them once.
     marks: dict[str, str] = field(default_factory=dict)
 

@@ -85,12 +85,10 @@ class PhaseRun:
             assignment = self._assignment(told)
         except (InvalidInput, ValidationError) as error:
             return await self._fail(type(error).__name__, str(error))
-        if not self._adopted:
-            await self._begin()
         return await self._conclude(await self._report_of(assignment))
 
     async def _prepare(self) -> dict[str, JsonValue] | Restart | Settled:
-        """Return the parameters, or why there will be no task now; notes what is watched before anything is read."""
+        """Begin, and return the parameters or why there will be no task now; what is watched is noted before both."""
         if not self._adopted:
             holds = await self._reading.condition()
             if isinstance(holds, dict):
@@ -100,7 +98,14 @@ class PhaseRun:
                 state = PhaseState(status="skipped", run=self._before.run, why=why)
                 return await self._settle(state, "phase_skipped", why)
             await self._note_seen()
-        told = await self._reading.parameters()
+            # Side by side: begun without a task it is simply begun again, and a step costs a round trip less.
+            begun, told = await asyncio.gather(self._begin(), self._reading.parameters(), return_exceptions=True)
+            if isinstance(begun, BaseException):
+                raise begun
+        else:
+            told = await self._reading.parameters()
+        if isinstance(told, BaseException):
+            raise told
         return Restart(told[0]) if isinstance(told, list) else told
 
     async def _note_seen(self) -> None:
@@ -156,19 +161,31 @@ class PhaseRun:
 
     async def _report_of(self, assignment: TaskAssignment) -> CompletionReport | PhaseState:
         """Return the report of *assignment*, sent now; or, where none can come, how the phase failed."""
+        # Awaited from before it is sent: a quick task is done by the time its acceptance is noted.
+        awaited = asyncio.ensure_future(self._awaited(assignment))
         try:
-            if await self._send(assignment):
-                while not self._is_overdue(assignment):
-                    report = await self._parts.reports.report_of(assignment, self._wait_s(assignment))
-                    if report is not None:
-                        return report
+            if await self._send(assignment) and (report := await awaited) is not None:
+                return report
         except MessageTooLarge as error:
             return self._failed(
                 "MessageTooLarge",
                 f"the parameters of phase {self._phase.name!r} do not fit into a message of {subjects.MAX_BODY:,} "
                 f"bytes ({error}); name the entries in `reads` and let the agent read them by `context.session.get`",
             )
+        finally:
+            awaited.cancel()
+            await asyncio.gather(awaited, return_exceptions=True)
         return await self._expire(assignment)
+
+    async def _awaited(self, assignment: TaskAssignment) -> CompletionReport | None:
+        """Return the report of *assignment*, None when it is overdue."""
+        is_new = not self._adopted
+        while not self._is_overdue(assignment):
+            report = await self._parts.reports.report_of(assignment, self._wait_s(assignment), is_new=is_new)
+            if report is not None:
+                return report
+            is_new = False
+        return None
 
     async def _send(self, assignment: TaskAssignment) -> bool:
         """Return whether *assignment* is durably stored before it is overdue."""
@@ -244,8 +261,13 @@ class PhaseRun:
     ) -> Settled:
         live, phase = self._live, self._phase
         corrects = phase.corrects if state.status == "done" else None
-        if not await self._parts.runs.settle_phase(live.session_id, live.fence, phase.name, state, corrects):
-            raise LeaseLost(f"run {live.session_id!r} is driven by somebody else, or phase {phase.name!r} began anew")
+        storing = self._store(state, corrects)
+        if state.status == "done" and corrects is None:
+            # What depends on it may begin meanwhile: its entries are there, and should this be lost, its report is
+            # found again. The run does not end before it is stored.
+            live.meanwhile(storing)
+        else:
+            await storing
         live.phases[phase.name] = state
         if corrects is not None:
             live.corrected[corrects] = phase.name
@@ -253,3 +275,8 @@ class PhaseRun:
         told = live.event(kind, self._parts.now(), phase.name, text=text, task_id=state.task_id, run_ms=run_ms)
         self._parts.tell(told)
         return Settled(state)
+
+    async def _store(self, state: PhaseState, corrects: str | None) -> None:
+        live, name = self._live, self._phase.name
+        if not await self._parts.runs.settle_phase(live.session_id, live.fence, name, state, corrects):
+            raise LeaseLost(f"run {live.session_id!r} is driven by somebody else, or phase {name!r} began anew")

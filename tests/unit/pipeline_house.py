@@ -142,7 +142,9 @@ class Office:
             doing.add_done_callback(self._doing.discard)
         self.assigned.append(assignment)
 
-    async def report_of(self, assignment: TaskAssignment, within_s: float) -> CompletionReport | None:
+    async def report_of(
+        self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
+    ) -> CompletionReport | None:
         """Wait for its report."""
         await asyncio.wait([report := self._report(assignment.task_id)], timeout=within_s)
         return report.result() if report.done() else None

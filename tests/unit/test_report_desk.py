@@ -1,20 +1,25 @@
 """Reports that were published without the ledger: stored in it all at once, or offered again when it is away."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from contracts.errors import MemoryUnavailable
-from contracts.messages import CompletionReport, Fence, MemoryNote, Usage
+from contracts.messages import CompletionReport, Fence, MemoryNote, TaskAssignment, TaskCall, Usage
 from memory.fake_ledger import FakeLedger
+from memory.ledger import LedgerEntry
 from memory.runs import Finish, Wish
 from runtime.pull import Delivery
 from supervisor.reports import ReportDesk
 from tests.unit.office import Line
 
 BATCH = 256
+#: Seconds for what takes none.
+PATIENCE_S = 60.0
 
 
 class CountingLedger(FakeLedger):
@@ -39,6 +44,25 @@ class CountingLedger(FakeLedger):
         self.asked += 1
         if self._is_away:
             raise MemoryUnavailable("away")
+
+
+class ReadingLedger(FakeLedger):
+    """A ledger that notes what it was read for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_for: list[str] = []
+
+    async def read(self, task_id: str) -> LedgerEntry | None:
+        """Answer, and note it."""
+        self.read_for.append(task_id)
+        return await super().read(task_id)
+
+
+def an_assignment(task_id: str) -> TaskAssignment:
+    """Return the assignment that a report answers."""
+    call = TaskCall(name="x")
+    return TaskAssignment(task_id=task_id, agent_id="A", supervisor_id="S", task=call, created_at=datetime.now(UTC))
 
 
 def a_report(task_id: str, fence: Fence = "none") -> Delivery:
@@ -104,3 +128,31 @@ async def test_where_nothing_is_to_be_repaired_the_ledger_is_not_asked() -> None
     batch = [a_report("t1", "ledger"), Delivery("reports.S.t2.1", b"rubbish", None, "ack.t2", 1, 1, 0.0)]
     line = await work(ledger, *batch)
     assert (line.settled, ledger.asked) == (batch, 0)
+
+
+@pytest.mark.parametrize(("fence", "asked"), [("ledger", 0), ("none", 1)])
+async def test_a_hint_that_passed_the_ledger_is_served_as_it_is(fence: Fence, asked: int) -> None:
+    """The subject also carries what the stream refused: of the other kind the ledger is asked."""
+    ledger = ReadingLedger()
+    desk = ReportDesk(Client(), ledger)  # type: ignore[arg-type]  # a fake
+    told = a_report("t1", fence)
+    await ledger.finish("t1", 1, "completed", told.body)
+    waiting = asyncio.create_task(desk.report_of(an_assignment("t1"), PATIENCE_S, is_new=True))
+    await asyncio.sleep(0)
+    await desk.hear_hint(Msg(Client(), told.subject, data=told.body))
+    report = await waiting
+    assert report is not None
+    assert (report.task_id, ledger.read_for) == ("t1", ["t1"] * asked)
+
+
+async def test_a_hint_of_a_task_that_was_sent_again_is_looked_up() -> None:
+    """An earlier generation may be published once more while the next one runs."""
+    ledger = ReadingLedger()
+    desk = ReportDesk(Client(), ledger)  # type: ignore[arg-type]  # a fake
+    told = CompletionReport.model_validate_json(a_report("t1", "ledger").body).model_copy(update={"generation": 2})
+    await ledger.finish("t1", 2, "completed", told.model_dump_json().encode())
+    waiting = asyncio.create_task(desk.report_of(an_assignment("t1"), PATIENCE_S, is_new=True))
+    await asyncio.sleep(0)
+    await desk.hear_hint(Msg(Client(), "reports.S.t1.2", data=told.model_dump_json().encode()))
+    assert (await waiting) is not None
+    assert ledger.read_for == ["t1"]
