@@ -36,7 +36,9 @@ class FakePipelineRuns:
             return False
         now = self._now_ms()
         self._outcomes.pop(new.session_id, None)
-        self._runs[new.session_id] = _Kept(_record_of(new, now), due_since_ms=now)
+        kept = _Kept(_record_of(new, now), due_since_ms=now)
+        kept.seen |= {phase: dict(marks) for phase, marks in new.seen.items()}
+        self._runs[new.session_id] = kept
         return True
 
     async def read(self, session_id: str) -> RunRecord | None:

@@ -55,9 +55,9 @@ class NewRun:
     """A run to be made, with its session.
 
     `dependencies` names for each phase the phases it directly depends on. `phases` holds what is known of some phases
-    already, and `corrected` which of them are replaced by which: for a run that is made anew from its evidence, as
-    `failed`, and then resumed. Phases not named there are pending. `inputs` are kept as they are: leave out what must
-    not be. `project` None is the pipeline's own.
+    already, `corrected` which of them are replaced by which, and `seen` what each read beside the session: for a run
+    that is made anew from its evidence, as `failed`, and then resumed. Phases not named there are pending. `inputs` are
+    kept as they are: leave out what must not be. `project` None is the pipeline's own.
     """
 
     session_id: str
@@ -71,6 +71,7 @@ class NewRun:
     state: Literal["running", "failed"] = "running"
     phases: Mapping[str, PhaseState] = field(default_factory=dict)
     corrected: Mapping[str, str] = field(default_factory=dict)
+    seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     run: int = 1
 
 

@@ -69,6 +69,7 @@ class PipelineRuns:
             *_root_of(new),
             *_words(phases),
             *_words(new.corrected),
+            *_words({phase: _json(dict(marks)) for phase, marks in new.seen.items()}),
         )
         # Listed first: a session that nobody can find would be worse than a listed one that is not there.
         return bool((await self._exchange.run([*commands, made]))[-1])

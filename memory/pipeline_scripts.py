@@ -5,7 +5,7 @@ and then `memory.keys.run`.
 
 | script | KEYS | ARGV | returns |
 |---|---|---|---|
-| CREATE | the ten | token, words of root, words of phases, words of corrected | 1: made by this call; 0: taken |
+| CREATE | the ten | token, words of root, phases, corrected and seen | 1: made by this call; 0: taken |
 | READ_RUN | the ten | - | {root, phases, corrected, holder, fence}; {} when no pipeline runs here |
 | CLAIM_RUN | the ten | holder, token, lease_ms | {fence, until, supervisor}; {0, ..}: another's; {-1}: none |
 | RENEW_RUN | the ten | holder, fence, lease_ms | {until, supervisor}; {}: lost |
@@ -72,7 +72,7 @@ if redis.call('EXISTS', root) == 1 then return redis.call('HGET', root, 'made_by
 redis.call('UNLINK', unpack(KEYS))
 local now = session_ms(session_now())
 redis.call('HSET', root, 'made_by', ARGV[1], 'created_at', now)
-put_words(corrected, put_words(phases, put_words(root, 2)))
+put_words(seen, put_words(corrected, put_words(phases, put_words(root, 2))))
 touch(now)
 return 1
 """

@@ -229,7 +229,7 @@ class Supervisor:
             canceller=canceller,
             tell=teller(link),
             meter=process.metrics,
-            evidence_dir=settings.evidence_dir,
+            evidence_dir=settings.evidence_dir.absolute(),
         )
         # Another process may have this one's name and number, on another machine or later.
         holder = f"{process.name}-{secrets.token_hex(4)}"

@@ -30,6 +30,7 @@ from supervisor.pipelines.checks import prepared_inputs, problems_in_inputs
 from supervisor.pipelines.files import pipeline_from
 from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.masking import MASK, Masker
+from supervisor.pipelines.watching import without_times
 
 FORMAT = "tasklore-evidence/1"
 
@@ -181,6 +182,7 @@ def _new_run(
         entries = {key: entry for key, entry in file["cache"].items() if key not in masked["entries"]}
         phases = {str(name): _state_of(state) for name, state in bundle["phases"].items()}
         known, run = dict(bundle["inputs"]), int(bundle["run"])
+        seen = {str(phase): without_times(marks) for phase, marks in bundle.get("seen", {}).items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         msg = f"the evidence is broken ({type(error).__name__}: {error}); take the file as it was written"
         raise InvalidInput(msg) from error
@@ -202,6 +204,7 @@ def _new_run(
         state="failed",
         phases=phases,
         corrected=dict(bundle.get("corrected") or {}),
+        seen=seen,
         run=run,
     )
     return new, file | {"cache": entries}, tuple(masked["entries"])

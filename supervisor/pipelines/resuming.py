@@ -36,7 +36,9 @@ class Resuming:
             MemoryUnavailable: the store did not answer.
         """
         session_id, graph = record.session_id, Graph.of(record.pipeline)
-        stale = await self._staleness.of(record, request)
+        # Those that were marked before, each with its reason, and what is stale since.
+        marked = {name: state.why for name, state in record.phases.items() if state.status == "pending" and state.why}
+        stale = {**marked, **await self._staleness.of(record, request)}
         if begins_at is not None:
             stale[begins_at] = "it was asked to run again"
         inputs = _renewed_inputs(record, request.inputs)

@@ -1,8 +1,9 @@
 """What a phase reads beside its session, as marks that change when it does: files, standards and design.
 
 A mark of a file is `f:{path below the root}` and says size, time of change and a digest of the content: where size and
-time are as before the file is not read, where only they differ the digest decides. `s:{tag}` and `d:{tag}` are what
-the project's memory says of the standards and decisions with that tag.
+time are as before the file is not read, and where only the time differs it was touched, which counts too. A mark that
+comes from another machine has no time: there the content decides. `s:{tag}` and `d:{tag}` are what the project's memory
+says of the standards and decisions with that tag.
 """
 
 import hashlib
@@ -66,8 +67,10 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
             found.append(f"{noun} {name!r} is new")
         elif new is None:
             found.append(f"{noun} {name!r} is gone")
-        elif _content(place, old) != _content(place, new):
+        elif old != new and not place.startswith(FILE):
             found.append(f"{noun} {name!r} changed")
+        elif old != new and (what := _change_of(old, new)):
+            found.append(f"{noun} {name!r} {what}")
     return found
 
 
@@ -77,8 +80,19 @@ def told(found: Sequence[str]) -> str:
     return f"{', '.join(found[:3])}{more}"
 
 
-def _content(place: str, mark: str) -> str:
-    return mark.rpartition(":")[2] if place.startswith(FILE) else mark
+def without_times(marks: Mapping[str, str]) -> dict[str, str]:
+    """Return *marks* as they serve on another machine, where the same files bear other times."""
+    return {
+        place: f"{mark.partition(':')[0]}::{mark.rpartition(':')[2]}" if place.startswith(FILE) and mark else mark
+        for place, mark in marks.items()
+    }
+
+
+def _change_of(old: str, new: str) -> str:
+    """Return what became of a file between two marks that differ, "" when nothing did."""
+    if old.rpartition(":")[2] != new.rpartition(":")[2]:
+        return "changed"
+    return "was touched" if old.split(":")[1] and new.split(":")[1] else ""
 
 
 def _mark_of(home: Path, path: str, known: str | None) -> str | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -168,6 +169,11 @@ async def test_a_touched_file_makes_only_its_readers_stale(asker: Asker, tmp_pat
     await asker.run("files", pipeline, label="files", folder=str(tmp_path))
     unchanged = await asker.ask("invalidate", "files")
     assert (unchanged.kind, unchanged.stale) == ("accepted", ())
+
+    os.utime(tmp_path / "a.txt", ns=(1, 1))
+    touched = await asker.ask("invalidate", "files")
+    assert {note.phase for note in touched.stale} == {"reads_a", "after_a"}
+    assert next(note.why for note in touched.stale if note.phase == "reads_a") == "file 'a.txt' was touched"
 
     (tmp_path / "a.txt").write_text("something else")
     reply, resumed = await asker.resume("files")

@@ -203,6 +203,8 @@ async def test_a_run_is_made_again_as_failed() -> None:
     }  # fmt: skip
     assert record.phases["late"].run == 1
     assert [entry.key for entry in await sessions.entries("s1")] == ["look:results"]
+    # What was seen serves here too, but for the times of files.
+    assert await runs.seen("s1") == {"look": {"f:a.py": "1::3"}}
 
 
 async def test_doing_it_again_does_no_harm() -> None:
