@@ -250,8 +250,10 @@ def forget(
 ) -> int:
     """Remove everything that is known of a person, and prove it.
 
-    Everywhere: documents, history, facts, turns, conversations, answers that only they asked for, and the messages
-    that carried their words, erased from the servers' files. It cannot be undone. The name can be used again at once.
+    Everywhere: documents, history, facts, turns, conversations, answers that only they asked for, sessions of
+    pipelines and the evidence of those that failed here, and the messages that carried their words, erased from the
+    servers' files. What they decided for a project stays as a record without its text and their name. It cannot be
+    undone. The name can be used again at once.
     """
     from tasklore.forgetting import forget_aloud
     from tasklore.running import run
