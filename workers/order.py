@@ -107,7 +107,8 @@ def _read(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bool) -
         return Unfit(delivery, assignment, generation, attempt, error)
     asker = user_token(assignment.user_id) if assignment.user_id else None
     outcome = _outcome(task, assignment, remembers=remembers)
-    question = parameters.key(task.name)
+    # Of the class: a parameter may be called `key`.
+    question = Parameters.key(parameters, task.name)
     memory_key = None
     if outcome in ("miss", "refreshed"):
         memory_key = keys.ltm(

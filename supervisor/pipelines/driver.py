@@ -12,12 +12,14 @@ from typing import Any
 import structlog
 
 from contracts.errors import NotAccepted
+from contracts.session_keys import read_key
 from memory.pipeline_records import PhaseState
 from supervisor.pipelines.ending import end_run
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
 from supervisor.pipelines.phase_run import PhaseEnd, PhaseRun, Restart, Wished
 from supervisor.pipelines.planning import next_steps
-from supervisor.pipelines.reading import Gone
+from supervisor.pipelines.reading import Gone, lost_results
+from supervisor.pipelines.references import keys_read
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +37,7 @@ class Drive:
         self._wished: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._restarts: Counter[str] = Counter()
         self._adopted: set[str] = set()
+        self._error = ""
 
     def wish(self, reason: str) -> None:
         """Let the run be cancelled: its tasks for good, and then it is ended."""
@@ -57,8 +60,9 @@ class Drive:
         except ExceptionGroup as group:
             lost = group.subgroup(LeaseLost)
             raise (lost or group).exceptions[0] from group
-        if reason is None:
-            await end_run(self._parts, live)
+        if reason is None or all(state.is_over for state in live.phases.values()):
+            # A wish that comes once everything is through has nothing left to cancel.
+            await end_run(self._parts, live, error=self._error)
         else:
             await self._cancel(live, reason)
 
@@ -92,12 +96,18 @@ class Drive:
                     if name not in under_way.values():
                         under_way[group.create_task(self._start(live, name).perform())] = name
                 if not under_way:
-                    break
+                    if not await self._lacks_result(live):
+                        break
+                    continue
                 awaited: set[asyncio.Future[Any]] = {*under_way, self._wished}
                 await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
                 for task in [task for task in under_way if task.done()]:
                     name = under_way.pop(task)
                     await self._heed(live, name, task.result())
+                for task in [task for task, name in under_way.items() if live.phases[name].status == "pending"]:
+                    # It was told what is no longer so, and begins anew.
+                    del under_way[task]
+                    task.cancel()
             for task in under_way:
                 task.cancel()
         return self._wished.result() if self._wished.done() else None
@@ -119,20 +129,50 @@ class Drive:
     async def _restart(self, live: LiveRun, name: str, gone: Gone) -> None:
         """Run the phases in *gone* again, and *name* after them; too often, and *name* has failed."""
         # Two phases may miss the same: it runs again once for both.
-        again = {
-            phase: f"the cache is incomplete: {why}"
-            for phase, why in gone.items()
-            if live.phases[phase].status == "done"
-        }
-        self._restarts.update(again.keys())
-        spent = next((phase for phase in again if self._restarts[phase] > MOST_RESTARTS), None)
-        if spent is not None:
-            words = f"cache incomplete: phase {spent!r} ran {MOST_RESTARTS} times more, and still {gone[spent]}; let it"
-            await self._give_up(live, name, f"{words} write that entry, or raise its `keep_for`")
+        lost = {phase: why for phase, why in gone.items() if live.phases[phase].status == "done"}
+        spent = self._spent(lost)
+        if spent:
+            await self._give_up(live, name, spent)
             return
-        if again:
-            await self._reset(live, again)
         live.phases[name] = replace(live.phases[name], status="pending")
+        await self._run_again(live, lost)
+
+    async def _lacks_result(self, live: LiveRun) -> bool:
+        """Let phases run again of whose result entries are gone; too often, and the run has failed.
+
+        False: nothing is to be done. A run that ends without its result would have to be computed as a whole.
+        """
+        if any(state.status not in ("done", "skipped") for state in live.phases.values()):
+            return False
+        lost = await lost_results(self._parts, live)
+        self._error = self._spent(lost)
+        if lost and not self._error:
+            await self._run_again(live, lost)
+            return True
+        return False
+
+    def _spent(self, lost: Gone) -> str:
+        """Return why *lost* phases do not run once more, "" when they may."""
+        self._restarts.update(lost.keys())
+        phase = next((phase for phase in lost if self._restarts[phase] > MOST_RESTARTS), None)
+        if phase is None:
+            return ""
+        return (
+            f"cache incomplete: phase {phase!r} ran {MOST_RESTARTS} times more, and still {lost[phase]}; let it write "
+            "that entry, or raise its `keep_for`"
+        )
+
+    async def _run_again(self, live: LiveRun, lost: Gone) -> None:
+        """Let *lost* phases begin anew, and those that have read of them: two generations of an entry do not mix."""
+        if not lost:
+            return
+        why = {phase: f"the cache is incomplete: {gone}" for phase, gone in lost.items()}
+        for phase in live.graph.dependents(lost):
+            read = {live.owner(read_key(key).phase) for key in keys_read(live.by_name[phase])}
+            upstream = next((one for one in read if one in why), None)
+            if upstream is not None and live.phases[phase].status in ("running", "done", "skipped"):
+                why[phase] = f"it has read of {upstream!r}, which runs again"
+        await self._reset(live, why)
 
     async def _reset(self, live: LiveRun, why: dict[str, str]) -> None:
         record = await self._parts.runs.reset_phases(self._session_id, why, restart=False, fence=self._fence)

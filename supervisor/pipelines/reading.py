@@ -8,6 +8,7 @@ from contracts.errors import InvalidInput
 from contracts.pipelines import Phase
 from contracts.session_keys import EntryKey, read_key
 from supervisor.pipelines.conditions import Condition
+from supervisor.pipelines.graph import result_keys
 from supervisor.pipelines.live import LiveRun, Parts
 from supervisor.pipelines.references import Reference, keys_read, references_in, resolve
 
@@ -127,3 +128,20 @@ class Reading:
         owner = self._live.by_name.get(self._live.owner(key.phase))
         declared = owner is not None and key.identifier is None and key.data_type in owner.writes
         return declared or not is_optional
+
+
+async def lost_results(parts: Parts, live: LiveRun) -> Gone:
+    """Return which phases have lost entries that make up the result of the run.
+
+    Raises:
+        MemoryUnavailable: the store did not answer.
+    """
+    wanted: dict[str, tuple[str, str]] = {}
+    for text in result_keys(live.record.pipeline, live.graph):
+        key = read_key(text)
+        owner = live.owner(key.phase)
+        declared = key.identifier is None and key.data_type in live.by_name[owner].writes
+        if declared and live.phases[owner].status == "done":
+            wanted[str(key._replace(phase=owner))] = owner, text
+    there = {entry.key for entry in await parts.cache.entries(live.session_id)} if wanted else set()
+    return {owner: f"its entry {text!r} is gone" for key, (owner, text) in wanted.items() if key not in there}

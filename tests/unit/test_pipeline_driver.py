@@ -11,7 +11,7 @@ import pytest
 from contracts.errors import MemoryUnavailable
 from contracts.pipelines import Input
 from memory.pipeline_records import RunRecord
-from supervisor.pipelines.driver import MOST_RESTARTS, Drive
+from supervisor.pipelines.driver import Drive
 from supervisor.pipelines.live import LeaseLost
 from tests.unit.pipeline_house import TOOK_MS, House, a_chain, a_phase, a_pipeline, echo, until
 
@@ -295,101 +295,23 @@ async def test_a_task_that_ended_while_nobody_drove_is_settled_by_its_report(tmp
     assert (await outcome(house))["state"] == "completed"
 
 
-async def test_an_entry_that_vanished_is_made_again_by_its_phase_alone(tmp_path: Path) -> None:
-    """What else was done stays; the reader runs once."""
+async def test_a_wish_that_comes_when_all_is_through_cancels_nothing(tmp_path: Path) -> None:
+    """The result is there: it is given."""
     house = House(tmp_path, echo=echo)
+    await house.begin(a_pipeline(a_phase("only", parameters={"x": 1})))
+    drive = Drive(house.parts, "s1", await house.claim())
+    settle = house.runs.settle_phase
 
-    async def drop(parameters: dict[str, Any]) -> dict[str, Any]:
-        if house.office.runs["look"] == 1:
-            await house.sessions.delete("s1", "look:results")
-        return parameters
+    async def wish_then_settle(*given: Any, **told: Any) -> bool:
+        drive.wish("too late")
+        return await settle(*given, **told)
 
-    house.office.works["drop"] = drop
-    report = a_phase("report", parameters={"x": "${look:results.x}"}, after=("noise",))
-    await house.begin(
-        a_pipeline(a_phase("look", parameters={"x": 7}), a_phase("noise", "drop", after=("look",)), report)
+    house.runs.settle_phase = wish_then_settle  # type: ignore[method-assign]
+    await drive.run()
+    assert ((await outcome(house))["state"], (await outcome(house))["result"]) == (
+        "completed",
+        {"only:results": {"x": 1}},
     )
-    await house.drive()
-    assert (await outcome(house))["result"] == {"report:results": {"x": 7}}
-    assert house.office.runs == {"look": 2, "noise": 1, "report": 1}
-    assert ("phase_stale", "look") in house.kinds()
-    assert [one.memory for one in house.office.assigned if one.phase == "look"] == ["use", "refresh"]
-
-
-async def test_what_two_phases_miss_at_once_is_made_once(tmp_path: Path) -> None:
-    """The one that asks later waits for what the other one set going."""
-    house = House(tmp_path, echo=echo)
-    get_many, lost, both = house.sessions.get_many, asyncio.Event(), asyncio.Barrier(2)
-
-    async def vanish(session_id: str, keys: list[str], **told: Any) -> Any:
-        if not lost.is_set():
-            await house.sessions.delete(session_id, "look:results")
-        found = await get_many(session_id, keys, **told)
-        if not lost.is_set():
-            await both.wait()
-            lost.set()
-        return found
-
-    house.sessions.get_many = vanish  # type: ignore[method-assign,assignment]
-    readers = [a_phase(name, parameters={"x": "${look:results.x}"}) for name in ("left", "right")]
-    await house.begin(a_pipeline(a_phase("look", parameters={"x": 1}), *readers))
-    await house.drive()
-    assert house.office.runs == {"look": 2, "left": 1, "right": 1}
-    assert house.kinds("phase_stale") == [("phase_stale", "look")]
-
-
-async def test_what_a_correction_wrote_is_made_again_by_the_correction(tmp_path: Path) -> None:
-    """Not by the phase whose name the reader uses."""
-    house = House(tmp_path, echo=echo)
-
-    async def drop(parameters: dict[str, Any]) -> dict[str, Any]:
-        if house.office.runs["pass_2"] == 1:
-            await house.sessions.delete("s1", "pass_2:results")
-        return parameters
-
-    house.office.works["drop"] = drop
-    first, second = a_phase("pass_1", parameters={"x": 1}), a_phase("pass_2", parameters={"x": 2}, corrects="pass_1")
-    noise = a_phase("noise", "drop", after=("pass_2",))
-    report = a_phase("report", parameters={"x": "${pass_1:results.x}"}, after=("noise",))
-    await house.begin(a_pipeline(first, second, noise, report))
-    await house.drive()
-    assert (await outcome(house))["result"] == {"report:results": {"x": 2}}
-    assert house.office.runs == {"pass_1": 1, "pass_2": 2, "noise": 1, "report": 1}
-
-
-async def test_an_entry_that_always_vanishes_fails_its_reader(tmp_path: Path) -> None:
-    """After a few times: the message names the phase, the entry and the cure."""
-    house = House(tmp_path, echo=echo)
-    get_many = house.sessions.get_many
-
-    async def vanish(session_id: str, keys: list[str], **told: Any) -> Any:
-        await house.sessions.delete(session_id, "look:results")
-        return await get_many(session_id, keys, **told)
-
-    house.sessions.get_many = vanish  # type: ignore[method-assign,assignment]
-    await house.begin(a_pipeline(a_phase("look"), a_phase("report", parameters={"x": "${look:results}"})))
-    await house.drive()
-    state = (await the(house)).phases["report"]
-    assert (state.status, state.error_type) == ("failed", "CacheIncomplete")
-    assert "'look:results'" in (state.error or "")
-    assert "keep_for" in (state.error or "")
-    assert house.office.runs == {"look": MOST_RESTARTS + 1}
-
-
-async def test_an_entry_that_is_only_declared_to_be_read_is_missed_too(tmp_path: Path) -> None:
-    """The agent would ask for it in vain."""
-    house = House(tmp_path, echo=echo)
-
-    async def drop(parameters: dict[str, Any]) -> dict[str, Any]:
-        if house.office.runs["look"] == 1:
-            await house.sessions.delete("s1", "look:results")
-        return parameters
-
-    house.office.works["drop"] = drop
-    report = a_phase("report", reads=("look:results",), after=("noise",))
-    await house.begin(a_pipeline(a_phase("look"), a_phase("noise", "drop", after=("look",)), report))
-    await house.drive()
-    assert house.office.runs == {"look": 2, "noise": 1, "report": 1}
 
 
 async def test_a_wish_cancels_what_runs_for_good_and_ends_the_run(tmp_path: Path) -> None:
