@@ -5,7 +5,17 @@ from typing import Annotated
 
 from typer import Argument, Context, Exit, Option, Typer, echo
 
-from tasklore import agents_app, dlq_app, doctor_app, ltm_app, memory_app, pipeline_app, project_app, session_app
+from tasklore import (
+    agents_app,
+    analysis_app,
+    dlq_app,
+    doctor_app,
+    ltm_app,
+    memory_app,
+    pipeline_app,
+    project_app,
+    session_app,
+)
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
 app = Typer(
@@ -173,6 +183,7 @@ app.add_typer(pipeline_app.app, name="pipeline")
 app.add_typer(session_app.app, name="session")
 app.add_typer(project_app.app, name="project")
 app.add_typer(agents_app.app, name="agents")
+app.add_typer(analysis_app.app, name="analysis")
 app.add_typer(ltm_app.app, name="ltm")
 app.add_typer(memory_app.app, name="memory")
 app.add_typer(dlq_app.app, name="dlq")

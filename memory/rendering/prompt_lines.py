@@ -1,0 +1,237 @@
+"""What the context of a response says, line by line, each made of parts that can be left out one by one."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeGuard, TypeVar
+
+from contracts.analysis import SKIPPED, AnalysisDocument
+from contracts.analysis_background import Background, Conflict, Interaction, NewMemory, Thread
+from contracts.analysis_immediate import Immediate, LoadedThread
+from contracts.analysis_pieces import Section
+from memory.rendering.quoting import plain
+
+#: How many are shown: threads that are not critical, names with their facts and characters with their memories, facts
+#: of a name, memories of a character, subjects of new knowledge.
+THREADS, NAMES, FACTS, MEMORIES, SUBJECTS = 3, 2, 3, 2, 2
+#: Characters of a name or an id, of an alert or a title, and of the summary of the top memory.
+_NAME, _SENTENCE, _SUMMARY = 60, 160, 40
+#: Responses until the consequences of a thread, from which on it is critical when nobody said whether it is.
+_SOON = 5
+CRITICAL = "critical"
+
+# What goes first when not all fits: the higher rank.
+MUST, SCENE, NEAR, RECALLED, FACT, ASIDE = 0, 1, 2, 3, 4, 7
+
+#: A section with one of these was left empty by its agent; nothing can be said of it.
+_UNKNOWN = frozenset({"failed", "late", SKIPPED})
+_BOLD = re.compile(r"\*{2,}")
+
+AnySection = TypeVar("AnySection", bound=Section)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a line; `rank` is the higher the sooner it goes."""
+
+    text: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Parts of a line in a row, behind what leads them in."""
+
+    parts: tuple[Part, ...]
+    lead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line: its label, groups of parts, and what stands between parts and between groups."""
+
+    label: str
+    groups: tuple[Group, ...]
+    comma: str = ", "
+    between: str = ", "
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Every part, in order."""
+        return tuple(part for group in self.groups for part in group.parts)
+
+    def text(self, numbers: range, kept: Collection[int]) -> str:
+        """Return the line with those parts whose number is *kept*, empty when there are none.
+
+        *numbers* are those of its parts.
+        """
+        number = iter(numbers)
+        shown = []
+        for group in self.groups:
+            texts = [part.text for part in group.parts if next(number) in kept]
+            if texts:
+                shown.append(group.lead + self.comma.join(texts))
+        return self.label + self.between.join(shown) if shown else ""
+
+
+def scene_lines(document: AnalysisDocument) -> list[Line]:
+    """Return what the response itself is about."""
+    background, immediate = document.background, document.immediate
+    return [
+        Line("**Scene**: ", (Group(tuple(_scene(background))),)),
+        Line("**Characters**: ", tuple(_characters(background)), between=" | "),
+        Line("**Memories**: ", (Group(tuple(_memories(background))),)),
+        Line("**Relationships**: ", (Group(tuple(_relationships(background))),), comma="; "),
+        Line("**Threads**: ", tuple(_threads(background, immediate))),
+        Line("**Knowledge**: ", (Group(tuple(_knowledge(background))),)),
+        Line("**Contradictions**: ", (Group(tuple(_contradictions(background))),), comma="; "),
+    ]
+
+
+def context_lines(document: AnalysisDocument) -> list[Line]:
+    """Return what the next response can rest on."""
+    found = document.immediate
+    lines = []
+    if found.fact_extraction is not None:
+        for name, facts in list(found.fact_extraction.facts.items())[:NAMES]:
+            shown = (Part(_whole(fact), FACT + at) for at, fact in enumerate(facts[:FACTS]))
+            lines.append(Line(f"- {_name(name)}: ", (Group(tuple(_said(shown))),)))
+    if found.memory_extraction is not None:
+        for name, memories in list(found.memory_extraction.memories.items())[:NAMES]:
+            recalled = (Part(_name(memory.id), RECALLED) for memory in memories[:MEMORIES])
+            lines.append(Line(f"- {_name(name)} Memories: ", (Group(tuple(_said(recalled))),)))
+    if found.thread_extraction is not None:
+        loaded = found.thread_extraction.loaded
+        first = _critical_first(loaded)[: max(THREADS, sum(map(_is_critical, loaded)))]
+        threads = (Part(_name(thread.id), RECALLED) for thread in first)
+        lines.append(Line("- Active Threads: ", (Group(tuple(_said(threads))),)))
+    return lines
+
+
+def _scene(background: Background) -> Iterator[Part]:
+    found = background.response_analysis
+    scene = found.scene if found is not None else None
+    if scene is not None and scene.type:
+        yield from _said([Part(_name(scene.type), SCENE)])
+    if scene is not None and scene.tension is not None:
+        yield Part(f"Tension {scene.tension}/10", SCENE)
+    alerts = found.alerts if found is not None else None
+    for alert in (alerts.variety, alerts.pacing) if alerts is not None else ():
+        if alert and _plain(alert, _SENTENCE):
+            yield Part(f"\u26a0\ufe0f {_plain(alert, _SENTENCE)}", MUST)
+
+
+def _characters(background: Background) -> Iterator[Group]:
+    found = background.response_analysis
+    characters = found.characters if found is not None else None
+    if characters is not None:
+        for lead, names, rank in (
+            ("In Scene: ", characters.in_scene, MUST),
+            ("Mentioned: ", characters.mentioned, ASIDE),
+        ):
+            yield Group(tuple(_said(Part(_name(name), rank) for name in names)), lead)
+
+
+def _memories(background: Background) -> Iterator[Part]:
+    found = background.memory_creation
+    if not _has_come(found):
+        return
+    made = f"Memories Created: {len(found.memories)}"
+    top = max(found.memories, key=lambda memory: memory.significance, default=None)
+    yield Part(made if top is None else f"{made} (Top: {_top(top)})", ASIDE)
+
+
+def _top(memory: NewMemory) -> str:
+    summary = _whole(memory.summary)
+    short = summary if len(summary) <= _SUMMARY else f"{summary[:_SUMMARY].rstrip()}..."
+    said = " - ".join(text for text in (_name(memory.character or ""), short) if text)
+    return " ".join(text for text in (said or _name(memory.id), f"sig:{memory.significance}") if text)
+
+
+def _relationships(background: Background) -> Iterator[Part]:
+    found = background.relationships
+    for interaction in found.interactions if found is not None else ():
+        who = " \u2194 ".join(_name(name) for name in interaction.characters)
+        yield Part(f"{who}: {interaction.change:+}{_standing(interaction)}", SCENE)
+
+
+def _standing(interaction: Interaction) -> str:
+    score = [] if interaction.score is None else [str(interaction.score)]
+    parts = [*score, *filter(None, [_name(interaction.tier or "")])]
+    return f" (now {', '.join(parts)})" if parts else ""
+
+
+def _threads(background: Background, immediate: Immediate) -> Iterator[Group]:
+    found, extracted = background.plot_threads, immediate.thread_extraction
+    new = found.new if found is not None else ()
+    yield Group(
+        tuple(_said(Part(_name(thread.id), MUST if _is_critical(thread) else RECALLED) for thread in new)), "NEW: "
+    )
+    touched: list[Thread | LoadedThread] = list(found.mentioned) if found is not None else []
+    known = {thread.id for thread in (*new, *touched)}
+    loaded = extracted.loaded if extracted is not None else ()
+    touched += (thread for thread in loaded if _is_critical(thread) and thread.id not in known)
+    shown = _critical_first(touched)[: max(THREADS, sum(map(_is_critical, touched)))]
+    yield Group(tuple(_thread(thread) for thread in shown))
+
+
+def _thread(thread: Thread | LoadedThread) -> Part:
+    sign, rank = ("\u26a0\ufe0f", MUST) if _is_critical(thread) else ("\U0001f4cd", NEAR)
+    title = _plain(thread.title, _SENTENCE)
+    return Part(f"{sign} {_name(thread.id)}{': ' if title else ''}{title}", rank)
+
+
+def _is_critical(thread: Thread | LoadedThread) -> bool:
+    if thread.status is not None:
+        return thread.status == CRITICAL
+    left = thread.consequence_countdown if isinstance(thread, Thread) else thread.countdown
+    return left is not None and left <= _SOON
+
+
+def _critical_first(threads: Iterable[Thread | LoadedThread]) -> list[Thread | LoadedThread]:
+    return sorted(threads, key=lambda thread: not _is_critical(thread))
+
+
+def _knowledge(background: Background) -> Iterator[Part]:
+    found = background.knowledge
+    if not _has_come(found):
+        return
+    count = len(found.facts)
+    subjects = ", ".join(_name(fact.subject) for fact in found.facts[:SUBJECTS])
+    listed = f" ({subjects}{'...' if count > SUBJECTS else ''})" if count else ""
+    yield Part(f"Knowledge Added: {count} fact{'' if count == 1 else 's'}{listed}", ASIDE)
+
+
+def _contradictions(background: Background) -> Iterator[Part]:
+    found = background.contradictions
+    for conflict in found.found if found is not None else ():
+        yield Part(f"{_name(conflict.subject)}: {_side(conflict, new=True)} against {_side(conflict, new=False)}", NEAR)
+
+
+def _side(conflict: Conflict, *, new: bool) -> str:
+    text, source = (conflict.new, conflict.new_source) if new else (conflict.old, conflict.old_source)
+    return f"{_plain(text, _SENTENCE)}{f' ({_name(source)})' if source else ''}"
+
+
+def _has_come(section: AnySection | None) -> TypeGuard[AnySection]:
+    """Return whether an agent did its work, so that nothing found means that there is nothing."""
+    return section is not None and section.status not in _UNKNOWN
+
+
+def _said(parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield the parts of which anything is left to see."""
+    return (part for part in parts if part.text)
+
+
+def _name(text: str) -> str:
+    return _plain(text, _NAME)
+
+
+def _whole(text: str) -> str:
+    """Return all of *text*; what becomes plain is hardly ever longer than it was, and never twice as long."""
+    return _plain(text, 2 * len(text) + 1)
+
+
+def _plain(text: str, limit: int) -> str:
+    # Two stars would be a label, as ours are.
+    return _BOLD.sub("*", plain(text, limit))

@@ -1,0 +1,170 @@
+"""`tasklore analysis`: paths, problems, the context and the Markdown form, from files alone."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from contracts.analysis import read_document, upcast
+from contracts.errors import InvalidInput, UnknownPath
+from memory.rendering.prompt_context import condensed
+from tasklore.analysis_markdown import read_markdown
+from tasklore.analysis_migration import migrate_files
+from tasklore.analysis_paths import value_at
+from tasklore.analysis_views import check_aloud, print_context, print_document, print_value
+
+HERE = Path(__file__).parent
+EXAMPLE = HERE / "example.json"
+BODY = json.loads(EXAMPLE.read_text("utf-8"))
+NOW = "2026-01-02T03:04:05+00:00"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("background.relationship.interactions[0].score", 28),
+        ("background.relationships.interactions[0].previous", 18),
+        ("$['background']['relationship']['interactions'][-1]['prev']", 18),
+        ("meta.response_number", 120),
+        ('facts["David Park"][0]', "Marcus's best friend since college"),
+        ("fact_extract.facts['David Park'][-1]", "Recently engaged to Amy Rodriguez"),
+        ("memory_extraction.memories.Marcus[1].significance", 7),
+        ("interactions[0].characters[1]", "Lily"),
+        ("stats.total_reduction.percent", 94),
+    ],
+)
+def test_a_path_finds_its_value(path: str, value: object) -> None:
+    """By short keys or long names, from the root or from the only part that has it."""
+    assert value_at(BODY, path) == value
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        ("background.relationship.interaction[0].score", "background.relationship.interactions[0].score"),
+        ("background.relationship.interactions[3].score", "background.relationship.interactions[0].score"),
+        ("meta.resp_no", "meta.resp_num"),
+    ],
+)
+def test_an_unknown_path_names_the_nearest(path: str, nearest: str) -> None:
+    """So that a slip is mended by copying."""
+    with pytest.raises(UnknownPath, match=rf"the nearest is '{nearest}'".replace("[", r"\[").replace("]", r"\]")):
+        value_at(BODY, path)
+
+
+def test_a_path_that_fits_in_more_than_one_place_is_refused() -> None:
+    """Each place is named, whole."""
+    with pytest.raises(InvalidInput, match=r"immediate\.fact_extract\.reduction\.pct.*thread_extract"):
+        value_at(BODY, "reduction.pct")
+
+
+def test_a_section_of_another_agent_is_found_by_its_own_names() -> None:
+    """Also where one of them is a long name of ours."""
+    body = BODY | {"background": {"weather": {"location": "north", "loc": "south"}}}
+
+    assert value_at(body, "background.weather.location") == "north"
+
+
+def test_the_context_is_printed_and_a_pipe_is_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fits is printed whole; with no room there is a word about it, and nothing for the prompt."""
+    print_context(str(EXAMPLE), 500, as_json=False)
+    assert capsys.readouterr().out == condensed(read_document(BODY)) + "\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(EXAMPLE.read_bytes())))
+    print_context("-", 100, as_json=True)
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["tokens"] <= 100
+    assert f"({printed['left_out']} more left out)" in printed["text"]
+    print_context(str(EXAMPLE), 3, as_json=False)
+    assert capsys.readouterr() == ("", "tasklore: 3 tokens are too few for any of it; allow 60 or more\n")
+
+
+def test_a_document_is_shown_and_its_values_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A text as it is, anything else as JSON; of each agent how much it left."""
+    print_document(str(EXAMPLE), as_json=False)
+    shown = capsys.readouterr().out
+    assert "Response 120, fresh" in shown
+    assert "3 facts" in shown
+    assert "skipped" in shown
+    print_document(str(EXAMPLE), as_json=True)
+    assert json.loads(capsys.readouterr().out) == BODY
+    print_value(str(EXAMPLE), "background.relationship.interactions[0].tier")
+    print_value(str(EXAMPLE), "background.relationship.interactions[0].chars")
+    assert capsys.readouterr().out.split("\n", 1) == ["Acquaintance", '[\n  "Marcus",\n  "Lily"\n]\n']
+
+
+def test_checking_tells_places_and_sums(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The example is sound but for a sum, of which it is no error to be wrong."""
+    assert check_aloud(str(EXAMPLE), as_json=False) == 0
+    printed = capsys.readouterr()
+    assert "version 1.0; nothing is wrong" in printed.out
+    assert "stats.total_reduction.after is 1515, and its parts sum to 1485" in printed.err
+    wrong = BODY | {"meta": BODY["meta"] | {"agents_ok": 3}}
+    (tmp_path / "wrong.json").write_text(json.dumps(wrong), "utf-8")
+    assert check_aloud(str(tmp_path / "wrong.json"), as_json=False) == 2
+    assert "meta: agents_ok, agents_fail and agents_skip sum to 3" in capsys.readouterr().err
+    assert check_aloud(str(tmp_path / "wrong.json"), as_json=True) == 2
+    assert json.loads(capsys.readouterr().out)["problems"][0]["place"] == "meta"
+
+
+def test_the_markdown_form_of_the_example_becomes_the_example(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the present form, to the last number; the original stays, and nothing is written over."""
+    file = tmp_path / "analysis.md"
+    file.write_bytes((HERE / "example.md").read_bytes())
+
+    assert migrate_files([file], force=False) == 0
+    assert capsys.readouterr().out == "analysis.md -> analysis.json: 10 agents; analysis.md is kept\n"
+    assert json.loads((tmp_path / "analysis.json").read_bytes()) == upcast(read_document(BODY)).body()
+    assert file.read_bytes() == (HERE / "example.md").read_bytes()
+    assert migrate_files([file, tmp_path / "none.md"], force=False) == 1
+    assert "analysis.json is there already" in capsys.readouterr().err
+    assert migrate_files([file], force=True) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["analysis.json", "analysis.md"]
+
+
+def test_what_cannot_be_read_is_listed_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And the rest is taken over; agents are counted when nobody did."""
+    lines = [
+        *("# Response 7", "", "Some prose.", "", "## Meta", "- Response number: 7", "- Colour: green", ""),
+        *("## Background", "### Knowledge", "- Facts:", "  - Cafe: It is closed", "    - Confidence: high"),
+        *("  - Nothing but a name", "", "### Weather", "- Sky: grey", ""),
+        *("### Relationships", "- Duration: long", "- Status: failed"),
+    ]
+    (tmp_path / "r7.md").write_text("\n".join(lines), "utf-8")
+
+    assert migrate_files([tmp_path / "r7.md"], force=False) == 0
+    told = [line.strip().split(" ", 2)[1] for line in capsys.readouterr().out.splitlines()[1:]]
+    document = read_document((tmp_path / "r7.json").read_bytes())
+    assert told == ["3", "7", "14", "16", "17", "20"]
+    assert document.background.knowledge is not None
+    assert [fact.model_dump() for fact in document.background.knowledge.facts] == [
+        {"subj": "Cafe", "fact": "It is closed", "conf": "high"}
+    ]
+    assert (document.meta.agents_run, document.meta.agents_failed, document.meta.status) == (2, 1, "partial")
+
+
+def test_a_file_without_its_response_is_not_migrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody could tell what it is about; nothing is written."""
+    (tmp_path / "r.md").write_text("# Notes\n\n- buy milk\n", "utf-8")
+
+    assert migrate_files([tmp_path / "r.md"], force=False) == 1
+    printed = capsys.readouterr()
+    assert "line 3 was not read" in printed.out
+    assert "meta.resp_num: Field required" in printed.err
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_parts_may_be_headings_or_entries() -> None:
+    """Both spell the same."""
+    entries = (
+        "## Background\n### Response analysis\n- Scene:\n  - Type: action\n- Characters:\n  - In scene:\n    - Ann\n"
+    )
+    headings = "## Background\n### resp_analyzer\n#### Scene\n- Type: action\n#### chars\n##### In scene\n- Ann\n"
+
+    assert read_markdown(entries, updated=NOW).body == read_markdown(headings, updated=NOW).body
+    assert read_markdown(headings, updated=NOW).unread == []
