@@ -11,8 +11,10 @@ from contracts.errors import TaskloreError
 from runtime.origin import demand_own_packages
 from tasklore.app import app
 from tasklore.exits import OK, SIGNALLED, USAGE, Interrupted, code_of, expected_in
-from tasklore.screen import complain
+from tasklore.screen import complain, print_json
 
+#: Groups of commands whose refusals are JSON, too, for who asked for it.
+_TOLD_AS_JSON = frozenset({"pipeline", "session", "project"})
 #: The answer was there, but not to be written: as when a task failed.
 UNWRITABLE = 1
 
@@ -49,7 +51,7 @@ def _run() -> int:
     except TyperException as error:
         context = getattr(error, "ctx", None)
         where = f"; see `{context.command_path} --help`" if context is not None else ""
-        complain(f"{error.format_message().rstrip('.')}{where}")
+        _tell(f"{error.format_message().rstrip('.')}{where}")
         return USAGE
     except Interrupted as wish:
         return SIGNALLED + wish.signal_number
@@ -59,8 +61,15 @@ def _run() -> int:
         expected = expected_in(error)
         if expected is None:
             raise
-        complain(str(expected))
+        _tell(str(expected))
         return code_of(expected)
+
+
+def _tell(problem: str) -> None:
+    """Write *problem* to stderr, and to stdout as well where a program asked for JSON."""
+    if sys.argv[1:2] and sys.argv[1] in _TOLD_AS_JSON and "--json" in sys.argv:
+        print_json({"problems": [problem]})
+    complain(problem)
 
 
 if __name__ == "__main__":

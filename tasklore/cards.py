@@ -10,6 +10,7 @@ from contracts.messages import AgentCard, TaskCard, WorkerPresence
 from runtime.buckets import BUCKET_FAILURES, BUCKET_S
 from supervisor.cards import read_cards
 from tasklore.exits import Refused
+from tasklore.places import leading_with_the_cure
 from tasklore.screen import print_json, print_paragraph, print_table, printable, styled
 from tasklore.stores import card_of, nats_client
 from workers.presence import live_workers
@@ -22,7 +23,8 @@ async def print_agents(*, as_json: bool) -> None:
         Unreachable: NATS does not answer.
     """
     async with nats_client() as client:
-        cards, workers = await read_cards(client), await live_workers(client)
+        with leading_with_the_cure():
+            cards, workers = await read_cards(client), await live_workers(client)
     if as_json:
         print_json([_as_document(card, workers) for card in cards])
     elif not cards:

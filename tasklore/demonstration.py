@@ -17,7 +17,7 @@ from tasklore import demonstration_chat, demonstration_pipeline
 from tasklore.asking import ask_over, make_request
 from tasklore.exits import FAILED, OK
 from tasklore.places import DEFAULT_SUPERVISOR
-from tasklore.screen import patience, printable, say, styled
+from tasklore.screen import patience, print_paragraph, printable, say, styled
 from tasklore.system import Plan, running
 from tasklore.user_memory import user_memory
 
@@ -61,18 +61,20 @@ async def demonstrate() -> int:
             variables={"TASKLORE_EVIDENCE_DIR": str(folder / "evidence")},
         )
         async with _started(plan, log) as endpoints:
-            print(
-                f"{styled('Tasklore', 'bold')}  NATS, Valkey, a supervisor and a worker are up "
-                f"({time.perf_counter() - started:.1f} s)\n"
+            up_s = time.perf_counter() - started
+            print_paragraph(
+                f"Tasklore  NATS, Valkey, a supervisor and a worker are up ({up_s:.1f} s)\n\n", style="bold"
             )
             async with connected(endpoints.nats, "tasklore-demo") as client:
                 played = [await _play(client, question) for question in QUESTIONS]
-                print(f"{_moral(played)}\n")
+                print_paragraph(f"{_moral(played)}\n\n")
                 async with user_memory(endpoints.redis_url) as memory:
                     has_learned = await demonstration_chat.chat(client, memory)
-                    print(f"{_CHAT_MORAL if has_learned else 'The chat went another way than it should.'}\n")
+                    print_paragraph(
+                        f"{_CHAT_MORAL if has_learned else 'The chat went another way than it should.'}\n\n"
+                    )
                     has_resumed = await demonstration_pipeline.run_pipeline(client, memory.client, folder)
-    print(_PIPELINE_MORAL if has_resumed else "The pipeline went another way than it should.")
+    print_paragraph(_PIPELINE_MORAL if has_resumed else "The pipeline went another way than it should.")
     is_answered = all(reply.kind == "answer" for reply, _ in played)
     return OK if is_answered and has_learned and has_resumed else FAILED
 
@@ -80,7 +82,7 @@ async def demonstrate() -> int:
 async def _play(client: Client, question: str) -> tuple[PersonReply, float]:
     """Ask *question*, print it with its answer, and return both the reply and the milliseconds it took."""
     reply, took_ms = await _asked(client, question)
-    print(f"{styled('>', 'cyan')} {styled(question, 'bold')}")
+    print_paragraph(f"> {question}", style="bold")
     if reply.report is not None and reply.report.memory.key is not None:
         print(f"  {styled('understood as', 'dim')} {printable(reply.report.memory.key)}")
     is_served = reply.report is not None and reply.report.memory.outcome in _SERVED
@@ -89,7 +91,7 @@ async def _play(client: Client, question: str) -> tuple[PersonReply, float]:
     # The heading repeats the question, the last line tells what our own line does.
     lines = body[1:-1] if reply.kind == "answer" else body
     for line in lines:
-        print(f"  {line.strip() if not line.startswith('    ') else line[2:]}")
+        print_paragraph(line.strip(), "    " if line.startswith("    ") else "  ")
     print(f"  {verdict if reply.kind == 'answer' else styled(reply.kind, 'red')} in {took_ms:.1f} ms\n")
     return reply, took_ms
 

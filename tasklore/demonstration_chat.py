@@ -8,7 +8,7 @@ from nats.aio.client import Client
 from memory.documents.items import Item, leaf_values
 from memory.documents.plans import Snapshot
 from tasklore.history_views import record_lines
-from tasklore.screen import printable, styled
+from tasklore.screen import print_paragraph, printable, styled
 from tasklore.telling import make_turn, outcome_of, publish_turn
 from tasklore.user_memory import UserMemory
 
@@ -29,7 +29,7 @@ _PATIENCE_S = 20.0
 
 async def chat(client: Client, memory: UserMemory) -> bool:
     """Play the chat and print it; return whether everything came of it that should."""
-    print(styled(f"{USER} chats, and nobody waits for what is remembered of it\n", "bold"))
+    print_paragraph(f"{USER} chats, and nobody waits for what is remembered of it\n\n", style="bold")
     _print_documents("before", await memory.documents.snapshot(USER))
     settled = [await _say(client, memory, text) for text in TURNS]
     after = await memory.documents.snapshot(USER)
@@ -37,7 +37,7 @@ async def chat(client: Client, memory: UserMemory) -> bool:
     undone = await memory.documents.undo(USER, at=datetime.now(UTC))
     print(f"{styled('>', 'cyan')} {styled(f'tasklore memory undo --user {USER}', 'bold')}")
     for line in record_lines(undone):
-        print(f"  {line}")
+        print_paragraph(line, "  ")
     print()
     restored = await memory.documents.snapshot(USER)
     return all(settled) and dict(_said(after)) != dict(_said(restored))
@@ -46,11 +46,11 @@ async def chat(client: Client, memory: UserMemory) -> bool:
 async def _say(client: Client, memory: UserMemory, text: str) -> bool:
     turn = make_turn(text, USER, "demo")
     await publish_turn(client, turn)
-    print(f"{styled('>', 'cyan')} {styled(text, 'bold')}")
+    print_paragraph(f"> {text}", style="bold")
     outcome = await outcome_of(memory, turn, _PATIENCE_S)
     for plan in sorted(outcome.plans, key=lambda plan: plan.number):
         for line in record_lines(plan):
-            print(f"  {line}")
+            print_paragraph(line, "  ")
     print()
     return outcome.is_settled and bool(outcome.plans)
 
@@ -59,7 +59,7 @@ def _print_documents(when: str, snapshot: Snapshot) -> None:
     said = dict(_said(snapshot))
     print(f"  {styled(f'documents {when}', 'dim')}")
     for place, texts in said.items():
-        print(f"    {place}: {printable(', '.join(texts))}")
+        print_paragraph(f"{place}: {printable(', '.join(texts))}", "    ")
     print("" if said else "    nothing\n")
 
 

@@ -43,19 +43,22 @@ async def run_pipeline(client: Client, valkey: Valkey, folder: Path) -> bool:
     """
     code = _copied_code(folder / "tasklore")
     stage = _Stage(client, valkey)
-    print(styled("A pipeline looks at how healthy our own source code is, each phase an agent's task\n", "bold"))
+    print_paragraph(
+        "A pipeline looks at how healthy our own source code is, each phase an agent's task\n\n", style="bold"
+    )
     _print_command(f"tasklore pipeline run {PIPELINE} --input folder={code}")
     failed = await stage.run({"folder": str(code)})
     phases = failed.record.phases if failed.record is not None else {}
     waiting = ", ".join(name for name, state in phases.items() if not state.is_over)
-    print(f"  {styled(f'  {waiting} wait for it', 'dim')}\n")
+    print_paragraph(f"{waiting} wait for it\n\n", "    ", style="dim")
     _print_command(f'tasklore project standard "{STANDARD}" --project {PIPELINE} --tag {TAG}')
     record = await ProjectMemory(valkey, deadline_s=_DEADLINE_S).append(PIPELINE, "standard", STANDARD, tags=(TAG,))
     print(f"  {record.record_id} is in force\n")
     _print_command(f"tasklore pipeline resume {stage.session_id}")
     reused, completed = await stage.resume()
     saved_ms = sum(note.saved_ms for note in reused.reused)
-    print(f"  {styled(f'{len(reused.reused)} phases were not computed again, which saved {saved_ms:,} ms', 'green')}\n")
+    saved = f"{len(reused.reused)} phases were not computed again, which saved {saved_ms:,} ms\n\n"
+    print_paragraph(saved, "  ", style="green")
     _print_head(completed)
     return failed.state == "failed" and completed.state == "completed" and len(reused.reused) == 3 and saved_ms > 0
 
@@ -137,5 +140,9 @@ def _print_head(look: Look) -> None:
     report = str((look.outcome or {}).get("result") or "")
     head, _, _ = printable(report).partition("\n## ")
     for line in head.splitlines():
-        print(f"  {styled(line, 'bold') if line.startswith('#') else line}".rstrip())
+        if line.startswith("|"):
+            # A table that is folded is none.
+            print(f"  {line}")
+            continue
+        print_paragraph(line or "\n", "  " if line else "", style="bold" if line.startswith("#") else "")
     print()

@@ -8,7 +8,7 @@ from typer import Argument, Context, Option, Typer
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
 app = Typer(
-    epilog=example("tasklore pipeline run repository-health --input folder=.", "tasklore pipeline list"), **SETTLED
+    epilog=example("tasklore pipeline run repository-health --input folder=$PWD", "tasklore pipeline list"), **SETTLED
 )
 
 Source = Annotated[
@@ -18,6 +18,10 @@ Session = Annotated[str, Argument(metavar="SESSION", help="Which run; `tasklore 
 Inputs = Annotated[
     list[str] | None,
     Option("--input", metavar="NAME=VALUE", help="An input, repeatable; @FILE as the value reads a file."),
+]
+File = Annotated[
+    str | None,
+    Option("--file", metavar="FILE", help="Go on by this declaration; without it as declared when the run began."),
 ]
 NoWait = Annotated[bool, Option("--no-wait", help="Print the id of the session and end; the run goes on.")]
 
@@ -30,7 +34,7 @@ def front(context: Context) -> None:
 
 @app.command(
     cls=Command,
-    epilog=example("tasklore pipeline run health.toml --input folder=.", "tasklore pipeline run repository-health"),
+    epilog=example("tasklore pipeline run health.toml --input folder=$PWD", "tasklore pipeline run health.toml --keep"),
 )
 def run(
     source: Source,
@@ -88,6 +92,7 @@ def status(
     cls=Command,
     epilog=example(
         "tasklore pipeline resume health-3f9a2c71d0",
+        "tasklore pipeline resume health-3f9a2c71d0 --file health.toml",
         "tasklore pipeline resume --evidence evidence/health-3f9a2c71d0-failed.json",
     ),
 )
@@ -99,19 +104,23 @@ def resume(
         Path | None, Option("--evidence", metavar="FILE", help="First restore the session from what a failure left.")
     ] = None,
     inputs: Inputs = None,
+    file: File = None,
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> int:
     """Go on after a failure: run only what failed, what is missing, and what depends on it.
 
     Tells first which phases run again and why, and which are reused. --input stands for inputs that are not kept, such
-    as secret ones after a restore.
+    as secret ones after a restore. A file that was corrected counts when it is given: with --file phases whose
+    declaration changed run again.
     """
     from tasklore import running
     from tasklore.pipeline_resuming import resume_aloud
 
     return running.run(
-        resume_aloud(session, evidence=evidence, inputs=tuple(inputs or ()), no_wait=no_wait, as_json=as_json)
+        resume_aloud(
+            session, evidence=evidence, inputs=tuple(inputs or ()), no_wait=no_wait, as_json=as_json, file=file
+        )
     )
 
 
@@ -119,6 +128,7 @@ def resume(
 def rerun(
     session: Session,
     phase: Annotated[str, Option("--from", metavar="PHASE", help="Where to begin again.")],
+    file: File = None,
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> int:
@@ -129,7 +139,7 @@ def rerun(
     from tasklore import running
     from tasklore.pipeline_resuming import rerun_aloud
 
-    return running.run(rerun_aloud(session, phase, no_wait=no_wait, as_json=as_json))
+    return running.run(rerun_aloud(session, phase, no_wait=no_wait, as_json=as_json, file=file))
 
 
 @app.command(

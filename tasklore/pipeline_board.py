@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
@@ -73,7 +74,7 @@ class PlainBoard:
 
 
 def _without_elapsed(line: PhaseLine) -> PhaseLine:
-    return dataclasses.replace(line, took_ms=None) if line.status == "running" else line
+    return dataclasses.replace(line, took_ms=None) if line.status in ("running", "away") else line
 
 
 class _LiveBoard:
@@ -109,7 +110,9 @@ class _LiveBoard:
         shown, left_out = visible(lines, shutil.get_terminal_size().lines - _LEFT_FREE)
         table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         for style, justify in (("bold", "left"), (None, "left"), ("dim", "right"), (None, "left")):
-            table.add_column(style=style, justify=justify, overflow="fold")  # type: ignore[arg-type] # a Literal
+            is_name = style == "bold"
+            # A name that is folded cannot be copied; it has at most 64 letters.
+            table.add_column(style=style, justify=justify, overflow="fold", no_wrap=is_name)  # type: ignore[arg-type] # a Literal
         for line in shown:
             word, style = WORDS.get(line.status, (line.status, "dim"))
             took = "" if line.took_ms is None else took_text(line.took_ms)
@@ -121,10 +124,22 @@ class _LiveBoard:
 def lines_of(look: Look, told: Mapping[str, str], reused: Reused | None = None) -> list[PhaseLine]:
     """Return a line for each phase, from the session or, once that is gone, from what the run left."""
     lines = phase_lines(look.record, told) if look.record is not None else outcome_lines(look)
+    if look.record is not None and look.away:
+        agents = {phase.name: phase.agent for phase in look.record.pipeline.phases if phase.agent in look.away}
+        lines = [_as_away(line, agents) for line in lines]
     if look.is_over:
         # A run that is cancelled leaves its phases as they were.
-        lines = [dataclasses.replace(one, status="cancelled") if one.status == "running" else one for one in lines]
+        under_way = ("running", "away")
+        lines = [dataclasses.replace(one, status="cancelled") if one.status in under_way else one for one in lines]
     return [_as_reused(line, reused or {}) for line in lines]
+
+
+def _as_away(line: PhaseLine, agents: Mapping[str, str]) -> PhaseLine:
+    """Return *line*, or one that tells that no worker is there when one of *agents*, by phase, is away."""
+    if line.status != "running" or line.name not in agents:
+        return line
+    said = f"waits for a worker of {agents[line.name]}"
+    return dataclasses.replace(line, status="away", said=said)
 
 
 def _as_reused(line: PhaseLine, reused: Reused) -> PhaseLine:
@@ -139,9 +154,10 @@ def visible(lines: list[PhaseLine], room: int) -> tuple[list[PhaseLine], str]:
     """Return the lines that fit into *room*, those that something happens in first, and what to say of the others."""
     if len(lines) <= room:
         return lines, ""
-    ranks = {"failed": 0, "running": 1, "pending": 2}
+    ranks = {"failed": 0, "running": 1, "away": 1, "pending": 2}
     kept = {id(line) for line in sorted(lines, key=lambda one: ranks.get(one.status, 3))[: max(1, room - 1)]}
     left_out = [line for line in lines if id(line) not in kept]
-    counts = {word: sum(one.status == status for one in left_out) for status, (word, _) in WORDS.items()}
-    told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    counts = Counter(WORDS.get(one.status, (one.status, ""))[0] for one in left_out)
+    words = dict.fromkeys(word for word, _ in WORDS.values())
+    told = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
     return [line for line in lines if id(line) in kept], f"{counted(len(left_out), 'more phase')}: {told}"

@@ -16,6 +16,7 @@ from tasklore.pipeline_inputs import read_inputs
 from tasklore.pipeline_lines import counted
 from tasklore.pipeline_sources import read_source
 from tasklore.pipeline_stores import open_wire
+from tasklore.places import leading_with_the_cure
 from tasklore.screen import print_json, printable, say
 from workers.presence import live_workers
 
@@ -77,12 +78,32 @@ async def cards_here(client: Client) -> dict[str, AgentCard]:
     Raises:
         Unreachable: the bucket of cards did not answer.
     """
-    return {card.agent_id: card for card in await read_cards(client)}
+    with leading_with_the_cure():
+        return {card.agent_id: card for card in await read_cards(client)}
+
+
+async def away_of(client: Client, agents: Iterable[str]) -> list[str]:
+    """Return which of *agents* have no live worker, in their order; a worker that died counts for 15 s.
+
+    Raises:
+        Unreachable: the bucket of workers did not answer.
+    """
+    with leading_with_the_cure():
+        alive = {worker.agent_id for worker in await live_workers(client)}
+    return [agent for agent in dict.fromkeys(agents) if agent not in alive]
 
 
 async def say_who_is_away(client: Client, agents: Iterable[str]) -> None:
-    """Say which of *agents* have no live worker: their phases wait for one."""
-    alive = {worker.agent_id for worker in await live_workers(client)}
-    away = [agent for agent in dict.fromkeys(agents) if agent not in alive]
-    if away:
-        say(f"no worker of {', '.join(away)} is alive; its phases wait until one is started with `tasklore worker`")
+    """Say which of *agents* have no live worker: their phases wait for one.
+
+    Raises:
+        Unreachable: the bucket of workers did not answer.
+    """
+    if away := await away_of(client, agents):
+        say(away_text(away))
+
+
+def away_text(agents: Sequence[str]) -> str:
+    """Return what is said of *agents* that have no live worker."""
+    whose = "its" if len(agents) == 1 else "their"
+    return f"no worker of {', '.join(agents)} is alive; {whose} phases wait until one is started with `tasklore worker`"

@@ -43,6 +43,7 @@ def _tell_failure(look: Look, outcome: Mapping[str, Any]) -> None:
         say(f"evidence is in {printable(str(outcome['evidence']))}, where the supervisor runs")
     if look.record is not None:
         say(f"go on with: tasklore pipeline resume {look.session_id}")
+        say(f"correct the file? `tasklore pipeline resume {look.session_id} --file FILE`")
     elif outcome.get("evidence"):
         say(f"its session is gone; go on with: tasklore pipeline resume --evidence {shlex.quote(outcome['evidence'])}")
 

@@ -11,6 +11,7 @@ from tasklore.screen import printable, styled
 WORDS = {
     "pending": ("waiting", "dim"),
     "running": ("running", "cyan"),
+    "away": ("waiting", "yellow"),
     "done": ("done", "green"),
     "reused": ("reused", "cyan"),
     "failed": ("failed", "red"),

@@ -16,10 +16,10 @@ from memory.session import EntryInfo
 from tasklore.exits import FAILED, OK
 from tasklore.pipeline_asking import ask, refuse_aloud
 from tasklore.pipeline_lines import counted, one_line
-from tasklore.pipeline_resuming import demand_phase, plan_document, record_of
+from tasklore.pipeline_resuming import demand_phase, plan_document, record_of, stale_in
 from tasklore.pipeline_stores import Look, Stores, open_stores, open_wire
 from tasklore.pipeline_watching import Watch
-from tasklore.screen import patience, print_json, say
+from tasklore.screen import patience, print_json, print_paragraph, say
 
 #: Seconds in which a run that is to be cancelled usually has ended: whoever drives it hears of the wish within a lease.
 _EFFECT_S = 10.0
@@ -69,7 +69,7 @@ async def invalidate_aloud(session_id: str, stale: Stale, *, as_json: bool) -> i
     if as_json:
         print_json(plan_document(reply))
     else:
-        _tell(session_id, reply)
+        _tell(session_id, reply, len(stale_in(record)))
     return OK
 
 
@@ -89,7 +89,13 @@ def _demand_entries(keys: Sequence[str], pipeline: Pipeline, entries: Sequence[E
             raise InvalidInput(f"--key {key!r} is no entry of this run; phase {phase!r} writes {', '.join(its)}")
 
 
-def _tell(session_id: str, reply: PipelineReply) -> None:
+def _tell(session_id: str, reply: PipelineReply, before: int) -> None:
+    """Print what became stale; *before* phases were already."""
+    if not reply.stale and before:
+        number = "1 is" if before == 1 else f"{before} are"
+        again = f"`tasklore pipeline resume {session_id}` runs {'it' if before == 1 else 'them'}."
+        print_paragraph(f"That makes nothing more stale; {number} already: {again}")
+        return
     if not reply.stale:
         print("That makes nothing stale.")
         return
@@ -114,7 +120,7 @@ async def cancel_aloud(session_id: str, reason: str, *, as_json: bool) -> int:
             request = PipelineRequest(action="cancel", session_id=session_id, reason=reason)
             look = await _cancelled(client, stores, request, look.record.supervisor_id)
     is_late = look.is_over and look.state != "cancelled"
-    said = f"{session_id} {'had ended already' if is_late else 'is'}: {look.state}." if look.is_over else _COMING
+    said = f"{session_id} {'had ended already:' if is_late else 'is'} {look.state}." if look.is_over else _COMING
     if as_json:
         outcome = "too_late" if is_late else "cancelled"
         print_json({"session_id": session_id, "outcome": outcome, "state": look.state})

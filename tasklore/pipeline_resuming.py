@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nats.aio.client import Client
+from pydantic import JsonValue
 
 from contracts.errors import InvalidInput, InvalidPipeline, UnknownSession
 from contracts.identifiers import checked_name
@@ -13,14 +14,15 @@ from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from contracts.pipelines import Pipeline
 from memory.pipeline_records import RunRecord
 from supervisor.pipelines.evidence import read_bundle, restore
-from supervisor.pipelines.files import pipeline_from
+from supervisor.pipelines.files import Source, pipeline_from, with_lines
 from tasklore.exits import OK
 from tasklore.pipeline_asking import ask, refuse_aloud
-from tasklore.pipeline_checking import say_who_is_away
+from tasklore.pipeline_checking import own_problems, problems_here, say_who_is_away
 from tasklore.pipeline_ends import tell_end
 from tasklore.pipeline_inputs import read_inputs
 from tasklore.pipeline_lines import counted, one_line, took_text
 from tasklore.pipeline_running import tell_started, told_when_left, watched
+from tasklore.pipeline_sources import read_source
 from tasklore.pipeline_stores import Stores, open_stores, open_wire
 from tasklore.pipeline_watching import Watch
 from tasklore.places import current_supervisor
@@ -28,9 +30,17 @@ from tasklore.screen import print_json, printable, say
 
 
 async def resume_aloud(
-    session_id: str | None, *, evidence: Path | None, inputs: Sequence[str], no_wait: bool, as_json: bool
+    session_id: str | None,
+    *,
+    evidence: Path | None,
+    inputs: Sequence[str],
+    no_wait: bool,
+    as_json: bool,
+    file: str | None = None,
 ) -> int:
     """Go on with a run that failed, restored from the file *evidence* first when one is given; return the exit code.
+
+    *file* holds the pipeline as it is declared from now on, None: as it was when the run began.
 
     Raises:
         InvalidInput: it is not said which run, the file is none, or an input cannot be used.
@@ -42,16 +52,23 @@ async def resume_aloud(
     bundle = None if evidence is None else bundle_in(evidence, session_id)
     wanted = checked_name(bundle["session_id"] if bundle is not None else session_id or "", "SESSION")
     async with open_wire() as client, open_stores() as stores:
+        try:
+            source = await _corrected(client, file)
+        except InvalidPipeline as error:
+            return refuse_aloud(error.problems, as_json=as_json)
         if bundle is not None:
             await _restore(stores, bundle, inputs)
         record = await record_of(stores, wanted)
-        given = read_inputs(record.pipeline, inputs) if bundle is None else {}
-        request = PipelineRequest(action="resume", session_id=wanted, inputs=given)
-        return await _Going(client, stores, record, as_json=as_json).on(request, no_wait=no_wait)
+        pipeline = record.pipeline if source is None else source.pipeline
+        given = read_inputs(pipeline, inputs) if bundle is None else {}
+        request = PipelineRequest(action="resume", session_id=wanted, inputs=given, pipeline=_declared(source))
+        return await _Going(client, stores, record, source, as_json=as_json).on(request, no_wait=no_wait)
 
 
-async def rerun_aloud(session_id: str, phase: str, *, no_wait: bool, as_json: bool) -> int:
+async def rerun_aloud(session_id: str, phase: str, *, no_wait: bool, as_json: bool, file: str | None = None) -> int:
     """Run *phase* again and what depends on it, and return the exit code.
+
+    *file* is as in `resume_aloud`.
 
     Raises:
         InvalidInput: the pipeline has no such phase.
@@ -60,9 +77,33 @@ async def rerun_aloud(session_id: str, phase: str, *, no_wait: bool, as_json: bo
     """
     async with open_wire() as client, open_stores() as stores:
         record = await record_of(stores, session_id)
-        demand_phase(record.pipeline, phase, "--from")
-        request = PipelineRequest(action="rerun", session_id=session_id, phase=phase)
-        return await _Going(client, stores, record, as_json=as_json).on(request, no_wait=no_wait)
+        try:
+            source = await _corrected(client, file)
+        except InvalidPipeline as error:
+            return refuse_aloud(error.problems, as_json=as_json)
+        demand_phase(record.pipeline if source is None else source.pipeline, phase, "--from")
+        request = PipelineRequest(action="rerun", session_id=session_id, phase=phase, pipeline=_declared(source))
+        return await _Going(client, stores, record, source, as_json=as_json).on(request, no_wait=no_wait)
+
+
+async def _corrected(client: Client, file: str | None) -> Source | None:
+    """Return the pipeline that *file* holds, checked as a new run is; None when none is given.
+
+    Raises:
+        InvalidPipeline: it cannot run; with every problem.
+        InvalidInput: there is no such file.
+        Unreachable: the bucket of cards did not answer.
+    """
+    if file is None:
+        return None
+    source = read_source(file)
+    if problems := own_problems(source) or await problems_here(client, source):
+        raise InvalidPipeline(problems)
+    return source
+
+
+def _declared(source: Source | None) -> dict[str, JsonValue] | None:
+    return None if source is None else source.pipeline.model_dump(mode="json", exclude_unset=True)
 
 
 def bundle_in(file: Path, session_id: str | None = None) -> dict[str, Any]:
@@ -104,6 +145,11 @@ async def record_of(stores: Stores, session_id: str) -> RunRecord:
     raise UnknownSession(f"the run {session_id!r} is {look.state} and its session is gone; {cure}")
 
 
+def stale_in(record: RunRecord) -> dict[str, str]:
+    """Return the phases that were marked as stale and did not begin anew yet, each with its reason."""
+    return {name: state.why for name, state in record.phases.items() if state.status == "pending" and state.why}
+
+
 def demand_phase(pipeline: Pipeline, phase: str, option: str) -> None:
     """Return when *pipeline* has a phase of that name.
 
@@ -116,12 +162,15 @@ def demand_phase(pipeline: Pipeline, phase: str, option: str) -> None:
 
 
 class _Going:
-    """Letting a run that rests, *record*, go on."""
+    """Letting a run that rests, *record*, go on, by the declaration *source* when one is given."""
 
-    def __init__(self, client: Client, stores: Stores, record: RunRecord, *, as_json: bool) -> None:
+    def __init__(
+        self, client: Client, stores: Stores, record: RunRecord, source: Source | None, *, as_json: bool
+    ) -> None:
         self._client = client
         self._stores = stores
         self._record = record
+        self._source = source
         self._as_json = as_json
 
     async def on(self, request: PipelineRequest, *, no_wait: bool) -> int:
@@ -132,7 +181,8 @@ class _Going:
         try:
             reply = await self._reply(request)
         except InvalidPipeline as error:
-            return refuse_aloud(error.problems, as_json=as_json)
+            problems = error.problems if self._source is None else with_lines(error.problems, self._source)
+            return refuse_aloud(problems, as_json=as_json)
         if not as_json:
             say_plan(reply)
         with told_when_left(session_id):
@@ -140,14 +190,17 @@ class _Going:
 
     async def _watched(self, watch: Watch, reply: PipelineReply, *, no_wait: bool) -> int:
         record, as_json = self._record, self._as_json
-        again = {note.phase for note in reply.stale}
-        await say_who_is_away(self._client, [phase.agent for phase in record.pipeline.phases if phase.name in again])
+        pipeline = record.pipeline if self._source is None else self._source.pipeline
+        # What goes on already says nothing of its phases: any of them may be about to run.
+        again = {note.phase for note in reply.stale} or {phase.name for phase in pipeline.phases}
+        await say_who_is_away(self._client, [phase.agent for phase in pipeline.phases if phase.name in again])
         if no_wait and as_json:
             print_json(plan_document(reply))
             return OK
         if no_wait:
             return tell_started(record.session_id, as_json=as_json)
-        reused = {(note.phase, record.phases[note.phase].run): note.saved_ms for note in reply.reused}
+        known = [note for note in reply.reused if note.phase in record.phases]
+        reused = {(note.phase, record.phases[note.phase].run): note.saved_ms for note in known}
         return tell_end(await watched(watch, as_json=as_json, reused=reused), as_json=as_json)
 
     async def _reply(self, request: PipelineRequest) -> PipelineReply:

@@ -1,23 +1,26 @@
 """`tasklore pipeline status`: how far a run is, or how it ended."""
 
+import contextlib
+import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
+from contracts.errors import Unreachable
 from contracts.identifiers import checked_name
 from memory.pipeline_records import RunRecord
 from memory.session_files import spell_time
 from tasklore.exits import FAILED, OK
 from tasklore.pipeline_board import lines_of
+from tasklore.pipeline_checking import away_of, away_text, say_who_is_away
 from tasklore.pipeline_ends import summary, tell_end
 from tasklore.pipeline_inputs import masked
-from tasklore.pipeline_lines import WORDS, counted, one_line, widest
+from tasklore.pipeline_lines import WORDS, PhaseLine, counted, one_line, widest
 from tasklore.pipeline_running import told_when_left, watched
 from tasklore.pipeline_stores import Look, open_stores, open_wire
 from tasklore.pipeline_watching import Watch
 from tasklore.places import current_supervisor
-from tasklore.screen import patience, print_json, printable, say, styled
+from tasklore.screen import fits_a_line, patience, print_json, print_paragraph, printable, say, styled
 
 #: Characters of one input in a list of them.
 _WIDE = 100
@@ -33,11 +36,21 @@ async def print_status(session_id: str, *, as_json: bool) -> int:
     """
     async with open_stores() as stores, patience("reading the run"):
         look = await stores.found(session_id)
+    if look.begun_agents:
+        look = dataclasses.replace(look, away=await _away(look))
     if as_json:
         print_json(document(look))
     else:
         _print(look)
     return FAILED if look.state in _BAD else OK
+
+
+async def _away(look: Look) -> frozenset[str]:
+    """Return the agents whose running phases have no live worker, none when that cannot be told."""
+    with contextlib.suppress(Unreachable):
+        async with open_wire() as client:
+            return frozenset(await away_of(client, sorted(look.begun_agents)))
+    return frozenset()
 
 
 async def follow_aloud(session_id: str, *, as_json: bool) -> int:
@@ -53,6 +66,7 @@ async def follow_aloud(session_id: str, *, as_json: bool) -> int:
         watch = Watch(client, stores, session_id, supervisor)
         await watch.open()
         with told_when_left(session_id):
+            await say_who_is_away(client, sorted(look.begun_agents))
             return tell_end(await watched(watch, as_json=as_json), as_json=as_json)
 
 
@@ -71,8 +85,9 @@ def document(look: Look) -> dict[str, Any]:
             "updated_at": spell_time(record.updated_ms),
             "keep": record.keep,
             "driven_by": record.holder,
+            "without_worker": sorted(look.away),
             "inputs": masked(record.pipeline, record.inputs),
-            "phases": [{"phase": name, **asdict(state)} for name, state in record.phases.items()],
+            "phases": [{"phase": name, **dataclasses.asdict(state)} for name, state in record.phases.items()],
             "corrected": record.corrected,
         }
     return shown | {"outcome": look.outcome}
@@ -84,14 +99,25 @@ def _print(look: Look) -> None:
     lines = lines_of(look, {})
     width = widest(lines)
     for line in lines:
-        print(line.painted(width))
+        _print_line(line, width)
     if look.state == "running" and look.record is not None:
         if look.record.wish is not None:
             say("it is about to be cancelled" + (f": {one_line(look.record.wish)}" if look.record.wish else ""))
         elif look.record.holder is None:
             say("no supervisor drives it now; it goes on once one is there")
+        if look.away:
+            say(away_text(sorted(look.away)))
         return
     _print_end(look)
+
+
+def _print_line(line: PhaseLine, width: int) -> None:
+    """Print how far a phase is, and what is said of it below when a terminal has no room behind it."""
+    if not line.said or fits_a_line(line.plain(width)):
+        print(line.painted(width))
+        return
+    print(dataclasses.replace(line, said="").painted(width))
+    print_paragraph(line.said, "      ")
 
 
 def _print_head(record: RunRecord) -> None:
@@ -109,7 +135,7 @@ def _shown(value: Any) -> str:
 def _print_end(look: Look) -> None:
     outcome: Mapping[str, Any] = look.outcome or {"phases": []}
     if look.outcome is not None:
-        print(summary(look, outcome))
+        print_paragraph(summary(look, outcome))
     for name in ("error", "evidence"):
         if outcome.get(name):
             print(f"{styled(f'{name}:', 'dim')} {one_line(str(outcome[name]), 400)}")

@@ -24,11 +24,15 @@ _DEADLINE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A run as it is found: its `record` while the session is there, its `outcome` once it has ended."""
+    """A run as it is found: its `record` while the session is there, its `outcome` once it has ended.
+
+    `away` are agents of running phases that have no live worker; none when nobody looked for workers.
+    """
 
     session_id: str
     record: RunRecord | None
     outcome: dict[str, Any] | None
+    away: frozenset[str] = frozenset()
 
     @property
     def state(self) -> str:
@@ -36,6 +40,15 @@ class Look:
         if self.record is not None:
             return self.record.state
         return str(self.outcome["state"]) if self.outcome is not None else "gone"
+
+    @property
+    def begun_agents(self) -> frozenset[str]:
+        """The agents whose phases are under way."""
+        if self.record is None or self.is_over:
+            return frozenset()
+        phases = self.record.phases
+        under_way = {name for name, state in phases.items() if state.status == "running"}
+        return frozenset(phase.agent for phase in self.record.pipeline.phases if phase.name in under_way)
 
     @property
     def is_over(self) -> bool:

@@ -39,7 +39,8 @@ async def print_list(limit: int, *, as_json: bool) -> None:
         print_json({"pipelines": known, "runs": [_run_document(root) for root in runs]})
         return
     if known:
-        print_table(("PIPELINE", "PHASES", "WHAT IT DOES"), [_known_line(one) for one in known], right=("PHASES",))
+        titles = ("PIPELINE", "PHASES", "WHAT IT DOES")
+        print_table(titles, [_known_line(one) for one in known], right=("PHASES",), whole=("PIPELINE",))
         print()
     if not runs:
         print("No run has a session; `tasklore pipeline run FILE|NAME` starts one.")
@@ -49,6 +50,7 @@ async def print_list(limit: int, *, as_json: bool) -> None:
         ("SESSION", "PROJECT", "STATE", "RUN", "UPDATED", "LEFT"),
         [_run_line(root, now_ms) for root in runs],
         right=("RUN", "UPDATED", "LEFT"),
+        whole=("SESSION",),
     )
 
 

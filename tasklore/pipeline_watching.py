@@ -4,6 +4,7 @@ So a lost event costs at most a second, and whoever drives the run may die: the 
 """
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Callable
 
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, UnknownSession, Unreachable
 from contracts.messages import Progress
+from tasklore.pipeline_checking import away_of
 from tasklore.pipeline_stores import Look, Stores
 from tasklore.screen import printable, say
 
@@ -22,6 +24,9 @@ from tasklore.screen import printable, say
 LOOK_S = 1.0
 #: Seconds without a supervisor, or without Valkey, after which it is said, and after which nobody should wait here.
 SAY_AFTER_S, GIVE_UP_S = 8.0, 60.0
+
+#: Seconds between two looks for live workers: one that starts is seen soon, and the bucket is not read at each event.
+_WORKERS_S = 2.0
 
 #: What is told of each look: the run, and what its running phases said of their progress, by phase.
 Show = Callable[[Look, dict[str, str]], None]
@@ -37,6 +42,8 @@ class Watch:
         self._supervisor_id = supervisor_id
         self._stir = asyncio.Event()
         self._told: dict[str, str] = {}
+        #: Agents without a live worker, of those asked for, and until when that is not asked again.
+        self._away: tuple[frozenset[str], frozenset[str], float] = (frozenset(), frozenset(), 0.0)
         #: The phase of each task whose progress is listened to.
         self._heard: dict[str, tuple[str, Subscription]] = {}
 
@@ -64,10 +71,22 @@ class Watch:
                 if look.state == "gone":
                     raise UnknownSession(f"session {self._session_id!r} is gone, and nothing tells how it ended")
                 await self._listen(look)
-                show(look, self._told)
+                show(dataclasses.replace(look, away=await self._without_workers(look)), self._told)
                 if look.is_over:
                     return look
             await self._stirred()
+
+    async def _without_workers(self, look: Look) -> frozenset[str]:
+        """Return the agents of running phases that have no live worker; none while the bucket does not answer."""
+        agents, now = look.begun_agents, time.monotonic()
+        away, asked, until = self._away
+        if agents and (agents != asked or now >= until):
+            try:
+                away = frozenset(await away_of(self._client, agents))
+            except Unreachable:
+                away = frozenset()
+            self._away = (away, agents, now + _WORKERS_S)
+        return away & agents
 
     async def _look(self, patience: "_Patience") -> Look | None:
         try:

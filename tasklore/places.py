@@ -1,7 +1,9 @@
 """Where the servers of a command are, and whether somebody listens there before anything heavier is tried."""
 
 import asyncio
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -54,6 +56,20 @@ def current_supervisor() -> str:
         InvalidInput: the name in the environment is none.
     """
     return checked_name(os.environ.get(SUPERVISOR_VARIABLE) or DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE)
+
+
+@contextlib.contextmanager
+def leading_with_the_cure() -> Iterator[None]:
+    """Let what does not answer inside, as when no supervisor was ever started here, be told with its cure first.
+
+    Raises:
+        Unreachable: it did not answer.
+    """
+    try:
+        yield
+    except Unreachable as error:
+        msg = f"start the system with `tasklore up`, or a supervisor alone with `tasklore supervisor`: {error}"
+        raise Unreachable(msg) from error
 
 
 async def demand_listener(url: str) -> None:

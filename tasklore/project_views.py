@@ -125,6 +125,7 @@ async def print_projects(*, as_json: bool) -> None:
             for info in found
         ],
         right=(*counts, "LAST"),
+        whole=("PROJECT",),
     )
 
 
@@ -156,7 +157,12 @@ def _print_records(records: list[Record], now: datetime, mark: str | None = None
     kept = [
         place for place, name in enumerate(columns) if name not in ("BY", "TAGS") or any(row[place] for row in rows)
     ]
-    print_table([columns[place] for place in kept], [[row[place] for place in kept] for row in rows], right=("AGE",))
+    print_table(
+        [columns[place] for place in kept],
+        [[row[place] for place in kept] for row in rows],
+        right=("AGE",),
+        whole=("ID",),
+    )
 
 
 def _superseded(record: Record) -> str:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -15,6 +16,13 @@ from typing import Any, TextIO
 
 #: Seconds after which a person wants to see that something is going on.
 PATIENCE_S = 1.0
+
+#: Characters that a column is folded to at most: words of prose are shorter.
+_NARROWEST = 12
+#: A command that is to be copied: in backquotes, or behind a colon to the end.
+_COMMAND = re.compile(r"`[^`]*`|(?<=: )tasklore [a-z].*$")
+#: Stands for a space that no line is broken at while text is folded: no text of ours has it.
+_HELD = "\ue000"
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -37,14 +45,44 @@ def printable(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Write one line for people to stderr, whatever stdout is used for."""
-    print(f"{styled('tasklore:', 'dim', sys.stderr)} {text}", file=sys.stderr, flush=True)
+    """Write one line for people to stderr, whatever stdout is used for; on a terminal it is folded between words."""
+    print(_labelled(text, "dim"), file=sys.stderr, flush=True)
 
 
 def complain(text: str) -> None:
-    """Write an error to stderr in one line."""
-    line = " ".join(text.split())
-    print(f"{styled('tasklore:', 'red', sys.stderr)} {line}", file=sys.stderr, flush=True)
+    """Write an error to stderr in one line; on a terminal it is folded between words."""
+    print(_labelled(" ".join(text.split()), "red"), file=sys.stderr, flush=True)
+
+
+def _labelled(text: str, style: str) -> str:
+    """Return *text* behind our name in *style*, folded to stderr's width."""
+    label = "tasklore:"
+    lines = folded(f"{label} {text}", _width(sys.stderr)) if sys.stderr.isatty() else f"{label} {text}"
+    return lines.replace(label, styled(label, style, sys.stderr), 1)
+
+
+def _width(stream: TextIO) -> int:
+    """Return how many characters stand in a line of *stream*; as good as endless where nobody looks."""
+    return shutil.get_terminal_size().columns if stream.isatty() else sys.maxsize
+
+
+def fits_a_line(text: str) -> bool:
+    """Return whether *text* stands in one line of stdout; of what is no terminal every line is long enough."""
+    return len(text) <= _width(sys.stdout)
+
+
+def folded(text: str, width: int, indent: str = "", first: str | None = None) -> str:
+    """Return *text* in lines of *width* behind *indent*, the first behind *first* when one is given.
+
+    Nothing is broken inside a word or a command, so that both can be copied; what is longer than a line stays whole.
+    """
+    start = indent if first is None else first
+    # What holds its spaces together is no space for whoever folds, and of the same length.
+    kept = _COMMAND.sub(lambda found: found[0].replace(" ", _HELD), text)
+    lines = textwrap.fill(
+        kept, width, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+    return lines.replace(_HELD, " ")
 
 
 def print_json(value: Any) -> None:
@@ -52,20 +90,26 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, default=str), flush=True)
 
 
-def print_paragraph(text: str, indent: str = "") -> None:
-    """Write *text* to stdout behind *indent*, folded between words on a terminal, in one line elsewhere."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+def print_paragraph(text: str, indent: str = "", style: str = "") -> None:
+    """Write *text* to stdout behind *indent* in *style*, folded between words on a terminal, as it stands elsewhere."""
     for line in text.splitlines():
-        print(textwrap.fill(line, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False))
+        for one in folded(line, _width(sys.stdout), indent).splitlines() or [""]:
+            print(styled(one, style) if style else one)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = (), whole: Sequence[str] = ()
+) -> None:
     """Write a table to stdout; the columns named in *right* hold numbers and are aligned right.
 
-    On a terminal a cell that does not fit is folded; elsewhere every row is one line.
+    On a terminal a cell that does not fit is folded, those of the columns *whole* never: ids are there to be copied.
+    Where that leaves no room for the others each row is several lines. Elsewhere every row is one line.
     """
     if sys.stdout.isatty():
-        _print_rich_table(columns, rows, right)
+        if whole and not _fits(columns, rows, (*right, *whole), _width(sys.stdout)):
+            _print_rows_apart(columns, rows)
+        else:
+            _print_rich_table(columns, rows, right, whole)
         return
     widths = [max(len(line[index]) for line in (columns, *rows)) for index in range(len(columns))]
     for line in (columns, *rows):
@@ -76,7 +120,27 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Se
         print("  ".join(cells).rstrip())
 
 
-def _print_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]) -> None:
+def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]], unfolded: Sequence[str], width: int) -> bool:
+    """Return whether the columns *unfolded* leave each other one some room."""
+    room = width - 2 * (len(columns) - 1)
+    for index, name in enumerate(columns):
+        longest = max(len(line[index]) for line in (columns, *rows))
+        room -= longest if name in unfolded else min(longest, _NARROWEST)
+    return room >= 0
+
+
+def _print_rows_apart(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write each row as its first cell, and below it the others, each behind the name of its column."""
+    for row in rows:
+        print(styled(row[0], "bold"))
+        told = [f"{name.lower()}: {cell}" for name, cell in zip(columns[1:], row[1:], strict=True) if cell]
+        if told:
+            print(folded(", ".join(told), _width(sys.stdout), "  "))
+
+
+def _print_rich_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str], whole: Sequence[str]
+) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -84,7 +148,10 @@ def _print_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], rig
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in columns:
         is_number = name in right
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
+        width = max(len(row[columns.index(name)]) for row in (columns, *rows)) if name in whole else None
+        table.add_column(
+            name, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number, min_width=width
+        )
     for row in rows:
         # Plain text: a remembered value may hold what would be markup.
         table.add_row(*(Text(cell) for cell in row))

@@ -131,12 +131,13 @@ def invalidate(
 def drop(
     session: Session,
     force: Annotated[bool, Option("--force", help="Also one that runs, which ends its pipeline.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Remove a session with everything in it; evidence that it left, and the project's memory, stay."""
     from tasklore.running import run
     from tasklore.session_edits import drop_aloud
 
-    run(drop_aloud(session, is_forced=force))
+    run(drop_aloud(session, is_forced=force, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore session sweep"))

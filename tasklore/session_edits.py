@@ -49,7 +49,7 @@ async def _removed(
     return await stores.cache.invalidate_downstream(root.session_id, checked_name(downstream or "", "--downstream"))
 
 
-async def drop_aloud(session_id: str, *, is_forced: bool) -> None:
+async def drop_aloud(session_id: str, *, is_forced: bool, as_json: bool = False) -> None:
     """Remove a session with everything in it, one that runs only when *is_forced*, and say so.
 
     Raises:
@@ -60,6 +60,9 @@ async def drop_aloud(session_id: str, *, is_forced: bool) -> None:
     async with open_stores("tasklore-session") as stores:
         await root_of(stores, session_id)
         await stores.cache.drop(session_id, force=is_forced)
+    if as_json:
+        print_json({"session_id": session_id, "dropped": True})
+        return
     print(f"Dropped {session_id}.")
 
 

@@ -42,7 +42,8 @@ async def export_file(session_id: str, file: str | None, *, is_forced: bool) -> 
 async def import_file(file: Path, session_id: str | None, *, as_json: bool) -> int:
     """Make the session that *file* holds, `-` reads stdin, print what became of its entries, return the exit code.
 
-    That is the one of unusable input when an entry was refused; the others are there.
+    That is the one of unusable input when an entry was refused; the others are there, and without any there is no
+    session.
 
     Raises:
         InvalidInput: it is no such file, an entry cannot be taken, or a session of that id is there.
@@ -64,17 +65,20 @@ async def import_file(file: Path, session_id: str | None, *, as_json: bool) -> i
             }
         )
     else:
-        _tell(report)
+        _tell(report, file)
     return USAGE if report.refused else OK
 
 
-def _tell(report: LoadReport) -> None:
-    print(f"{counted(report.loaded, 'entry')} in session {report.session_id}.")
+def _tell(report: LoadReport, file: Path) -> None:
+    if report.loaded or not report.refused:
+        print(f"{counted(report.loaded, 'entry')} in session {report.session_id}.")
     if report.expired:
         print(f"{counted(len(report.expired), 'entry')} left out, as their time is over:")
         print("\n".join(f"  {printable(key)}" for key in report.expired))
     for key, why in report.refused.items():
         complain(f"{printable(key)}: {printable(why)}")
+    if report.refused and not report.loaded:
+        complain(f"no entry can be taken, so no session was made; mend {_called(file)} as said, and import it again")
 
 
 def demand_free(path: Path, *, is_forced: bool) -> None:

@@ -43,6 +43,7 @@ async def print_sessions(state: str | None, limit: int, *, before: str | None, a
         ("SESSION", "STATE", "DOMAIN", "ENTRIES", "UPDATED", "LEFT"),
         [_as_line(root, now_ms) for root in shown],
         right=("ENTRIES", "UPDATED", "LEFT"),
+        whole=("SESSION",),
     )
     if has_more:
         say(f"these are {len(shown):,}; --before {shown[-1].session_id} shows the next")
@@ -71,6 +72,7 @@ async def print_session(session_id: str, *, as_json: bool) -> None:
         ("KEY", "AGE", "LEFT", "USES", "COMPUTED IN", "SIZE", "BY", "HIDDEN BY"),
         [_entry_line(entry, root, now_ms) for entry in entries],
         right=("AGE", "LEFT", "USES", "COMPUTED IN", "SIZE"),
+        whole=("KEY",),
     )
 
 

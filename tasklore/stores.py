@@ -12,7 +12,7 @@ from memory.long_term import LongTermMemory
 from runtime import valkey
 from runtime.connection import connected
 from supervisor.cards import read_cards
-from tasklore.places import current_endpoints, demand_listener
+from tasklore.places import current_endpoints, demand_listener, leading_with_the_cure
 
 
 @contextlib.asynccontextmanager
@@ -50,7 +50,8 @@ async def card_of(client: Client, agent_id: str) -> AgentCard:
         InvalidInput: no agent of this id was ever started, or it was retired; the message names those there are.
         Unreachable: the bucket does not answer.
     """
-    cards = {card.agent_id: card for card in await read_cards(client)}
+    with leading_with_the_cure():
+        cards = {card.agent_id: card for card in await read_cards(client)}
     if agent_id not in cards:
         known = ", ".join(cards) or "none yet"
         raise InvalidInput(f"no agent is called {agent_id!r}; known are {known} (see `tasklore agents list`)")

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from contracts import subjects
 from contracts.messages import MESSAGES
 from memory import keys
+from memory.fake_session import FakeSessions
 from runtime.documents import CHANNELS
 from runtime.embedded import EmbeddedServers
 from runtime.streams import Sizes, stream_configurations
@@ -250,3 +251,20 @@ def test_a_configuration_on_a_page_is_read(tmp_path: Path) -> None:
     (tmp_path / "price.json").write_text(_blocks(ROOT / "docs" / "agents.md", "json")[0])
 
     assert load_config(tmp_path / "price.json").settings == {"tax_percent": 19}
+
+
+def test_the_pipeline_in_python_on_its_page_is_the_one_in_toml(tmp_path: Path) -> None:
+    """Whoever reads the one can write the other."""
+    page = ROOT / "docs" / "pipelines.md"
+    [declared] = [code for code in _blocks(page, "python") if "Pipeline(" in code]
+    (tmp_path / "notes.toml").write_text(_blocks(page, "toml")[0], "utf-8")
+    (tmp_path / "notes.py").write_text(declared, "utf-8")
+
+    assert read_pipeline(tmp_path / "notes.py").pipeline == read_pipeline(tmp_path / "notes.toml").pipeline
+
+
+async def test_the_session_on_its_page_can_be_imported() -> None:
+    """With its entries, however long ago it was written."""
+    report = await FakeSessions().load(json.loads(_blocks(ROOT / "docs" / "sessions.md", "json")[0]))
+
+    assert (report.loaded, report.expired, report.refused) == (1, (), {})

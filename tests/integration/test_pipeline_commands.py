@@ -265,7 +265,8 @@ async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again
     assert out == ""
     assert "tasklore: second: GiveUp: b was to fail\n" in err
     assert f"{session}-failed.json" in err
-    assert err.endswith(f"tasklore: go on with: tasklore pipeline resume {session}\n")
+    assert f"tasklore: go on with: tasklore pipeline resume {session}\n" in err
+    assert err.endswith(f"correct the file? `tasklore pipeline resume {session} --file FILE`\n")
     assert await print_status(session, as_json=False) == FAILED
     shown = capsys.readouterr().out
     assert [line.split()[:2] for line in shown.splitlines()[2:6]] == [
@@ -278,6 +279,75 @@ async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again
     again, reused = err.split("phases reused")
     assert [line.split()[0] for line in again.splitlines() if line.startswith("  ")] == ["second", "third"]
     assert sorted(line.split()[0] for line in reused.splitlines() if "it is done" in line) == ["beside", "first"]
+
+
+async def test_a_corrected_file_counts_once_it_is_given(
+    wish: Callable[..., Wish], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Checked as a new run is; only phases that are declared otherwise run again, and what depends on them."""
+    session = str(wish().session)
+    (tmp_path / "fail-b").touch()
+    assert await run_aloud(wish()) == FAILED
+    go_on: dict[str, Any] = {"evidence": None, "inputs": (), "no_wait": False, "as_json": False, "file": "steps.toml"}
+    _declare(PIPELINE.replace("first:results.said", "first:result.said"))
+    capsys.readouterr()
+    assert await resume_aloud(session, **go_on) == USAGE
+    assert capsys.readouterr().err.startswith("tasklore: steps.toml:25: phase second: ")
+    _declare(PIPELINE.replace('label = "b"', 'label = "B"'))
+    assert await resume_aloud(session, **go_on | {"file": None}) == FAILED
+    assert await resume_aloud(session, **go_on) == OK
+    assert json.loads(capsys.readouterr().out) == {"said": "aBc"}
+
+
+async def test_a_kept_run_is_begun_again_by_a_corrected_file(
+    wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is declared otherwise is told to be."""
+    session = str(wish().session)
+    assert await run_aloud(wish(keep=True)) == OK
+    capsys.readouterr()
+    _declare(PIPELINE.replace('label = "x"', 'label = "y"'))
+    assert await rerun_aloud(session, "third", no_wait=False, as_json=False, file="steps.toml") == OK
+    out, err = capsys.readouterr()
+    assert out == RESULT
+    told = err.split("phases reused")[0].splitlines()
+    again = {line.split()[0]: line for line in told if line.startswith("  ")}
+    assert again.keys() == {"beside", "third"}
+    assert "its declaration changed" in again["beside"]
+
+
+async def test_a_phase_whose_agent_has_no_worker_is_said_to_wait(
+    wish: Callable[..., Wish], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whoever looks once, and by whoever follows."""
+    session = str(wish().session)
+    (tmp_path / "hold-a").touch()
+    assert await run_aloud(wish(no_wait=True)) == OK
+    await _until(session, _runs("first"))
+    capsys.readouterr()
+
+    async def nobody(_client: Any) -> list[Any]:
+        return []
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tasklore.pipeline_checking.live_workers", nobody)
+        assert await print_status(session, as_json=False) == OK
+        out, err = capsys.readouterr()
+        assert "waits for a worker of StepAgent" in out
+        assert "no worker of StepAgent is alive; its phases wait" in err
+        assert await print_status(session, as_json=True) == OK
+        assert json.loads(capsys.readouterr().out)["without_worker"] == ["StepAgent"]
+        following = asyncio.create_task(follow_aloud(session, as_json=False))
+        shown = ""
+        async with asyncio.timeout(PATIENCE_S):
+            while "waits for a worker of StepAgent" not in shown:
+                await asyncio.sleep(0.02)
+                shown += capsys.readouterr().err
+        assert "no worker of StepAgent is alive" in shown
+    (tmp_path / "hold-a").unlink()
+    async with asyncio.timeout(PATIENCE_S):
+        assert await following == OK
+    assert capsys.readouterr().out == RESULT
 
 
 async def test_a_kept_run_is_begun_again_at_a_phase_or_by_what_changed(
@@ -306,7 +376,9 @@ async def test_a_kept_run_is_begun_again_at_a_phase_or_by_what_changed(
     assert "reads the file 'notes.txt', which changed" in out
     assert f"4 phases stale; run them again with: tasklore pipeline resume {session}" in err
     assert await invalidate_aloud(session, Stale(phase="first"), as_json=False) == OK
-    assert capsys.readouterr().out == "That makes nothing stale.\n"
+    assert capsys.readouterr().out == (
+        f"That makes nothing more stale; 4 are already: `tasklore pipeline resume {session}` runs them.\n"
+    )
     assert await resume_aloud(session, evidence=None, inputs=(), no_wait=True, as_json=True) == OK
     why = {note["phase"]: note["why"] for note in json.loads(capsys.readouterr().out)["stale"]}
     assert len(why) == 4
@@ -382,7 +454,7 @@ async def test_a_run_is_cancelled_and_can_go_on(
     with pytest.raises(InvalidInput, match="is running"):
         await _refused(resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False), capsys)
     assert await cancel_aloud(session, "wrong folder", as_json=False) == OK
-    assert capsys.readouterr().out == f"{session} is: cancelled.\n"
+    assert capsys.readouterr().out == f"{session} is cancelled.\n"
     assert await cancel_aloud(session, "", as_json=True) == OK
     assert json.loads(capsys.readouterr().out)["outcome"] == "cancelled"
     assert await print_status(session, as_json=False) == FAILED
@@ -479,6 +551,16 @@ async def test_with_no_supervisor_it_is_said_what_to_start(
         await run_aloud(wish())
     monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
     with pytest.raises(Unreachable, match="TASKLORE_REDIS_URL"):
+        await run_aloud(wish())
+
+
+async def test_where_no_supervisor_ever_ran_the_cure_comes_first(
+    wish: Callable[..., Wish], own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before what did not answer."""
+    monkeypatch.setenv("TASKLORE_NATS_URL", own_servers.nats_url)
+    monkeypatch.setenv("TASKLORE_REDIS_URL", own_servers.redis_url)
+    with pytest.raises(Unreachable, match=r"^start the system with `tasklore up`.*bucket 'agents'"):
         await run_aloud(wish())
 
 

@@ -197,6 +197,21 @@ async def test_an_entry_that_cannot_be_taken_is_named_and_the_others_are(
     assert err.startswith("tasklore: bad key: ")
 
 
+async def test_without_an_entry_that_can_be_taken_no_session_is_made(
+    redis: Redis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong with each is told, and what to do about it."""
+    head = {"version": "2.0.0", "session_id": "s", "domain": "data", "ttl_ms": 1000}
+    times = dict.fromkeys(("created_at", "updated_at"), "2025-11-19T10:00:00.000Z")
+    (tmp_path / "some.json").write_text(json.dumps({**head, **times, "cache": {"a:b": {"value": 1}}}), "utf-8")
+    assert await import_file(Path("some.json"), None, as_json=False) == USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("tasklore: a:b: 'created_by_phase' is None")
+    assert err.endswith("no session was made; mend 'some.json' as said, and import it again\n")
+    assert await redis.dbsize() == 0
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -273,6 +288,9 @@ async def test_a_running_session_is_neither_dropped_nor_swept(stage: StoreStage,
     await drop_aloud(ID, is_forced=True)
     assert printed() == f"Dropped {ID}.\n"
     assert await stage.cache.root(ID) is None
+    await stage.cache.create(ID)
+    await drop_aloud(ID, is_forced=False, as_json=True)
+    assert json.loads(printed()) == {"session_id": ID, "dropped": True}
 
 
 async def test_a_server_that_is_away_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:

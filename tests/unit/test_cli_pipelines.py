@@ -1,5 +1,6 @@
 """What is typed at `tasklore pipeline`, before anything is asked of a server."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,23 @@ def test_each_change_is_one_line_where_nobody_looks(capsys: pytest.CaptureFixtur
     ]
 
 
+def test_a_phase_without_a_worker_waits_for_one() -> None:
+    """Rather than saying that it runs; once the run is over it does neither."""
+    begun = PhaseState("running", 1, "p-1", since_ms=1)
+    away = dataclasses.replace(_look(look=begun, done=PhaseState("done", 1, "p-2")), away=frozenset({"A"}))
+    lines = lines_of(away, {"look": "50%"})
+    assert [(line.status, line.said) for line in lines] == [("away", "waits for a worker of A"), ("done", "")]
+    assert lines[0].plain(4).split()[:2] == ["look", "waiting"]
+    over = dataclasses.replace(_look("cancelled", look=begun), away=frozenset({"A"}))
+    assert [line.status for line in lines_of(over, {})] == ["cancelled"]
+
+
+def test_what_waits_for_a_worker_is_counted_with_what_waits() -> None:
+    """By one word."""
+    lines = [PhaseLine("p", status) for status in ("failed", "away", "pending", "pending")]
+    assert visible(lines, 2)[1] == "3 more phases: 3 waiting"
+
+
 def test_what_is_reused_counts_as_such_until_it_runs_again() -> None:
     """An entry may turn out to be gone while the others run."""
     reused = {("old", 1): 900}
@@ -195,7 +213,9 @@ def test_more_phases_than_lines_show_those_in_which_something_happens() -> None:
 def test_an_end_of_which_nothing_is_known_any_more_is_an_end(capsys: pytest.CaptureFixture[str]) -> None:
     """The session outlives what is told of its end."""
     assert tell_end(_look("failed", one=PhaseState("failed", 1, error="x")), as_json=False) == 1
-    assert "resume report-1" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "go on with: tasklore pipeline resume report-1\n" in told
+    assert told.endswith("correct the file? `tasklore pipeline resume report-1 --file FILE`\n")
 
 
 def test_a_session_is_called_after_its_pipeline() -> None:

@@ -58,6 +58,47 @@ def test_a_table_is_plain_aligned_text_when_nobody_looks(capsys: pytest.CaptureF
     assert not any("\t" in line or "\x1b" in line for line in lines)
 
 
+def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let both streams be a terminal of 60 characters without colours."""
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+
+
+def test_prose_is_folded_between_words_and_commands_stay_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both can be copied, however narrow the terminal is."""
+    _narrow(monkeypatch)
+    session = "repository-health-3f9a2c71d0"
+    screen.say(f"correct the file? `tasklore pipeline resume {session} --file FILE`")
+    screen.complain(f"the run is kept; go on with: tasklore pipeline resume {session}")
+    screen.print_paragraph("one " * 20, "  ")
+    out, err = capsys.readouterr()
+    assert err.splitlines() == [
+        "tasklore: correct the file?",
+        f"`tasklore pipeline resume {session} --file FILE`",
+        "tasklore: the run is kept; go on with:",
+        f"tasklore pipeline resume {session}",
+    ]
+    assert out.splitlines() == ["  " + " ".join(["one"] * 14), "  " + " ".join(["one"] * 6)]
+
+
+@pytest.mark.parametrize("state", ["failed", "failed after a while"])
+def test_an_id_is_never_folded(state: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Other cells are, or stand below it where there is no room left for them."""
+    _narrow(monkeypatch)
+    session = "repository-health-3f9a2c71d0"
+    columns = ("SESSION", "STATE", "LEFT")
+    screen.print_table(columns, [(session, state, "59 min")], right=("LEFT",), whole=("SESSION",))
+    assert any(line.split()[0] == session for line in capsys.readouterr().out.splitlines())
+    long = f"{session}-and-more-of-it"
+    screen.print_table((*columns, "UPDATED"), [(long, state, "59 min", "2 min")], right=("LEFT",), whole=("SESSION",))
+    assert capsys.readouterr().out.splitlines() == [long, f"  state: {state}, left: 59 min, updated: 2 min"]
+
+
 class Terminal:
     """A stream that somebody looks at."""
 

@@ -1,5 +1,6 @@
 """Wrong input on purpose: one line on stderr that names the cure, an exit code that says whose fault it was."""
 
+import json
 import os
 from pathlib import Path
 
@@ -143,3 +144,26 @@ def test_the_supervisor_is_called_the_same_without_loading_the_settings() -> Non
 
     assert Settings.model_fields["supervisor_id"].default == DEFAULT_SUPERVISOR
     assert variable_of("supervisor_id") == SUPERVISOR_VARIABLE
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("pipeline", "status", "no body", "--json"),
+        ("pipeline", "status", "some", "--jsn", "--json"),
+        ("session", "list", "--state", "odd", "--json"),
+        ("project", "show", "d1", "--project", "no body", "--json"),
+    ],
+)
+def test_a_refusal_is_json_for_programs(
+    typed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same sentence as on stderr; without --json stdout stays empty."""
+    monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
+    monkeypatch.setenv("TASKLORE_NATS_URL", "nats://127.0.0.1:1")
+    assert end_of(monkeypatch, *typed) in (2, 3)
+    out, err = capsys.readouterr()
+    [problem] = json.loads(out)["problems"]
+    assert err == f"tasklore: {problem}\n"
+    assert end_of(monkeypatch, *typed[:-1]) in (2, 3)
+    assert capsys.readouterr().out == ""

@@ -73,7 +73,7 @@ def _leftovers(leftovers: Leftovers, lines: int) -> Area:
     too_many = min(max(0, total - leftovers.allowed), worst)
     return _area(
         "leftovers",
-        f"{leftovers.marks} marks, {leftovers.debugging} of debugging",
+        f"{leftovers.marks} mark{'s' * (leftovers.marks != 1)}, {leftovers.debugging} of debugging",
         f"at most {leftovers.allowed}",
         worst - too_many,
         worst,
