@@ -288,6 +288,7 @@ class PipelineRequest(Message):
     `run` takes *pipeline*, the declaration as JSON, and *inputs*; a `session_id` of one's own makes a repeat start
     nothing twice. The others take the `session_id`: `resume` goes on after a failure, *inputs* then standing for those
     that are not kept; `rerun` begins again at *phase*; `invalidate` only marks what is stale, `cancel` ends the run.
+    With a *pipeline* of the same name, `resume` and `rerun` go on by that declaration, and with *inputs* it adds.
     What is stale is named by *phase*, *keys* of entries, *changed* files and tags of *standards* or *design*.
     """
 

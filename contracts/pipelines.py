@@ -6,6 +6,7 @@ from contracts.pipelines import Input, Phase, Pipeline
 pipeline = Pipeline(
     name="report",
     inputs={"folder": Input(type="text")},
+    root="${input.folder}",
     phases=(
         Phase(name="context_query", agent="ContextAgent", task="look_around", parameters={"folder": "${input.folder}"}),
         Phase(
@@ -129,7 +130,9 @@ class Phase(_Declared):
 class Pipeline(_Declared):
     """Phases that make one result together.
 
-    `root` is the folder below which `reads_files` are looked for; it may be a reference such as `${input.folder}`.
+    `root` is the folder, where the supervisor runs, below which `reads_files` are looked for; without it there can be
+    none. It is a reference such as `${input.folder}`, or a whole path; a relative one begins at the folder that the
+    supervisor was started in.
     `result` is the key of the entry that is the result of a run, None: the entries of the phases nothing depends on.
     `project` names the project memory that its runs are noted in, None: the pipeline's own name.
     """
@@ -139,7 +142,7 @@ class Pipeline(_Declared):
     description: str = ""
     domain: Name = "data"
     project: Name | None = None
-    root: str = "."
+    root: str | None = None
     inputs: dict[Name, Input] = Field(default_factory=dict)
     ttl: Span = TIME_TO_LIVE
     result: str | None = None

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field, replace
 from pydantic import JsonValue
 
 from contracts.errors import UnknownSession
-from memory.pipeline_records import EndState, NewRun, PhaseState, RunRecord
+from memory.pipeline_records import EndState, NewRun, PhaseState, Redeclared, RunRecord, error_type_of
 
 
 @dataclass(slots=True)
 class _Kept:
-    """A run, which task may write for each phase, and until when its lease is held, in ms."""
+    """A run, which task may write for each phase, and until when its lease is held, in ms.
+
+    The record has phases, too, that another declaration left out: how often they ran counts, should they come back.
+    """
 
     record: RunRecord
     tasks: dict[str, str] = field(default_factory=dict)
@@ -32,7 +35,7 @@ class FakePipelineRuns:
 
     async def create(self, new: NewRun) -> bool:
         """Make the run; False when the id is taken."""
-        if new.session_id in self._runs:
+        if new.session_id in self._runs or (new.state == "running" and new.session_id in self._outcomes):
             return False
         now = self._now_ms()
         self._outcomes.pop(new.session_id, None)
@@ -41,12 +44,18 @@ class FakePipelineRuns:
         self._runs[new.session_id] = kept
         return True
 
+    async def now_ms(self) -> int:
+        """Return the time by this store's clock."""
+        return self._now_ms()
+
     async def read(self, session_id: str) -> RunRecord | None:
         """Return the run, or None."""
         kept = self._runs.get(session_id)
         if kept is None:
             return None
-        return kept.record if self._is_held(kept) else replace(kept.record, holder=None)
+        record, known = kept.record, kept.record.phases
+        phases = {phase.name: known.get(phase.name, PhaseState()) for phase in record.pipeline.phases}
+        return replace(record, phases=phases, holder=record.holder if self._is_held(kept) else None)
 
     async def claim(self, session_id: str, holder: str, lease_ms: int) -> int | None:
         """Return the number of a lease, or None."""
@@ -119,6 +128,7 @@ class FakePipelineRuns:
         expected_run: int | None = None,
         fence: int | None = None,
         inputs: Mapping[str, JsonValue] | None = None,
+        declared: Redeclared | None = None,
     ) -> RunRecord | None:
         """Make the phases of *why* pending; None when it was refused."""
         kept = self._runs.get(session_id)
@@ -127,14 +137,19 @@ class FakePipelineRuns:
         record = kept.record
         if (record.fence if self._is_held(kept) else None) != fence or expected_run not in (None, record.run):
             return None
-        reset = {phase: reason for phase, reason in why.items() if phase in record.phases}
+        known = record.phases
+        is_declared = declared is not None and declared.pipeline != record.pipeline
+        reset = {phase: reason for phase, reason in why.items() if phase in known or is_declared}
         for phase in reset:
             kept.tasks[phase] = ""
             kept.seen.pop(phase, None)
-        pending = {phase: PhaseState(run=record.phases[phase].run, why=reason) for phase, reason in reset.items()}
+        runs = {phase: known[phase].run if phase in known else 0 for phase in reset}
+        pending = {phase: PhaseState(run=runs[phase], why=reason) for phase, reason in reset.items()}
+        if declared is not None:
+            record = _redeclared(record, declared)
         kept.record = replace(
             record,
-            phases=record.phases | pending,
+            phases=known | pending,
             corrected={phase: by for phase, by in record.corrected.items() if by not in reset},
             inputs=record.inputs if inputs is None else dict(inputs),
             updated_ms=self._now_ms(),
@@ -158,8 +173,13 @@ class FakePipelineRuns:
             del self._runs[session_id]
             return True
         self._release(kept)
-        kept.tasks |= {phase: "" for phase, known in kept.record.phases.items() if known.status == "running"}
-        kept.record = replace(kept.record, state=state, error=error, wish=None, updated_ms=self._now_ms())
+        now, why = self._now_ms(), error_type_of(state)
+        for phase, known in kept.record.phases.items():
+            if known.status == "running":
+                kept.tasks[phase] = ""
+                failed = replace(known, status="failed", ended_ms=now, error_type=why, error=error)
+                self._update(kept, phase, failed)
+        kept.record = replace(kept.record, state=state, error=error, wish=None, updated_ms=now)
         return True
 
     async def outcome(self, session_id: str) -> bytes | None:
@@ -215,6 +235,11 @@ class FakePipelineRuns:
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)
+
+
+def _redeclared(record: RunRecord, declared: Redeclared) -> RunRecord:
+    dependencies = {phase: tuple(on) for phase, on in declared.dependencies.items()}
+    return replace(record, pipeline=declared.pipeline, dependencies=dependencies, project=declared.project)
 
 
 def _record_of(new: NewRun, now_ms: int) -> RunRecord:

@@ -140,7 +140,9 @@ class FakeSessions(SessionCache):
                 session.uses.add((info.number, reader))
         return Found(unpack(body), info)
 
-    async def set_many(self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None) -> None:
+    async def set_many(
+        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
+    ) -> None:
         """Write entries, all or none."""
         keys.session(session_id)
         bodies = []
@@ -156,15 +158,16 @@ class FakeSessions(SessionCache):
         if session is None:
             raise unknown(session_id)
         if task_id is not None:
-            self._check_writer(session, entries, task_id)
+            own = {phase} if phase is not None else {checked_key(entry.key).phase for entry in entries}
+            self._check_writer(session, own, task_id)
         now = self._now_ms()
         for entry, body in zip(entries, bodies, strict=True):
             if not (entry.if_absent and self._is_living(session, entry.key)):
                 self._keep(session, entry, body, now)
         self._touch(session, now)
 
-    def _check_writer(self, session: _Session, entries: Sequence[NewEntry], task_id: str) -> None:
-        for phase in (checked_key(entry.key).phase for entry in entries):
+    def _check_writer(self, session: _Session, phases: Collection[str], task_id: str) -> None:
+        for phase in phases:
             writer = session.tasks.get(phase, "" if session.is_pipeline else task_id)
             if writer != task_id:
                 raise replaced(session.root.session_id, phase, writer, task_id)
@@ -185,6 +188,9 @@ class FakeSessions(SessionCache):
 
     async def invalidate_phases(self, session_id: str, phases: Collection[str]) -> tuple[str, ...]:
         """Remove every entry of *phases*."""
+        session = self._living(session_id)
+        if session is not None:
+            session.tasks |= dict.fromkeys(session.tasks.keys() & set(phases), "")
         return tuple(sorted(self._remove(session_id, lambda info: info.phase in phases))) if phases else ()
 
     async def invalidate_downstream(self, session_id: str, phase: str) -> tuple[str, ...]:
@@ -285,6 +291,8 @@ class FakeSessions(SessionCache):
     async def load(self, file: Mapping[str, Any], session_id: str | None = None) -> LoadReport:
         """Make a session out of a file."""
         read = session_files.read(file, session_id, self._now_ms(), self._max_bytes)
+        if read.refused and not read.entries:
+            return LoadReport(read.session_id, 0, read.expired, read.refused)
         if not await self.create(read.session_id, domain=read.domain, ttl=read.ttl):
             raise taken(read.session_id)
         session = self._sessions[read.session_id]

@@ -39,7 +39,7 @@
 | `tl:sessions:{index}` | sorted set | none | every session, by its last update in ms |
 | `tl:running:{supervisor}` | sorted set | none | sessions whose pipelines run, by when somebody has to look, in ms |
 | `tl:run:{id}` | string | 1 day | how a run ended, for whoever asks once its session is gone |
-| `tl:user-sessions:{token}` | set | 30 days | sessions that were started for a user, so that forgetting finds them |
+| `tl:user-sessions:{token}` | set | none | sessions that were started for a user, so that forgetting finds them |
 | `tl:project:{id}` | hash | none | a project's records by id, see `memory.project` |
 | `tl:project:{id}:...` | sorted sets | none | the same by time, kind, tag and word |
 | `tl:projects:{index}` | sorted set | none | every project, by its last record in ms |

@@ -76,6 +76,15 @@ class NewRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Redeclared:
+    """Another declaration for a run that there is; `dependencies` as in `NewRun`, `project` is noted in from now on."""
+
+    pipeline: Pipeline
+    dependencies: Mapping[str, tuple[str, ...]]
+    project: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """A run as it is kept; `phases` has every phase of the pipeline, in its order.
 
@@ -104,3 +113,8 @@ class RunRecord:
     fence: int = 0
     wish: str | None = None
     error: str = ""
+
+
+def error_type_of(state: EndState) -> str:
+    """Return the type of the error with which a phase failed that was running when its run ended in *state*."""
+    return "TaskCancelled" if state == "cancelled" else "RunEnded"

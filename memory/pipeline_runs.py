@@ -20,7 +20,15 @@ from contracts.identifiers import user_token
 from contracts.pipelines import Pipeline
 from memory import keys, pipeline_scripts, session_scripts
 from memory.exchange import Command, Exchange, as_mapping
-from memory.pipeline_records import EndState, NewRun, PhaseState, RunRecord, RunState
+from memory.pipeline_records import (
+    EndState,
+    NewRun,
+    PhaseState,
+    Redeclared,
+    RunRecord,
+    RunState,
+    error_type_of,
+)
 from memory.session_entries import root_words
 
 __all__ = ["KEEP_OUTCOME", "PipelineRuns"]
@@ -29,8 +37,6 @@ __all__ = ["KEEP_OUTCOME", "PipelineRuns"]
 KEEP_OUTCOME = timedelta(days=1)
 #: Milliseconds that a session may stand in the index without running: above any deadline of a call that makes it run.
 GRACE_MS = 10_000
-#: How long it is known which sessions were started for a user: above any usual time to live.
-KEEP_USER = timedelta(days=30)
 
 _FIELDS = frozenset(field.name for field in fields(PhaseState))
 
@@ -53,19 +59,24 @@ class PipelineRuns:
         self._new_token = new_token
 
     async def create(self, new: NewRun) -> bool:
-        """Make the session and its run, due at once unless it is made as failed; False when the id is taken."""
+        """Make the session and its run, due at once unless it is made as failed; False when the id is taken.
+
+        It is as long as it is told how a run of it ended, unless that one is made again as failed.
+        """
         listed = ("EVALSHA", session_scripts.LIST, 1, keys.sessions(), new.session_id)
         commands: list[Command] = [listed]
         if new.state == "running":
             commands.append(_mark(keys.running(new.supervisor_id), new.session_id))
         if new.user_id is not None:
             users = keys.user_sessions(user_token(new.user_id))
-            commands += [("SADD", users, new.session_id), ("PEXPIRE", users, KEEP_USER // timedelta(milliseconds=1))]
+            # For good: forgetting them has to find a session however long it lives.
+            commands += [("SADD", users, new.session_id), ("PERSIST", users)]
         phases = {phase.name: _spelled(new.phases.get(phase.name, PhaseState())) for phase in new.pipeline.phases}
         made = _script(
             pipeline_scripts.CREATE,
             new.session_id,
             self._new_token(),
+            int(new.state == "running"),
             *_root_of(new),
             *_words(phases),
             *_words(new.corrected),
@@ -107,6 +118,11 @@ class PipelineRuns:
         given = (await self._exchange.run([_script(pipeline_scripts.GIVE_BACK, session_id, holder, fence)]))[0]
         if given:
             await self._exchange.run([_mark(keys.running(given[0].decode()), session_id)])
+
+    async def now_ms(self) -> int:
+        """Return the time by the clock of the store, in ms since 1970."""
+        seconds, micros = (await self._exchange.run([("TIME",)]))[0]
+        return int(seconds) * 1000 + int(micros) // 1000
 
     async def due(self, supervisor_id: str, limit: int = 100) -> list[str]:
         """Return up to *limit* running sessions whose lease lapsed, or was never taken, longest first."""
@@ -153,12 +169,14 @@ class PipelineRuns:
         expected_run: int | None = None,
         fence: int | None = None,
         inputs: Mapping[str, JsonValue] | None = None,
+        declared: Redeclared | None = None,
     ) -> RunRecord | None:
         """Make the phases of *why* pending, their entries gone, and return the run; None when it was refused.
 
         It is refused while somebody drives the run, unless the *fence* of that lease is given, and when the run is not
         the *expected_run* any more. What these phases corrected is seen again, what they write still is refused. With
-        *restart* it runs again, its number one more, and is due at once. *inputs* take the place of those kept.
+        *restart* it runs again, its number one more, and is due at once. *inputs* take the place of those kept, and
+        *declared* that of the declaration: *why* then also names the phases that are new, and those that are gone.
 
         Raises:
             UnknownSession: there is none, its time to live is over, or no pipeline runs in it.
@@ -172,9 +190,9 @@ class PipelineRuns:
             "" if fence is None else fence,
             int(restart),
             "" if expected_run is None else expected_run,
-            "" if inputs is None else _json(inputs),
         )
-        reset = _script(pipeline_scripts.RESET_PHASES, session_id, *words, *_words(why))
+        root = _redeclared(declared) | ({} if inputs is None else {"inputs": _json(inputs)})
+        reset = _script(pipeline_scripts.RESET_PHASES, session_id, *words, *_words(root), *_words(why))
         done, found = await self._exchange.run([reset, _script(pipeline_scripts.READ_RUN, session_id)])
         if done < 0 or not found:
             msg = f"no pipeline runs in session {session_id!r}; `tasklore session list` shows those there are"
@@ -187,10 +205,11 @@ class PipelineRuns:
         """End the run and its lease, and tell its *outcome* for `KEEP_OUTCOME`; False when the fence is lost.
 
         A completed one that is not to *keep* is removed with all of its session; any other lives for its time to live
-        from now on, and no task of it writes any more.
+        from now on, and no task of it writes any more: a phase that was running has failed, because of *error*.
         """
         is_kept = keep or state != "completed"
-        words = fence, state, int(is_kept), outcome, KEEP_OUTCOME // timedelta(milliseconds=1), _text(error)
+        keep_ms = KEEP_OUTCOME // timedelta(milliseconds=1)
+        words = fence, state, int(is_kept), outcome, keep_ms, _text(error), error_type_of(state)
         ended = (await self._exchange.run([_script(pipeline_scripts.END_RUN, session_id, *words)]))[0]
         if not ended:
             return False
@@ -255,6 +274,20 @@ def _root_of(new: NewRun) -> list[str | bytes | int]:
     words += ["pipeline", new.pipeline.model_dump_json(), "inputs", _json(new.inputs)]
     words += ["supervisor_id", new.supervisor_id, "keep", int(new.keep), "run", new.run]
     return [len(words) // 2, *words]
+
+
+def _redeclared(declared: Redeclared | None) -> dict[str, str | bytes | int]:
+    """Return what of the root of a session is another with *declared*."""
+    if declared is None:
+        return {}
+    pipeline = declared.pipeline
+    return {
+        "pipeline": pipeline.model_dump_json(),
+        "dependencies": _json({phase: list(on) for phase, on in declared.dependencies.items()}),
+        "domain": pipeline.domain,
+        "ttl_ms": pipeline.ttl // timedelta(milliseconds=1),
+        "project": declared.project,
+    }
 
 
 def _words(named: Mapping[str, str | bytes | int]) -> list[str | bytes | int]:

@@ -5,7 +5,7 @@ and then `memory.keys.run`.
 
 | script | KEYS | ARGV | returns |
 |---|---|---|---|
-| CREATE | the ten | token, words of root, phases, corrected and seen | 1: made by this call; 0: taken |
+| CREATE | the ten | token, 1 unless it may have ended before, words of root, phases, corrected, seen | 1: made; 0: taken |
 | READ_RUN | the ten | - | {root, phases, corrected, holder, fence}; {} when no pipeline runs here |
 | CLAIM_RUN | the ten | holder, token, lease_ms | {fence, until, supervisor}; {0, ..}: another's; {-1}: none |
 | RENEW_RUN | the ten | holder, fence, lease_ms | {until, supervisor}; {}: lost |
@@ -13,8 +13,8 @@ and then `memory.keys.run`.
 | LOOK_AT_RUN | the ten | - | {1 when it runs, ms until which it is held or 0} |
 | BEGIN_PHASE | the ten | fence, phase, task, run | 1: done; 0: the fence is lost, or there is no such phase |
 | SETTLE_PHASE | the ten | fence, phase, task or nothing, state, corrected phase or nothing | 1: done; 0: not any more |
-| RESET_PHASES | the ten | token, fence, restart, expected run, inputs, words of why | 1: done; 0: refused; -1: no run |
-| END_RUN | the ten | fence, state, 1 to keep it, outcome, keep_ms, error | {supervisor, user}; {}: the fence is lost |
+| RESET_PHASES | the ten | token, fence, restart, expected run, words of root and why | 1: done; 0: refused; -1: none |
+| END_RUN | the ten | fence, state, 1 to keep it, outcome, keep_ms, error, its type | {supervisor, user}; {}: lost |
 | WISH | the ten | reason | 1: noted; 0: it does not run |
 | NOTE_SEEN | the ten | fence, phase, marks | 1: noted; 0: the fence is lost |
 | RUNNING_DUE | running | limit | sessions |
@@ -69,10 +69,11 @@ CREATE = _register(
     _RUN
     + """
 if redis.call('EXISTS', root) == 1 then return redis.call('HGET', root, 'made_by') == ARGV[1] and 1 or 0 end
+if ARGV[2] == '1' and redis.call('EXISTS', outcome) == 1 then return 0 end
 redis.call('UNLINK', unpack(KEYS))
 local now = session_ms(session_now())
 redis.call('HSET', root, 'made_by', ARGV[1], 'created_at', now)
-put_words(seen, put_words(corrected, put_words(phases, put_words(root, 2))))
+put_words(seen, put_words(corrected, put_words(phases, put_words(root, 3))))
 touch(now)
 return 1
 """
@@ -180,14 +181,16 @@ if known[2] == ARGV[1] then return 1 end
 local held = redis.call('HGET', lease, 'fence') or ''
 if held ~= ARGV[2] or (ARGV[4] ~= '' and known[3] ~= ARGV[4]) then return 0 end
 redis.call('HSET', root, 'reset_by', ARGV[1])
-if ARGV[5] ~= '' then redis.call('HSET', root, 'inputs', ARGV[5]) end
-local reset = {}
-for at = 7, 5 + 2 * tonumber(ARGV[6]) + 1, 2 do
+local whys = put_words(root, 5)
+-- With another declaration there may be phases that were not known before.
+local is_declared, reset = redis.call('HGET', root, 'pipeline') ~= known[1], {}
+for at = whys + 1, whys + 2 * tonumber(ARGV[whys]), 2 do
   local phase = ARGV[at]
   local last = phase_state(phase)
-  if last then
+  if last or is_declared then
     reset[phase] = true
-    redis.call('HSET', phases, phase, cjson.encode({status = 'pending', run = last.run, why = ARGV[at + 1]}))
+    local run = last and last.run or 0
+    redis.call('HSET', phases, phase, cjson.encode({status = 'pending', run = run, why = ARGV[at + 1]}))
     redis.call('HSET', tasks, phase, '')
     redis.call('HDEL', seen, phase)
   end
@@ -227,9 +230,14 @@ if ARGV[3] ~= '1' then
   redis.call('UNLINK', root, entries, hits, uses, phases, tasks, corrected, seen, lease)
   return {known[1], known[2] or ''}
 end
-local all = redis.call('HGETALL', phases)
+local all, now = redis.call('HGETALL', phases), session_now()
 for at = 1, #all, 2 do
-  if cjson.decode(all[at + 1]).status == 'running' then redis.call('HSET', tasks, all[at], '') end
+  local state = cjson.decode(all[at + 1])
+  if state.status == 'running' then
+    state.status, state.ended_ms, state.error_type, state.error = 'failed', now, ARGV[7], ARGV[6]
+    redis.call('HSET', phases, all[at], cjson.encode(state))
+    redis.call('HSET', tasks, all[at], '')
+  end
 end
 redis.call('HSET', root, 'state', ARGV[2], 'error', ARGV[6])
 redis.call('HDEL', root, 'wish')

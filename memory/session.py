@@ -145,13 +145,16 @@ class SessionCache:
         entry = NewEntry(key, value, phase=phase, agent=agent, computation_ms=computation_ms, ttl=ttl)
         await self.set_many(session_id, [entry], task_id=task_id)
 
-    async def set_many(self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None) -> None:
+    async def set_many(
+        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
+    ) -> None:
         """Write *entries*, all or none, each with 0 uses; this is an update of the session.
 
         Args:
             session_id: Of a session that exists.
             entries: At most one a key.
             task_id: The task that writes; refused when another one may write for a phase by now.
+            phase: The phase that *task_id* runs as, which alone is asked then; None: those of the entries.
 
         Raises:
             InvalidInput: a key breaks the naming rule or belongs to another phase, or a value is no JSON.
@@ -161,7 +164,7 @@ class SessionCache:
         """
         if not entries:
             return
-        words: list[str | bytes | int] = [task_id or ""]
+        words: list[str | bytes | int] = [task_id or "", phase or ""]
         for entry in entries:
             body, head = await self._written(entry)
             ttl_ms = "" if entry.ttl is None else milliseconds(entry.ttl, f"the time to live of {entry.key!r}")
@@ -178,7 +181,10 @@ class SessionCache:
         return bool(await self._update(session_id, session_scripts.DELETE, key))
 
     async def invalidate_phases(self, session_id: str, phases: Collection[str]) -> tuple[str, ...]:
-        """Remove every entry of *phases* and return their keys, sorted; none when there is no such session."""
+        """Remove every entry of *phases* and return their keys, sorted; none when there is no such session.
+
+        A task that runs for one of them writes nothing any more.
+        """
         if not phases:
             return ()
         removed = await self._update(session_id, session_scripts.INVALIDATE, *phases)
@@ -234,7 +240,7 @@ class SessionCache:
         return found[:limit]
 
     async def of_user(self, user_id: str) -> list[str]:
-        """Return the ids of the sessions that were started for a user within 30 days, sorted; some may be gone."""
+        """Return the ids of the sessions that were started for a user, sorted; some may be gone."""
         return await self._list.of_user(user_id)
 
     async def sweep(self, *, grace: timedelta = timedelta(minutes=1)) -> list[str]:
@@ -290,7 +296,8 @@ class SessionCache:
     async def load(self, file: Mapping[str, Any], session_id: str | None = None) -> LoadReport:
         """Make a session out of *file*, an exported one, under its own id or *session_id*; its time to live starts now.
 
-        An entry whose own time to live is over by its `created_at`, or that breaks a rule, is not loaded but reported.
+        An entry whose own time to live is over by its `created_at`, or that breaks a rule, is not loaded but reported;
+        nothing is made when that leaves none and one was refused.
 
         Raises:
             InvalidInput: the file has not the form of a session, or there is one of this id.
@@ -298,15 +305,19 @@ class SessionCache:
         seconds, micros = (await self._exchange.run([("TIME",)]))[0]
         now_ms = int(seconds) * 1000 + int(micros) // 1000
         read = session_files.read(file, session_id, now_ms, self._max_bytes)
+        if read.refused and not read.entries:
+            return LoadReport(read.session_id, 0, read.expired, read.refused)
         name, root, keep_ms = read.session_id, read.root_words, _LOADING // timedelta(milliseconds=1)
         packed = [(one, await _aside(len(one.body), pack, one.body)) for one in read.entries]
+        # Of two that load at once the later one has all, and the earlier one is refused.
+        token = self._new_token()
         batches = list(session_files.batches(packed, lambda one: len(one[1]), _BATCH_BYTES)) or [[]]
         for at, batch in enumerate(batches):
             words = [word for one, stored in batch for word in one.words(stored)]
-            command = self._script(name, session_scripts.LOAD, int(at == 0), keep_ms, *words)
+            command = self._script(name, session_scripts.LOAD, token, int(at == 0), keep_ms, *words)
             if not (await self._exchange.run([command]))[0]:
                 raise taken(name)
-        if not await self._make(name, None, ("1", read.created_ms, read.updated_ms), root):
+        if not await self._make(name, None, (token, read.created_ms, read.updated_ms), root):
             raise taken(name)
         return LoadReport(name, len(read.entries), read.expired, read.refused)
 

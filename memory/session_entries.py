@@ -29,6 +29,9 @@ TIME_TO_LIVE = timedelta(hours=1)
 #: Bytes of JSON that one entry takes: an analysis of a large repository fits many times, a dump of it does not.
 MAX_VALUE_BYTES = 16 * 1024 * 1024
 
+#: Levels of lists and objects that a value may have: readers of JSON, ours too, give up at some 500 to 1,000.
+MAX_LEVELS = 200
+
 #: Bytes of JSON from which compressing pays: below, a round trip costs more than what it would save.
 COMPRESS_FROM = 4 * 1024
 #: Share of its size above which a compressed body is not worth unpacking at each use: that of random base64.
@@ -201,9 +204,15 @@ def encode(key: str, value: JsonValue, limit: int) -> bytes:
     """Return *value* as compact JSON in UTF-8.
 
     Raises:
-        InvalidInput: it is no JSON.
+        InvalidInput: it is no JSON, or is nested deeper than `MAX_LEVELS`.
         EntryTooLarge: its JSON has more than *limit* bytes.
     """
+    if _is_deep(value):
+        msg = (
+            f"the value of session key {key!r} is nested deeper than {MAX_LEVELS} levels; "
+            "make it flatter, such as a list of nodes that name each other, or store it as text"
+        )
+        raise InvalidInput(msg)
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         body = _as_bytes(text, value)
@@ -218,6 +227,17 @@ def encode(key: str, value: JsonValue, limit: int) -> bytes:
         )
         raise EntryTooLarge(msg)
     return body
+
+
+def _is_deep(value: JsonValue) -> bool:
+    """Return whether *value* has more than `MAX_LEVELS` levels; one that holds itself has."""
+    # A level at a time; what is held in several places of it, which may be so on every level, is looked into once.
+    level, ahead = 0, [value]
+    while ahead and level <= MAX_LEVELS:
+        inside = {id(part): part for part in ahead if isinstance(part, list | dict | tuple)}
+        ahead = [one for part in inside.values() for one in (part.values() if isinstance(part, dict) else part)]
+        level += bool(inside)
+    return level > MAX_LEVELS
 
 
 def _as_bytes(text: str, value: JsonValue) -> bytes:

@@ -16,12 +16,24 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from contracts.errors import InvalidInput
-from memory.session_entries import VERSION, Found, NewEntry, SessionRoot, checked_key, encode, head_of, root_words
+from memory.session_entries import (
+    VERSION,
+    Found,
+    NewEntry,
+    SessionRoot,
+    checked_key,
+    encode,
+    head_of,
+    milliseconds,
+    root_words,
+)
 
 T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+#: The last time that can be written.
+_LATEST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +216,8 @@ def _time(document: Mapping[str, Any], name: str) -> int:
         msg = f"{name!r} is {text!r}, but must be a time such as '2025-11-19T10:00:00.000Z'"
         raise InvalidInput(msg) from error
     zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return max(0, (zoned - _EPOCH) // _MILLISECOND)
+    # West of Greenwich the last hours of the last year are in one that has no name in UTC.
+    return min(max(0, (zoned - _EPOCH) // _MILLISECOND), _LATEST_MS)
 
 
 def _span(document: Mapping[str, Any], name: str) -> timedelta:
@@ -212,6 +225,7 @@ def _span(document: Mapping[str, Any], name: str) -> timedelta:
     if not ms:
         msg = f"{name!r} is {document.get(name)!r:.40}, but must be a whole number of milliseconds above zero"
         raise InvalidInput(msg)
+    milliseconds(ms * _MILLISECOND, repr(name))
     return ms * _MILLISECOND
 
 

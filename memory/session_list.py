@@ -5,16 +5,12 @@ there may be a name in the list without a session, but no session without its na
 """
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import NamedTuple
 
 from contracts.errors import InvalidInput
 from contracts.identifiers import user_token
 from memory import keys, session_scripts
 from memory.exchange import Command, Exchange
-
-#: How long it is known which sessions were started for a user: longer than any of them is of use.
-USER_KEEP = timedelta(days=30)
 
 
 class Listed(NamedTuple):
@@ -73,9 +69,12 @@ def token_of(user_id: str) -> str:
 
 
 def noting_user(user_id: str, session_id: str) -> list[Command]:
-    """Return the commands that note that a session was started for a user."""
+    """Return the commands that note that a session was started for a user, until it is dropped or they are forgotten.
+
+    A note must not be over before its session is, which may live as long as somebody updates it.
+    """
     key = keys.user_sessions(token_of(user_id))
-    return [("SADD", key, session_id), ("PEXPIRE", key, USER_KEEP // timedelta(milliseconds=1))]
+    return [("SADD", key, session_id), ("PERSIST", key)]
 
 
 def forgetting(session_id: str, user_id: str, supervisor_id: str) -> list[Command]:

@@ -30,7 +30,9 @@ class Sessions(Protocol):
         """Return an entry and count the use, None when there is none."""
         ...
 
-    async def set_many(self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None) -> None:
+    async def set_many(
+        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
+    ) -> None:
         """Write entries, all or none."""
         ...
 
@@ -47,6 +49,7 @@ async def get_or_compute(
     agent: str | None = None,
     ttl: timedelta | None = None,
     task_id: str | None = None,
+    phase: str | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> JsonValue:
     """Return the entry *key*, which counts as a use, or what *compute* returns, which is then that entry.
@@ -65,7 +68,8 @@ async def get_or_compute(
         reader: As for `SessionCache.get`.
         agent: Who computes.
         ttl: The entry's own time to live; None is that of the session.
-        task_id: As for `SessionCache.set`.
+        task_id: As for `SessionCache.set_many`.
+        phase: As for `SessionCache.set_many`.
         clock: Monotonic seconds.
 
     Raises:
@@ -103,6 +107,6 @@ async def get_or_compute(
         took_ms = round((clock() - began) * 1000)
         entry = NewEntry(key, value, agent=agent, computation_ms=took_ms, ttl=ttl, if_absent=True)
         with suppress(MemoryUnavailable):
-            await cache.set_many(session_id, [entry], task_id=task_id)
+            await cache.set_many(session_id, [entry], task_id=task_id, phase=phase)
         outcome.share(Computed(value))
     return value

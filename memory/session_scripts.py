@@ -6,16 +6,16 @@ scripts are the first eight of `memory.keys.SessionKeys`; DROP has all nine. Wha
 
 | script | KEYS | ARGV | returns |
 |---|---|---|---|
-| CREATE | the nine | token, 1 to keep loaded entries, created_ms and updated_ms or nothing, root | 1: made; 0: taken |
+| CREATE | the nine | token, that of a load or nothing, created_ms and updated_ms or nothing, root | 1: made; 0: taken |
 | READ_ROOT | root, entries | names of fields | {ms left or -1, stored entries, value or nil, ...} |
 | GET | root, entries, hits, uses, corrected | `count`, `once` or `peek`, reader, keys | {see below or nil, ...} |
-| SET | the eight | task or nothing, then see below | {`done`}; {`replaced`, phase, task} |
+| SET | the eight | task or nothing, its phase or nothing, then see below | {`done`}; {`replaced`, phase, task} |
 | DELETE | the eight | key | 1: removed; 0: there was none |
 | INVALIDATE | the eight | phases | keys removed |
 | CLEAR | the eight | - | how many entries were removed |
 | CLEANUP | the eight | 1 to leave a running session alone | how many expired entries were removed |
 | ENTRIES | the eight | - | {now_ms, phases, {key, head, hits, phase that hides it or nothing}, ...} |
-| LOAD | the eight | 1 to begin, ms to keep them, then key, body, head and hits of each | 1: done; 0: taken |
+| LOAD | the eight | token, 1 to begin, ms to keep them, then key, body, head and hits of each | 1: done; 0: taken |
 | DROP | the nine | 1 to drop a running one | {user, supervisor}; 0: it runs |
 | LIST | sessions | session | its score |
 | UNLIST | sessions | session, score, grace_ms | 1: taken out; 0: not there, or listed anew |
@@ -128,9 +128,11 @@ CREATE = _register(
     + """
 session_mend()
 if redis.call('EXISTS', KEYS[1]) == 1 then return redis.call('HGET', KEYS[1], 'made_by') == ARGV[1] and 1 or 0 end
+if ARGV[2] ~= '' and redis.call('HGET', KEYS[3], ':loading') ~= ARGV[2] then return 0 end
 for at = 2, 9 do
-  if at > 3 or ARGV[2] ~= '1' then redis.call('UNLINK', KEYS[at]) end
+  if at > 3 or ARGV[2] == '' then redis.call('UNLINK', KEYS[at]) end
 end
+redis.call('HDEL', KEYS[3], ':loading')
 local now = session_ms(session_now())
 for at = 5, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1]) end
 redis.call('HSET', KEYS[1], 'made_by', ARGV[1], 'created_at', ARGV[3] ~= '' and ARGV[3] or now)
@@ -204,17 +206,17 @@ SET = _register(
     _OPENED
     + """
 if not known then return false end
-local task = ARGV[1]
+local task, own = ARGV[1], ARGV[2]
 if task ~= '' then
   local runs = redis.call('HEXISTS', KEYS[1], 'pipeline') == 1
-  for at = 2, #ARGV, 5 do
-    local phase = string.match(ARGV[at], '^[^:]+')
+  for at = 3, own ~= '' and 3 or #ARGV, 5 do
+    local phase = own ~= '' and own or string.match(ARGV[at], '^[^:]+')
     local writer = redis.call('HGET', KEYS[6], phase) or (runs and '')
     if writer and writer ~= task then return {'replaced', phase, writer} end
   end
 end
 local now = session_now()
-for at = 2, #ARGV, 5 do
+for at = 3, #ARGV, 5 do
   local key, ttl = ARGV[at], ARGV[at + 1]
   if ARGV[at + 2] ~= '1' or not is_living(redis.call('HGET', KEYS[2], ':' .. key), now) then
     local number = redis.call('HINCRBY', KEYS[1], 'writes', 1)
@@ -245,7 +247,10 @@ INVALIDATE = _register(
     + """
 if not known then return false end
 local phases, removed, now = {}, {}, session_now()
-for _, phase in ipairs(ARGV) do phases[phase] = true end
+for _, phase in ipairs(ARGV) do
+  phases[phase] = true
+  if redis.call('HEXISTS', KEYS[6], phase) == 1 then redis.call('HSET', KEYS[6], phase, '') end
+end
 for _, key in ipairs(keys_of_entries()) do
   if phases[string.match(key, '^[^:]*')] then
     if is_living(redis.call('HGET', KEYS[2], ':' .. key), now) then removed[#removed + 1] = key end
@@ -308,13 +313,18 @@ LOAD = _register(
     _OPENED
     + """
 if known then return 0 end
-if ARGV[1] == '1' then redis.call('UNLINK', KEYS[2], KEYS[3]) end
-for at = 3, #ARGV, 4 do
+if ARGV[2] == '1' then
+  redis.call('UNLINK', KEYS[2], KEYS[3])
+  redis.call('HSET', KEYS[3], ':loading', ARGV[1])
+elseif redis.call('HGET', KEYS[3], ':loading') ~= ARGV[1] then
+  return 0
+end
+for at = 4, #ARGV, 4 do
   redis.call('HSET', KEYS[2], ARGV[at], ARGV[at + 1], ':' .. ARGV[at], ARGV[at + 2])
   if ARGV[at + 3] ~= '0' then redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 3]) end
 end
-redis.call('PEXPIRE', KEYS[2], ARGV[2])
-redis.call('PEXPIRE', KEYS[3], ARGV[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+redis.call('PEXPIRE', KEYS[3], ARGV[3])
 return 1
 """
 )

@@ -72,6 +72,14 @@ class ReportDesk:
             if not waiters:
                 self._waiters.pop(assignment.task_id, None)
 
+    async def is_under_way(self, task_id: str) -> bool:
+        """Return whether somebody runs *task_id*, as far as is known: its report may be about to come."""
+        try:
+            entry = await self._ledger.read(task_id)
+        except MemoryUnavailable:
+            return True
+        return entry is not None and entry.generations[entry.newest].state == "running"
+
     async def hear_hint(self, message: Msg) -> None:
         """Serve the report that was just published, after a look at the ledger where that is in doubt."""
         task_id = message.subject.split(".")[2]

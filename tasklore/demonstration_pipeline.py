@@ -70,7 +70,7 @@ class _Stage:
         self.session_id = new_session_id(PIPELINE)
         self._client = client
         runs, cache = PipelineRuns(valkey, deadline_s=_DEADLINE_S), SessionCache(valkey, deadline_s=_DEADLINE_S)
-        self._stores = Stores(runs, cache)
+        self._stores = Stores(runs, cache, ProjectMemory(valkey, deadline_s=_DEADLINE_S))
         self._pipeline = read_source(PIPELINE).pipeline
         self._width = max(len(phase.name) for phase in self._pipeline.phases)
 

@@ -12,6 +12,7 @@ from contracts.errors import UnknownSession
 from contracts.identifiers import checked_name
 from memory.pipeline_records import RunRecord
 from memory.pipeline_runs import PipelineRuns
+from memory.project import ProjectMemory
 from memory.session import SessionCache
 from runtime import valkey
 from runtime.connection import Listener, connected
@@ -62,6 +63,7 @@ class Stores:
 
     runs: PipelineRuns
     cache: SessionCache
+    projects: ProjectMemory
 
     async def look(self, session_id: str) -> Look:
         """Return the run as it is now.
@@ -104,7 +106,8 @@ async def open_stores(name: str = "tasklore-pipeline") -> AsyncIterator[Stores]:
     async with valkey.connect(url, name=name, deadline_s=2 * _DEADLINE_S) as client:
         await client.check()
         cache = SessionCache(client, max_value_bytes=settings.session_value_max_bytes, deadline_s=_DEADLINE_S)
-        yield Stores(PipelineRuns(client, deadline_s=_DEADLINE_S), cache)
+        projects = ProjectMemory(client, deadline_s=_DEADLINE_S)
+        yield Stores(PipelineRuns(client, deadline_s=_DEADLINE_S), cache, projects)
 
 
 @contextlib.asynccontextmanager

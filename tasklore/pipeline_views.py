@@ -11,7 +11,7 @@ from typing import Any
 from contracts.errors import InvalidInput, TaskloreError, UnknownSession
 from memory.session import SessionRoot
 from memory.session_files import spell_time
-from supervisor.pipelines.evidence import bundle_of, write_bundle
+from supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
 from tasklore.exits import OK
 from tasklore.pipeline_lines import counted, one_line
 from tasklore.pipeline_sources import installed, read_source
@@ -132,6 +132,14 @@ async def _bundle(stores: Stores, session_id: str) -> dict[str, Any]:
         say("it still runs; this is how far it is")
     session, seen = await stores.cache.export(session_id), await stores.runs.seen(session_id)
     record = look.record
+    earlier = await earlier_ends(stores.projects, record)
     return bundle_of(
-        record, record.phases, record.corrected, session, seen, error=record.error, made_at=datetime.now(UTC)
+        record,
+        record.phases,
+        record.corrected,
+        session,
+        seen,
+        error=record.error,
+        made_at=datetime.now(UTC),
+        earlier=earlier,
     )

@@ -31,8 +31,10 @@ class SessionStore(Protocol):
     async def get(self, session_id: str, key: str, *, reader: str | None = None) -> "Found | None":
         """Return an entry and count that it was of use, once for each *reader*; None when there is none."""
 
-    async def set_many(self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None) -> None:
-        """Store *entries*, all or none; none when their phase is another task's than *task_id* by now."""
+    async def set_many(
+        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
+    ) -> None:
+        """Store *entries*, all or none; none when *phase*, or else theirs, is another task's than *task_id* by now."""
 
     async def entries(self, session_id: str) -> "list[EntryInfo]":
         """Return what is known of each entry."""
@@ -123,8 +125,9 @@ class TaskSession:
             reader=self._assignment.task_id,
             agent=self._assignment.agent_id,
             ttl=ttl,
-            # Another phase is fenced by its own task, which this one is not.
-            task_id=self._assignment.task_id if read_key(key).phase == self.phase else None,
+            # Under the key of another phase too, only while this task is still that of its own.
+            task_id=self._assignment.task_id if self.phase is not None else None,
+            phase=self.phase,
         )
 
     async def keys(self, phase: str | None = None) -> tuple[str, ...]:
@@ -170,8 +173,10 @@ class _TimedWriter:
             self._services.count_session_hits(1)
         return found
 
-    async def set_many(self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None) -> None:
+    async def set_many(
+        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
+    ) -> None:
         [entry] = entries
         with self._time.taking(entry.key, self._took_ms) as took_ms:
             entry = replace(entry, computation_ms=took_ms)
-            await self._services.sessions.set_many(session_id, [entry], task_id=task_id)
+            await self._services.sessions.set_many(session_id, [entry], task_id=task_id, phase=phase)

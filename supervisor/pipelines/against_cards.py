@@ -38,6 +38,16 @@ def problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Pr
     return problems
 
 
+def write_problems(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Problem]:
+    """Return what the phases of *pipeline* want to write and the results of their tasks, by *cards*, do not have."""
+    return [
+        problem
+        for n, phase in enumerate(pipeline.phases)
+        if (task := _task_of(phase, cards))
+        for problem in _write_problems(("phases", n), phase, task)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class _Outlook:
     """What the references of a pipeline will be, as far as schemas tell."""

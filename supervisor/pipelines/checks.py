@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from contracts.errors import InvalidInput
+from contracts.messages import AgentCard
 from contracts.pipelines import Phase, Pipeline
 from contracts.session_keys import EntryKey, read_key
-from supervisor.pipelines.against_cards import problems_with
+from supervisor.pipelines.against_cards import problems_with, write_problems
 from supervisor.pipelines.globs import unusable
 from supervisor.pipelines.graph import Graph, cycle_in, declared_edges, told_cycle
 from supervisor.pipelines.inputs import misfit, prepared_inputs, problems_in_inputs, typed_inputs
@@ -15,7 +16,9 @@ from supervisor.pipelines.places import Reference, is_json, read_text
 from supervisor.pipelines.problems import Place, Problem, known_ones, listed, nearest
 from supervisor.pipelines.references import Mention, mentions_of
 
-__all__ = ["Problem", "prepared_inputs", "problems_in_inputs", "problems_of", "problems_with", "typed_inputs"]
+__all__ = [
+    "Problem", "all_problems", "prepared_inputs", "problems_in_inputs", "problems_of", "problems_with", "typed_inputs",
+]  # fmt: skip
 
 #: For so long the ledger remembers a task: a phase that may take longer could run twice.
 LONGEST_TIMEOUT = timedelta(days=7)
@@ -38,6 +41,13 @@ def problems_of(pipeline: Pipeline) -> list[Problem]:
     else:
         problems.extend(_left_out_problems(declared, Graph.of_phases(pipeline.phases, declared.keys())))
     return problems
+
+
+def all_problems(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Problem]:
+    """Return what keeps *pipeline* from running with the agents of *cards*, as far as it can be told at once."""
+    own = problems_of(pipeline)
+    # What else does not fit the agents may follow from that; what a result does not have does not.
+    return [*own, *write_problems(pipeline, cards)] if own else problems_with(pipeline, cards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,7 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[Problem]:
         elif not declared.required and (why := misfit(declared, declared.default)):
             yield Problem(("inputs", name, "default"), f"input {name!r}: its default {why}")
     try:
-        pieces = read_text(pipeline.root)
+        pieces = read_text(pipeline.root or "")
     except InvalidInput as error:
         yield Problem(("root",), f"root: {error}")
         return
@@ -137,15 +147,22 @@ def _phase_problems(at: int, phase: Phase, declared: _Declared) -> Iterator[Prob
     for n, data_type in enumerate(phase.writes):
         if data_type in phase.writes[:n]:
             yield Problem(("writes", n), f"writes {data_type!r} twice; leave one out")
-    for n, glob in enumerate(phase.reads_files):
-        if why := unusable(glob):
-            yield Problem(("reads_files", n), f"reads_files {glob!r} {why}")
+    yield from _file_problems(phase, declared.pipeline.root)
     for kind, tags in (("standards", phase.standards), ("design", phase.design)):
         if not all(tag.strip() for tag in tags):
             yield Problem((kind,), f"{kind} has an empty tag; leave it out")
     if phase.timeout is not None and phase.timeout > LONGEST_TIMEOUT:
         most = f"more than {LONGEST_TIMEOUT.days} days, after which a task is forgotten"
         yield Problem(("timeout",), f"timeout is {phase.timeout.days} days, {most}; split the phase")
+
+
+def _file_problems(phase: Phase, root: str | None) -> Iterator[Problem]:
+    if phase.reads_files and root is None:
+        why = "needs a `root`, below which the files are looked for where the supervisor runs"
+        yield Problem(("reads_files",), f'reads_files {why}; write root = "${{input.folder}}" or a whole path')
+    for n, glob in enumerate(phase.reads_files):
+        if reason := unusable(glob):
+            yield Problem(("reads_files", n), f"reads_files {glob!r} {reason}")
 
 
 def _order_problems(phase: Phase, declared: _Declared) -> Iterator[Problem]:
@@ -198,7 +215,8 @@ def _left_out_problems(declared: _Declared, graph: Graph) -> Iterator[Problem]:
                 field = "" if mention.place[0] == "reads" else f"{'.'.join(map(str, mention.place))} "
                 yield Problem(("phases", n, *mention.place), f"{field}reads {reference.text!r}, but {why}")
             for correction in row:
-                if key.identifier is None and key.data_type not in correction.writes:
+                is_written = key.data_type in declared.phases[key.phase].writes
+                if key.identifier is None and is_written and key.data_type not in correction.writes:
                     why = f"does not write {key.data_type!r}, which {phase.name!r} reads"
                     place: Place = ("phases", declared.index[correction.name], "writes")
                     cure = "add it to `writes`, or read it with '?'"

@@ -14,8 +14,9 @@ ${fix:results?} == null
 
 A value by itself is true unless it is null, false, 0, an empty text, list or object. `<` and the like take two numbers
 or two texts. Anything may be compared with null by `==` and `!=`; other unlike kinds are an error, not false, because
-`"10" == 10` is a mistake that would leave a phase out in silence. `in` looks for an item of a list, a part of a text or
-a property of an object. `and` and `or` look at their right side only when the left has not decided.
+`"10" == 10` is a mistake that would leave a phase out in silence; what can be told without the values is told when the
+condition is read. `in` looks for an item of a list, a part of a text or a property of an object. `and` and `or` look at
+their right side only when the left has not decided.
 
 Inside quotes, a backslash takes the next character as it is.
 """
@@ -51,9 +52,16 @@ _ORDERED: dict[str, Callable[[float | str, float | str], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+#: What a comparison is, and what has a length, as `called` says it.
+_FLAG, _WITH_LENGTH = called(True), frozenset((called(""), called([]), called({})))
 _CURE = "write such as: ${review:results.score} >= 3 and not ${input.quick}"
 
-_Node = Callable[[Lookup], JsonValue]
+
+class _Node(NamedTuple):
+    """What computes a part of a condition, and what that surely is, as `called` says it; None where nobody knows."""
+
+    value: Callable[[Lookup], JsonValue]
+    kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ class Condition:
         reading = _Reading(text)
         root = reading.either(0)
         reading.demand_end()
-        return cls(text, tuple(reading.references), root)
+        return cls(text, tuple(reading.references), root.value)
 
     def holds(self, lookup: Lookup) -> bool:
         """Return whether it is true of the values that *lookup* gives.
@@ -106,7 +114,7 @@ class _Reading:
         parts = [self._both(depth)]
         while self._take("or"):
             parts.append(self._both(depth))
-        return parts[0] if len(parts) == 1 else lambda lookup: any(part(lookup) for part in parts)
+        return parts[0] if len(parts) == 1 else _Node(lambda lookup: any(one.value(lookup) for one in parts), _FLAG)
 
     def demand_end(self) -> None:
         if self._token.kind != "end":
@@ -116,12 +124,12 @@ class _Reading:
         parts = [self._negation(depth)]
         while self._take("and"):
             parts.append(self._negation(depth))
-        return parts[0] if len(parts) == 1 else lambda lookup: all(part(lookup) for part in parts)
+        return parts[0] if len(parts) == 1 else _Node(lambda lookup: all(one.value(lookup) for one in parts), _FLAG)
 
     def _negation(self, depth: int) -> _Node:
         if self._take("not"):
             inner = self._negation(self._deeper(depth))
-            return lambda lookup: not inner(lookup)
+            return _Node(lambda lookup: not inner.value(lookup), _FLAG)
         return self._comparison(depth)
 
     def _comparison(self, depth: int) -> _Node:
@@ -149,10 +157,10 @@ class _Reading:
         if token.kind == "reference":
             reference = read_reference(token.text[2:-1])
             self.references.append(reference)
-            return lambda lookup: value_at(reference, lookup)
+            return _Node(lambda lookup: value_at(reference, lookup))
         if token.kind in ("number", "text") or token.text in _CONSTANTS:
             constant = _constant(token)
-            return lambda _: constant
+            return _Node(lambda _: constant, called(constant))
         if token.text == "[":
             return self._list(self._deeper(depth))
         if token.text == "len":
@@ -173,7 +181,7 @@ class _Reading:
             if items:
                 self._demand(",")
             items.append(self._value(depth))
-        return lambda lookup: [item(lookup) for item in items]
+        return _Node(lambda lookup: [item.value(lookup) for item in items], called([]))
 
     @property
     def _token(self) -> _Token:
@@ -227,40 +235,55 @@ def _constant(token: _Token) -> JsonValue:
 
 def _length(inner: _Node, text: str) -> _Node:
     def length(lookup: Lookup) -> JsonValue:
-        value = inner(lookup)
+        value = inner.value(lookup)
         if isinstance(value, str | list | dict):
             return len(value)
-        raise InvalidInput(f"{text!r} asks for len() of {called(value)}; only texts, lists and objects")
+        raise _without_length(text, called(value))
 
-    return length
+    if inner.kind is not None and inner.kind not in _WITH_LENGTH:
+        raise _without_length(text, inner.kind)
+    return _Node(length, called(0))
+
+
+def _without_length(text: str, kind: str) -> InvalidInput:
+    return InvalidInput(f"{text!r} asks for len() of {kind}; only texts, lists and objects")
 
 
 def _compared(left: _Node, sign: str, right: _Node, text: str) -> _Node:
     def compare(lookup: Lookup) -> JsonValue:
-        one, other = left(lookup), right(lookup)
-        if sign in ("in", "not in"):
-            return _is_in(one, other, text) == (sign == "in")
+        one, other = left.value(lookup), right.value(lookup)
+        _demand_alike(called(one), sign, called(other), text)
         if sign in _ORDERED:
-            return _before(sign, one, other, text)
-        if called(one) != called(other) and one is not None and other is not None:
-            raise _unlike(text, one, sign, other)
+            return _ORDERED[sign](one, other)  # type: ignore[arg-type] # two numbers or two texts, as just seen
+        if sign in ("in", "not in"):
+            return _is_in(one, other) == (sign == "in")
         return _same(one, other) == (sign == "==")
 
-    return compare
+    _demand_alike(left.kind, sign, right.kind, text)
+    return _Node(compare, _FLAG)
 
 
-def _before(sign: str, one: JsonValue, other: JsonValue, text: str) -> bool:
-    if called(one) == called(other) and called(one) in ("a number", "a text"):
-        return _ORDERED[sign](one, other)  # type: ignore[arg-type] # two numbers or two texts, as just seen
-    raise _unlike(text, one, sign, other)
+def _demand_alike(one: str | None, sign: str, other: str | None, text: str) -> None:
+    """Refuse to compare what is *one* with what is *other*, None for what is not known yet.
+
+    Raises:
+        InvalidInput: whatever the values are, they cannot be compared.
+    """
+    if sign in ("in", "not in"):
+        holds_all = other in (None, "a list")
+        fits = holds_all or (other in ("a text", "an object") and one in (None, "a text"))
+    elif sign in _ORDERED:
+        fits = {one, other} - {None} in (set(), {"a number"}, {"a text"})
+    else:
+        fits = len({one, other} - {None, "null"}) < 2
+    if not fits:
+        raise _unlike(text, one or "anything", sign, other or "anything")
 
 
-def _is_in(one: JsonValue, other: JsonValue, text: str) -> bool:
+def _is_in(one: JsonValue, other: JsonValue) -> bool:
     if isinstance(other, list):
         return any(_same(one, item) for item in other)
-    if isinstance(other, str | dict) and isinstance(one, str):
-        return one in other
-    raise _unlike(text, one, "in", other)
+    return one in other  # type: ignore[operator] # a text, in a text or an object
 
 
 def _same(one: JsonValue, other: JsonValue) -> bool:
@@ -268,5 +291,5 @@ def _same(one: JsonValue, other: JsonValue) -> bool:
     return called(one) == called(other) and one == other
 
 
-def _unlike(text: str, one: JsonValue, sign: str, other: JsonValue) -> InvalidInput:
-    return InvalidInput(f"{text!r} cannot tell {called(one)} {sign} {called(other)}; make both the same kind")
+def _unlike(text: str, one: str, sign: str, other: str) -> InvalidInput:
+    return InvalidInput(f"{text!r} cannot tell {one} {sign} {other}; make both the same kind")

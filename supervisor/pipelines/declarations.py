@@ -12,6 +12,15 @@ from contracts.spellings import shown
 from supervisor.pipelines.problems import Place, Problem, listed, nearest
 
 _CLASSES: Mapping[str, type[BaseModel]] = {"Pipeline": Pipeline, "Phase": Phase, "Input": Input}
+#: What pydantic calls as Python does, in words of a declaration.
+_IN_WORDS = {
+    "tuple_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+}
 #: What people write for a field of another name.
 _OTHERWISE = {"depends_on": "after", "needs": "after", "outputs": "writes", "inputs": "reads", "params": "parameters"}
 
@@ -89,7 +98,7 @@ def _sentence(detail: ErrorDetails, place: Place, title: str) -> str:
         return f"the input's name {said} must be 1 to 64 letters, digits, '_' or '-'"
     if "parameters" in place[:-1] or place[-1:] == ("default",):
         return f"{field} is {said}, which JSON does not know; write it as a text, a number, a list or a table"
-    message = detail["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    message = _IN_WORDS.get(kind) or detail["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
     message = message if message.startswith(("must", "is ", "has ")) else f"must be {message}"
     return f"{field} {message}, not {said}"
 

@@ -7,6 +7,7 @@ run next goes on from there. What it did since is done again to the same effect.
 import asyncio
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import structlog
@@ -83,7 +84,12 @@ class Drive:
         if record.wish is not None:
             self.wish(record.wish)
         self._adopted = {name for name, state in record.phases.items() if state.status == "running"}
-        return LiveRun.of(record, self._fence)
+        live = LiveRun.of(record, self._fence)
+        if self._adopted:
+            # When they began is told by the store's clock; how long they may take is measured by ours.
+            there = datetime.fromtimestamp(await self._parts.runs.now_ms() / 1000, UTC)
+            live.ahead = self._parts.now() - there
+        return live
 
     async def _work(self, live: LiveRun) -> str | None:
         """Run phases until nothing is left to run; return why it is to be cancelled, None when nobody wishes that."""

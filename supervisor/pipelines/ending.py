@@ -17,20 +17,22 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import structlog
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
+from contracts.errors import InvalidInput, MemoryUnavailable, UnknownSession
 from contracts.pipelines import Pipeline
 from contracts.session_keys import read_key
-from memory.pipeline_records import EndState
+from memory.pipeline_records import EndState, RunRecord
 from memory.session import EntryInfo
-from supervisor.pipelines.evidence import bundle_of, write_bundle
+from supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
 from supervisor.pipelines.graph import result_keys
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
 
@@ -50,23 +52,22 @@ async def end_run(parts: Parts, live: LiveRun, *, error: str = "", cancelled: st
         MemoryUnavailable: the store did not answer; all of this may be done again.
     """
     # Times are the store's.
-    known = await parts.runs.read(live.session_id)
-    live.phases.update(known.phases if known is not None else {})
+    live.phases.update((await _demand_ours(parts, live)).phases)
     error = live.masker.mask_text(error) or _error_of(live)
     state: EndState = "cancelled" if cancelled is not None else "failed" if error else "completed"
     outcome = await _outcome_of(parts, live, state, cancelled or error)
-    if state == "failed":
-        outcome["evidence"] = await _keep_evidence(parts, live, outcome["error"])
-    await _note_history(parts, live, outcome)
-    body = json.dumps(outcome).encode()
-    record = live.record
-    keep = record.keep or state != "completed" or bool(outcome["withheld"])
-    is_ended = await parts.runs.end(live.session_id, live.fence, state, body, keep=keep, error=outcome["error"])
-    if not is_ended:
-        raise LeaseLost(f"run {live.session_id!r} is driven by somebody else")
+    kept = await _keep_evidence(parts, live, outcome["error"]) if state == "failed" else None
+    outcome["evidence"] = kept and str(kept.path)
+    try:
+        await _note_history(parts, live, outcome)
+        await _end_for_good(parts, live, outcome)
+    except LeaseLost:
+        if kept is not None:
+            await asyncio.to_thread(kept.take_back)
+        raise
     parts.meter.count_pipeline(state)
     said = _said(outcome)
-    log.info("pipeline_ended", session=live.session_id, pipeline=record.pipeline.name, state=state)
+    log.info("pipeline_ended", session=live.session_id, pipeline=live.record.pipeline.name, state=state)
     parts.tell(live.event(state, parts.now(), text=said, run_ms=outcome["took_ms"]))
 
 
@@ -74,6 +75,32 @@ def digest_of(pipeline: Pipeline, inputs: Mapping[str, JsonValue], user_id: str 
     """Return what tells two wishes apart that come under one session id."""
     words = [pipeline.model_dump(mode="json"), dict(inputs), user_id]
     return hashlib.blake2b(json.dumps(words, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+async def _end_for_good(parts: Parts, live: LiveRun, outcome: Mapping[str, Any]) -> None:
+    state: EndState = outcome["state"]
+    keep = live.record.keep or state != "completed" or bool(outcome["withheld"])
+    body, error = json.dumps(outcome).encode(), outcome["error"]
+    if not await parts.runs.end(live.session_id, live.fence, state, body, keep=keep, error=error):
+        raise _lost(live)
+
+
+async def _demand_ours(parts: Parts, live: LiveRun) -> RunRecord:
+    """Return the run as it stands, to be asked before each thing that outlives it is written.
+
+    A driver may have slept past its lease: what it knows is old then, and its user may be forgotten by now.
+
+    Raises:
+        LeaseLost: it is gone, over, or driven by somebody else.
+    """
+    known = await parts.runs.read(live.session_id)
+    if known is None or known.state != "running" or known.holder is None or known.fence != live.fence:
+        raise _lost(live)
+    return known
+
+
+def _lost(live: LiveRun) -> LeaseLost:
+    return LeaseLost(f"run {live.session_id!r} is gone, or driven by somebody else")
 
 
 async def _outcome_of(parts: Parts, live: LiveRun, state: EndState, error: str) -> dict[str, Any]:
@@ -154,23 +181,48 @@ def _error_of(live: LiveRun) -> str:
     return "; ".join(f"phase {name!r} failed: {state.error_type}: {state.error}" for name, state in failed)
 
 
-async def _keep_evidence(parts: Parts, live: LiveRun, error: str) -> str | None:
-    """Write the evidence of a run that failed and return where it lies, None when it could not be written."""
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A file of evidence that was written here: where, and which it is of all that were ever written there."""
+
+    path: Path
+    inode: int
+
+    def take_back(self) -> None:
+        """Remove it, unless somebody else wrote another one meanwhile."""
+        with suppress(OSError):
+            if self.path.stat().st_ino == self.inode:
+                self.path.unlink()
+
+
+async def _keep_evidence(parts: Parts, live: LiveRun, error: str) -> _Kept | None:
+    """Write the evidence of a run that failed and return what it is, None when it could not be written.
+
+    Raises:
+        LeaseLost: the run is gone, or somebody else drives it.
+        MemoryUnavailable: the store did not answer.
+    """
     path = parts.evidence_dir / f"{live.session_id}-failed.json"
-    session = await parts.cache.export(live.session_id)
-    seen = await parts.runs.seen(live.session_id)
     try:
-        await asyncio.to_thread(_write, path, live, session, seen, error, parts.now())
-    except OSError as problem:
-        log.warning("evidence_not_written", session=live.session_id, path=str(path), error=str(problem))
+        session = await parts.cache.export(live.session_id)
+        seen = await parts.runs.seen(live.session_id)
+        earlier = await earlier_ends(parts.projects, live.record)
+        told = partial(bundle_of, error=error, made_at=parts.now(), earlier=earlier)
+        bundle = await asyncio.to_thread(told, live.record, live.phases, live.corrected, session, seen)
+        await _demand_ours(parts, live)
+        return await asyncio.to_thread(_write, path, bundle)
+    except UnknownSession as gone:
+        raise _lost(live) from gone
+    except (LeaseLost, MemoryUnavailable):
+        raise
+    except Exception as problem:  # noqa: BLE001 - nothing that a run left may keep it from ending
+        log.warning("evidence_not_written", session=live.session_id, path=str(path), error=repr(problem)[:_MOST_SAID])
         return None
-    return str(path)
 
 
-def _write(
-    path: Path, live: LiveRun, session: dict[str, Any], seen: dict[str, dict[str, str]], error: str, now: datetime
-) -> None:
-    write_bundle(path, bundle_of(live.record, live.phases, live.corrected, session, seen, error=error, made_at=now))
+def _write(path: Path, bundle: Mapping[str, Any]) -> _Kept:
+    write_bundle(path, bundle)
+    return _Kept(path, path.stat().st_ino)
 
 
 async def _note_history(parts: Parts, live: LiveRun, outcome: Mapping[str, Any]) -> None:
@@ -186,6 +238,7 @@ async def _note_history(parts: Parts, live: LiveRun, outcome: Mapping[str, Any])
     token = f"{live.session_id}:{record.created_ms}:{record.run}"
     tags = ("pipeline", record.pipeline.name, str(outcome["state"]))
     text = f"{record.pipeline.name}: {_said(outcome)}"
+    await _demand_ours(parts, live)
     try:
         await parts.projects.append(
             record.project,
@@ -202,12 +255,17 @@ async def _note_history(parts: Parts, live: LiveRun, outcome: Mapping[str, Any])
         log.warning("history_not_noted", session=live.session_id, error=str(problem))
 
 
+def _span_in_words(span_ms: int) -> str:
+    """Return a span rounded down, as it is told wherever a run is shown: a saved millisecond is not nothing."""
+    return f"{span_ms} ms" if span_ms < 1000 else f"{span_ms // 100 / 10:.1f} s"
+
+
 def _said(outcome: Mapping[str, Any]) -> str:
     """Return the end of a run in a sentence."""
     through = sum(1 for one in outcome["phases"] if one["status"] == "done")
     words = f"{outcome['state']}, {through} of {len(outcome['phases'])} phases through"
     if saved_ms := outcome["stats"]["total_saved_time_ms"]:
-        words += f", {saved_ms / 1000:.1f} s saved"
+        words += f", {_span_in_words(saved_ms)} saved"
     if outcome["error"]:
         words += f"; {str(outcome['error'])[:_MOST_SAID]}"
     if outcome["state"] == "failed":

@@ -10,13 +10,13 @@
 import json
 import os
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
@@ -24,8 +24,11 @@ from contracts.pipelines import Pipeline
 from memory import session_files
 from memory.pipeline_records import NewRun, PhaseState, RunRecord
 from memory.pipeline_runs import PipelineRuns
+from memory.project import ProjectMemory
+from memory.project_records import Record
 from memory.session import SessionCache
-from memory.session_entries import MAX_VALUE_BYTES
+from memory.session_entries import MAX_VALUE_BYTES, NewEntry
+from memory.session_files import FileEntry
 from supervisor.pipelines.checks import prepared_inputs, problems_in_inputs
 from supervisor.pipelines.files import pipeline_from
 from supervisor.pipelines.graph import Graph
@@ -33,8 +36,17 @@ from supervisor.pipelines.masking import MASK, Masker
 from supervisor.pipelines.watching import without_times
 
 FORMAT = "tasklore-evidence/1"
+#: Records of the pipeline's history that are looked through for earlier ends of a run: one page.
+MOST_ENDS = 100
 
 _STATE_FIELDS = {one.name for one in fields(PhaseState)}
+#: What parts of a bundle have to be: files are changed by hand. A number is one that the store's scripts keep exactly.
+_STATE = TypeAdapter(PhaseState)
+_RUN = TypeAdapter(Annotated[int, Field(ge=0, lt=2**53)])
+_NAME = TypeAdapter(Annotated[str, Field(min_length=1, max_length=256)] | None)
+_NAMES = TypeAdapter(dict[str, str] | None)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +71,12 @@ def bundle_of(
     *,
     error: str,
     made_at: datetime,
+    earlier: Sequence[Record] = (),
 ) -> dict[str, Any]:
-    """Return the evidence of *record*, whose phases are as in *phases*; *session* is its exported session."""
+    """Return the evidence of *record*, whose phases are as in *phases*; *session* is its exported session.
+
+    *earlier* is what `earlier_ends` found.
+    """
     secret = frozenset(name for name, one in record.pipeline.inputs.items() if one.secret)
     masker = Masker.of(record.inputs, secret)
     inputs, masked_inputs = _masked_parts(masker, record.inputs)
@@ -85,7 +101,7 @@ def bundle_of(
         "phases": states,
         "corrected": dict(corrected),
         "seen": {phase: dict(marks) for phase, marks in seen.items()},
-        "timeline": _timeline(record, phases, masker),
+        "timeline": _timeline(record, phases, earlier, masker),
         "session": {**session, "cache": entries},
         "masked": {"inputs": sorted(set(masked_inputs)), "entries": masked_entries, "pipeline": places},
     }
@@ -120,7 +136,7 @@ def read_bundle(path: Path) -> dict[str, Any]:
     """
     try:
         found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         msg = f"cannot read evidence {str(path)!r} ({type(error).__name__}); name a file '...-failed.json'"
         raise InvalidInput(msg) from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
@@ -147,13 +163,21 @@ async def restore(
         MemoryUnavailable: the store did not answer.
     """
     new, file, masked = _new_run(bundle, inputs, supervisor_id)
-    read = session_files.read(file, new.session_id, int(now().timestamp() * 1000), MAX_VALUE_BYTES)
+    now_ms = int(now().timestamp() * 1000)
+    read = session_files.read(file, new.session_id, now_ms, MAX_VALUE_BYTES)
     if not await runs.create(new):
         await _demand_same(runs, new)
     for one in read.entries:
         # One by one: each may be as large as one round trip allows.
-        await cache.set_many(new.session_id, [one.entry])
+        await cache.set_many(new.session_id, [_with_rest(one, now_ms)])
     return Restored(new.session_id, len(read.entries), masked, (*read.expired, *read.refused))
+
+
+def _with_rest(one: FileEntry, now_ms: int) -> NewEntry:
+    """Return what is to be written, with what is left of its own time to live: that began when it was computed."""
+    if one.expires_ms is None:
+        return one.entry
+    return replace(one.entry, ttl=timedelta(milliseconds=one.expires_ms - now_ms))
 
 
 async def _demand_same(runs: PipelineRuns, new: NewRun) -> None:
@@ -181,7 +205,9 @@ def _new_run(
         file = dict(bundle["session"])
         entries = {key: entry for key, entry in file["cache"].items() if key not in masked["entries"]}
         phases = {str(name): _state_of(state) for name, state in bundle["phases"].items()}
-        known, run = dict(bundle["inputs"]), int(bundle["run"])
+        known, run = dict(bundle["inputs"]), _checked(_RUN, bundle, "run")
+        user_id, project = (_checked(_NAME, bundle, name) for name in ("user_id", "project"))
+        corrected = _checked(_NAMES, bundle, "corrected") or {}
         seen = {str(phase): without_times(marks) for phase, marks in bundle.get("seen", {}).items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         msg = f"the evidence is broken ({type(error).__name__}: {error}); take the file as it was written"
@@ -198,12 +224,12 @@ def _new_run(
         supervisor_id=supervisor_id,
         inputs=given,
         dependencies=Graph.of(pipeline).dependencies,
-        user_id=bundle.get("user_id"),
-        project=bundle.get("project"),
+        user_id=user_id,
+        project=project,
         keep=bool(bundle.get("keep")),
         state="failed",
         phases=phases,
-        corrected=dict(bundle.get("corrected") or {}),
+        corrected=corrected,
         seen=seen,
         run=run,
     )
@@ -228,8 +254,24 @@ def _given_inputs(
     return inputs
 
 
+def _checked(kind: TypeAdapter[T], around: Mapping[str, Any], name: str) -> T:
+    """Return what is called *name*, None when nothing is.
+
+    Raises:
+        ValueError: it is not of that *kind*; the message says what is wrong where.
+    """
+    try:
+        # As JSON: strictly, no mapping is a dataclass.
+        return kind.validate_json(json.dumps(around.get(name)), strict=True)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        raise ValueError(f"{'.'.join(str(step) for step in (name, *wrong['loc']))}: {wrong['msg']}") from error
+
+
 def _state_of(raw: Mapping[str, Any]) -> PhaseState:
-    state = PhaseState(**{name: value for name, value in raw.items() if name in _STATE_FIELDS})
+    told = {name: raw[name] for name in raw.keys() & _STATE_FIELDS}
+    state = _checked(_STATE, {"phase": told}, "phase")
+    _checked(_RUN, {"run": state.run}, "run")
     # Nobody runs it any more.
     return state if state.status != "running" else PhaseState(run=state.run, why="it was running")
 
@@ -280,9 +322,26 @@ def _masked_text(masker: Masker, text: str | None) -> str | None:
     return None if text is None else masker.mask_text(text)
 
 
-def _timeline(record: RunRecord, phases: Mapping[str, PhaseState], masker: Masker) -> list[dict[str, str]]:
-    """Return what happened when, in order."""
+async def earlier_ends(projects: ProjectMemory, record: RunRecord) -> list[Record]:
+    """Return what the project's history says of the ends of *record* before it went on, as far as it is near.
+
+    Raises:
+        MemoryUnavailable: the store did not answer.
+    """
+    if record.run == 1:
+        return []
+    found = await projects.search(
+        record.project, kind="history", tags=(record.pipeline.name,), since_ms=record.created_ms, limit=MOST_ENDS
+    )
+    return [one for one in found if one.session_id == record.session_id and one.data.get("run") in range(record.run)]
+
+
+def _timeline(
+    record: RunRecord, phases: Mapping[str, PhaseState], earlier: Sequence[Record], masker: Masker
+) -> list[dict[str, str]]:
+    """Return what happened when, in order: of phases that ran again only the last time, of the runs before each end."""
     seen = [(record.created_ms, "", "the run was accepted")]
+    seen += [(one.at_ms, "", f"run {one.data['run']} ended: {masker.mask_text(one.text)}") for one in earlier]
     for name, state in phases.items():
         if state.since_ms is not None:
             seen.append((state.since_ms, name, f"began its run {state.run}"))

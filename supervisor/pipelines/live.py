@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -85,6 +85,8 @@ class LiveRun:
     by_name: Mapping[str, Phase]
     masker: Masker
     taken_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    #: What the clock here is ahead of the store's, by which it is kept when a phase began.
+    ahead: timedelta = timedelta(0)
     #: Does something beside the phases, before the run ends; its failure is that of driving.
     meanwhile: Callable[[Coroutine[Any, Any, None]], object] = _undriven
     #: Marks of files by name, as last seen for any phase: phases that watch the same files read them once.
@@ -163,7 +165,7 @@ def root_of(record: RunRecord) -> Path:
     """Return the folder below which the files of *record*'s pipeline are looked for.
 
     Raises:
-        InvalidInput: the reference in it leads to no text.
+        InvalidInput: there is none, or the reference in it leads to no text.
     """
 
     def lookup(reference: Reference) -> object:
@@ -171,6 +173,8 @@ def root_of(record: RunRecord) -> Path:
             raise InvalidInput(f"the root of a pipeline can refer to inputs only, not to {reference.text!r}")
         return record.inputs.get(reference.name)
 
+    if record.pipeline.root is None:
+        raise InvalidInput("the pipeline has no `root` below which its files could be; declare one")
     found = resolve(record.pipeline.root, lookup)  # type: ignore[arg-type] # inputs are JSON
     if not isinstance(found, str) or not found:
         raise InvalidInput(f"the root {record.pipeline.root!r} of the pipeline is no folder: it became {found!r}")

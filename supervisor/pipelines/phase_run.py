@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 #: Seconds for which a report is awaited at a time; the desk of reports looks for it all the while.
 _WAIT_S = 3600.0
-#: Seconds past a phase's timeout until it is ended here: whoever runs it, or takes it too late, says so itself.
+#: Seconds past a phase's timeout until one that runs is ended here: whoever runs it says so itself, with what it cost.
 _OVERDUE_S = 5.0
 #: Seconds for the report of a task that was just cancelled.
 _LAST_LOOK_S = 2.0
@@ -68,6 +68,8 @@ class PhaseRun:
         self._run = self._before.run if adopted else self._before.run + 1
         self._task_id = live.task_id(phase.name, self._run)
         self._reading = Reading(parts, live, phase, self._task_id)
+        #: Whether a worker ran it when its timeout was over.
+        self._was_begun = False
 
     async def perform(self) -> PhaseEnd:
         """Return how it ended, once that is stored.
@@ -138,7 +140,7 @@ class PhaseRun:
         phase, record = self._phase, self._live.record
         since = self._parts.now()
         if self._adopted and self._before.since_ms is not None:
-            since = datetime.fromtimestamp(self._before.since_ms / 1000, UTC)
+            since = datetime.fromtimestamp(self._before.since_ms / 1000, UTC) + self._live.ahead
         memory = phase.memory
         if self._run > 1 and memory == "use":
             # What was remembered before belongs to the run that is not to count any more.
@@ -185,7 +187,9 @@ class PhaseRun:
             if report is not None:
                 return report
             is_new = False
-        return None
+        # What nobody runs has nobody to report it.
+        self._was_begun = await self._parts.reports.is_under_way(self._task_id)
+        return await self._parts.reports.report_of(assignment, _OVERDUE_S if self._was_begun else 0.0)
 
     async def _send(self, assignment: TaskAssignment) -> bool:
         """Return whether *assignment* is durably stored before it is overdue."""
@@ -202,8 +206,10 @@ class PhaseRun:
     async def _expire(self, assignment: TaskAssignment) -> CompletionReport | PhaseState:
         """End a task that is overdue, so that it does not run any more; nobody may be there to take it."""
         phase = self._phase
-        span = phase.timeout or timedelta(0)
-        words = f"no worker finished it within its timeout of {span.total_seconds():g} s; is one of {phase.agent} up?"
+        span = f"its timeout of {(phase.timeout or timedelta(0)).total_seconds():g} s"
+        words = f"no worker began it within {span}; is one of {phase.agent} up?"
+        if self._was_begun:
+            words = f"the worker that began it did not finish it within {span}"
         try:
             await self._parts.canceller.cancel(self._task_id, words)
         except NotAccepted as error:
@@ -217,8 +223,7 @@ class PhaseRun:
     def _wait_s(self, assignment: TaskAssignment) -> float:
         if assignment.deadline is None:
             return _WAIT_S
-        left_s = (assignment.deadline - self._parts.now()).total_seconds() + _OVERDUE_S
-        return min(_WAIT_S, left_s)
+        return min(_WAIT_S, (assignment.deadline - self._parts.now()).total_seconds())
 
     async def _reported(self) -> CompletionReport | None:
         """Return the report of a run that another driver began, when there is one: then nothing is read again."""

@@ -23,7 +23,7 @@ from contracts.identifiers import new_id
 from contracts.messages import AgentCard, PipelineReply, PipelineRequest
 from contracts.pipelines import Pipeline
 from memory.pipeline_records import NewRun, RunRecord
-from supervisor.pipelines.checks import prepared_inputs, problems_in_inputs, problems_of, problems_with
+from supervisor.pipelines.checks import all_problems, prepared_inputs, problems_in_inputs
 from supervisor.pipelines.ending import digest_of
 from supervisor.pipelines.files import Source, described, pipeline_from
 from supervisor.pipelines.graph import Graph
@@ -93,6 +93,8 @@ class PipelineRequests:
         if action is None:
             known = ", ".join(self._actions)
             return _refused(request.session_id, f"this supervisor knows {known}; it may be older than who asks")
+        if request.pipeline is not None and request.action in ("invalidate", "cancel"):
+            return _refused(request.session_id, "a declaration goes with 'run', 'resume' and 'rerun'; leave it out")
         try:
             return await action(request)
         except InvalidPipeline as error:
@@ -144,14 +146,18 @@ class PipelineRequests:
         return str(told.get("digest")), str(told.get("state"))
 
     async def _resume(self, request: PipelineRequest) -> PipelineReply:
-        record = await self._demand_resting(request)
-        return await self._begun(await self._resuming.go_on(record, request))
+        return await self._go_on(request, None)
 
     async def _rerun(self, request: PipelineRequest) -> PipelineReply:
         if request.phase is None:
             raise InvalidInput("a rerun needs the phase to begin again at, in 'phase'")
-        record = await self._demand_resting(request)
-        return await self._begun(await self._resuming.go_on(record, request, begins_at=request.phase))
+        return await self._go_on(request, request.phase)
+
+    async def _go_on(self, request: PipelineRequest, begins_at: str | None) -> PipelineReply:
+        record, pipeline = await self._demand_resting(request), None
+        if request.pipeline is not None:
+            pipeline = await asyncio.to_thread(_sound, request.pipeline, dict(self._cards()))
+        return await self._begun(await self._resuming.go_on(record, request, begins_at=begins_at, pipeline=pipeline))
 
     async def _invalidate(self, request: PipelineRequest) -> PipelineReply:
         return await self._resuming.mark(await self._demand_resting(request), request)
@@ -224,12 +230,23 @@ def _checked(request: PipelineRequest, cards: Mapping[str, AgentCard]) -> tuple[
         InvalidPipeline: it cannot run; with every problem.
     """
     pipeline = pipeline_from(request.pipeline or {})
-    problems = problems_of(pipeline) or problems_with(pipeline, cards)
     inputs = prepared_inputs(pipeline, request.inputs)
-    problems = [*problems, *problems_in_inputs(pipeline, inputs)]
+    problems = [*all_problems(pipeline, cards), *problems_in_inputs(pipeline, inputs)]
     if problems:
         raise InvalidPipeline(described(problems, Source(pipeline)))
     return pipeline, inputs
+
+
+def _sound(declaration: Mapping[str, JsonValue], cards: Mapping[str, AgentCard]) -> Pipeline:
+    """Return the pipeline that *declaration* declares.
+
+    Raises:
+        InvalidPipeline: it cannot run; with every problem.
+    """
+    pipeline = pipeline_from(declaration)
+    if problems := all_problems(pipeline, cards):
+        raise InvalidPipeline(described(problems, Source(pipeline)))
+    return pipeline
 
 
 def _repeated(session_id: str, known: str, state: str, digest: str) -> PipelineReply:

@@ -1,17 +1,20 @@
 """Runs that rest and go on: what runs again, what is reused, and what is only marked as stale."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
-from memory.pipeline_records import RunRecord
+from contracts.pipelines import Pipeline
+from memory.pipeline_records import PhaseState, Redeclared, RunRecord
 from memory.session import EntryInfo
 from supervisor.pipelines.checks import problems_in_inputs
 from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.live import LiveRun, Parts
 from supervisor.pipelines.planning import ResumePlan, resume_plan
+from supervisor.pipelines.redeclaring import Redeclaration, redeclared
 from supervisor.pipelines.staleness import Staleness
 
 #: Bytes of entries read at once: within the deadline of one round trip on a slow network, too.
@@ -26,43 +29,73 @@ class Resuming:
         self._staleness = Staleness(parts)
 
     async def go_on(
-        self, record: RunRecord, request: PipelineRequest, *, begins_at: str | None = None
+        self,
+        record: RunRecord,
+        request: PipelineRequest,
+        *,
+        begins_at: str | None = None,
+        pipeline: Pipeline | None = None,
     ) -> PipelineReply:
         """Let *record* run again: what is not through, what is stale, the phase *begins_at*, and what depends on them.
+
+        With *pipeline*, a declaration that is sound, it goes on by that one.
 
         Raises:
             InvalidInput: there is nothing to do, something named is not there, or somebody else was quicker.
             UnknownSession: its time to live is over.
             MemoryUnavailable: the store did not answer.
         """
+        changed = _continued(record, request.inputs, pipeline)
+        record = changed.record
         session_id, graph = record.session_id, Graph.of(record.pipeline)
         # Those that were marked before, each with its reason, and what is stale since.
         marked = {name: state.why for name, state in record.phases.items() if state.status == "pending" and state.why}
-        stale = {**marked, **await self._staleness.of(record, request)}
+        stale = {**marked, **await self._staleness.of(record, request), **changed.stale}
         if begins_at is not None:
             stale[begins_at] = "it was asked to run again"
-        inputs = _renewed_inputs(record, request.inputs)
         entries = await self._parts.cache.entries(session_id)
         statuses = {name: state.status for name, state in record.phases.items()}
         plan = resume_plan(record.pipeline, graph, statuses, {entry.key for entry in entries}, stale)
-        if not plan.again:
+        # One that was cancelled when all was through has its result still to tell.
+        if not plan.again and record.state == "completed":
             raise InvalidInput(
                 f"run {session_id!r} is {record.state} and nothing of it is stale; `rerun` begins again at a phase"
             )
         await self._count_kept(record, entries, plan)
-        resumed = await self._parts.runs.reset_phases(
-            session_id, plan.again, restart=True, expected_run=record.run, inputs=inputs
-        )
-        if resumed is None:
-            raise InvalidInput(f"somebody else made run {session_id!r} go on just now; look at its status")
-        self._tell_plan(resumed, plan)
+        # What never began has nothing to lose, and is not stale.
+        stale = {name: why for name, why in plan.again.items() if not _is_fresh(record.phases[name])}
+        self._tell_plan(await self._reset(changed, stale, None if pipeline is None else graph), stale, plan.reused)
         return PipelineReply(
             session_id=session_id,
             kind="accepted",
-            text=_plan_in_words(record, plan),
-            stale=tuple(PhaseNote(phase=name, why=why) for name, why in plan.again.items()),
+            text=_plan_in_words(record, plan, changed.removed),
+            stale=tuple(
+                PhaseNote(phase=name, why="it is new" if name in changed.new else why)
+                for name, why in plan.again.items()
+            ),
             reused=_reused_in(plan, entries),
         )
+
+    async def _reset(self, changed: Redeclaration, stale: Mapping[str, str], graph: Graph | None) -> RunRecord:
+        """Let the run go on, its *stale* phases pending, with what was *changed*; *graph* is that of a new declaration.
+
+        Raises:
+            InvalidInput: somebody else was quicker.
+            UnknownSession: its time to live is over.
+            MemoryUnavailable: the store did not answer.
+        """
+        record = changed.record
+        resumed = await self._parts.runs.reset_phases(
+            record.session_id,
+            {**stale, **dict.fromkeys((*changed.new, *changed.removed), "")},
+            restart=True,
+            expected_run=record.run,
+            inputs=record.inputs,
+            declared=Redeclared(record.pipeline, graph.dependencies, record.project) if graph is not None else None,
+        )
+        if resumed is None:
+            raise InvalidInput(f"somebody else made run {record.session_id!r} go on just now; look at its status")
+        return resumed
 
     async def mark(self, record: RunRecord, request: PipelineRequest) -> PipelineReply:
         """Mark what is stale in *record*, its entries gone, and run nothing.
@@ -100,12 +133,28 @@ class Resuming:
             found = await self._parts.cache.get_many(record.session_id, keys, reader=f"resume-{record.run + 1}")
             self._parts.meter.count_session_hits(len(found) - found.count(None))
 
-    def _tell_plan(self, record: RunRecord, plan: ResumePlan) -> None:
+    def _tell_plan(self, record: RunRecord, stale: Mapping[str, str], reused: Sequence[str]) -> None:
         live = LiveRun.of(record, 0)
-        for name, why in plan.again.items():
+        for name, why in stale.items():
             self._parts.tell(live.event("phase_stale", self._parts.now(), name, text=why))
-        for name in plan.reused:
+        for name in reused:
             self._parts.tell(live.event("phase_reused", self._parts.now(), name))
+
+
+def _continued(record: RunRecord, given: Mapping[str, JsonValue], pipeline: Pipeline | None) -> Redeclaration:
+    """Return *record* as it goes on, with the inputs *given* and by the declaration *pipeline*, None: its own.
+
+    Raises:
+        InvalidInput: that cannot be.
+    """
+    if pipeline is not None:
+        return redeclared(record, pipeline, given)
+    return Redeclaration(replace(record, inputs=_renewed_inputs(record, given)), {}, (), ())
+
+
+def _is_fresh(state: PhaseState) -> bool:
+    """Return whether it has not begun, nor was marked after it had."""
+    return state.status == "pending" and not state.why
 
 
 def _reused_in(plan: ResumePlan, entries: Sequence[EntryInfo]) -> tuple[PhaseNote, ...]:
@@ -129,14 +178,14 @@ def _portions(entries: list[tuple[str, int]]) -> list[list[str]]:
     return portions
 
 
-def _renewed_inputs(record: RunRecord, given: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
-    """Return the inputs with which a run goes on, None when they stay: only secrets may be renewed.
+def _renewed_inputs(record: RunRecord, given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the inputs with which a run goes on: only secrets may be renewed.
 
     Raises:
         InvalidInput: another input would change, or does not fit.
     """
     if not given:
-        return None
+        return record.inputs
     declared = record.pipeline.inputs
     problems = [one.text for one in problems_in_inputs(record.pipeline, {**record.inputs, **given})]
     problems += [
@@ -149,7 +198,8 @@ def _renewed_inputs(record: RunRecord, given: Mapping[str, JsonValue]) -> dict[s
     return {**record.inputs, **given}
 
 
-def _plan_in_words(record: RunRecord, plan: ResumePlan) -> str:
+def _plan_in_words(record: RunRecord, plan: ResumePlan, removed: Sequence[str]) -> str:
     gone = f"cache incomplete, missing: {', '.join(plan.missing)}; " if plan.missing else ""
     reused = f"{len(plan.reused)} of {len(record.phases)} phases are reused" if plan.reused else "no phase is reused"
-    return f"{gone}{reused}, {len(plan.again)} run"
+    dropped = f"; no longer declared: {', '.join(removed)}" if removed else ""
+    return f"{gone}{reused}, {len(plan.again)} run{dropped}"

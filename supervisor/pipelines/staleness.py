@@ -29,7 +29,8 @@ class Staleness:
         statuses = {name: state.status for name, state in record.phases.items()}
         seen = await self._changed(record)
         named = Changes(
-            files=_below(root_of(record), request.changed),
+            # Without a root no phase reads files.
+            files=_below(root_of(record), request.changed) if record.pipeline.root is not None else request.changed,
             standards=request.standards,
             design=request.design,
             phases=(request.phase,) if request.phase is not None else (),

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from stat import S_ISREG
 
 from contracts.errors import InvalidInput
 from supervisor.pipelines.globs import matches, unusable
@@ -31,8 +32,9 @@ _MAGIC = re.compile(r"[*?\[]")
 def file_marks(root: Path, globs: Sequence[str], known: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the mark of each file below *root* that one of *globs* matches; *known* marks spare the reading.
 
-    A link is followed only to a file that lies below *root* itself; a folder that is a link is passed by, and so are
-    those of version control. Where there is no such folder there is no file. Slow: for a thread.
+    A link is followed only to a file that lies below *root* itself; a folder that is a link is passed by unless a glob
+    names it and it leads to one below *root*, and so are those of version control. Where there is no such folder there
+    is no file. Slow: for a thread.
 
     Raises:
         InvalidInput: a glob leads out of *root*, or there are more files than are watched.
@@ -99,22 +101,36 @@ def _mark_of(home: Path, path: str, known: str | None) -> str | None:
     """Return the mark of the file *path*, None when it is gone again, no file, or a link that leads out."""
     full = home / path
     try:
-        if full.is_symlink() and not full.resolve().is_relative_to(home):
+        if full.is_symlink() and not _is_inside(home, full):
             return None
         stat = full.stat()
+        # What a pipe or a device tells is no content, and reading one may never end.
+        if not S_ISREG(stat.st_mode):
+            return None
         seen = f"{stat.st_size}:{stat.st_mtime_ns}:"
         if known is not None and known.startswith(seen):
             return known
-        with full.open("rb") as file:
+        # It may have become one by now: opening it must not wait.
+        with os.fdopen(os.open(full, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
             return seen + hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     except OSError:
         return None
+
+
+def _is_inside(home: Path, path: Path) -> bool:
+    """Return whether *path* lies below *home*, wherever links lead; one in a circle leads to itself."""
+    return Path(os.path.realpath(path)).is_relative_to(home)
 
 
 def _matching(home: Path, globs: Sequence[str]) -> Iterator[str]:
     """Yield the path of each file below *home* that matches, in order; a path may come twice."""
     passed = 0
     for start in _starts(globs):
+        if not _is_inside(home, home / start):
+            # A folder on the way to it is a link that leads out.
+            continue
         for folder, folders, files in os.walk(home / start):
             folders[:] = sorted(one for one in folders if not _is_passed_by(one, globs))
             inside = Path(folder).relative_to(home).as_posix()

@@ -212,6 +212,8 @@ class Town:
         await self.work(user)
         await self.ask(user, user)
         await self.ask(user, user, of_user=True)
+        await SessionCache(self.redis).create(f"session-{user_token(user)[:16]}", user_id=user)
+        await ProjectMemory(self.redis).append("town", "decision", f"we go by what {user} said", by=user)
 
 
 @asynccontextmanager

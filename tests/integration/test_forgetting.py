@@ -61,6 +61,8 @@ async def test_whoever_is_forgotten_is_gone_from_every_store_and_file(town: Town
         "plans": 1,
         "conversations": 1,
         "answers": 2,
+        "sessions": 1,
+        "texts in projects": 1,
     }
     assert await everything(town, "ann") == {}
     assert await everything(town, BOB) == before

@@ -10,13 +10,14 @@ from typing import TypeVar
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidPipeline, UnknownSession
+from contracts.errors import InvalidPipeline, PhaseReplaced, UnknownSession
 from contracts.identifiers import user_token
 from contracts.pipelines import Phase, Pipeline
 from memory import keys
 from memory.fake_pipeline_runs import FakePipelineRuns
-from memory.pipeline_records import EndState, NewRun, PhaseState, PhaseStatus, RunRecord
+from memory.pipeline_records import EndState, NewRun, PhaseState, PhaseStatus, Redeclared, RunRecord
 from memory.pipeline_runs import GRACE_MS, PipelineRuns
+from memory.session import SessionCache
 
 Runs = PipelineRuns | FakePipelineRuns
 T = TypeVar("T")
@@ -171,10 +172,16 @@ async def test_one_of_many_claimers_holds_the_run(runs: Runs) -> None:
 
 
 async def test_the_number_of_a_lease_only_grows(runs: Runs) -> None:
-    """Also over a session of the same id that was removed."""
+    """Also over a session of the same id that was removed, and made again from what was kept of it."""
     numbers = []
-    for _ in range(3):
-        fence = await driven(runs)
+    for number in range(3):
+        if number:
+            assert await runs.create(replace(NEW, state="failed"))
+            assert await runs.reset_phases(RUN, {}, restart=True)
+        else:
+            assert await runs.create(NEW)
+        fence = await runs.claim(RUN, "s1", LEASE_MS)
+        assert fence is not None
         await runs.give_back(RUN, "s1", fence)
         again = await runs.claim(RUN, "s1", LEASE_MS)
         assert again is not None
@@ -296,7 +303,7 @@ async def test_a_lapsed_lease_is_worth_nothing_even_when_nobody_took_it(runs: Ru
 
 
 async def test_a_completed_run_is_gone_with_its_session(runs: Runs) -> None:
-    """Only its outcome is told, and its id can be used again."""
+    """Only its outcome is told; as long as that is so its id is taken, so that no repeat runs it once more."""
     fence = await driven(runs)
     await runs.begin_phase(RUN, fence, "first", "p-1", 1)
     assert await runs.end(RUN, fence, "completed", b'{"result": 1}', keep=False)
@@ -305,7 +312,9 @@ async def test_a_completed_run_is_gone_with_its_session(runs: Runs) -> None:
     assert await runs.due(SUPERVISOR) == []
     assert await runs.outcome(RUN) == b'{"result": 1}'
     assert not await runs.begin_phase(RUN, fence, "second", "p-2", 1)
-    assert await runs.create(NEW)
+    assert not await runs.create(NEW)
+    assert await runs.outcome(RUN) == b'{"result": 1}'
+    assert await runs.create(replace(NEW, state="failed"))
     assert await runs.outcome(RUN) is None
     assert (await known(runs)).phases["first"] == PhaseState()
 
@@ -322,6 +331,23 @@ async def test_a_run_that_is_looked_at_later_is_kept(runs: Runs, state: EndState
     assert await runs.due(SUPERVISOR) == []
     assert await runs.claim(RUN, "s1", LEASE_MS) is None
     assert not await runs.settle_phase(RUN, fence, "second", done(None))
+
+
+@pytest.mark.parametrize(("state", "error_type"), [("cancelled", "TaskCancelled"), ("failed", "RunEnded")])
+async def test_what_still_ran_when_its_run_ended_has_failed(runs: Runs, state: EndState, error_type: str) -> None:
+    """With the time of that and the reason; what had ended or never began stays as it is."""
+    fence = await driven(runs)
+    for phase in NAMES[:2]:
+        await runs.begin_phase(RUN, fence, phase, f"p-{phase}", 1)
+    await runs.settle_phase(RUN, fence, "first", done("p-first"))
+    before = await known(runs)
+    assert await runs.end(RUN, fence, state, b"{}", keep=False, error='no "longer" wanted')
+    after = await known(runs)
+    ended = after.phases["second"]
+    assert (ended.status, ended.error_type, ended.error) == ("failed", error_type, 'no "longer" wanted')
+    assert (ended.run, ended.task_id, ended.since_ms) == (1, "p-second", before.phases["second"].since_ms)
+    assert ended.ended_ms is not None
+    assert (after.phases["first"], after.phases["third"]) == (before.phases["first"], before.phases["third"])
 
 
 async def test_phases_are_reset_and_the_run_goes_on(runs: Runs) -> None:
@@ -344,6 +370,59 @@ async def test_phases_are_reset_and_the_run_goes_on(runs: Runs) -> None:
     again = await runs.claim(RUN, "s2", LEASE_MS)
     assert again is not None
     assert again > fence
+
+
+def a_declaration(*names: str) -> Pipeline:
+    """Return another declaration of the run."""
+    phases = tuple(Phase(name=name, agent="Agent", task="work") for name in names)
+    return Pipeline(name="report", domain="ios", ttl="120s", phases=phases)
+
+
+def redeclared(pipeline: Pipeline) -> Redeclared:
+    """Return *pipeline* as the one that counts from now on."""
+    return Redeclared(pipeline, {"new": ("first",)}, "shop")
+
+
+async def test_a_run_goes_on_by_another_declaration(runs: Runs) -> None:
+    """In one step: what is new is pending, what is gone is gone, and the rest is as it was."""
+    fence = await driven(runs)
+    for phase in NAMES[:2]:
+        await runs.begin_phase(RUN, fence, phase, f"p-{phase}", 1)
+    await runs.settle_phase(RUN, fence, "first", done("p-first"))
+    await runs.settle_phase(RUN, fence, "second", done("p-second"), corrects="first")
+    await runs.end(RUN, fence, "failed", b"{}", keep=False)
+    first = (await known(runs)).phases["first"]
+    pipeline = a_declaration("new", "first")
+    why = {"new": "it is new", "second": "it was removed", "third": "it was removed"}
+    record = await runs.reset_phases(RUN, why, restart=True, expected_run=1, declared=redeclared(pipeline))
+    assert record is not None
+    assert record.pipeline == pipeline
+    assert list(record.phases.items()) == [("new", PhaseState(why="it is new")), ("first", first)]
+    assert (record.dependencies, record.project, record.corrected) == ({"new": ("first",)}, "shop", {})
+    assert record == await runs.read(RUN)
+
+
+async def test_a_phase_that_comes_back_into_the_declaration_goes_on_counting(runs: Runs) -> None:
+    """Otherwise its next task would have the id, and so the report, of an earlier one."""
+    fence = await driven(runs)
+    await runs.begin_phase(RUN, fence, "third", "p-3", 4)
+    await runs.settle_phase(RUN, fence, "third", replace(done("p-3"), run=4))
+    await runs.end(RUN, fence, "failed", b"{}", keep=False)
+    for names in (("first",), NAMES):
+        declared = redeclared(a_declaration(*names))
+        record = await runs.reset_phases(RUN, {"third": "changed"}, restart=False, declared=declared)
+    assert record is not None
+    assert record.phases["third"] == PhaseState(run=4, why="changed")
+
+
+async def test_another_declaration_is_refused_with_the_reset(runs: Runs) -> None:
+    """Whoever comes too late changes nothing at all."""
+    fence = await driven(runs)
+    await runs.end(RUN, fence, "failed", b"{}", keep=False)
+    before = await known(runs)
+    declared = redeclared(a_declaration("new"))
+    assert await runs.reset_phases(RUN, {"new": ""}, restart=True, expected_run=7, declared=declared) is None
+    assert await known(runs) == before
 
 
 async def test_what_is_only_invalidated_does_not_run(runs: Runs) -> None:
@@ -536,6 +615,20 @@ async def reset(runs: Runs, fence: int, phase: str, task: str, keep: bool) -> ob
     return record is not None
 
 
+async def redeclare(runs: Runs, fence: int, phase: str, task: str, keep: bool) -> object:
+    """Leave a phase out of the declaration, or put all in again."""
+    names = [name for name in NAMES if keep or name != phase]
+    pipeline = a_declaration(*names)
+    why = dict.fromkeys({*names[:1], phase}, task)
+    try:
+        record = await runs.reset_phases(
+            RUN, why, restart=task == "p-0", fence=fence if task == "p-1" else None, declared=redeclared(pipeline)
+        )
+    except UnknownSession:
+        return "unknown"
+    return record is not None
+
+
 async def end(runs: Runs, fence: int, phase: str, _task: str, keep: bool) -> object:
     """End the run."""
     state: EndState = "completed" if phase == "first" else "failed" if phase == "second" else "cancelled"
@@ -552,7 +645,7 @@ async def note(runs: Runs, fence: int, phase: str, task: str, _keep: bool) -> ob
     return await runs.note_seen(RUN, fence, phase, {task: "1"})
 
 
-STEPS = (make, claim, claim, hold, leave, begin, begin, begin, settle, settle, skip, reset, end, wish, note)
+STEPS = (make, claim, claim, hold, leave, begin, begin, begin, settle, settle, skip, reset, redeclare, end, wish, note)
 
 
 async def test_a_session_that_runs_never_ends_by_time(valkey_or_redis: Redis) -> None:
@@ -603,6 +696,25 @@ async def test_only_the_task_of_the_phase_may_write(valkey_or_redis: Redis) -> N
     assert await valkey_or_redis.hget(tasks, "first") == b""
     await runs.end(RUN, fence, "cancelled", b"{}", keep=False)
     assert await valkey_or_redis.hget(tasks, "second") == b""
+
+
+async def test_another_declaration_changes_the_session_and_removes_what_is_gone(valkey_or_redis: Redis) -> None:
+    """Its time to live and domain count from now on, and no task of a phase that is gone writes any more."""
+    runs, cache = PipelineRuns(valkey_or_redis), SessionCache(valkey_or_redis)
+    fence = await driven(runs)
+    for phase in NAMES[:2]:
+        await runs.begin_phase(RUN, fence, phase, f"p-{phase}", 1)
+        await cache.set(RUN, f"{phase}:results", phase, task_id=f"p-{phase}")
+    await runs.end(RUN, fence, "failed", b"{}", keep=False)
+    why = {"second": "it was removed", "third": "it was removed"}
+    await runs.reset_phases(RUN, why, restart=False, declared=redeclared(a_declaration("first")))
+    root = await cache.root(RUN)
+    assert root is not None
+    assert (root.domain, root.ttl_ms, root.project) == ("ios", 120_000, "shop")
+    assert 90_000 < await valkey_or_redis.pttl(keys.session(RUN).root) <= 120_000
+    assert [entry.key for entry in await cache.entries(RUN)] == ["first:results"]
+    with pytest.raises(PhaseReplaced):
+        await cache.set(RUN, "second:results", 1, task_id="p-second")
 
 
 async def test_entries_of_a_phase_that_is_reset_are_gone(valkey_or_redis: Redis) -> None:

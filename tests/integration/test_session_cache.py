@@ -285,6 +285,23 @@ async def test_a_task_that_was_replaced_writes_nothing(stage: Stage) -> None:
     assert await values(stage.cache, KEY) == [4]
 
 
+async def test_a_task_is_asked_for_by_the_phase_it_runs_as(stage: Stage) -> None:
+    """Whichever phases the entries are of."""
+    await stage.cache.create(SESSION)
+    await stage.put_task("analysis", "t2")
+    await stage.put_task("review", "t1")
+    entries = [NewEntry(KEY, 1), NewEntry("review:x", 1)]
+    await stage.cache.set_many(SESSION, entries, task_id="t1", phase="review")
+    await stage.put_task("review", "")
+    entries = [NewEntry(KEY, 2), NewEntry("other:x", 2)]
+    with pytest.raises(PhaseReplaced, match="'review'"):
+        await stage.cache.set_many(SESSION, entries, task_id="t1", phase="review")
+    assert await values(stage.cache, KEY, "review:x", "other:x") == [1, 1, "-"]
+    await stage.put_state("running")
+    with pytest.raises(PhaseReplaced, match="'never'"):
+        await stage.cache.set_many(SESSION, entries, task_id="t1", phase="never")
+
+
 async def test_in_a_pipeline_only_a_task_that_was_begun_writes(stage: Stage) -> None:
     """A phase that nobody began has no task; without a pipeline any task writes."""
     await stage.cache.create(SESSION)
@@ -341,6 +358,19 @@ async def test_a_phase_is_invalidated_as_a_whole_and_alone(stage: Stage) -> None
     assert await stage.cache.invalidate_phases(SESSION, []) == ()
     assert await stage.cache.invalidate_phases(SESSION, ["a", "c", "unheard-of"]) == ("a:x", "a:x:1", "a:y", "c:a")
     assert [entry.key for entry in await stage.cache.entries(SESSION)] == ["ab:x", "b:x"]
+
+
+async def test_a_task_of_an_invalidated_phase_writes_nothing_any_more(stage: Stage) -> None:
+    """What it would write rests on what was taken out; where no task was begun nobody is kept from writing."""
+    await stage.cache.create(SESSION)
+    await stage.put_task("analysis", "t1")
+    await stage.put_task("review", "t2")
+    await stage.cache.set(SESSION, KEY, 1, task_id="t1")
+    assert await stage.cache.invalidate_phases(SESSION, ["analysis", "never"]) == (KEY,)
+    with pytest.raises(PhaseReplaced, match="nobody writes for it"):
+        await stage.cache.set(SESSION, KEY, 2, task_id="t1")
+    await stage.cache.set(SESSION, "review:x", 1, task_id="t2")
+    await stage.cache.set(SESSION, "never:x", 1, task_id="t3")
 
 
 async def test_invalidating_downstream_follows_what_was_declared(stage: Stage) -> None:

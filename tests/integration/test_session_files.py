@@ -188,3 +188,14 @@ async def test_loading_never_mixes_two_sessions(stage: Stage) -> None:
     report = await stage.cache.load(file_of(cache={}))
     assert report.loaded == 0
     assert (await stage.cache.export("a1b2c3d4"))["cache"] == {}
+
+
+async def test_a_file_of_which_every_entry_is_refused_makes_no_session(valkey_or_redis: Redis) -> None:
+    """What is wrong with each is told; a file without entries is a session without entries."""
+    stage = StoreStage(valkey_or_redis)
+    bad = {"bad key": {"value": 1}, "a:b": {"value": 1, "created_by_phase": "c"}}
+    report = await stage.cache.load(file_of(cache=bad))
+    assert (report.loaded, list(report.refused)) == (0, ["bad key", "a:b"])
+    assert await stage.cache.root("a1b2c3d4") is None
+    assert (await stage.cache.load(file_of(cache={}))).refused == {}
+    assert await stage.cache.root("a1b2c3d4") is not None

@@ -270,7 +270,9 @@ class Away:
         """Find nothing out."""
         raise MemoryUnavailable("away")
 
-    async def set_many(self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None) -> None:
+    async def set_many(
+        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
+    ) -> None:
         """Keep nothing."""
         raise MemoryUnavailable("away")
 

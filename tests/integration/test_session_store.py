@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from memory import keys
+from contracts.errors import InvalidInput
+from memory import keys, session_scripts
 from memory.exchange import Command, Exchange
 from memory.session import NewEntry, SessionCache
 from tests.integration.flights import ROOT
@@ -299,3 +300,44 @@ async def test_sweeping_goes_through_every_page(stage: StoreStage) -> None:
     await until_over(stage.cache, "brief")
     assert len(await stage.cache.sweep()) == 950
     assert await stage.client.zrange(keys.sessions(), 0, -1) in ([b"s1", b"brief"], [b"brief", b"s1"])
+
+
+class Waiting(SessionCache):
+    """A cache that waits between loading entries and making their session."""
+
+    def __init__(self, client: Redis) -> None:
+        super().__init__(client, deadline_s=60.0)
+        self.is_loaded, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def _make(self, *told: Any) -> bool:
+        self.is_loaded.set()
+        await self.may_end.wait()
+        return await super()._make(*told)
+
+
+async def test_two_files_that_are_loaded_at_once_are_not_mixed(redis: Redis) -> None:
+    """The session has the entries of one; the other is refused, as is one that comes later."""
+    first, second = Waiting(redis), SessionCache(redis, deadline_s=60.0)
+    for name in ("one", "two"):
+        await second.create(name)
+        await second.set(name, f"a:{name}", name)
+    one, two = [await second.export(name) for name in ("one", "two")]
+    loading = asyncio.create_task(first.load(one, "both"))
+    await first.is_loaded.wait()
+    assert (await second.load(two, "both")).loaded == 1
+    first.may_end.set()
+    with pytest.raises(InvalidInput, match="'both' exists already"):
+        await loading
+    assert [entry.key for entry in await second.entries("both")] == ["a:two"]
+    # One that begins anew while another stopped half way takes its place.
+    await Waiting(redis)._exchange.run([first._script("late", session_scripts.LOAD, "t1", 1, 60_000)])
+    assert (await second.load(one, "late")).loaded == 1
+    first.may_end.clear()
+    first.is_loaded.clear()
+    loading = asyncio.create_task(first.load(one, "race"))
+    await first.is_loaded.wait()
+    await second._exchange.run([second._script("race", session_scripts.LOAD, "t2", 1, 60_000, "b:x", "1", ":", 0)])
+    first.may_end.set()
+    with pytest.raises(InvalidInput, match="'race' exists already"):
+        await loading
+    assert await second.root("race") is None

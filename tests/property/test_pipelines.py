@@ -61,7 +61,7 @@ def a_pipeline(seed: int, *, corrections: bool = True) -> Pipeline:
         )
     inputs = {f"i{n}": Input(type="flag", default=rng.random() < 0.6) for n in range(count)}
     rng.shuffle(phases)
-    pipeline = Pipeline(name="x", phases=tuple(phases), inputs=inputs)
+    pipeline = Pipeline(name="x", root="/x", phases=tuple(phases), inputs=inputs)
     assert problems_of(pipeline) == []
     return pipeline
 

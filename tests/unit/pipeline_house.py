@@ -149,6 +149,11 @@ class Office:
         await asyncio.wait([report := self._report(assignment.task_id)], timeout=within_s)
         return report.result() if report.done() else None
 
+    async def is_under_way(self, task_id: str) -> bool:
+        """Tell whether its function has begun, and not reported."""
+        begun = any(one.task_id == task_id and one.phase in self.runs for one in self.assigned)
+        return begun and not self._report(task_id).done()
+
     async def cancel(self, task_id: str, reason: str) -> Cancelling:
         """Report it as cancelled, unless it has a report."""
         report = self._report(task_id)

@@ -11,7 +11,7 @@ from contracts.amounts import Amount
 from contracts.messages import AgentCard, TaskCard
 from contracts.parameters import Field, Parameters
 from contracts.pipelines import Phase, Pipeline
-from supervisor.pipelines.checks import problems_of, problems_with
+from supervisor.pipelines.checks import all_problems, problems_of, problems_with
 from supervisor.pipelines.problems import Problem
 from supervisor.pipelines.shapes import KINDS, Shape
 from workers.agent import Agent
@@ -449,3 +449,16 @@ def test_a_recursive_schema_is_followed_as_far_as_it_is_asked() -> None:
     assert inner.names() == ("name", "next")
     assert inner.inside("nxt") is None
     assert Shape.ANYTHING.kinds() == KINDS
+
+
+def test_what_a_result_does_not_have_is_told_beside_what_else_is_wrong() -> None:
+    """Whoever reads the right name is not the one to mend it."""
+    phases = (a_phase("a", writes=("plces",)), a_phase("b", "need", parameters={"path": "${a:places}"}))
+    pipeline = Pipeline(name="x", phases=phases)
+    assert [one.place for one in all_problems(pipeline, CARDS)] == [
+        ("phases", 1, "parameters", "path"),
+        ("phases", 0, "writes", 0),
+    ]
+    assert all_problems(Pipeline(name="x", phases=phases[:1]), CARDS) == problems_with(
+        Pipeline(name="x", phases=phases[:1]), CARDS
+    )

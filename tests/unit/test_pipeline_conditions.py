@@ -99,6 +99,31 @@ def test_unlike_things_are_not_compared(text: str, one: str, other: str) -> None
     assert f" {other};" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("len(${a:results.files}) > 'a'", "a number > a text"),
+        ("'3' == len(${a:results})", "a text == a number"),
+        ("${a:results.score} > 2 and 'a' < 1", "a text < a number"),
+        ("${input.n} > true", "anything > true or false"),
+        ("null <= ${input.n}", "null <= anything"),
+        ("(1 == 1) == 'true'", "true or false == a text"),
+        ("(not ${input.n}) > 1", "true or false > a number"),
+        ("${input.n} in 3", "anything in a number"),
+        ("len(${input.n}) not in 'abc'", "a number not in a text"),
+        ("[${input.n}] != 1", "a list != a number"),
+        ("len(3) > 1", "asks for len() of a number"),
+        ("len(len('a')) > 1", "asks for len() of a number"),
+    ],
+)
+def test_what_can_never_be_compared_is_told_without_any_value(text: str, words: str) -> None:
+    """Before the run, and not by the phase that it would have stopped."""
+    with pytest.raises(InvalidInput) as caught:
+        Condition.parse(text)
+
+    assert words in str(caught.value)
+
+
 def test_length_is_of_what_has_one() -> None:
     """A number has none."""
     with pytest.raises(InvalidInput, match=r"asks for len\(\) of a number"):

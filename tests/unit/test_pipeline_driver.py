@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,79 @@ async def test_evidence_that_cannot_be_written_does_not_keep_the_run_from_ending
     await house.drive()
     assert (await outcome(house))["evidence"] is None
     assert "evidence could not be written" in house.told[-1].text
+
+
+async def test_whatever_goes_wrong_with_evidence_does_not_keep_the_run_from_ending(tmp_path: Path) -> None:
+    """Only the store's being away does, as then nothing can be ended."""
+    house = House(tmp_path, fail=fail)
+    await house.begin(a_pipeline(a_phase("bad", "fail")))
+
+    async def broken(_session_id: str) -> dict[str, Any]:
+        raise RecursionError("an entry is nested too deeply")
+
+    house.sessions.export = broken  # type: ignore[method-assign]
+    await house.drive()
+    ended = await outcome(house)
+    assert (ended["state"], ended["evidence"]) == ("failed", None)
+    assert (await the(house)).state == "failed"
+
+
+async def forget(house: House, session_id: str = "s1") -> None:
+    """Remove the session with all that it has, as when its user is forgotten."""
+    house.runs._runs.pop(session_id)
+    await house.sessions.drop(session_id, force=True)
+
+
+async def steal(house: House) -> None:
+    """Let another one drive the run."""
+    await house.steal()
+
+
+@pytest.mark.parametrize("happen", [forget, steal])
+@pytest.mark.parametrize("when", ["settle_phase", "seen", "end"])
+async def test_a_run_that_is_gone_or_anothers_leaves_nothing_behind(
+    tmp_path: Path, happen: Callable[[House], Awaitable[None]], when: str
+) -> None:
+    """Neither evidence nor history, whenever it is noticed: they name a user, who may be forgotten by now."""
+    house = House(tmp_path, fail=fail)
+    await house.begin(a_pipeline(a_phase("bad", "fail"), project="shop"), user_id="ann")
+    real = getattr(house.runs, when)
+
+    async def meanwhile(*told: Any, **more: Any) -> Any:
+        if when == "end":
+            await happen(house)
+            return await real(*told, **more)
+        done = await real(*told, **more)
+        await happen(house)
+        return done
+
+    setattr(house.runs, when, meanwhile)
+    with pytest.raises(LeaseLost):
+        await house.drive()
+    assert list(house.evidence.glob("*")) == []
+    # What was noted before the end itself was refused can no longer be taken back.
+    assert len(await house.projects.search("shop", kind="history")) == (when == "end")
+    assert await house.runs.outcome("s1") is None
+    assert house.kinds("failed") == []
+
+
+async def test_evidence_that_another_driver_wrote_is_not_taken_back(tmp_path: Path) -> None:
+    """It lies under the same name."""
+    house = House(tmp_path, fail=fail)
+    await house.begin(a_pipeline(a_phase("bad", "fail")))
+    place, real = house.evidence / "s1-failed.json", house.runs.end
+
+    async def end(*told: Any, **more: Any) -> bool:
+        others = place.with_name("others")
+        others.write_text("of another driver")
+        others.replace(place)
+        await house.steal()
+        return await real(*told, **more)
+
+    house.runs.end = end  # type: ignore[method-assign]
+    with pytest.raises(LeaseLost):
+        await house.drive()
+    assert place.read_text() == "of another driver"
 
 
 async def test_every_run_is_noted_once_in_the_history_of_its_project(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """Evidence: what is masked in it, how it is written, and what may be made of it again."""
 
 import json
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -12,7 +14,7 @@ from contracts.pipelines import Input, Pipeline
 from memory.fake_session import FakeSessions
 from memory.pipeline_records import PhaseState, RunRecord
 from supervisor.pipelines.evidence import FORMAT, bundle_of, read_bundle, restore, write_bundle
-from supervisor.pipelines.masking import MASK, Masker, is_secret_name
+from supervisor.pipelines.masking import MASK, MOST_LEVELS, Masker, is_secret_name
 from tests.unit.pipeline_house import LinkedRuns, a_phase, a_pipeline
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -94,6 +96,86 @@ def test_secret_inputs_are_found_in_other_texts() -> None:
     """The longest first; a short one is looked for nowhere, but still masked itself."""
     masker = Masker.of({"a": "hunter2", "b": "hunter2-more", "c": "ab", "d": ["deep-secret"]}, frozenset("abcd"))
     assert masker.mask_text("hunter2-more hunter2 ab deep-secret") == f"{MASK} {MASK} ab {MASK}"
+
+
+def test_secret_numbers_are_found_in_other_values() -> None:
+    """As a number of either kind, in a list, as text, and as a name."""
+    masker = Masker.of({"pin": 83451290, "ratio": 0.12345, "on": True}, frozenset({"pin", "ratio", "on"}))
+    value: Any = {"a": 83451290, "b": [83451290.0, 0.12345], "c": "it is 83451290", "83451290": 8345129, "ok": True}
+    shown = {"a": MASK, "b": [MASK, MASK], "c": f"it is {MASK}", MASK: 8345129, "ok": True}
+    assert masker.mask(value) == (shown, True)
+    assert Masker.of({"x": 10**5000}, frozenset("x")).mask(10**5000) == (MASK, True)
+
+
+@pytest.mark.parametrize(
+    "secret", ["pa\"ss\\wo'rd\nline", "it's-open", 'say "open"', "ürgent/key + more?", "back\\slash\\ok"]
+)
+def test_a_secret_is_found_however_it_is_quoted(secret: str) -> None:
+    """By Python, by JSON, inside a quoted text, and in a URL."""
+    masker = Masker.of({"k": secret}, frozenset("k"))
+    either = secret + "\"'"
+    for quoted in (
+        *(repr(secret), repr({"k": secret}), json.dumps(secret), json.dumps(secret, ensure_ascii=False)),
+        *(repr(f'"{secret}'), repr(f"'{secret}"), repr(either), f"x?{urlencode({'k': secret})}", quote(secret)),
+    ):
+        shown = masker.mask_text(f"cannot use {quoted}!")
+        assert MASK in shown
+        assert "o" not in shown.removeprefix("cannot use").replace("else", "")
+
+
+@pytest.mark.parametrize("deep", [lambda inner: [inner], lambda inner: {"n": inner}, lambda inner: {"token": inner}])
+def test_what_is_nested_too_deeply_is_masked_as_a_whole(deep: Any) -> None:
+    """However deep it is; and what is not too deep is left alone, and can be written."""
+    value: Any = 1
+    for _ in range(100_000):
+        value = deep(value)
+    shown, hidden = Masker.of({"a": value}, frozenset("a")).mask(value)
+    assert hidden
+    assert MASK in json.dumps(shown, indent=1)
+    value = True
+    for _ in range(MOST_LEVELS):
+        value = deep(value)
+    assert Masker().mask(value) == (value, False)
+
+
+#: Texts out of which a pattern could be led to read the same again and again, each to be repeated.
+HOSTILE = (
+    *("-eyJaaaaaaaa", "eyJaaaaaaaa.", "-eyJaaaaaaaa.bbbb", "://a", "://:", "://a:", "://a:b ", "bearer ", "bearer\n"),
+    *("-----BEGIN PRIVATE KEY", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----END ", "-ghp_aaaaaaa", "-sk-"),
+    *("a:", " ", "AKIA", "A", "-ghp_aaaaaaaaaaaaaaaaaaaaaaaaa"),
+)
+
+
+def _cpu_s(text: str) -> float:
+    """Return what masking *text* costs this thread at least, in seconds of computing."""
+    found = []
+    for _ in range(3):
+        began = time.thread_time()
+        Masker().mask_text(text)
+        found.append(time.thread_time() - began)
+    return min(found)
+
+
+@pytest.mark.parametrize("start", ["", "bearer", "://", "://a:", "eyJ", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----"])
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_masking_takes_a_time_that_grows_with_the_text_alone(unit: str, start: str) -> None:
+    """Fifteen times the text takes fifteen times as long; were anything read again and again, two hundred times."""
+    # Both are within one piece: what it costs from one piece to the next is the same anyway.
+    short, long = (start + unit * (size // len(unit)) for size in (4 * 1024, 60 * 1024))
+    assert _cpu_s(long) < 75 * max(_cpu_s(short), 0.0002)
+
+
+def test_secrets_in_a_text_of_ten_megabytes_are_found_wherever_a_piece_of_it_ends() -> None:
+    """Searched in pieces: a secret across two of them is still one, and a private key may be of any length."""
+    token, rest = f"eyJ{'a' * 9_000}.{'b' * 70_000}.c", "some words and " * 4_000
+    address = "postgres://ann:hunter2@db"
+    text = "".join(f"{rest}{' ' * shift}{one} " for shift in range(0, 4_000, 97) for one in (token, address, "eyJ"))
+    shown = Masker().mask_text(text)
+    assert len(text) > 10_000_000
+    assert (shown.count(MASK), "aaaa" in shown, "bbbb" in shown, "hunter2" in shown) == (84, False, False, False)
+    assert shown.replace(MASK, "") == text.replace(token, "").replace("ann:hunter2", "")
+    key = f"-----BEGIN PRIVATE KEY-----{'x' * 10_000_000}-----END PRIVATE KEY-----"
+    assert Masker().mask_text(f"{rest}{key}{rest}") == f"{rest}{MASK}{rest}"
 
 
 def a_record(pipeline: Pipeline, **told: Any) -> RunRecord:
@@ -245,3 +327,44 @@ async def test_a_broken_bundle_is_refused(part: str) -> None:
             broken["run"] = "x"
         with pytest.raises(InvalidInput):
             await restored(broken, key="hunter2!")
+
+
+@pytest.mark.parametrize(
+    "tampered",
+    [
+        *({"user_id": 5}, {"user_id": ""}, {"project": ["x"]}, {"run": 10**400}, {"run": -5}, {"run": 1.5}),
+        *({"run": True}, {"corrected": {"look": 5}}, {"corrected": [["look", "use"]]}, {"user_id": "x" * 300}),
+    ],
+)
+async def test_a_bundle_that_somebody_changed_is_refused_before_anything_is_made(tampered: dict[str, Any]) -> None:
+    """Rather than kept and stumbled over later."""
+    with pytest.raises(InvalidInput, match="the evidence is broken"):
+        await restored(a_bundle() | tampered, key="hunter2!")
+
+
+@pytest.mark.parametrize(
+    "tampered", [{"run": "x"}, {"run": 2**60}, {"status": "weird"}, {"took_ms": "q"}, {"error": ["x"]}, {"why": 5}]
+)
+async def test_a_phase_that_somebody_changed_is_refused(tampered: dict[str, Any]) -> None:
+    """Its number of runs, how far it is, and what is said of it."""
+    bundle = a_bundle()
+    bundle["phases"]["look"] |= tampered
+    with pytest.raises(InvalidInput, match="the evidence is broken"):
+        await restored(bundle, key="hunter2!")
+
+
+async def test_an_entry_has_what_is_left_of_its_own_time_to_live() -> None:
+    """It was as old when the run failed, and grew older since."""
+    bundle = a_bundle()
+    bundle["session"]["cache"]["look:results"] |= {"created_at": "2026-11-21T09:59:50.000Z", "ttl_ms": 60_000}
+    _, sessions = await restored(bundle, key="hunter2!")
+    [entry] = await sessions.entries("s1")
+    assert (entry.key, entry.ttl_ms) == ("look:results", 50_000)
+    assert entry.expires_ms == entry.created_ms + 50_000
+
+
+def test_a_file_of_endless_lists_is_no_evidence(tmp_path: Path) -> None:
+    """It says so, and is not followed."""
+    (tmp_path / "x-failed.json").write_text("[" * 100_000)
+    with pytest.raises(InvalidInput, match="cannot read evidence"):
+        read_bundle(tmp_path / "x-failed.json")

@@ -1,6 +1,7 @@
 """What a phase watches: marks of files below the root, and what is said of their differences."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,34 @@ def test_many_changes_are_one_short_reason() -> None:
     """Three, and how many more."""
     assert told(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
     assert told(["a"]) == "a"
+
+
+def test_what_is_no_file_is_passed_by_without_waiting_for_it(tmp_path: Path) -> None:
+    """A pipe that nobody writes to would be waited for until somebody does."""
+    write(tmp_path, a="1")
+    os.mkfifo(tmp_path / "b.py")
+    found: list[dict[str, str]] = []
+    looking = threading.Thread(target=lambda: found.append(file_marks(tmp_path, ["*.py"])), daemon=True)
+    looking.start()
+    looking.join(30)
+    assert [sorted(marks) for marks in found] == [["f:a.py"]]
+
+
+def test_a_linked_folder_leads_nowhere_however_it_is_named(tmp_path: Path) -> None:
+    """Out of the root, that is: by a wildcard, by its name, and on the way to another folder."""
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    write(home, a="1", src__b="2")
+    write(outside, c="3", deep__d="4")
+    (home / "link").symlink_to(outside)
+    (home / "src" / "up").symlink_to(outside)
+    (home / "same").symlink_to(home / "src")
+    (home / "circle").symlink_to(home / "circle")
+    (home / "circle.py").symlink_to(home / "circle.py")
+    names = ("link/*.py", "link/c.py", "link/deep/*.py", "src/up/*.py", "src/up/deep/d.py", "same/up/*.py")
+    globs = ["**/*.py", *names, "circle/*.py"]
+    for glob in globs[1:]:
+        assert file_marks(home, [glob]) == {}
+    assert sorted(file_marks(home, globs)) == ["f:a.py", "f:src/b.py"]
+    assert sorted(file_marks(home, ["same/*.py"])) == ["f:same/b.py"]
+    (tmp_path / "entrance").symlink_to(home)
+    assert sorted(file_marks(tmp_path / "entrance", ["src/*.py"])) == ["f:src/b.py"]

@@ -5,6 +5,7 @@ import json
 import random
 import zlib
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -76,8 +77,25 @@ def test_a_value_that_never_ends_is_refused() -> None:
     """As one that is no JSON."""
     endless: list[object] = []
     endless.append(endless)
-    with pytest.raises(InvalidInput, match="no JSON"):
+    with pytest.raises(InvalidInput, match="nested deeper than 200"):
         encode("a:x", endless, 100)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("deep", [lambda inner: [inner, inner], lambda inner: {"n": inner, "m": 0}])
+def test_a_value_that_is_nested_too_deeply_is_refused(deep: Any) -> None:
+    """With the limit and what to do; up to there it is taken, though its parts be held in many places."""
+    value: Any = 1
+    for _ in range(10):
+        value = deep(value)
+    for _ in range(190):
+        value = {"n": value}
+    assert unpack(encode("a:x", value, 100_000)) == value
+    with pytest.raises(InvalidInput, match=r"'a:x' is nested deeper than 200 levels; make it flatter"):
+        encode("a:x", [value], 100_000)
+    for _ in range(100_000):
+        value = deep(value)
+    with pytest.raises(InvalidInput, match="nested deeper"):
+        encode("a:x", value, 100_000)
 
 
 def test_a_refused_phase_says_what_to_write() -> None:

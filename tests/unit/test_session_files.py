@@ -29,6 +29,7 @@ MS = 1_763_546_400_000
         ("2025-11-19T11:00:00+01:00", MS),
         ("2025-11-19T10:00:00.007999", MS + 7),
         ("1969-12-31T23:59:59Z", 0),
+        ("9999-12-31T23:59:59-14:00", 253_402_300_799_999),
     ],
 )
 def test_a_time_is_read_however_it_is_spelled(text: str, ms: int) -> None:
@@ -42,6 +43,7 @@ def test_a_time_is_written_as_javascript_does() -> None:
     """With milliseconds and Z."""
     assert spell_time(MS + 7) == "2025-11-19T10:00:00.007Z"
     assert spell_time(0) == "1970-01-01T00:00:00.000Z"
+    assert spell_time(253_402_300_799_999) == "9999-12-31T23:59:59.999Z"
 
 
 def test_entries_are_numbered_by_their_times() -> None:

@@ -235,7 +235,7 @@ async def test_many_tasks_that_ask_at_once_compute_once(desk: Desk) -> None:
 
 
 async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: Desk) -> None:
-    """By itself; what is shared under the key of another phase is that phase's, whichever task it has."""
+    """By itself; what is shared under the key of another phase is that phase's, whichever task that has."""
     desk.services.sessions.put_task("s1", "plan", "t9")
     desk.services.sessions.put_task("s1", "check", "t1")
     with pytest.raises(PhaseReplaced):
@@ -244,6 +244,16 @@ async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: Desk
         await desk.task("t1", "plan").get_or_compute("plan:b", _one)
     assert await desk.task("t1", "check").get_or_compute("plan:c", _one) == 1
     assert list(await desk.entries()) == ["plan:c"]
+
+
+async def test_a_task_that_was_replaced_writes_nothing_under_the_key_of_another_phase(desk: Desk) -> None:
+    """What it made may rest on what was invalidated; a task that is no phase is nobody's to replace."""
+    desk.services.sessions.put_task("s1", "check", "t9")
+    desk.services.sessions.put_task("s1", "plan", "t1")
+    with pytest.raises(PhaseReplaced, match="'check'"):
+        await desk.task("t1", "check").get_or_compute("plan:a", _one)
+    assert await desk.task("t2", None).get_or_compute("plan:b", _one) == 1
+    assert list(await desk.entries()) == ["plan:b"]
 
 
 async def test_what_somebody_computed_for_another_phase_is_that_phases(desk: Desk) -> None:
