@@ -5,7 +5,7 @@ and then `memory.keys.run`.
 
 | script | KEYS | ARGV | returns |
 |---|---|---|---|
-| CREATE | the ten | token, 1 unless it may have ended before, words of root, phases, corrected, seen | 1: made; 0: taken |
+| CREATE | the ten | token, 1 unless it may have ended, words of root, phases, corrected, seen | 1: made; 0: taken |
 | READ_RUN | the ten | - | {root, phases, corrected, holder, fence}; {} when no pipeline runs here |
 | CLAIM_RUN | the ten | holder, token, lease_ms | {fence, until, supervisor}; {0, ..}: another's; {-1}: none |
 | RENEW_RUN | the ten | holder, fence, lease_ms | {until, supervisor}; {}: lost |

@@ -454,7 +454,7 @@ async def test_the_report_has_a_score_a_table_and_where_to_begin(tmp_path: Path)
     assert f"# Health of {tmp_path}: 65 of 100" in health["markdown"]
     assert "| area             | found                  | limit     | sound |" in health["markdown"]
     assert "|------------------|------------------------|-----------|------:|" in health["markdown"]
-    assert "| import cycles    | 1 (2 modules)           | at most 0 |  60 % |" in health["markdown"]
+    assert "| import cycles    | 1 (2 modules)          | at most 0 |  60 % |" in health["markdown"]
     assert "- not kept: 1 import cycles, at most 0 are allowed (s1)" in health["markdown"]
 
 
