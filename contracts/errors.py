@@ -154,6 +154,10 @@ class UnknownSession(InvalidInput):
     """There is no session of this id, or its time to live is over; `tasklore session list` shows those there are."""
 
 
+class UnknownStory(InvalidInput):
+    """There is no story of this id; load it with `tasklore story load FOLDER`."""
+
+
 class EntryTooLarge(InvalidInput):
     """A value is larger than a session takes; store it elsewhere and keep a reference, or split it by identifiers."""
 

@@ -23,6 +23,8 @@ Polarity = Literal["positive", "negative", "neutral", "other"]
 ReplyKind = Literal["answer", "question", "unable", "failed", "pending", "other"]
 PipelineAction = Literal["run", "resume", "rerun", "invalidate", "cancel", "other"]
 PipelineReplyKind = Literal["accepted", "refused", "other"]
+AnalysisReplyKind = Literal["done", "pending", "refused", "other"]
+AnalysisExtent = Literal["immediate", "all", "other"]
 PipelineEventKind = Literal[
     "accepted",
     "phase_started",
@@ -67,7 +69,7 @@ class TaskAssignment(Message):
     neither read nor written (`bypass`). An unknown `memory` word is treated as `bypass`. `session_id` and `phase` name
     the run of a pipeline and the step this is; `writes` names what of the result the worker puts into that session
     before it reports: `results` is the whole, any other name a property of it; `keep_ms` is how long these entries
-    live, None as long as the session.
+    live, None as long as the session. `story_id` and `response_number` say which response of which story is analysed.
     """
 
     task_id: Name
@@ -86,6 +88,8 @@ class TaskAssignment(Message):
     phase: str | None = None
     writes: tuple[Name, ...] | None = None
     keep_ms: int | None = Field(default=None, ge=1)
+    story_id: Name | None = None
+    response_number: int | None = Field(default=None, ge=0)
 
 
 class ErrorNote(Part):
@@ -345,6 +349,38 @@ class PipelineEvent(Message):
     through: int = 0
     total: int = 0
     at: datetime
+
+
+class AnalysisRequest(Message):
+    """The wish to have a response of a story analysed; request-reply on `analyses.{supervisor_id}`.
+
+    With `text` the response is stored first; without it, it was stored before. `until` says what is waited for, at most
+    `wait_ms`: what the next response needs (`immediate`), or every agent. Asked again for the same text and story, it
+    is served from memory, and agents that failed or were late are asked again; `refresh` asks all of them again.
+    """
+
+    story_id: Name
+    response_number: int = Field(ge=0)
+    chapter: int | None = Field(default=None, ge=0)
+    text: str | None = Field(default=None, min_length=1, max_length=400_000)
+    until: Annotated[AnalysisExtent, reads_unknown_as_other(AnalysisExtent), writes_only_known] = "all"
+    wait_ms: int = Field(default=30_000, ge=0, le=600_000)
+    refresh: bool = False
+
+
+class AnalysisReply(Message):
+    """What there is of an analysis: `done` as far as it was waited for, `pending` when that took longer.
+
+    `document` is the analysis by its short keys, None when there is nothing yet or it is `refused`; `served` says that
+    no agent was asked for it.
+    """
+
+    story_id: Name | None = None
+    response_number: int | None = None
+    kind: Annotated[AnalysisReplyKind, reads_unknown_as_other(AnalysisReplyKind), writes_only_known]
+    text: str = ""
+    document: dict[str, JsonValue] | None = None
+    served: bool = False
 
 
 class DeadLetter(Message):

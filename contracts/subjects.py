@@ -131,6 +131,11 @@ def pipelines(supervisor_id: str) -> str:
     return f"pipelines.{checked_name(supervisor_id, 'supervisor_id')}"
 
 
+def analyses(supervisor_id: str) -> str:
+    """Return where the wish to have a response analysed goes in, and what was found comes out (request and reply)."""
+    return f"analyses.{checked_name(supervisor_id, 'supervisor_id')}"
+
+
 def run_events(session_id: str) -> str:
     """Return where the run of a pipeline tells of its steps (core NATS, not stored)."""
     return f"runs.{checked_name(session_id, 'session_id')}"

@@ -43,10 +43,18 @@
 | `tl:project:{id}` | hash | none | a project's records by id, see `memory.project` |
 | `tl:project:{id}:...` | sorted sets | none | the same by time, kind, tag and word |
 | `tl:projects:{index}` | sorted set | none | every project, by its last record in ms |
+| `tl:story:{id}` | hash | none | where a story begins, and its `revision`, see `memory.stories.store` |
+| `tl:story:{id}:entities` | hash | none | its entities by name |
+| `tl:story:{id}:responses` | hash | none | its last responses by number |
+| `tl:story:{id}:changes` | hash | none | what each response changed, by number, `:` and section |
+| `tl:analysis:{id}` | hash | none | the analysis documents of a story by response number, see `memory.analysis` |
+| `tl:analysis:{id}:records` | hash | none | how far each analysis is: agents asked, times, cost |
+| `tl:stories:{index}` | sorted set | none | every story, by its last update in ms |
+| `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when somebody has to look, in ms |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
-A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue, session, project or
-conversation. Each part is checked or percent-escaped, so that none can open a second pair or imitate its neighbour.
+A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue, session, project, story
+or conversation. Each part is checked or percent-escaped, so that none can open a second pair or imitate its neighbour.
 """
 
 import re
@@ -333,6 +341,34 @@ def project_part(project_id: str, *parts: str) -> str:
 def projects() -> str:
     """Return the key that lists every project."""
     return "tl:projects:{index}"
+
+
+class StoryKeys(NamedTuple):
+    """The keys of one story, all of one tag; `documents` and `records` are those of its analyses, by response."""
+
+    base: str
+    entities: str
+    responses: str
+    changes: str
+    documents: str
+    records: str
+
+
+def story(story_id: str) -> StoryKeys:
+    """Return the keys of the story *story_id*."""
+    tag = f"{{{_checked_agent(story_id, 'story id')}}}"
+    root, analysis = f"tl:story:{tag}", f"tl:analysis:{tag}"
+    return StoryKeys(root, f"{root}:entities", f"{root}:responses", f"{root}:changes", analysis, f"{analysis}:records")
+
+
+def stories() -> str:
+    """Return the key that lists every story."""
+    return "tl:stories:{index}"
+
+
+def analysing(supervisor_id: str) -> str:
+    """Return the key that lists the analyses under way for *supervisor_id*."""
+    return f"tl:analysing:{{{_checked_agent(supervisor_id, 'supervisor id')}}}"
 
 
 def _documents(user_token: str) -> str:

@@ -17,8 +17,11 @@ from workers.documents import ReadsDocuments, UserDocuments
 from workers.project import ProjectStore, TaskProject
 from workers.run_time import RunTime
 from workers.session import SessionServices, TaskSession
+from workers.story import StoryStore, TaskStory
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from memory.documents.kinds import Kinds
     from workers.task import Task
 
@@ -29,7 +32,18 @@ RECENT_TURNS = 20
 _PROGRESS_TEXT = 4_000
 
 #: What tells who asked; a result that serves everybody must not depend on it.
-_WHO_ASKED = ("user_id", "conversation_id", "session_id", "phase", "writes", "keep_ms", "request_id", "parent_id")
+_WHO_ASKED = (
+    "user_id",
+    "conversation_id",
+    "session_id",
+    "phase",
+    "writes",
+    "keep_ms",
+    "request_id",
+    "parent_id",
+    "story_id",
+    "response_number",
+)
 
 
 class LanguageModel(Protocol):
@@ -76,6 +90,14 @@ class Services(SessionServices, Protocol):
     @property
     def projects(self) -> ProjectStore:
         """What projects remember, to be bound to that of one session before it is lent."""
+
+    @property
+    def stories(self) -> StoryStore:
+        """What is known of stories, to be bound to one response of one before it is lent."""
+
+    @property
+    def agent_files(self) -> "Path | None":
+        """The folder that the operator laid over the agents' own files; None without one."""
 
     async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:
         """Send *progress* to whoever listens; a failure is counted there and never reaches the task."""
@@ -236,6 +258,26 @@ class Context:
         return TaskProject(self._assignment, session_id, services.projects, services.sessions)
 
     @cached_property
+    def story(self) -> TaskStory:
+        """The story whose response the task analyses, as it stood then.
+
+        Raises:
+            UndeclaredAccess: the task's answers are remembered.
+            InvalidInput: it was asked for outside of any analysis.
+        """
+        self._demand_forgotten("story", "the story")
+        story_id, number = self._assignment.story_id, self._assignment.response_number
+        if story_id is None or number is None:
+            msg = f"{self._task.name} analyses a response of a story; ask for it with `tasklore analysis run`"
+            raise InvalidInput(msg)
+        return TaskStory(story_id, number, self._services.stories)
+
+    @property
+    def agent_files(self) -> "Path | None":
+        """The folder that the operator laid over the agents' own files, for `workers.agent_files`; None without one."""
+        return self._services.agent_files
+
+    @cached_property
     def time(self) -> RunTime:
         """Which entries of its session the run's time has gone into; for the host."""
         return RunTime(self.started)
@@ -322,17 +364,20 @@ class Context:
             raise UndeclaredAccess(msg)
 
     def _demand_session(self, what: str) -> str:
-        if self._task.remember != "never":
-            msg = (
-                f"{self._task.name} touches context.{what}, but its answers are remembered under its parameters, which "
-                "do not tell what the session holds, and a remembered one writes nothing there; declare "
-                "@agent.task(remember=False), or take what it reads as parameters and let the phase write the result"
-            )
-            raise UndeclaredAccess(msg)
+        self._demand_forgotten(what, "the session")
         if not self._assignment.session_id:
             msg = f"session_id is missing; {self._task.name} works on a session, so send it as a phase of a pipeline"
             raise InvalidInput(msg)
         return self._assignment.session_id
+
+    def _demand_forgotten(self, what: str, holder: str) -> None:
+        if self._task.remember != "never":
+            msg = (
+                f"{self._task.name} touches context.{what}, but its answers are remembered under its parameters, which "
+                f"do not tell what {holder} holds, and a remembered one writes nothing there; declare "
+                "@agent.task(remember=False), or take what it reads as parameters and let the phase write the result"
+            )
+            raise UndeclaredAccess(msg)
 
     def _demand_owner(self, what: str) -> None:
         if self._task.remember == "shared":

@@ -17,11 +17,14 @@ from runtime.llm import Expense, LlmRole, Reply, Spent, check_answer_model
 from runtime.llm_wire import T
 
 if TYPE_CHECKING:
+    from pathlib import Path as FilePath
+
     from memory.documents.history import PlanRecord
     from memory.documents.items import Body
     from memory.documents.paths import Path
     from memory.fake_project import FakeProject
     from memory.fake_session import FakeSessions
+    from memory.fake_stories import FakeStories
     from memory.session_once import Computed
     from memory.single_flight import SingleFlight
 
@@ -151,6 +154,7 @@ class KitServices:
     documents: FakeDocuments = field(default_factory=FakeDocuments)
     #: Entries of sessions that were read, and not computed.
     session_hits: int = 0
+    agent_files: "FilePath | None" = None
 
     @property
     def kinds(self) -> Kinds:
@@ -177,6 +181,13 @@ class KitServices:
         from memory.fake_project import FakeProject
 
         return FakeProject()
+
+    @cached_property
+    def stories(self) -> "FakeStories":
+        """Return what is known of stories."""
+        from memory.fake_stories import FakeStories
+
+        return FakeStories()
 
     def count_session_hits(self, number: int) -> None:
         """Count them."""

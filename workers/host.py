@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 import structlog
 from pydantic import ValidationError
@@ -20,6 +21,7 @@ from memory.project import ProjectMemory
 from memory.session import SessionCache
 from memory.session_once import Computed
 from memory.single_flight import SingleFlight
+from memory.stories.store import StoryStore
 from runtime.llm import Llm
 from runtime.pull import PullEngine
 from workers.agent import Agent
@@ -48,6 +50,8 @@ class Lent:
     sessions: SessionCache
     session_flights: SingleFlight[Computed]
     projects: ProjectMemory
+    stories: StoryStore
+    agent_files: Path | None
     count_session_hits: Callable[[int], None]
 
     def now(self) -> datetime:

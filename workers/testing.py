@@ -30,6 +30,7 @@ from workers.context import Context
 from workers.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
 from workers.judgement import RetryPolicy, judge
 from workers.kit_session import KitSession
+from workers.kit_story import KitStory
 from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
 from workers.listening.rulings import closings_of
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from memory.project_records import Record
     from workers.run_time import RunTime
 
-__all__ = ["NOW", "AgentKit", "Asked", "Heard", "KitServices", "ScriptedLlm", "listen", "run_task"]
+__all__ = ["NOW", "AgentKit", "Asked", "Heard", "KitServices", "KitStory", "ScriptedLlm", "listen", "run_task"]
 
 #: The time in a kit unless another is given: fixed, so that a test says the same every day.
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -65,6 +66,7 @@ class AgentKit:
         session: what earlier phases wrote, values by key; None, without a phase or standards: tasks have no session.
         phase: the phase that tasks run as.
         writes: what of a result goes into the session, as in an assignment; look with `entries`.
+        story: the response that tasks analyse, with its story; None: they analyse none.
         standards: what is in force in the session's project: texts, or tuples of a text and its tags.
         remembers: the agent's memory switch.
     """
@@ -83,6 +85,7 @@ class AgentKit:
         phase: str | None = None,
         writes: Sequence[str] | None = None,
         standards: Iterable[str | tuple[str, ...]] = (),
+        story: KitStory | None = None,
         remembers: bool = True,
     ) -> None:
         self.agent = agent
@@ -90,6 +93,9 @@ class AgentKit:
         self.services = KitServices(ScriptedLlm(llm), now, turns, documents=FakeDocuments(documents))
         self.raised: list[Exception] = []
         self._session = KitSession(self.services, session, phase, writes, tuple(standards))
+        self._story = story
+        if story is not None:
+            story.put_into(self.services.stories)
         self._conversation_id = turns[-1].conversation_id if turns else None
         self._remembers = remembers
         self._answers: dict[str, tuple[bytes, datetime, int]] = {}
@@ -161,6 +167,7 @@ class AgentKit:
                 "user_id": user_id,
                 "conversation_id": self._conversation_id,
                 **self._session.fields,
+                **(self._story.fields if self._story is not None else {}),
             }
         )
         subject = subjects.task(self.agent.agent_id, task_name)
@@ -256,6 +263,7 @@ async def run_task(
     session: "Mapping[str, JsonValue] | None" = None,
     phase: str | None = None,
     standards: Iterable[str | tuple[str, ...]] = (),
+    story: KitStory | None = None,
     user_id: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> CompletionReport:
@@ -274,6 +282,7 @@ async def run_task(
         session=session,
         phase=phase,
         standards=standards,
+        story=story,
     )
     return await kit.run(task_name, parameters, user_id=user_id)
 

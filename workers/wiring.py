@@ -26,6 +26,7 @@ from memory.project import ProjectMemory
 from memory.session import SessionCache
 from memory.session_once import Computed
 from memory.single_flight import SingleFlight
+from memory.stories.store import StoryStore
 from runtime import valkey
 from runtime.broker import reads_or_ignores
 from runtime.connection import connected
@@ -218,6 +219,8 @@ class Worker:
             SessionCache(large, max_value_bytes=settings.session_value_max_bytes),
             await stack.enter_async_context(flights),
             ProjectMemory(large),
+            StoryStore(large),
+            settings.agent_files,
             self._metrics.count_session_hits,
         )
 
