@@ -45,11 +45,13 @@
 | `tl:projects:{index}` | sorted set | none | every project, by its last record in ms |
 | `tl:story:{id}` | hash | none | where a story begins, and its `revision`, see `memory.stories.store` |
 | `tl:story:{id}:entities` | hash | none | its entities by name |
-| `tl:story:{id}:responses` | hash | none | its last responses by number |
-| `tl:story:{id}:changes` | hash | none | what each response changed, by number, `:` and section |
-| `tl:analysis:{id}` | hash | none | the analysis documents of a story by response number, see `memory.analysis` |
-| `tl:analysis:{id}:records` | hash | none | how far each analysis is: agents asked, times, cost |
-| `tl:stories:{index}` | sorted set | none | every story, by its last update in ms |
+| `tl:story:{id}:responses` | hash | none | its last responses by number, the digest of each by `:` and number |
+| `tl:story:{id}:written` | sorted set | none | those responses, by which was written before which |
+| `tl:story:{id}:changes:...` | hash | none | what responses changed, by number, as one agent found it |
+| `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `memory.analysis` |
+| `tl:analysis:{id}:records` | hash | none | how far each is, by number, and by `:` and number of which text it is |
+| `tl:analysis:{id}:written` | sorted set | none | those analyses, by which was written before which |
+| `tl:stories:{index}` | sorted set | none | every story, by when it was loaded or told a response last, in ms |
 | `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when somebody has to look, in ms |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
@@ -60,25 +62,20 @@ or conversation. Each part is checked or percent-escaped, so that none can open 
 import re
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from contracts.errors import InvalidInput
-from contracts.identifiers import NAME_PATTERN
+from memory.key_parts import checked_name, checked_queue, checked_resource, checked_token, escaped
 
 #: The channel on which single flights that others wait for are announced.
 FLIGHTS = "tl:flights"
-
-#: Characters of a free text id: far above any id of ours, far below what makes a key costly.
-MAX_FREE_ID = 512
 
 _LTM = "tl:ltm:"
 _HITS = "tl:ltm-hits:"
 _FLIGHT = "tl:flight:"
 _QUARANTINE = "tl:ltm-quarantine:"
 _TASK = "tl:task:"
-_AGENT = re.compile(NAME_PATTERN)
 _VERSION = re.compile(r"[A-Za-z0-9._+-]{1,64}\Z")
-_TOKEN = re.compile(r"[A-Za-z0-9_-]+\Z")
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_.-]{1,512}\Z")
 _ENTRY = re.compile(r"tl:ltm:\{([A-Za-z0-9_-]{1,64})\}:v([^:]+):(?:u:([A-Za-z0-9_-]+):)?(.+)\Z", re.DOTALL)
 
@@ -121,8 +118,8 @@ def _entry_prefix(agent_id: str, version: str, user_token: str | None) -> str:
     if not _VERSION.match(number):
         msg = f"version {version!r} must be 1 to 64 letters, digits, '.', '+', '_' or '-'"
         raise InvalidInput(msg)
-    shared = f"{_LTM}{{{_checked_agent(agent_id)}}}:v{number}:"
-    return shared if user_token is None else f"{shared}u:{_checked_token(user_token)}:"
+    shared = f"{_LTM}{{{checked_name(agent_id)}}}:v{number}:"
+    return shared if user_token is None else f"{shared}u:{checked_token(user_token)}:"
 
 
 def parse_ltm(key: str) -> EntryKey | None:
@@ -138,7 +135,7 @@ def parse_ltm(key: str) -> EntryKey | None:
 
 def ltm_pattern(agent_id: str | None = None) -> str:
     """Return the SCAN pattern of every remembered entry, of one agent when given."""
-    return f"{_LTM}{{{_checked_agent(agent_id)}}}:*" if agent_id is not None else f"{_LTM}{{*"
+    return f"{_LTM}{{{checked_name(agent_id)}}}:*" if agent_id is not None else f"{_LTM}{{*"
 
 
 def hits_of(entry_key: str) -> str:
@@ -153,12 +150,12 @@ def flight_of(entry_key: str) -> str:
 
 def ltm_users(user_token: str) -> str:
     """Return the key that lists which entries a user's tasks stored."""
-    return f"tl:ltm-users:{{{_checked_token(user_token)}}}"
+    return f"tl:ltm-users:{{{checked_token(user_token)}}}"
 
 
 def ltm_served(user_token: str) -> str:
     """Return the key that counts how often a user was served the entries that their own tasks stored; same tag."""
-    return f"tl:ltm-served:{{{_checked_token(user_token)}}}"
+    return f"tl:ltm-served:{{{checked_token(user_token)}}}"
 
 
 def ltm_users_pattern() -> str:
@@ -168,12 +165,12 @@ def ltm_users_pattern() -> str:
 
 def quarantine(agent_id: str) -> str:
     """Return the key of an agent's imported entries that are never served."""
-    return f"{_QUARANTINE}{{{_checked_agent(agent_id)}}}"
+    return f"{_QUARANTINE}{{{checked_name(agent_id)}}}"
 
 
 def imports(agent_id: str) -> str:
     """Return the key that tells which files an agent's memory was imported from."""
-    return f"tl:ltm-imports:{{{_checked_agent(agent_id)}}}"
+    return f"tl:ltm-imports:{{{checked_name(agent_id)}}}"
 
 
 def quarantine_pattern() -> str:
@@ -189,7 +186,7 @@ def parse_quarantine(key: str) -> str:
 def task(task_id: str) -> str:
     """Return the ledger key of a task."""
     # The common id is its own spelling: this runs for every task.
-    return f"{_TASK}{{{task_id if _PLAIN_ID.match(task_id) else _free(task_id, 'task id')}}}"
+    return f"{_TASK}{{{task_id if _PLAIN_ID.match(task_id) else escaped(task_id, 'task id')}}}"
 
 
 def task_pattern() -> str:
@@ -204,12 +201,12 @@ def parse_task(key: str) -> str:
 
 def stream(name: str) -> str:
     """Return the key that says which incarnation of the NATS stream *name* is known to have every open task."""
-    return f"tl:stream:{{{_checked_agent(name, 'stream')}}}"
+    return f"tl:stream:{{{checked_name(name, 'stream')}}}"
 
 
 def conversation(conversation_id: str) -> str:
     """Return the key of a conversation's turns; the id is free text."""
-    return f"tl:conversation:{{{_free(conversation_id, 'conversation id')}}}"
+    return f"tl:conversation:{{{escaped(conversation_id, 'conversation id')}}}"
 
 
 def conversation_ids(conversation_id: str) -> str:
@@ -223,7 +220,7 @@ def document(user_token: str, resource_id: str) -> str:
     Raises:
         InvalidInput: the token is none, or the resource id is not 1 to 64 letters, digits, `_` or `-`.
     """
-    return f"{_documents(user_token)}:{_checked_resource(resource_id)}"
+    return f"{_documents(user_token)}:{checked_resource(resource_id)}"
 
 
 def document_log(user_token: str, resource_id: str) -> str:
@@ -269,18 +266,18 @@ class QueueKeys(NamedTuple):
 
 def queue(name: str, owner_token: str) -> QueueKeys:
     """Return the keys of what waits for *owner_token* in the queue *name*, `turns` or `facts`."""
-    rows = f"tl:{_checked_queue(name)}:{{{_checked_token(owner_token)}}}"
+    rows = f"tl:{checked_queue(name)}:{{{checked_token(owner_token)}}}"
     return QueueKeys(rows, *(f"{rows}:{part}" for part in ("pending", "state", "closed", "lease", "fence")))
 
 
 def owners(name: str) -> str:
     """Return the key that tells whose rows wait in the queue *name*."""
-    return f"tl:owners:{{{_checked_queue(name)}}}"
+    return f"tl:owners:{{{checked_queue(name)}}}"
 
 
 def user_conversations(user_token: str) -> str:
     """Return the key that lists a user's conversations, so that forgetting finds them."""
-    return f"tl:user-conversations:{{{_checked_token(user_token)}}}"
+    return f"tl:user-conversations:{{{checked_token(user_token)}}}"
 
 
 class SessionKeys(NamedTuple):
@@ -299,13 +296,13 @@ class SessionKeys(NamedTuple):
 
 def session(session_id: str) -> SessionKeys:
     """Return the keys of the session *session_id*."""
-    root = f"tl:session:{{{_checked_agent(session_id, 'session id')}}}"
+    root = f"tl:session:{{{checked_name(session_id, 'session id')}}}"
     return SessionKeys(root, *(f"{root}:{part}" for part in SessionKeys._fields[1:]))
 
 
 def session_flight(session_id: str, entry_key: str) -> str:
     """Return the key of the lease under which the entry *entry_key* of a session is computed; same tag."""
-    return f"{_FLIGHT}{{{_checked_agent(session_id, 'session id')}}}:{_free(entry_key, 'session key')}"
+    return f"{_FLIGHT}{{{checked_name(session_id, 'session id')}}}:{escaped(entry_key, 'session key')}"
 
 
 def sessions() -> str:
@@ -315,27 +312,27 @@ def sessions() -> str:
 
 def running(supervisor_id: str) -> str:
     """Return the key that lists the sessions whose pipelines run for *supervisor_id*."""
-    return f"tl:running:{{{_checked_agent(supervisor_id, 'supervisor id')}}}"
+    return f"tl:running:{{{checked_name(supervisor_id, 'supervisor id')}}}"
 
 
 def run(session_id: str) -> str:
     """Return the key that tells how the run *session_id* ended."""
-    return f"tl:run:{{{_checked_agent(session_id, 'session id')}}}"
+    return f"tl:run:{{{checked_name(session_id, 'session id')}}}"
 
 
 def user_sessions(user_token: str) -> str:
     """Return the key that lists the sessions started for a user."""
-    return f"tl:user-sessions:{{{_checked_token(user_token)}}}"
+    return f"tl:user-sessions:{{{checked_token(user_token)}}}"
 
 
 def project(project_id: str) -> str:
     """Return the key of a project's records."""
-    return f"tl:project:{{{_checked_agent(project_id, 'project id')}}}"
+    return f"tl:project:{{{checked_name(project_id, 'project id')}}}"
 
 
 def project_part(project_id: str, *parts: str) -> str:
     """Return the key of something beside a project's records, such as `"tag", "naming"`; same tag, any text."""
-    return ":".join((project(project_id), *(_free(part, "part of a project key") for part in parts)))
+    return ":".join((project(project_id), *(escaped(part, "part of a project key") for part in parts)))
 
 
 def projects() -> str:
@@ -344,21 +341,28 @@ def projects() -> str:
 
 
 class StoryKeys(NamedTuple):
-    """The keys of one story, all of one tag; `documents` and `records` are those of its analyses, by response."""
+    """The keys of one story, all of one tag, but for what its responses changed; the last three are of its analyses."""
 
     base: str
     entities: str
     responses: str
-    changes: str
+    written: str
     documents: str
     records: str
+    folded: str
 
 
 def story(story_id: str) -> StoryKeys:
     """Return the keys of the story *story_id*."""
-    tag = f"{{{_checked_agent(story_id, 'story id')}}}"
+    tag = f"{{{checked_name(story_id, 'story id')}}}"
     root, analysis = f"tl:story:{tag}", f"tl:analysis:{tag}"
-    return StoryKeys(root, f"{root}:entities", f"{root}:responses", f"{root}:changes", analysis, f"{analysis}:records")
+    own = (root, f"{root}:entities", f"{root}:responses", f"{root}:written")
+    return StoryKeys(*own, analysis, f"{analysis}:records", f"{analysis}:written")
+
+
+def story_changes(story_id: str, section: str) -> str:
+    """Return the key of what responses changed as the agent of *section* found it; same tag."""
+    return f"{story(story_id).base}:changes:{checked_name(section, 'section')}"
 
 
 def stories() -> str:
@@ -368,48 +372,8 @@ def stories() -> str:
 
 def analysing(supervisor_id: str) -> str:
     """Return the key that lists the analyses under way for *supervisor_id*."""
-    return f"tl:analysing:{{{_checked_agent(supervisor_id, 'supervisor id')}}}"
+    return f"tl:analysing:{{{checked_name(supervisor_id, 'supervisor id')}}}"
 
 
 def _documents(user_token: str) -> str:
-    return f"tl:doc:{{{_checked_token(user_token)}}}"
-
-
-def _checked_resource(resource_id: str) -> str:
-    # These would be taken for what lies beside the documents.
-    if not _AGENT.fullmatch(resource_id) or resource_id in {"plans", "reads"}:
-        msg = f"resource id {resource_id!r} must be 1 to 64 letters, digits, '_' or '-', not 'plans' or 'reads'"
-        raise InvalidInput(msg)
-    return resource_id
-
-
-def _checked_queue(name: str) -> str:
-    if name not in {"turns", "facts"}:
-        msg = f"queue {name!r} must be 'turns' or 'facts'"
-        raise InvalidInput(msg)
-    return name
-
-
-def _free(text: str, what: str) -> str:
-    if not 1 <= len(text) <= MAX_FREE_ID:
-        msg = f"{what} must have 1 to {MAX_FREE_ID} characters, this has {len(text)}"
-        raise InvalidInput(msg)
-    try:
-        return quote(text, safe="")
-    except UnicodeEncodeError as error:
-        msg = f"{what} {text!r} holds half of a surrogate pair, which is no text; send valid Unicode"
-        raise InvalidInput(msg) from error
-
-
-def _checked_agent(name: str, what: str = "agent id") -> str:
-    if not _AGENT.fullmatch(name):
-        msg = f"{what} {name!r} must be 1 to 64 letters, digits, '_' or '-'"
-        raise InvalidInput(msg)
-    return name
-
-
-def _checked_token(token: str) -> str:
-    if not _TOKEN.match(token):
-        msg = f"user token {token!r} must be unpadded base64url, as `contracts.identifiers.user_token` makes it"
-        raise InvalidInput(msg)
-    return token
+    return f"tl:doc:{{{checked_token(user_token)}}}"

@@ -1,25 +1,16 @@
 """What a running task may know of the story whose response it analyses: as it stood then, and never another story."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from contracts.errors import InvalidInput
-from memory.stories import view
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from contracts.analysis_background import KnownFact
-    from contracts.stories import (
-        Changes,
-        Entity,
-        Relations,
-        StoryMemory,
-        StoryResponse,
-        StorySettings,
-        StoryThread,
-    )
-    from memory.stories.view import PastScene, ThreadState
+    from contracts.stories import Entity, Relations, StoryMemory, StoryResponse, StorySettings
+    from memory.stories.view import PastScene, StandingStory, ThreadState
 
 
 class StoryStore(Protocol):
@@ -34,20 +25,11 @@ class StoryStore(Protocol):
     async def entities(self, story_id: str) -> "tuple[Entity, ...]":
         """Return everybody and everything with a file, in the order of their names."""
 
-    async def base_memories(self, story_id: str) -> "tuple[StoryMemory, ...]":
-        """Return the memories that it begins with."""
-
-    async def base_threads(self, story_id: str) -> "tuple[StoryThread, ...]":
-        """Return the threads that it begins with."""
-
-    async def base_knowledge(self, story_id: str) -> "tuple[KnownFact, ...]":
-        """Return what is known at its beginning."""
-
     async def relations(self, story_id: str) -> "Relations":
         """Return tiers, tastes and the scores that it begins with."""
 
-    async def changes(self, story_id: str, sections: Collection[str]) -> "Changes":
-        """Return what every response changed, as the agents of *sections* found it."""
+    async def standing(self, story_id: str, number: int, sections: Collection[str], *, after: bool) -> "StandingStory":
+        """Return the story before response *number*, or *after* it, as far as the agents of *sections* tell."""
 
     async def response(self, story_id: str, number: int) -> "StoryResponse | None":
         """Return one response, None when it is not there (any more)."""
@@ -94,33 +76,27 @@ class TaskStory:
 
     async def memories(self, *, before: bool = False) -> "tuple[StoryMemory, ...]":
         """Return what characters remember, the oldest first."""
-        base = await self._store.base_memories(self.story_id)
-        return view.memories(base, await self._changes("memory_create"), self._upto(before))
+        return (await self._standing("memory_create", before)).memories
 
     async def knowledge(self, *, before: bool = False) -> "tuple[KnownFact, ...]":
         """Return what is known of the story's world, the oldest first."""
-        base = await self._store.base_knowledge(self.story_id)
-        return view.facts(base, await self._changes("knowledge"), self._upto(before))
+        return (await self._standing("knowledge", before)).knowledge
 
     async def threads(self, *, before: bool = False) -> "tuple[ThreadState, ...]":
         """Return every plot thread and how it stands, resolved ones too."""
-        base = await self._store.base_threads(self.story_id)
-        return view.threads(base, await self._changes("plot_threads"), self._upto(before))
+        return (await self._standing("plot_threads", before)).threads
 
-    async def scores(self, *, before: bool = False) -> dict[str, float]:
+    async def scores(self, *, before: bool = False) -> "Mapping[str, float]":
         """Return the score of each pair, in points, by `contracts.stories.pair_of`."""
-        return view.scores(await self.relations(), await self._changes("relationship"), self._upto(before))
+        return (await self._standing("relationship", before)).scores
 
     async def past_scenes(self, count: int) -> "tuple[PastScene, ...]":
         """Return the last *count* scenes before this response, the latest first."""
-        return view.scenes(await self._changes("resp_analyzer"), self._upto(before=True), count)
+        return (await self._standing("resp_analyzer", before=True)).scenes[:count]
 
     async def section(self, section: str) -> "JsonValue":
         """Return what another agent found in this response, by the key of its section; None when nothing yet."""
         return await self._store.section(self.story_id, self.number, section)
 
-    def _upto(self, before: bool) -> int:
-        return self.number - 1 if before else self.number
-
-    async def _changes(self, section: str) -> "Changes":
-        return await self._store.changes(self.story_id, (section,))
+    async def _standing(self, section: str, before: bool) -> "StandingStory":
+        return await self._store.standing(self.story_id, self.number, (section,), after=not before)

@@ -1,0 +1,136 @@
+"""Stands for `memory.analysis.AnalysisStore` in tests without servers, over a `FakeStories`; the same tests hold."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from contracts.analysis import AnalysisDocument, read_document
+from contracts.stories import StoryChange, StoryResponse
+from memory.fake_stories import FakeStories
+from memory.stories.view import demand_changing
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is stored of one analysis, and the response that was stored when its document was."""
+
+    record: bytes
+    document: bytes | None = None
+    response: StoryResponse | None = None
+
+
+class FakeAnalyses:
+    """Analyses in memory; *clock_ms* tells when one is due."""
+
+    def __init__(self, stories: FakeStories, *, clock_ms: Callable[[], int] = lambda: int(time.time() * 1000)) -> None:
+        self._stories = stories
+        self._clock_ms = clock_ms
+        # The last written comes last.
+        self._kept: dict[str, dict[int, _Kept]] = {}
+        self._due: dict[str, dict[tuple[str, int], int]] = {}
+        stories.at_delete(lambda story_id: self._kept.pop(story_id, None))
+
+    async def read(self, story_id: str, number: int) -> AnalysisDocument | None:
+        """Return the analysis of a response, `stale` when the story went on since; None when there is none."""
+        raw = await self.raw(story_id, number)
+        if raw is None:
+            return None
+        document = read_document(raw)
+        response = await self._stories.response(story_id, number)
+        is_older = self._stories.last_number(story_id) > number
+        if is_older or response not in (None, self._kept[story_id][number].response):
+            document = document.model_copy(update={"meta": document.meta.model_copy(update={"status": "stale"})})
+        return document
+
+    async def raw(self, story_id: str, number: int) -> bytes | None:
+        """Return the analysis of a response as it was stored, None when there is none."""
+        return (await self.record(story_id, number))[1]
+
+    async def numbers(self, story_id: str) -> tuple[int, ...]:
+        """Return the numbers of the responses whose analyses are kept, in their order."""
+        self._stories.revision(story_id)
+        return tuple(sorted(number for number, kept in self._of(story_id).items() if kept.document is not None))
+
+    async def latest(self, story_id: str) -> AnalysisDocument | None:
+        """Return the analysis of the last response that has one, None when none has."""
+        numbers = await self.numbers(story_id)
+        return await self.read(story_id, numbers[-1]) if numbers else None
+
+    async def record(self, story_id: str, number: int) -> tuple[int, bytes | None, bytes | None]:
+        """Return the revision of the story, and the document and the record of a response."""
+        revision = self._stories.revision(story_id)
+        kept = self._of(story_id).get(number)
+        return (revision, None, None) if kept is None else (revision, kept.document, kept.record)
+
+    async def fold(
+        self,
+        story_id: str,
+        number: int,
+        revision: int,
+        document: bytes | None,
+        record: bytes,
+        changes: Mapping[str, StoryChange | None],
+        keep: int,
+        *,
+        of: StoryResponse | None = None,
+    ) -> bool:
+        """Store what is known of a response; False when the story, or the text of the response, is another one."""
+        demand_changing(changes)
+        response = await self._stories.response(story_id, number)
+        is_other_text = of is not None and response not in (None, of)
+        if self._stories.revision(story_id) != revision or is_other_text:
+            return False
+        kept = self._of(story_id)
+        before = kept.pop(number, _Kept(record))
+        kept[number] = (
+            _Kept(record, before.document, before.response) if document is None else _Kept(record, document, response)
+        )
+        for section, change in changes.items():
+            self._stories.note(story_id, number, section, change)
+        if document is not None:
+            self._stories.leave(story_id, number, _sections_of(document), is_all=True)
+        while len(kept) > max(1, keep):
+            oldest = next(iter(kept))
+            del kept[oldest]
+            self._stories.forget(story_id, oldest)
+        self._stories.move_on(story_id)
+        return True
+
+    async def begin(self, supervisor_id: str, story_id: str, number: int, lease_ms: int = 0) -> None:
+        """Note that a response is analysed, and is due in *lease_ms*."""
+        self._due.setdefault(supervisor_id, {})[story_id, number] = self._clock_ms() + lease_ms
+
+    async def due(self, supervisor_id: str, lease_ms: int, limit: int = 100) -> list[tuple[str, int]]:
+        """Return analyses that somebody has to look after, the longest due first."""
+        listed, now = self._due.get(supervisor_id, {}), self._clock_ms()
+        found = sorted((at, f"{one[0]}:{one[1]}", one) for one, at in listed.items() if at <= now)[:limit]
+        for _, _, one in found:
+            listed[one] = now + lease_ms
+        return [one for _, _, one in found]
+
+    async def renew(self, supervisor_id: str, story_id: str, number: int, lease_ms: int) -> bool:
+        """Let nobody else look after an analysis for *lease_ms*; False when it is not under way."""
+        listed = self._due.get(supervisor_id, {})
+        if (story_id, number) not in listed:
+            return False
+        listed[story_id, number] = self._clock_ms() + lease_ms
+        return True
+
+    async def rest(self, supervisor_id: str, story_id: str, number: int, for_ms: int) -> None:
+        """Let an analysis that is under way be due in *for_ms*."""
+        await self.renew(supervisor_id, story_id, number, for_ms)
+
+    async def end(self, supervisor_id: str, story_id: str, number: int) -> None:
+        """Note that nobody has to look after an analysis any more."""
+        self._due.get(supervisor_id, {}).pop((story_id, number), None)
+
+    def _of(self, story_id: str) -> dict[int, _Kept]:
+        return self._kept.setdefault(story_id, {})
+
+
+def _sections_of(document: bytes) -> dict[str, JsonValue]:
+    body = json.loads(document)
+    return {**body.get("background", {}), **body.get("immediate", {})}

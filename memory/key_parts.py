@@ -1,0 +1,58 @@
+"""The parts that keys are made of: each is checked or percent-escaped, so that none can pass for another."""
+
+import re
+from urllib.parse import quote
+
+from contracts.errors import InvalidInput
+from contracts.identifiers import NAME_PATTERN
+
+#: Characters of a free text id: far above any id of ours, far below what makes a key costly.
+MAX_FREE_ID = 512
+
+_NAME = re.compile(NAME_PATTERN)
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+\Z")
+
+
+def checked_resource(resource_id: str) -> str:
+    """Return *resource_id*, the name of a document of a user."""
+    # These would be taken for what lies beside the documents.
+    if not _NAME.fullmatch(resource_id) or resource_id in {"plans", "reads"}:
+        msg = f"resource id {resource_id!r} must be 1 to 64 letters, digits, '_' or '-', not 'plans' or 'reads'"
+        raise InvalidInput(msg)
+    return resource_id
+
+
+def checked_queue(name: str) -> str:
+    """Return *name*, that of a queue."""
+    if name not in {"turns", "facts"}:
+        msg = f"queue {name!r} must be 'turns' or 'facts'"
+        raise InvalidInput(msg)
+    return name
+
+
+def escaped(text: str, what: str) -> str:
+    """Return any *text* as it stands in a key; *what* it is, an error says."""
+    if not 1 <= len(text) <= MAX_FREE_ID:
+        msg = f"{what} must have 1 to {MAX_FREE_ID} characters, this has {len(text)}"
+        raise InvalidInput(msg)
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError as error:
+        msg = f"{what} {text!r} holds half of a surrogate pair, which is no text; send valid Unicode"
+        raise InvalidInput(msg) from error
+
+
+def checked_name(name: str, what: str = "agent id") -> str:
+    """Return *name*, that of an agent or of what is called *what*."""
+    if not _NAME.fullmatch(name):
+        msg = f"{what} {name!r} must be 1 to 64 letters, digits, '_' or '-'"
+        raise InvalidInput(msg)
+    return name
+
+
+def checked_token(token: str) -> str:
+    """Return *token*, which stands for a user."""
+    if not _TOKEN.match(token):
+        msg = f"user token {token!r} must be unpadded base64url, as `contracts.identifiers.user_token` makes it"
+        raise InvalidInput(msg)
+    return token

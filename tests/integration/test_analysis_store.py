@@ -1,0 +1,337 @@
+"""The contract of analyses, for the store on real servers and for the fake that stands for it."""
+
+import asyncio
+import itertools
+import subprocess
+import sys
+from random import Random
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.analysis import AnalysisDocument
+from contracts.errors import InvalidInput, UnknownStory
+from contracts.stories import StoryChange, StoryMemory, StoryResponse
+from memory import keys
+from memory.analysis import AnalysisStore
+from memory.stories.view import CHANGING
+from runtime.embedded import EmbeddedServers
+from tests.integration.stories import BASE, KEEP, MARA, PAIR, STORY, Shelf, fake_shelf, shelf_on
+
+LEASE_MS = 60_000
+SUPERVISOR = "main"
+
+
+@pytest.fixture(params=["store", "fake"])
+async def shelf(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Shelf:
+    """Return each kind of stores, with one story."""
+    kind = shelf_on(valkey_or_redis) if request.param == "store" else fake_shelf()
+    await kind.stories.load(BASE)
+    return kind
+
+
+def memory_of(number: int, suffix: str = "x") -> StoryMemory:
+    """Return a memory that response *number* made."""
+    return StoryMemory(id=f"MEM-{number}-{suffix}", character=MARA, response=number)
+
+
+async def read(shelf: Shelf, number: int) -> AnalysisDocument:
+    """Return the analysis that there must be."""
+    found = await shelf.analyses.read(STORY, number)
+    assert found is not None
+    return found
+
+
+async def test_a_document_comes_back_byte_for_byte(shelf: Shelf) -> None:
+    """Braces, empty arrays and objects, 2.50, keys of nobody: nothing of it is read on the way."""
+    document = '{"version":"1.0", "a{b}":[[],{},2.50,1e2,"\\u00e9é\u2028 😀"],"meta":{ }}'.encode()
+    record = b'{"seats":[],"cost":0.000750,"x":"\x00\xff"}'
+    revision, nothing, none = await shelf.analyses.record(STORY, 7)
+
+    assert (nothing, none) == (None, None)
+    assert await shelf.analyses.fold(STORY, 7, revision, document, record, {}, KEEP)
+    assert await shelf.analyses.raw(STORY, 7) == document
+    assert (await shelf.analyses.record(STORY, 7))[1:] == (document, record)
+
+
+async def test_nothing_is_folded_into_a_story_that_moved_on(shelf: Shelf) -> None:
+    """Neither document nor record nor change: all of it, or none."""
+    revision, _, _ = await shelf.analyses.record(STORY, 1)
+    await shelf.folded(2, word="other")
+    change = StoryChange(points={PAIR: 10})
+
+    assert not await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {"relationship": change}, KEEP)
+    assert (await shelf.analyses.record(STORY, 1))[1:] == (None, None)
+    assert (await shelf.stories.standing(STORY, 9)).scores == {PAIR: 18}
+    assert not await shelf.analyses.fold(STORY, 1, revision + 2, b"{}", b"{}", {}, KEEP)
+
+
+async def test_a_record_may_be_noted_before_there_is_a_document(shelf: Shelf) -> None:
+    """And later without touching the document."""
+    revision, _, _ = await shelf.analyses.record(STORY, 1)
+    assert await shelf.analyses.fold(STORY, 1, revision, None, b"begun", {}, KEEP)
+    assert (await shelf.analyses.record(STORY, 1))[1:] == (None, b"begun")
+    assert await shelf.analyses.read(STORY, 1) is None
+    assert await shelf.analyses.numbers(STORY) == ()
+
+    document = await shelf.folded(1)
+    revision, _, _ = await shelf.analyses.record(STORY, 1)
+    assert await shelf.analyses.fold(STORY, 1, revision, None, b"further", {}, KEEP)
+    assert (await shelf.analyses.record(STORY, 1))[1:] == (document, b"further")
+
+
+async def test_what_a_response_changed_is_replaced(shelf: Shelf) -> None:
+    """Section by section: folding again is as if the old had never been, and None takes it back."""
+    first = {
+        "relationship": StoryChange(points={PAIR: 10}),
+        "memory_create": StoryChange(memories=(memory_of(1),)),
+    }
+    await shelf.folded(1, dict(first))
+    await shelf.folded(1, dict(first))
+    assert (await shelf.stories.standing(STORY, 2)).scores == {PAIR: 28}
+
+    await shelf.folded(1, {"relationship": StoryChange(points={PAIR: -4})})
+    story = await shelf.stories.standing(STORY, 2)
+    assert (story.scores, story.memories) == ({PAIR: 14}, (*BASE.memories, memory_of(1)))
+    await shelf.folded(1, {"relationship": None, "memory_create": None})
+    story = await shelf.stories.standing(STORY, 2)
+    assert (story.scores, story.memories) == ({PAIR: 18}, BASE.memories)
+
+
+async def test_a_section_that_changes_no_story_is_refused(shelf: Shelf) -> None:
+    """Its change would be seen by nobody; that it changes nothing may be said."""
+    revision, _, _ = await shelf.analyses.record(STORY, 1)
+    with pytest.raises(InvalidInput, match="'fact_extract' changes no story; those that do are resp_analyzer, "):
+        await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {"fact_extract": StoryChange(scene="x")}, KEEP)
+    assert await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {"fact_extract": None}, KEEP)
+
+
+async def test_a_document_is_stale_once_the_story_went_on(shelf: Shelf) -> None:
+    """A later response, or another text of its own; not an earlier response, nor the same text again."""
+    await shelf.told(2)
+    document = await shelf.folded(2)
+    await shelf.told(1)
+    await shelf.told(2)
+    assert (await read(shelf, 2)).meta.status == "fresh"
+
+    await shelf.told(2, "Another text.")
+    assert (await read(shelf, 2)).meta.status == "stale"
+    await shelf.folded(2)
+    assert (await read(shelf, 2)).meta.status == "fresh"
+    await shelf.told(3)
+    assert (await read(shelf, 2)).meta.status == "stale"
+    assert await shelf.analyses.raw(STORY, 2) == document
+
+
+async def test_a_document_of_another_text_is_not_folded(shelf: Shelf) -> None:
+    """Whoever names the response that was analysed is told when it is another one now."""
+    await shelf.told(1, "Old.")
+    await shelf.told(1, "New.")
+    revision, _, _ = await shelf.analyses.record(STORY, 1)
+    for text, is_folded in (("Old.", False), ("New.", True)):
+        of = StoryResponse(number=1, text=text)
+        assert await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {}, KEEP, of=of) is is_folded
+
+
+async def test_another_text_moves_the_story_on(shelf: Shelf) -> None:
+    """Who works on the old one is told when it folds; the same text again disturbs nobody."""
+    await shelf.told(1)
+    revision, _, _ = await shelf.analyses.record(STORY, 1)
+    await shelf.told(1)
+    assert (await shelf.analyses.record(STORY, 1))[0] == revision
+    await shelf.told(1, "Another text.")
+    assert (await shelf.analyses.record(STORY, 1))[0] > revision
+
+
+async def test_the_analyses_written_last_are_kept(shelf: Shelf) -> None:
+    """With what they changed for good; an old one that is looked at again is not the first to go."""
+    for number in (1, 2, 3):
+        await shelf.folded(number, {"relationship": StoryChange(points={PAIR: 1})}, keep=3)
+    await shelf.folded(1, keep=3)
+    await shelf.folded(4, keep=3)
+
+    assert await shelf.analyses.numbers(STORY) == (1, 3, 4)
+    assert (await shelf.analyses.record(STORY, 2))[1:] == (None, None)
+    assert await shelf.stories.section(STORY, 2, "knowledge") is None
+    assert (await shelf.stories.standing(STORY, 9)).scores == {PAIR: 21}
+    latest = await shelf.analyses.latest(STORY)
+    assert latest is not None
+    assert latest.meta.response_number == 4
+
+
+async def test_nothing_stays_of_an_analysis_that_is_not_kept(redis: Redis) -> None:
+    """A thousand responses take no more than those that are kept, beside what they changed."""
+    shelf = shelf_on(redis)
+    await shelf.stories.load(BASE)
+    for number in range(12):
+        await shelf.told(number, keep=3)
+        await shelf.folded(number, keep=2)
+    key = keys.story(STORY)
+
+    assert (await redis.hlen(key.documents), await redis.hlen(key.records), await redis.zcard(key.folded)) == (2, 4, 2)
+    assert (await redis.hlen(key.responses), await redis.zcard(key.written)) == (6, 3)
+
+
+async def test_there_is_no_latest_of_none(shelf: Shelf) -> None:
+    """None, and no error."""
+    assert await shelf.analyses.latest(STORY) is None
+    assert await shelf.analyses.read(STORY, 1) is None
+    assert await shelf.analyses.raw(STORY, 1) is None
+
+
+async def test_what_is_under_way_is_looked_after_by_one(shelf: Shelf) -> None:
+    """As soon as its lease is over, by whoever asks first, until it ends."""
+    await shelf.analyses.begin(SUPERVISOR, STORY, 1)
+    await shelf.analyses.begin(SUPERVISOR, STORY, 2, LEASE_MS)
+    await shelf.analyses.begin("other", STORY, 3)
+
+    assert await shelf.analyses.due(SUPERVISOR, LEASE_MS, 10) == [(STORY, 1)]
+    assert await shelf.analyses.due(SUPERVISOR, LEASE_MS, 10) == []
+    assert await shelf.analyses.renew(SUPERVISOR, STORY, 2, 0)
+    assert await shelf.analyses.due(SUPERVISOR, LEASE_MS) == [(STORY, 2)]
+    await shelf.analyses.rest(SUPERVISOR, STORY, 1, 0)
+    await shelf.analyses.rest(SUPERVISOR, STORY, 9, 0)
+    await shelf.analyses.end(SUPERVISOR, STORY, 2)
+    assert not await shelf.analyses.renew(SUPERVISOR, STORY, 2, 0)
+    assert await shelf.analyses.due(SUPERVISOR, 0) == [(STORY, 1)]
+
+
+async def test_no_more_are_handed_out_than_asked_for(shelf: Shelf) -> None:
+    """The others are due at the next look."""
+    for number in range(5):
+        await shelf.analyses.begin(SUPERVISOR, STORY, number)
+    found = [await shelf.analyses.due(SUPERVISOR, LEASE_MS, 2) for _ in range(3)]
+
+    assert [len(some) for some in found] == [2, 2, 1]
+    assert sorted(itertools.chain(*found)) == [(STORY, number) for number in range(5)]
+
+
+async def test_writers_at_once_lose_nothing(shelf: Shelf) -> None:
+    """Twenty responses, each folded section by section in any order, by two at a time who try again."""
+    random = Random(3)
+    folds = [(number, section) for number in range(20) for section in ("relationship", "memory_create")] * 2
+    random.shuffle(folds)
+
+    async def fold(number: int, section: str) -> None:
+        change = StoryChange(points={PAIR: number + 1}, memories=(memory_of(number),))
+        await shelf.folded(number, {section: change})
+
+    await asyncio.gather(*(fold(number, section) for number, section in folds))
+    story = await shelf.stories.standing(STORY, 99)
+    changes = await shelf.stories.changes(STORY, CHANGING)
+
+    assert await shelf.analyses.numbers(STORY) == tuple(range(20))
+    assert story.scores == {PAIR: 18 + sum(range(1, 21))}
+    assert {one.id for one in story.memories} == {"MEM-0-fire", *(f"MEM-{number}-x" for number in range(20))}
+    assert all(set(by) == {"relationship", "memory_create"} for by in changes.values())
+
+
+async def test_sums_that_rest_on_one_another_are_exact(shelf: Shelf) -> None:
+    """Who folds what it read of the story is told when another was faster: each number is given away once."""
+    given: list[int] = []
+
+    async def fold(number: int) -> None:
+        while True:
+            revision, _, _ = await shelf.analyses.record(STORY, number)
+            taken = (await shelf.stories.standing(STORY, 99, ("memory_create",))).memories
+            change = StoryChange(memories=(memory_of(len(taken), "nth"),))
+            if await shelf.analyses.fold(STORY, number, revision, b"{}", b"{}", {"memory_create": change}, KEEP):
+                given.append(len(taken))
+                return
+
+    await asyncio.gather(*(fold(number) for number in range(1, 13)))
+    assert sorted(given) == list(range(1, 13))
+
+
+async def test_what_cannot_be_read_any_more_says_how_to_mend_it(redis: Redis) -> None:
+    """The other documents are read, and analysing that response again cures it."""
+    shelf = shelf_on(redis)
+    await shelf.stories.load(BASE)
+    await shelf.folded(1)
+    await shelf.folded(2)
+    await redis.hset(keys.story(STORY).documents, "2", '{"version":"1.1"}')
+
+    cure = r"tl:analysis:{lighthouse} cannot be read at '2': .*; analyse response 2 of story 'lighthouse' again"
+    with pytest.raises(InvalidInput, match=cure):
+        await shelf.analyses.read(STORY, 2)
+    assert (await read(shelf, 1)).meta.response_number == 1
+    await shelf.folded(2)
+    assert (await read(shelf, 2)).meta.response_number == 2
+
+
+async def test_an_index_of_another_type_is_replaced(valkey_or_redis: Redis) -> None:
+    """It would else stop every analysis of that supervisor."""
+    analyses = AnalysisStore(valkey_or_redis, deadline_s=60.0)
+    for _ in range(2):
+        await valkey_or_redis.set(keys.analysing(SUPERVISOR), "x")
+        assert await analyses.due(SUPERVISOR, LEASE_MS) == []
+    await valkey_or_redis.set(keys.analysing(SUPERVISOR), "x")
+    await analyses.begin(SUPERVISOR, STORY, 1)
+    assert await analyses.due(SUPERVISOR, LEASE_MS) == [(STORY, 1)]
+
+
+_FOLDING = """
+import asyncio, itertools, sys
+from redis.asyncio import Redis
+from contracts.stories import StoryChange
+from memory.analysis import AnalysisStore
+
+async def main() -> None:
+    store = AnalysisStore(Redis.from_url(sys.argv[1]), deadline_s=60.0)
+    for count in itertools.count(1):
+        word = f"{count:09}".encode() * 20_000
+        revision, _, _ = await store.record("lighthouse", 1)
+        changes = {section: StoryChange(scene=str(count)) for section in ("knowledge", "plot_threads", "resp_analyzer")}
+        if await store.fold("lighthouse", 1, revision, word, word, changes, 9):
+            print(count, flush=True)
+
+asyncio.run(main())
+"""
+
+
+async def test_whoever_is_killed_leaves_nothing_half_done(servers: EmbeddedServers, redis: Redis) -> None:
+    """Document, record and changes are of one fold, whenever the process that wrote them died."""
+    shelf = shelf_on(redis)
+    await shelf.stories.load(BASE)
+    last = 0
+    for after in (1, 2, 4):
+        with subprocess.Popen(  # noqa: ASYNC220 - it is waited for line by line
+            [sys.executable, "-c", _FOLDING, servers.redis_url], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            for _ in range(after):
+                assert process.stdout.readline()
+            process.kill()
+        revision, document, record = await shelf.analyses.record(STORY, 1)
+        changes = (await shelf.stories.changes(STORY, CHANGING))[1]
+        assert document is not None
+        assert document == record == document[:9] * 20_000
+        assert {change.scene for change in changes.values()} == {str(int(document[:9]))}
+        assert len(changes) == 3
+        assert revision > last
+        last = revision
+
+
+async def test_an_analysis_of_a_story_that_went_is_told_so(shelf: Shelf) -> None:
+    """It is still listed as under way, and whoever looks after it ends it."""
+    await shelf.analyses.begin(SUPERVISOR, STORY, 1)
+    await shelf.stories.delete(STORY)
+    [(story_id, number)] = await shelf.analyses.due(SUPERVISOR, LEASE_MS)
+    with pytest.raises(UnknownStory):
+        await shelf.analyses.record(story_id, number)
+    await shelf.analyses.end(SUPERVISOR, story_id, number)
+    assert await shelf.analyses.due(SUPERVISOR, 0) == []
+
+
+async def test_a_story_that_comes_again_begins_anew(shelf: Shelf) -> None:
+    """Of the deleted one nothing is seen: no change, no response, no analysis."""
+    await shelf.told(5)
+    await shelf.folded(5, {"relationship": StoryChange(points={PAIR: 10})})
+    await shelf.stories.delete(STORY)
+    await shelf.stories.load(BASE)
+    await shelf.told(1)
+    await shelf.folded(1)
+
+    assert await shelf.analyses.numbers(STORY) == await shelf.stories.numbers(STORY) == (1,)
+    assert (await shelf.stories.standing(STORY, 9)).scores == {PAIR: 18}
+    assert (await read(shelf, 1)).meta.status == "fresh"

@@ -1,0 +1,457 @@
+"""What agents found is settled: ids, scores, countdowns and sources are worked out, what cannot be kept is left out."""
+
+import json
+from typing import Any
+
+import pytest
+
+from contracts.analysis_background import KnownFact, MemoryCreation, PlotThreads, Relationships
+from contracts.analysis_pieces import Section
+from contracts.analysis_roster import model_of
+from contracts.stories import (
+    Bond,
+    Relations,
+    StoryBase,
+    StoryChange,
+    StoryMemory,
+    StorySettings,
+    StoryThread,
+    pair_of,
+)
+from memory.stories.settling import settled
+from memory.stories.view import CHANGING, StandingStory, standing
+
+NUMBER, CHAPTER = 120, 5
+MARCUS_LILY = pair_of("Marcus", "Lily")
+BASE = StoryBase(
+    settings=StorySettings(story_id="example"),
+    memories=(StoryMemory(id="MEM-012-divorce", character="Marcus"),),
+    relations=Relations(bonds=(Bond(characters=("Lily", "Marcus"), score=18),)),
+    threads=(
+        StoryThread(id="THREAD-001", title="Marcus Job Interview", consequence_at=125),
+        StoryThread(id="THREAD-018", title="Lily's Photography Exhibition", due_at=135),
+        StoryThread(id="THREAD-024", title="The lost key"),
+        StoryThread(id="T-900", title="An id of another form"),
+    ),
+    knowledge=(KnownFact(subject="Cafe", fact="Espresso machine broken.", source="Ch1-R3"),),
+)
+STORY = standing(BASE, {}, NUMBER)
+
+
+def found(section: str, **values: Any) -> Section:
+    """Return what an agent found."""
+    model = model_of(section)
+    assert model is not None
+    return model.model_validate(values)
+
+
+def settle(section: str, story: StandingStory = STORY, **values: Any) -> tuple[dict[str, Any], StoryChange | None]:
+    """Return the section as its document has it, and what it changes."""
+    result, change = settled(section, NUMBER, CHAPTER, found(section, **values), story)
+    return result.model_dump(mode="json"), change
+
+
+def test_an_interaction_has_its_score_worked_out() -> None:
+    """As in the example: whatever the agent says of sums is not believed; its trigger is."""
+    trigger = "Lily empathy (Marcus likes: emotional_intelligence +10)"
+    section, change = settle(
+        "relationship",
+        by="rules",
+        interactions=[{"chars": ["Marcus", "Lily"], "change": 10, "trigger": trigger, "score": 99, "tier": "Family"}],
+    )
+
+    assert json.dumps(section) == json.dumps(
+        {
+            "by": "rules",
+            "interactions": [
+                {
+                    "chars": ["Marcus", "Lily"],
+                    "tier": "Acquaintance",
+                    "score": 28,
+                    "prev": 18,
+                    "change": 10,
+                    "trigger": trigger,
+                    "next_tier": "Friend",
+                    "points_needed": 3,
+                }
+            ],
+        }
+    )
+    assert change == StoryChange(points={MARCUS_LILY: 10})
+
+
+def test_a_pair_has_one_interaction() -> None:
+    """Whoever stands first: what happened is summed, what is told twice counts once, and nobody meets themselves."""
+    section, change = settle(
+        "relationship",
+        interactions=[
+            {"chars": ["Marcus", "Lily"], "change": 10, "trigger": "empathy"},
+            {"chars": ["Lily", " Marcus"], "change": -2.5, "trigger": "joke"},
+            {"chars": ["Marcus", "Lily"], "change": 10, "trigger": "empathy"},
+            {"chars": ["Marcus", "David"], "change": 0, "own": 1},
+            {"chars": ["Marcus", "Marcus"], "change": 3},
+            {"chars": ["Marcus"], "change": 3},
+            {"chars": ["Marcus", " "], "change": 3},
+            {"chars": ["Marcus", "Lily", "David"], "change": 3},
+            {"change": 3},
+        ],
+    )
+    interactions = section["interactions"]
+
+    assert [(one["chars"], one["change"], one["score"], one.get("trigger")) for one in interactions] == [
+        (["Marcus", "Lily"], 7.5, 25.5, "empathy; joke"),
+        (["Marcus", "David"], 0, 0, None),
+    ]
+    assert interactions[1]["own"] == 1
+    assert change == StoryChange(points={MARCUS_LILY: 7.5})
+
+
+def test_the_highest_tier_has_no_next() -> None:
+    """Nor points to it; both are left out."""
+    section, _ = settle("relationship", interactions=[{"chars": ["Marcus", "Lily"], "change": 90}])
+    [one] = section["interactions"]
+
+    assert one == {"chars": ["Marcus", "Lily"], "tier": "Family", "score": 108, "prev": 18, "change": 90}
+
+
+def test_no_response_moves_a_score_further_than_a_table_may() -> None:
+    """A thousand points; what is stored can be read again."""
+    _, change = settle("relationship", interactions=[{"chars": ["Marcus", "Lily"], "change": 1e300}])
+
+    assert change == StoryChange(points={MARCUS_LILY: 1000})
+
+
+@pytest.mark.parametrize(
+    ("told", "memory_id", "title"),
+    [
+        ({"id": "vulnerability"}, "MEM-120-vulnerability", "Vulnerability"),
+        ({"id": "MEM-120-vulnerability"}, "MEM-120-vulnerability", "Vulnerability"),
+        ({"id": "MEM-87-First Coffee!"}, "MEM-120-first-coffee", "First Coffee"),
+        ({"id": "mem-first"}, "MEM-120-first", "First"),
+        ({"id": "", "tags": ["back_story", "lily"]}, "MEM-120-back-story", "Back Story"),
+        ({"id": "MEM-120", "sum": "He spoke of it at last"}, "MEM-120-he-spoke-of", "He Spoke Of"),
+        ({"id": "§", "sum": "…"}, "MEM-120-memory", "Memory"),
+        ({"id": "memorial"}, "MEM-120-memorial", "Memorial"),
+        ({"id": "Äußerung 雨"}, "MEM-120-äußerung-雨", "Äußerung 雨"),
+        ({"id": "x" * 60}, "MEM-120-" + "x" * 40, "X" + "x" * 39),
+    ],
+)
+def test_a_memory_is_named_by_response_and_slug(told: dict[str, Any], memory_id: str, title: str) -> None:
+    """Out of what the agent said, its tags or its summary; numbers of other responses do not count."""
+    section, change = settle("memory_create", memories=[{"char": "Marcus", "sum": "said", **told}])
+
+    assert section["memories"][0]["id"] == memory_id
+    assert change is not None
+    assert [(one.id, one.title) for one in change.memories] == [(memory_id, title)]
+
+
+def test_a_memory_goes_into_the_story_with_all_that_is_known_of_it() -> None:
+    """Its significance is at least one, as those of the story are."""
+    section, change = settle(
+        "memory_create",
+        memories=[
+            {
+                "id": "vulnerability",
+                "char": "Marcus",
+                "loc": "Cafe",
+                "type": "revelation",
+                "sig": 0,
+                "tone": "hopeful",
+                "sum": "Marcus revealed fear",
+                "quote": "I've never told anyone…",
+                "tags": ["backstory"],
+                "own": [],
+            }
+        ],
+    )
+    expected = StoryMemory(
+        id="MEM-120-vulnerability",
+        character="Marcus",
+        title="Vulnerability",
+        summary="Marcus revealed fear",
+        significance=1,
+        chapter=5,
+        response=120,
+        type="revelation",
+        tone="hopeful",
+        location="Cafe",
+        quote="I've never told anyone…",
+        tags=("backstory",),
+    )
+
+    assert change == StoryChange(memories=(expected,))
+    [memory] = section["memories"]
+    assert (memory["sig"], memory["own"]) == (1, [])
+
+
+def test_ids_of_memories_are_unique() -> None:
+    """Among each other and in the whole story; what is told twice of somebody, and what is of nobody, is left out."""
+    taken = standing(
+        BASE.model_copy(update={"memories": (StoryMemory(id="MEM-120-fear", character="Lily"),)}), {}, NUMBER
+    )
+    _, change = settle(
+        "memory_create",
+        taken,
+        memories=[
+            {"id": "fear", "char": "Marcus", "sum": "one"},
+            {"id": "fear", "char": "Marcus", "sum": "two"},
+            {"id": "hope", "char": "Marcus", "sum": "Two."},
+            {"id": "fear-2", "char": "Lily", "sum": "two"},
+            {"id": "fear", "sum": "of nobody"},
+            {"id": "fear", "char": "Marcus"},
+            {"id": "fear", "char": "M" * 400, "sum": "of a name that is none"},
+        ],
+    )
+
+    assert change is not None
+    assert [(one.id, one.title) for one in change.memories] == [
+        ("MEM-120-fear-2", "Fear"),
+        ("MEM-120-fear-3", "Fear"),
+        ("MEM-120-fear-2-2", "Fear 2"),
+    ]
+
+
+def test_threads_are_numbered_and_counted_down() -> None:
+    """As in the example: the new one gets the next number, the others say how many responses are left."""
+    section, change = settle(
+        "plot_threads",
+        new=[
+            {
+                "id": "new",
+                "title": "Marcus's Commitment Issues",
+                "priority": "medium",
+                "time_sensitive": False,
+                "chars": ["Marcus", "Lily"],
+                "tags": ["romance"],
+            }
+        ],
+        mentioned=[{"id": "THREAD-001", "status": "resolved"}, {"id": "THREAD-018", "title": "wrong"}],
+        resolved=[],
+    )
+
+    assert json.dumps(section) == json.dumps(
+        {
+            "new": [
+                {
+                    "id": "THREAD-025",
+                    "title": "Marcus's Commitment Issues",
+                    "status": "active",
+                    "priority": "medium",
+                    "time_sensitive": False,
+                    "chars": ["Marcus", "Lily"],
+                    "tags": ["romance"],
+                }
+            ],
+            "mentioned": [
+                {
+                    "id": "THREAD-001",
+                    "title": "Marcus Job Interview",
+                    "last_mention": 120,
+                    "conseq_countdown": 5,
+                    "status": "critical",
+                },
+                {
+                    "id": "THREAD-018",
+                    "title": "Lily's Photography Exhibition",
+                    "last_mention": 120,
+                    "time_until": 15,
+                    "status": "on_track",
+                },
+            ],
+            "resolved": [],
+        }
+    )
+    opened = StoryThread(
+        id="THREAD-025",
+        title="Marcus's Commitment Issues",
+        characters=("Marcus", "Lily"),
+        tags=("romance",),
+        opened=120,
+    )
+    assert change == StoryChange(threads=(opened,), mentioned=("THREAD-001", "THREAD-018"))
+
+
+def test_a_thread_is_taken_for_what_it_is() -> None:
+    """One that is open already is mentioned, one that is resolved is not mentioned too, one that is unknown is none."""
+    section, change = settle(
+        "plot_threads",
+        new=[
+            {"id": "", "title": "the LOST key."},
+            {"id": "", "title": ""},
+            {"id": "a", "title": "Fog"},
+            {"id": "b", "title": "fog "},
+        ],
+        mentioned=[{"id": "THREAD-001"}, {"id": "THREAD-777"}, {"id": "?", "title": "An ID of another form"}],
+        resolved=[{"id": "THREAD-001"}, {"id": "THREAD-001"}, {"id": "THREAD-778"}],
+    )
+    ids = {part: [one["id"] for one in section[part]] for part in ("new", "mentioned", "resolved")}
+
+    assert ids == {"new": ["THREAD-025"], "mentioned": ["T-900", "THREAD-024"], "resolved": ["THREAD-001"]}
+    assert change is not None
+    assert (change.mentioned, change.resolved) == (("T-900", "THREAD-024"), ("THREAD-001",))
+    assert [thread.title for thread in change.threads] == ["Fog"]
+    assert section["resolved"] == [
+        {"id": "THREAD-001", "title": "Marcus Job Interview", "last_mention": 120, "status": "resolved"}
+    ]
+
+
+def test_a_resolved_thread_may_come_up_again() -> None:
+    """Mentioning it opens it, resolving it once more says nothing, and a new one may have its title."""
+    story = standing(BASE, {90: {"plot_threads": StoryChange(resolved=("THREAD-024",))}}, NUMBER)
+    _, mentioned = settle("plot_threads", story, mentioned=[{"id": "THREAD-024"}])
+    _, resolved = settle("plot_threads", story, resolved=[{"id": "THREAD-024"}])
+    _, new = settle("plot_threads", story, new=[{"id": "", "title": "The lost key"}])
+
+    assert mentioned == StoryChange(mentioned=("THREAD-024",))
+    assert resolved is None
+    assert new is not None
+    assert new.threads[0].id == "THREAD-025"
+
+
+def test_a_new_thread_may_have_an_end_of_its_own() -> None:
+    """Counted from the response; then it is urgent, whatever its priority is called."""
+    section, change = settle(
+        "plot_threads", new=[{"id": "", "title": "Rent", "priority": "huge", "conseq_countdown": 4, "time_until": 9}]
+    )
+
+    assert change is not None
+    assert [(one.consequence_at, one.due_at, one.priority, one.time_sensitive) for one in change.threads] == [
+        (124, 129, "medium", True)
+    ]
+    [thread] = section["new"]
+    assert (thread["status"], thread["conseq_countdown"], thread["time_until"]) == ("critical", 4, 9)
+
+
+def test_an_end_that_has_passed_is_now() -> None:
+    """An agent that counts below nothing means that it has come."""
+    _, change = settle("plot_threads", new=[{"id": "", "title": "Rent", "conseq_countdown": -500, "time_until": -1}])
+
+    assert change is not None
+    assert [(one.consequence_at, one.due_at) for one in change.threads] == [(NUMBER, NUMBER)]
+
+
+@pytest.mark.parametrize(("critical", "status"), [(4, "active"), (5, "critical")])
+def test_a_story_says_when_a_thread_is_critical(critical: int, status: str) -> None:
+    """For new threads and for old ones."""
+    settings = StorySettings(story_id="example", critical_countdown=critical)
+    story = standing(BASE.model_copy(update={"settings": settings}), {}, NUMBER)
+    section, _ = settle(
+        "plot_threads",
+        story,
+        new=[{"id": "", "title": "Rent", "conseq_countdown": 5}],
+        mentioned=[{"id": "THREAD-001"}],
+    )
+
+    assert [one["status"] for one in (*section["new"], *section["mentioned"])] == [status, status]
+
+
+def test_a_thread_keeps_its_id_when_its_response_is_analysed_again() -> None:
+    """Although later responses opened others, which keep theirs."""
+    changes = {
+        NUMBER: {"plot_threads": StoryChange(threads=(StoryThread(id="THREAD-025", title="Fog"),))},
+        121: {"plot_threads": StoryChange(threads=(StoryThread(id="THREAD-026", title="Storm"),))},
+    }
+    story = standing(BASE, changes, NUMBER)
+    _, change = settle(
+        "plot_threads",
+        story,
+        new=[{"id": "", "title": "Rain"}, {"id": "", "title": "FOG"}, {"id": "", "title": "Storm"}],
+    )
+
+    assert change is not None
+    assert {one.title: one.id for one in change.threads} == {
+        "Rain": "THREAD-027",
+        "FOG": "THREAD-025",
+        "Storm": "THREAD-028",
+    }
+
+
+def test_a_thread_that_is_found_anew_takes_no_id_of_the_one_beside_it() -> None:
+    """Whichever is told first when a response is analysed again."""
+    opened = StoryChange(threads=(StoryThread(id="THREAD-025", title="Fog"),))
+    story = standing(BASE, {NUMBER: {"plot_threads": opened}}, NUMBER)
+    _, change = settle("plot_threads", story, new=[{"id": "", "title": "Rain"}, {"id": "", "title": "Fog"}])
+
+    assert change is not None
+    assert {one.title: one.id for one in change.threads} == {"Rain": "THREAD-026", "Fog": "THREAD-025"}
+
+
+def test_what_is_known_already_is_not_learnt_again() -> None:
+    """Nor what is told twice; every fact names the response as its source."""
+    section, change = settle(
+        "knowledge",
+        facts=[
+            {"cat": "location", "subj": "Cafe", "fact": "espresso machine broken", "src": "Ch9-R9"},
+            {"cat": "location", "subj": "Cafe", "fact": "Closed on Mondays", "conf": "high", "src": "Ch9-R9"},
+            {"subj": "CAFE", "fact": "Closed  on mondays."},
+            {"subj": "", "fact": "x"},
+            {"subj": "x", "fact": " "},
+        ],
+    )
+
+    assert section["facts"] == [
+        {"cat": "location", "subj": "Cafe", "fact": "Closed on Mondays", "conf": "high", "src": "Ch5-R120"}
+    ]
+    assert change is not None
+    assert [one.model_dump(mode="json") for one in change.facts] == section["facts"]
+
+
+def test_the_response_itself_is_remembered_for_those_after_it() -> None:
+    """Type, tension and time; its section stays as it is."""
+    told: dict[str, Any] = {
+        "dur": 3,
+        "scene": {"type": "dialogue", "tension": 6},
+        "time": {"timestamp": "Tuesday 3:00 PM"},
+        "x": {},
+    }
+    section, change = settle("resp_analyzer", **told)
+
+    assert section == told
+    assert change == StoryChange(scene="dialogue", tension=6, timestamp="Tuesday 3:00 PM")
+
+
+@pytest.mark.parametrize("section", CHANGING)
+def test_who_finds_nothing_changes_nothing(section: str) -> None:
+    """And the section says no more than it said."""
+    told, change = settle(section, by="rules", dur=4)
+
+    assert change is None
+    assert {key: value for key, value in told.items() if value != []} == {"by": "rules", "dur": 4}
+
+
+@pytest.mark.parametrize("section", ["contradiction", "entity_analysis", "fact_extract", "weather"])
+def test_what_changes_no_story_stays_as_it_is(section: str) -> None:
+    """Ours and others', even when it looks like one that does."""
+    one = (model_of(section) or Section).model_validate({"by": "rules", "memories": [{"id": "x"}]})
+
+    assert settled(section, NUMBER, CHAPTER, one, STORY) == (one, None)
+    other = Relationships.model_validate({"interactions": [{"chars": ["Marcus", "Lily"], "change": 3}]})
+    assert settled("memory_create", NUMBER, CHAPTER, other, STORY) == (other, None)
+
+
+EVERYTHING: dict[str, Section] = {
+    "memory_create": MemoryCreation.model_validate(
+        {"memories": [{"id": one, "char": "Marcus", "sum": one} for one in ("a-2", "a", "A!", "x" * 50, "x" * 41)]}
+    ),
+    "relationship": Relationships.model_validate(
+        {"interactions": [{"chars": ["Marcus", "Lily"], "change": 0.1}, {"chars": ["Lily", "Marcus"], "change": 0.2}]}
+    ),
+    "plot_threads": PlotThreads.model_validate(
+        {
+            "new": [{"id": "", "title": "Fog", "conseq_countdown": 3}, {"id": "", "title": "The lost key"}],
+            "mentioned": [{"id": "THREAD-001"}],
+            "resolved": [{"id": "THREAD-018"}],
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("section", EVERYTHING)
+def test_settling_what_is_settled_changes_nothing(section: str) -> None:
+    """Neither section nor change, also beside what the first time changed."""
+    first, change = settled(section, NUMBER, CHAPTER, EVERYTHING[section], STORY)
+    assert change is not None
+    for story in (STORY, standing(BASE, {NUMBER: {section: change}}, NUMBER)):
+        again, same = settled(section, NUMBER, CHAPTER, first, story)
+        assert again.model_dump() == first.model_dump()
+        assert same == change
