@@ -1,0 +1,30 @@
+"""The agents that analyse a response of a story, one for each section of the analysis document.
+
+Each reads the story that its context lends, asks a model what only a model can tell, and answers by rules without one.
+Here belong reading and judging; what is computed lies in `memory.stories`, and who is asked when in
+`supervisor.analyses`. Start them with `tasklore worker workers.agents.story`.
+"""
+
+from workers.agents.story.contradiction import agent as contradiction_agent
+from workers.agents.story.entity_analysis import agent as entity_agent
+from workers.agents.story.fact_extract import agent as fact_agent
+from workers.agents.story.knowledge import agent as knowledge_agent
+from workers.agents.story.memory_create import agent as memory_creation_agent
+from workers.agents.story.memory_extract import agent as memory_recall_agent
+from workers.agents.story.plot_threads import agent as thread_agent
+from workers.agents.story.relationship import agent as relationship_agent
+from workers.agents.story.response_analyzer import agent as response_agent
+from workers.agents.story.thread_extract import agent as thread_recall_agent
+
+__all__ = [
+    "contradiction_agent",
+    "entity_agent",
+    "fact_agent",
+    "knowledge_agent",
+    "memory_creation_agent",
+    "memory_recall_agent",
+    "relationship_agent",
+    "response_agent",
+    "thread_agent",
+    "thread_recall_agent",
+]

@@ -1,0 +1,233 @@
+"""A model asked about a response: what it is shown never exceeds its budget, and without an answer the rules go on."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import structlog
+from pydantic import BaseModel, ConfigDict
+
+from contracts.errors import LlmError
+from memory.rendering.quoting import plain
+from memory.rendering.tokens import counter
+from workers import Context
+from workers.agent_files import load_agent_files
+from workers.agents.story.reading.prose import clipped
+
+log = structlog.get_logger(__name__)
+
+#: What a section says as `by` when no model had a part in it.
+RULES = "rules"
+#: Tokens of a whole question: instructions, the schema of the answer, and what it is about.
+MOST_TOKENS = 1_500
+#: Tokens of it that a provider's own framing takes, rather too many.
+_FRAME = 40
+#: Tokens of the response that are shown in any case: its beginning and its end, enough to tell what happens.
+_LEAST_TOLD = 500
+#: Characters of one line: two long sentences.
+_LINE = 300
+#: Characters of the name between marks.
+_MARK = 60
+#: The part of a task's time that a model may take, so that the rules still come in time when it does not answer.
+_SHARE = 0.8
+#: Parts of a schema that tell a model nothing which the prompt does not say shorter.
+_WORDY = ("title", "description", "default")
+_ANGLES = str.maketrans("<>", "\u2039\u203a")
+
+
+class Answer(BaseModel):
+    """What a model fills: unknown fields are ignored, and its schema is as short as it can be.
+
+    Bounds of numbers and lengths are better checked by whoever asks: one slip would cost the whole answer.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
+
+    @classmethod
+    def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
+        """Return the schema without titles, descriptions and references."""
+        schema = super().model_json_schema(*args, **options)
+        short: dict[str, Any] = _shortened(schema, schema.pop("$defs", {}))
+        return short
+
+
+T = TypeVar("T", bound=Answer)
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Something that a model is shown as data: `lines` between marks that carry its `name`.
+
+    The higher its `rank`, the sooner its last lines are left out where not all fits. `numbered` puts a number before
+    each line, from `first`, by which the model may point at it. `is_prose` marks the response itself: it is one text,
+    it is shortened within, and last of all.
+    """
+
+    name: str
+    lines: Sequence[str]
+    rank: int = 1
+    numbered: bool = False
+    first: int = 1
+    is_prose: bool = False
+
+    @classmethod
+    def response(cls, text: str) -> "Block":
+        """Return the block of the response itself."""
+        return cls("response", (text.translate(_ANGLES),), rank=0, is_prose=True)
+
+    def shown(self) -> str:
+        """Return it as it stands in a question, empty when no line is left."""
+        if not self.lines:
+            return ""
+        lines = [self._line(number, line) for number, line in enumerate(self.lines, self.first)]
+        return "\n".join((f"<{self.mark}>", *lines, f"</{self.mark}>"))
+
+    @property
+    def mark(self) -> str:
+        """Its name as it stands in its marks; names of a story are data, too."""
+        return plain(self.name, _MARK)
+
+    def _line(self, number: int, line: str) -> str:
+        if self.is_prose:
+            return line
+        shown = plain(line, _LINE)
+        return f"{number}. {shown}" if self.numbered else shown
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """What a model answered, and which it was; `shown` says how many lines of each block it has seen, by name."""
+
+    value: T
+    model: str
+    shown: Mapping[str, int] = field(default_factory=dict)
+
+
+async def asked(
+    context: Context, section: str, answer: type[T], *, blocks: Sequence[Block], **values: object
+) -> Asked[T] | None:
+    """Return what the model of the role *section* answers when it is shown *blocks*; *values* go into its prompt.
+
+    None when there is no model or it gave no usable answer in time: then the rules are all there is.
+
+    Raises:
+        ConfigurationError: the role's files are wrong; the message names file and cure.
+    """
+    if not context.llm.configured:
+        return None
+    files = load_agent_files(Path(__file__).with_name(section), context.agent_files)
+    system = files.render(**values)
+    # A prompt of the operator's own may be longer than all of it: what it is about is shown nevertheless.
+    left = max(MOST_TOKENS - _FRAME - tokens_of(system) - _schema_tokens(answer), _LEAST_TOLD)
+    shown = await asyncio.to_thread(fitted, blocks, left)
+    user = "\n".join(filter(None, (block.shown() for block in shown)))
+    try:
+        async with asyncio.timeout(_patience_s(context)):
+            value = await context.llm.ask(section, answer, system=system, user=user)
+    except (LlmError, TimeoutError) as error:
+        log.warning("story_read_by_rules_alone", section=section, error=type(error).__name__)
+        return None
+    model = context.llm.role(section).model
+    return Asked(value, model, {block.name: len(block.lines) for block in shown})
+
+
+def fitted(blocks: Sequence[Block], tokens: int) -> tuple[Block, ...]:
+    """Return *blocks* with as many of their lines as *tokens* allow, in their order.
+
+    Last lines of the highest rank go first. The response is shown in part where it is long, and what others leave of
+    the budget is its own.
+    """
+    prose = [clipped(line, tokens) for block in blocks if block.is_prose for line in block.lines]
+    told = sum(map(tokens_of, prose))
+    others = [block for block in blocks if not block.is_prose]
+    others = _cut(others, tokens - min(told, _LEAST_TOLD) - _marks(blocks))
+    left = tokens - _marks(blocks) - sum(map(_weight, others))
+    rest = iter(others)
+    return tuple(
+        replace(block, lines=tuple(clipped(line, max(left, 0)) for line in block.lines))
+        if block.is_prose
+        else next(rest)
+        for block in blocks
+    )
+
+
+def tokens_of(text: str) -> int:
+    """Return how many tokens *text* is to a model."""
+    return counter()(text)
+
+
+def picked(numbers: Iterable[int], items: Sequence[Item], most: int) -> list[Item]:
+    """Return the items that a model pointed at by *numbers*, counted from 1: each once, in its order, *most* of them.
+
+    Numbers that nothing has are left out.
+    """
+    valid = [number for number in dict.fromkeys(numbers) if 1 <= number <= len(items)]
+    return [items[number - 1] for number in valid[:most]]
+
+
+def _cut(blocks: Sequence[Block], tokens: int) -> list[Block]:
+    """Return *blocks* without the lines for which there is no room."""
+    kept = list(blocks)
+    spent = sum(map(_weight, kept))
+    for place in sorted(range(len(kept)), key=lambda place: -kept[place].rank):
+        block = kept[place]
+        lines = list(block.lines)
+        while lines and spent > tokens:
+            spent -= _line_weight(block, lines.pop())
+        kept[place] = replace(block, lines=tuple(lines))
+    return kept
+
+
+def _weight(block: Block) -> int:
+    return sum(_line_weight(block, line) for line in block.lines)
+
+
+def _line_weight(block: Block, line: str) -> int:
+    # The end of the line, and up to four tokens for its number.
+    return tokens_of(plain(line, _LINE)) + (5 if block.numbered else 1)
+
+
+def _marks(blocks: Sequence[Block]) -> int:
+    return sum(tokens_of(f"<{block.mark}>\n\n</{block.mark}>\n") for block in blocks)
+
+
+def _patience_s(context: Context) -> float | None:
+    """Return how many seconds a model may take, None for a task without a deadline."""
+    begins, ends = context.assignment.created_at, context.assignment.deadline
+    if ends is None:
+        return None
+    # Other programs may leave the zone out of one of the two; the wire is in UTC.
+    allowed = ends.replace(tzinfo=ends.tzinfo or UTC) - begins.replace(tzinfo=begins.tzinfo or UTC)
+    return max(0.0, allowed.total_seconds() * _SHARE)
+
+
+@cache
+def _schema_tokens(answer: type[Answer]) -> int:
+    return tokens_of(json.dumps(answer.model_json_schema()))
+
+
+def _shortened(part: Any, definitions: Mapping[str, Any]) -> Any:
+    """Return a part of a schema with what it refers to in place, without words, and with every field demanded."""
+    if isinstance(part, list):
+        return [_shortened(inner, definitions) for inner in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        return _shortened(definitions[part["$ref"].rpartition("/")[2]], definitions)
+    short = {
+        # Fields may be called like such a word themselves.
+        name: {field: _shortened(inner, definitions) for field, inner in value.items()}
+        if name == "properties"
+        else _shortened(value, definitions)
+        for name, value in part.items()
+        if name not in _WORDY
+    }
+    if "properties" in short:
+        short |= {"required": list(short["properties"]), "additionalProperties": False}
+    return short

@@ -1,0 +1,82 @@
+"""What characters have a taste for, and what showing it to them is worth, by whatever names the story's files use."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from contracts.analysis_background import Interaction
+from contracts.stories import Entity, Relations, Tastes
+from memory.stories.arithmetic import plain, points_for
+from workers.agents.story.reading.casting import Handles
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """That *giver* showed *receiver* something they have a taste for: `trait` by its name, `shown` by its look."""
+
+    giver: str
+    receiver: str
+    trait: str
+    shown: str
+
+
+class Feelings:
+    """The relations of a story by the full names of its characters."""
+
+    def __init__(self, relations: Relations, entities: Sequence[Entity]) -> None:
+        handles = Handles(entities)
+        self._tastes = {handles.owner(name) or name: tastes for name, tastes in relations.tastes.items()}
+        bonds = [{handles.owner(name) or name: name for name in bond.characters} for bond in relations.bonds]
+        self._pairs = {frozenset(bond): bond for bond in bonds}
+        self._called = {handles.owner(name) or name: name for name in relations.tastes}
+        for bond in reversed(bonds):
+            self._called |= bond
+
+    def tastes_of(self, character: str) -> Tastes:
+        """Return what *character* likes and dislikes."""
+        return self._tastes.get(character, Tastes())
+
+    def trait_for(self, receiver: str, said: str) -> str | None:
+        """Return the trait that *receiver* has a taste for and that *said* means, None when there is none."""
+        tastes = self.tastes_of(receiver)
+        return next((trait for trait in (*tastes.likes, *tastes.dislikes) if folded(trait) == folded(said)), None)
+
+    def interactions(self, shows: Sequence[Show], in_scene: Sequence[str]) -> Iterator[Interaction]:
+        """Yield one interaction for each pair of *in_scene* between whom something counts; each trait does once."""
+        for pair in combinations(in_scene, 2):
+            between: dict[str, Show] = {}
+            for show in shows:
+                if {show.giver, show.receiver} == {*pair}:
+                    between.setdefault(folded(show.trait), show)
+            worth = [(show, points) for show in between.values() if (points := self._points(show))]
+            if worth:
+                called = self._names(*pair)
+                yield Interaction(
+                    characters=tuple(called.values()),
+                    change=plain(sum(points for _, points in worth)),
+                    trigger="; ".join(self._trigger(show, points, called) for show, points in worth),
+                )
+
+    def _points(self, show: Show) -> float:
+        return points_for(show.trait, show.receiver, {show.receiver: self.tastes_of(show.receiver)})
+
+    def _names(self, one: str, other: str) -> dict[str, str]:
+        """Return how the story's files call two characters, in the order of their bond, by their full names."""
+        bond = self._pairs.get(frozenset((one, other)))
+        return bond or {name: self._called.get(name, name) for name in (one, other)}
+
+    def _trigger(self, show: Show, points: float, called: dict[str, str]) -> str:
+        """Return whose like or dislike was met, and how many points that is."""
+        verb = "likes" if points > 0 else "dislikes"
+        receiver = called[show.receiver]
+        return f"{called[show.giver]} {show.shown} ({receiver} {verb}: {show.trait} {plain(points):+})"
+
+
+def folded(trait: str) -> str:
+    """Return *trait* as it is compared: case and how its words are joined make no difference."""
+    return " ".join(trait.casefold().replace("_", " ").replace("-", " ").split())
+
+
+def cues_of(traits: Iterable[tuple[str, Sequence[str]]]) -> dict[str, Sequence[str]]:
+    """Return the words by which each trait is known, by its folded name."""
+    return {folded(trait): words for trait, words in traits}
