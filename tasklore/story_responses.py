@@ -1,0 +1,100 @@
+"""The responses of a story in files: one each, named by chapter and number, such as `Ch5-R120.md`."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from contracts.stories import StoryResponse
+from tasklore.story_problems import Findings, InvalidStory
+from tasklore.story_texts import LARGEST_FILE, Texts, text_of
+
+FOLDER = "responses"
+_SUFFIXES = (".md", ".txt")
+#: `Ch5-R120`, `ch05_r120`, `R120`, and a title behind any of them.
+_NAMED = re.compile(
+    r"(?:ch(?:apter)?[ _-]*(?P<chapter>[0-9]{1,9})[ _-]*)?r(?:esponse)?[ _-]*(?P<number>[0-9]{1,9})(?:[ ._-].*)?",
+    re.IGNORECASE,
+)
+
+
+class Numbered(NamedTuple):
+    """What a file's name says; None is nothing."""
+
+    chapter: int | None
+    number: int | None
+
+
+def numbers_of(name: str) -> Numbered:
+    """Return chapter and number from the file name *name*."""
+    found = _NAMED.fullmatch(Path(name).stem)
+    if found is None:
+        return Numbered(None, None)
+    return Numbered(int(found["chapter"]) if found["chapter"] else None, int(found["number"]))
+
+
+def responses_in(folder: Path | str) -> list[Path]:
+    """Return the files in the `responses` of the story in *folder*, in the order of their numbers; [] without any.
+
+    Raises:
+        InvalidStory: there is no such folder, a file has no number, or two have the same.
+    """
+    texts = Texts(folder)
+    found = listed_responses(texts)
+    texts.findings.demand_none()
+    return [texts.path(name) for name in found]
+
+
+def listed_responses(texts: Texts) -> list[str]:
+    """Return the names of the responses of the story that *texts* reads, in order; what is wrong is noted there."""
+    wanted, others = texts.files(FOLDER, _SUFFIXES)
+    for name in others:
+        if not texts.is_folder(name):
+            texts.findings.refuse(name, None, "a response is a file that ends in .md or .txt; rename it, or remove it")
+    by_number: dict[int, str] = {}
+    for name in wanted:
+        number = numbers_of(name).number
+        if number is None:
+            texts.findings.refuse(name, None, "its name has no number; call it such as Ch1-R001.md")
+        elif by_number.setdefault(number, name) != name:
+            texts.findings.refuse(
+                name, None, f"{by_number[number]} is response {number} already; numbers go on from chapter to chapter"
+            )
+    return [by_number[number] for number in sorted(by_number)]
+
+
+def read_response(path: Path | str, chapter: int | None = None, number: int | None = None) -> StoryResponse:
+    """Return the response in a file such as `Ch5-R120.md`; *chapter* and *number* count more than its name.
+
+    Without a chapter it is the first.
+
+    Raises:
+        InvalidStory: it cannot be read, it is empty, or nothing says its number.
+    """
+    file = Path(path)
+    named = numbers_of(file.name)
+    number = named.number if number is None else number
+    if number is None:
+        cure = "call it such as Ch1-R001.md, or give its number"
+        raise InvalidStory([f"{path}: its name does not say which response it is; {cure}"])
+    chapter = named.chapter if chapter is None else chapter
+    for what, value in (("number", number), ("chapter", chapter)):
+        if value is not None and value < 0:
+            raise InvalidStory([f"{path}: its {what} is {value}; give 0 or more"])
+    return StoryResponse(number=number, chapter=1 if chapter is None else chapter, text=_text(file, str(path)))
+
+
+def _text(file: Path, label: str) -> str:
+    try:
+        with file.expanduser().open("rb") as opened:
+            content = opened.read(LARGEST_FILE + 1)
+    except OSError as error:
+        why = f"it cannot be read ({error.strerror or error}); give the path of a text"
+        raise InvalidStory([f"{label}: {why}"]) from error
+    if len(content) > LARGEST_FILE:
+        raise InvalidStory([f"{label}: it has more than {LARGEST_FILE // 1024} KB; give one response alone"])
+    findings = Findings(str(Path(label).parent))
+    text = text_of(content, Path(label).name, findings)
+    findings.demand_none()
+    if not (text or "").strip():
+        raise InvalidStory([f"{label}: it is empty; write the response into it"])
+    return text or ""
