@@ -13,6 +13,7 @@ import uvloop
 from rich.console import Console
 
 from benchmarks import (
+    analysis_rows,
     document_rows,
     front_door,
     listening_rows,
@@ -66,6 +67,7 @@ SIMPLE: dict[str, tuple[str, Callable[[EmbeddedServers, Profile], Awaitable[list
     "sessions": ("sessions", lambda on, profile: session_rows.measure(on.redis_url, profile)),
     "pipelines": ("steps of pipelines", lambda on, profile: pipeline_rows.measure(on.nats_url, on.redis_url, profile)),
     "projects": ("project memory", lambda on, profile: project_rows.measure(on.redis_url, profile)),
+    "analysis": ("analyses", lambda on, profile: analysis_rows.measure(on.nats_url, on.redis_url, profile)),
     "peers": ("peers", lambda on, profile: peer_rows.measure(on.redis_url, profile)),
 }
 FAMILIES = ("raw", "ours", "gain", *SIMPLE)

@@ -16,6 +16,11 @@ _MODELS: Mapping[str, type[Section]] = {
     for name, field in group.model_fields.items()
 }
 
+#: The long name of each section in Python, by which the document is read, too.
+_LONG_NAMES: Mapping[str, str] = {
+    name: field.alias or name for group in (Background, Immediate) for name, field in group.model_fields.items()
+}
+
 #: Seconds from dispatch until a section is marked late: the next response waits for the immediate ones.
 IMMEDIATE_S, BACKGROUND_S = 20.0, 60.0
 #: The task of each of our agents.
@@ -63,7 +68,8 @@ def roster_of(agents: Mapping[str, SeatSettings]) -> tuple[Seat, ...]:
     """Return who takes part in the analyses of a story that says *agents*: the ten as it changes them, then its own.
 
     Raises:
-        InvalidInput: an agent of its own lacks what it needs, waits for a section that nobody finds, or for itself.
+        InvalidInput: an agent of its own lacks what it needs or finds a section under a name of ours, or one waits for
+            a section that nobody finds, or for itself.
     """
     seats = [_changed(seat, agents.get(seat.section)) for seat in ROSTER]
     known = {seat.section for seat in ROSTER}
@@ -101,6 +107,11 @@ def _changed(seat: Seat, said: SeatSettings | None) -> Seat:
 
 
 def _own(section: str, said: SeatSettings) -> Seat:
+    if section in _LONG_NAMES:
+        raise InvalidInput(
+            f"agents.{section} would be read as our section {_LONG_NAMES[section]!r}; name it that if you mean it, or "
+            "choose another name"
+        )
     if said.agent is None or said.task is None:
         raise InvalidInput(
             f"agents.{section} is no section of ours, so it needs 'agent' and 'task': whose task finds it"

@@ -5,11 +5,15 @@ beside new writers. Times are UTC in RFC 3339; durations are whole milliseconds 
 """
 
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
+from contracts.analysis_messages import AnalysisReply as AnalysisReply
+from contracts.analysis_messages import AnalysisRequest as AnalysisRequest
 from contracts.identifiers import Name
+from contracts.message_parts import Message as Message
+from contracts.message_parts import Part as Part
 from contracts.words import reads_unknown_as_other, writes_only_known
 
 MemoryMode = Literal["use", "refresh", "bypass", "other"]
@@ -23,8 +27,6 @@ Polarity = Literal["positive", "negative", "neutral", "other"]
 ReplyKind = Literal["answer", "question", "unable", "failed", "pending", "other"]
 PipelineAction = Literal["run", "resume", "rerun", "invalidate", "cancel", "other"]
 PipelineReplyKind = Literal["accepted", "refused", "other"]
-AnalysisReplyKind = Literal["done", "pending", "refused", "other"]
-AnalysisExtent = Literal["immediate", "all", "other"]
 PipelineEventKind = Literal[
     "accepted",
     "phase_started",
@@ -38,20 +40,6 @@ PipelineEventKind = Literal[
     "cancelled",
     "other",
 ]
-
-
-class Message(BaseModel):
-    """What every message shares: it never changes once said, and carries the version of its shape."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="strings")
-
-    schema_version: int = Field(default=1, ge=1)
-
-
-class Part(BaseModel):
-    """A piece of a message; versioned by the message it stands in."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
 
 
 class TaskCall(Part):
@@ -351,38 +339,6 @@ class PipelineEvent(Message):
     at: datetime
 
 
-class AnalysisRequest(Message):
-    """The wish to have a response of a story analysed; request-reply on `analyses.{supervisor_id}`.
-
-    With `text` the response is stored first; without it, it was stored before. `until` says what is waited for, at most
-    `wait_ms`: what the next response needs (`immediate`), or every agent. Asked again for the same text and story, it
-    is served from memory, and agents that failed or were late are asked again; `refresh` asks all of them again.
-    """
-
-    story_id: Name
-    response_number: int = Field(ge=0)
-    chapter: int | None = Field(default=None, ge=0)
-    text: str | None = Field(default=None, min_length=1, max_length=400_000)
-    until: Annotated[AnalysisExtent, reads_unknown_as_other(AnalysisExtent), writes_only_known] = "all"
-    wait_ms: int = Field(default=30_000, ge=0, le=600_000)
-    refresh: bool = False
-
-
-class AnalysisReply(Message):
-    """What there is of an analysis: `done` as far as it was waited for, `pending` when that took longer.
-
-    `document` is the analysis by its short keys, None when there is nothing yet or it is `refused`; `served` says that
-    no agent was asked for it.
-    """
-
-    story_id: Name | None = None
-    response_number: int | None = None
-    kind: Annotated[AnalysisReplyKind, reads_unknown_as_other(AnalysisReplyKind), writes_only_known]
-    text: str = ""
-    document: dict[str, JsonValue] | None = None
-    served: bool = False
-
-
 class DeadLetter(Message):
     """A message that was given up, kept in DEAD under `dead.{origin subject}`.
 
@@ -431,6 +387,8 @@ MESSAGES: dict[str, type[Message]] = {
         PipelineRequest,
         PipelineReply,
         PipelineEvent,
+        AnalysisRequest,
+        AnalysisReply,
         DeadLetter,
     )
 }

@@ -15,6 +15,8 @@ from contracts import subjects
 from contracts.identifiers import PARTITIONS
 from contracts.messages import (
     AgentCard,
+    AnalysisReply,
+    AnalysisRequest,
     Cancellation,
     ChatTurn,
     CompletionReport,
@@ -124,6 +126,14 @@ CHANNELS = (
         "One step of a run of a pipeline. Not stored.",
     ),
     Channel(
+        "analyses",
+        _template(subjects.analyses("supervisor_id")),
+        AnalysisRequest,
+        True,
+        "The wish to have a response of a story analysed; the answer, an AnalysisReply, goes to the reply subject. "
+        "Not stored.",
+    ),
+    Channel(
         "cards",
         _CARDS,
         AgentCard,
@@ -156,6 +166,7 @@ def asyncapi() -> dict[str, Any]:
     _put_in_order(document)
     _describe_answer(document, "requests", "answers", PersonReply)
     _describe_answer(document, "pipelines", "pipeline_answers", PipelineReply)
+    _describe_answer(document, "analyses", "analysis_answers", AnalysisReply)
     return document
 
 

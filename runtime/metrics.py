@@ -22,6 +22,7 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
+from contracts.analysis_roster import ROSTER
 from contracts.messages import MemoryOutcome, Status
 from contracts.words import OTHER
 from runtime.llm_prices import Expense
@@ -49,6 +50,11 @@ FACT_OUTCOMES = ("applied", "known", "rejected", "conflict", "needs_model", "fai
 #: How the run of a pipeline, and one phase of it, can end.
 PIPELINE_OUTCOMES = ("completed", "failed", "cancelled")
 PHASE_OUTCOMES = ("done", "failed", "skipped", "restarted")
+#: What can become of an analysis of a story's response, and of each of its sections.
+ANALYSIS_OUTCOMES = ("fresh", "partial", "served")
+SECTION_OUTCOMES = ("ok", "failed", "late", "skipped")
+#: Agents of our own that find sections; those of stories are counted as `other`, as their number has no end.
+SECTION_AGENTS = frozenset(seat.agent_id for seat in ROSTER)
 EDIT_OPERATIONS = ("insert", "update", "delete")
 EDIT_REFUSALS = (
     # What documents refuse, whoever asks for it.
@@ -107,6 +113,7 @@ class Metrics:
         self._declare_transport()
         self._declare_listening()
         self._declare_pipelines()
+        self._declare_analyses()
         self._declare_llm()
 
     def count_tasks(self, agent: str, task: str, outcome: str, number: int = 1) -> None:
@@ -194,6 +201,14 @@ class Metrics:
     def count_session_hits(self, number: int) -> None:
         """Count *number* entries of sessions that were read instead of computed."""
         self._session_hits.inc(number)
+
+    def count_analysis(self, outcome: str) -> None:
+        """Count an analysis that is as far as it gets, or was served; *outcome* is one of `ANALYSIS_OUTCOMES`."""
+        self._analyses[outcome].inc()
+
+    def count_section(self, agent: str, outcome: str) -> None:
+        """Count what became of a section of *agent*; *outcome* is one of `SECTION_OUTCOMES`."""
+        self._sections[agent if agent in SECTION_AGENTS else OTHER][outcome].inc()
 
     def count_delivery(self, *, redelivered: bool) -> None:
         """Count a message that arrived, for the first time or again."""
@@ -324,6 +339,14 @@ class Metrics:
         phases = self._counter("pipeline_phases", "Phases that are through, or begin again.", "outcome")
         self._phases = _Children(phases, PHASE_OUTCOMES)
         self._session_hits = self._counter("session_hits", "Entries of sessions read instead of computed.")
+
+    def _declare_analyses(self) -> None:
+        analyses = self._counter("analyses", "Analyses of responses that are done, or were served.", "outcome")
+        self._analyses = _Children(analyses, ANALYSIS_OUTCOMES)
+        sections = self._counter("analysis_sections", "Sections of analyses that ended.", "agent", "outcome")
+        self._sections = {
+            agent: _Children(sections, SECTION_OUTCOMES, agent) for agent in (*sorted(SECTION_AGENTS), OTHER)
+        }
 
     def _declare_llm(self) -> None:
         self._llm_tokens = self._counter("llm_tokens", "Tokens, also of failed attempts.", "role", "model", "type")

@@ -122,6 +122,10 @@ class Settings(BaseSettings):
     """When a pipeline whose supervisor fell silent goes on with another; renewed three times within it."""
     evidence_dir: Path = Path("evidence")
     """Where a pipeline that failed leaves `SESSION-failed.json`: all it had, secrets masked, enough to go on from."""
+    analyses_kept: int = Field(default=100, ge=1, le=100_000)
+    """How many responses of a story, and analyses, are kept: those written last; what they changed stays for good."""
+    analysis_lease_s: float = Field(default=5.0, ge=0.5, le=3600)
+    """When an analysis whose supervisor fell silent goes on with another; renewed three times within it."""
     kinds_dir: Path | None = None
     """A folder with more kinds of documents, one TOML file each; one of a shipped name takes its place."""
     agent_files: Path | None = None

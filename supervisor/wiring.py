@@ -18,7 +18,8 @@ from redis.asyncio import Redis
 
 from contracts import subjects
 from contracts.errors import ConfigurationError, MemoryUnavailable, TaskloreError, Unreachable
-from contracts.messages import AgentCard, Cancellation, PersonReply, PersonRequest, PipelineReply
+from contracts.messages import AgentCard, AnalysisReply, Cancellation, PersonReply, PersonRequest, PipelineReply
+from memory.analysis import AnalysisStore
 from memory.breaker import Breaker
 from memory.conversation import Conversations
 from memory.incarnations import Incarnations
@@ -27,6 +28,7 @@ from memory.open_tasks import OpenTasks
 from memory.pipeline_runs import PipelineRuns
 from memory.project import ProjectMemory
 from memory.session import SessionCache
+from memory.stories.store import StoryStore
 from runtime import valkey
 from runtime.broker import UnreadableMessage, reads, reads_nothing, reads_or_ignores
 from runtime.connection import connected
@@ -38,6 +40,9 @@ from runtime.process import Process
 from runtime.pull import PullEngine
 from runtime.settings import Settings
 from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+from supervisor.analyses.desk import AnalysisDesk
+from supervisor.analyses.parts import Parts as AnalysisParts
+from supervisor.analyses.requests import AnalysisRequests
 from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.dispatch import Dispatch
@@ -88,6 +93,8 @@ class _Parts:
     sessions: SessionCache
     desk: PipelineDesk
     pipelines: PipelineRequests
+    analysing: AnalysisDesk
+    analyses: AnalysisRequests
 
 
 class Supervisor:
@@ -124,6 +131,14 @@ class Supervisor:
         async def drive(body: bytes) -> PipelineReply:
             return await self._demand_parts().pipelines.answer_bytes(body)
 
+        analyses = broker.subscriber(
+            subjects.analyses(supervisor_id), queue=supervisor_id, max_workers=REQUESTS_AT_ONCE, title="analyses"
+        )
+
+        @analyses(decoder=reads_nothing)
+        async def analyse(body: bytes) -> AnalysisReply:
+            return await self._demand_parts().analyses.answer_bytes(body)
+
     def _heed_cancellations(self) -> None:
         """Make wishes to cancel hold for good that other programs told of: one supervisor does so for all."""
         wishes = self.process.broker.subscriber(subjects.CANCEL_ANY, queue="supervisors", title="cancel")
@@ -153,7 +168,11 @@ class Supervisor:
         """Open every connection, and close them in the other order."""
         async with AsyncExitStack() as stack:
             self._parts = parts = await self._open(stack)
-            vital = {"reports": parts.engine.vital_sign, "pipelines": parts.desk.vital_sign}
+            vital = {
+                "reports": parts.engine.vital_sign,
+                "pipelines": parts.desk.vital_sign,
+                "analyses": parts.analysing.vital_sign,
+            }
             self.process.serve_probes(stack, vital, {"reports": self._ready})
             yield
             await self.process.end_tasks()
@@ -171,13 +190,12 @@ class Supervisor:
         leases = await stack.enter_async_context(
             Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
         )
-        link = Link(client)
+        link, ledger = Link(client), self._make_ledger(redis)
         outbox = await stack.enter_async_context(
             open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
         )
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
         await llm.warm_up()
-        ledger = self._make_ledger(redis)
         dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger)
         engine = PullEngine(
             link, self._reports(), REPORT_SLOTS, reports, leases, process.metrics, lambda: self._heal(client)
@@ -207,7 +225,8 @@ class Supervisor:
         large = await stack.enter_async_context(valkey.connect(process.redis_url, name=f"{process.name}-sessions"))
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
         with_pipelines = self._pipelines(redis, sessions, link, dispatch, reports, canceller)
-        return _Parts(link, engine, service, recovery, canceller, sessions, *with_pipelines)
+        with_analyses = self._analyses(redis, dispatch, reports, canceller)
+        return _Parts(link, engine, service, recovery, canceller, sessions, *with_pipelines, *with_analyses)
 
     def _pipelines(
         self,
@@ -237,6 +256,24 @@ class Supervisor:
         driving = Driving(desk.look_soon, desk.wish)
         return desk, PipelineRequests(parts, cards=lambda: self._cards.catalogue.cards, driving=driving)
 
+    def _analyses(
+        self, redis: Redis, dispatch: Dispatch, reports: ReportDesk, canceller: Canceller
+    ) -> tuple[AnalysisDesk, AnalysisRequests]:
+        settings = self._settings
+        parts = AnalysisParts(
+            supervisor_id=settings.supervisor_id,
+            stories=StoryStore(redis),
+            analyses=AnalysisStore(redis),
+            dispatch=dispatch,
+            reports=reports,
+            canceller=canceller,
+            catalogue=lambda: self._cards.catalogue,
+            meter=self.process.metrics,
+            keep=settings.analyses_kept,
+        )
+        desk = AnalysisDesk(parts, lease_s=settings.analysis_lease_s)
+        return desk, AnalysisRequests(parts, desk)
+
     def _make_ledger(self, redis: Redis) -> Ledger:
         settings = self._settings
         keep = timedelta(days=settings.ledger_keep_days)
@@ -249,6 +286,7 @@ class Supervisor:
         self.process.spawn(parts.engine.run())
         self.process.spawn(parts.recovery.run())
         self.process.spawn(parts.desk.run())
+        self.process.spawn(parts.analysing.run())
         self.process.spawn(self._sweep_sessions())
         self.process.spawn(self._reload_cards())
         self._watch_dead_letters(parts.link.client)
@@ -256,10 +294,10 @@ class Supervisor:
         self._on_ready(self.process.address)
 
     async def drain(self) -> None:
-        """Take no more reports, and drive no more pipelines; another replica, or the next start, has them."""
+        """Take no more reports, drive no more pipelines and analyses; another replica, or the next start, has them."""
         parts = self._demand_parts()
         parts.engine.stop()
-        await parts.desk.drain()
+        await asyncio.gather(parts.desk.drain(), parts.analysing.drain())
 
     def _ready(self) -> tuple[bool, str]:
         ready = self._parts is not None and self._parts.engine.ready
@@ -310,6 +348,7 @@ class Supervisor:
             self._parts.engine.reconnected()
             self._parts.recovery.look_soon()
             self._parts.desk.look_soon()
+            self._parts.analysing.look_soon()
             self.process.spawn(self._load_cards())
 
     def _demand_parts(self) -> _Parts:

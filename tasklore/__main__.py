@@ -14,7 +14,7 @@ from tasklore.exits import OK, SIGNALLED, USAGE, Interrupted, code_of, expected_
 from tasklore.screen import complain, print_json
 
 #: Groups of commands whose refusals are JSON, too, for who asked for it.
-_TOLD_AS_JSON = frozenset({"pipeline", "session", "project"})
+_TOLD_AS_JSON = frozenset({"analysis", "pipeline", "project", "session", "story"})
 #: The answer was there, but not to be written: as when a task failed.
 UNWRITABLE = 1
 

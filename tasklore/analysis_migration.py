@@ -8,7 +8,7 @@ from pathlib import Path
 from contracts.analysis import read_document, upcast
 from contracts.errors import InvalidInput
 from tasklore.analysis_markdown import Unread, read_markdown
-from tasklore.document_files import read_file
+from tasklore.analysis_sources import content_of
 from tasklore.document_lines import one_line
 from tasklore.exits import FAILED, OK
 from tasklore.pipeline_lines import counted
@@ -37,7 +37,7 @@ def _migrate(file: Path, *, force: bool) -> None:
     if target.exists() and not force:
         raise InvalidInput(f"{target.name} is there already; move it away, or write over it with --force")
     try:
-        text = read_file(file).decode("utf-8-sig")
+        text = content_of(file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"byte {error.start} is no UTF-8; save the file as UTF-8") from error
     changed = datetime.fromtimestamp(file.stat().st_mtime, UTC).replace(microsecond=0)

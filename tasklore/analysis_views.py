@@ -1,27 +1,27 @@
-"""`tasklore analysis`: a document as a person looks at it, and as the next prompt gets it; no server is asked."""
+"""`tasklore analysis`: a document as a person looks at it, and as the next prompt gets it."""
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
 from contracts.analysis import AnalysisDocument, problems_in, read_document
-from contracts.errors import InvalidInput
 from memory.rendering.prompt_context import within
+from tasklore.analysis_findings import Finding, findings
 from tasklore.analysis_paths import value_at
-from tasklore.document_files import read_file
+from tasklore.analysis_sources import document_of, raw_of
 from tasklore.exits import OK, USAGE
-from tasklore.screen import complain, print_json, print_table, printable, say
+from tasklore.pipeline_lines import took_text
+from tasklore.screen import complain, print_json, print_paragraph, print_table, printable, say
 
 
-def print_context(file: str, budget_tokens: int, *, as_json: bool) -> None:
+def print_context(source: str, budget_tokens: int, number: int | None = None, *, as_json: bool) -> None:
     """Print the context of the next response, in at most *budget_tokens*.
 
     Raises:
-        InvalidInput: *file* holds no analysis document.
+        InvalidInput: *source* names no analysis document.
+        Unreachable: it names a story, and no system runs here.
     """
-    context = within(_document(file), budget_tokens)
+    context = within(document_of(source, number), budget_tokens)
     if as_json:
         print_json({"text": context.text, "tokens": context.tokens, "left_out": context.left_out})
     elif context.text:
@@ -30,37 +30,70 @@ def print_context(file: str, budget_tokens: int, *, as_json: bool) -> None:
         say(f"{budget_tokens} tokens are too few for any of it; allow 60 or more")
 
 
-def print_document(file: str, *, as_json: bool) -> None:
-    """Print what *file* is about: its response, what each agent left, what that took and saved.
+def print_document(source: str, number: int | None = None, *, as_json: bool) -> None:
+    """Print what *source* is about: its response, what each agent found, what that took and saved.
 
     Raises:
-        InvalidInput: *file* holds no analysis document.
+        InvalidInput: *source* names no analysis document.
+        Unreachable: it names a story, and no system runs here.
     """
-    document = _document(file)
+    document = document_of(source, number)
     if as_json:
         print_json(document.body())
         return
     meta = document.meta
-    skipped = "" if meta.agents_skipped is None else f", {meta.agents_skipped} skipped"
-    version = printable(document.version)
-    print(f"Response {meta.response_number}, {meta.status}, updated {meta.updated} (version {version})")
-    print(f"{meta.agents_run} agents: {meta.agents_ok} ok, {meta.agents_failed} failed{skipped}")
-    rows = [_row(name, section) for name, section in document.sections()]
+    print_paragraph(f"Response {meta.response_number}, {counts_text(document)}", style="bold")
+    print_paragraph(f"updated {meta.updated}, version {printable(document.version)}")
+    print_findings(findings(document))
+    for line in closing_lines(document):
+        print_paragraph(line)
+
+
+def counts_text(document: AnalysisDocument) -> str:
+    """Return how the analysis stands, and how many agents came through: "fresh: 9 of 10 agents ok, 1 skipped"."""
+    meta = document.meta
+    counts = {"failed": meta.agents_failed, "skipped": meta.agents_skipped or 0}
+    others = "".join(f", {count} {word}" for word, count in counts.items() if count)
+    return f"{meta.status}: {meta.agents_ok} of {meta.agents_run} agents ok{others}"
+
+
+def print_findings(found: Sequence[Finding]) -> None:
+    """Print a table of what each agent found, or why it did not."""
+    rows = [(one.section, one.by, "" if one.took_ms is None else f"{one.took_ms:,}", one.told) for one in found]
     if rows:
         print()
-        print_table(("agent", "ms", "by", "status", "holds"), rows, right=("ms",))
-    saved = document.stats.total_reduction
-    if saved is not None:
-        print(f"\n{saved.before} tokens became {saved.after}, {saved.percent} % less.")
+        print_table(("section", "by", "ms", "found"), rows, right=("ms",), whole=("section",))
+        print()
 
 
-def print_value(file: str, path: str) -> None:
+def closing_lines(document: AnalysisDocument) -> Iterator[str]:
+    """Yield what the analysis took, and what it saved."""
+    stats = document.stats
+    if stats.total_ms is not None:
+        groups = (("background", stats.background_ms), ("immediate", stats.immediate_ms))
+        parts = ", ".join(f"{took_text(ms)} {name}" for name, ms in groups if ms is not None)
+        yield f"It took {parts}." if parts else f"It took {took_text(stats.total_ms)}."
+    if stats.total_cost_usd:
+        roi = f"; what it saves costs {stats.roi:g} times as much" if stats.roi is not None else ""
+        yield f"It cost {dollars(stats.total_cost_usd)}{roi}."
+    if (saved := stats.total_reduction) is not None:
+        yield f"{saved.before:,} tokens became {saved.after:,}, {saved.percent} % less."
+
+
+def dollars(amount: float) -> str:
+    """Return an amount of US dollars with as many decimals as it needs, two at least and six at most."""
+    whole, _, decimals = f"{amount:.6f}".partition(".")
+    return f"${whole}.{decimals.rstrip('0').ljust(2, '0')}"
+
+
+def print_value(source: str, path: str, number: int | None = None) -> None:
     """Print what stands at *path* as JSON, a text as it is.
 
     Raises:
-        InvalidInput: *file* holds no analysis document, or it has nothing at *path*.
+        InvalidInput: *source* names no analysis document, or it has nothing at *path*.
+        Unreachable: it names a story, and no system runs here.
     """
-    value = value_at(_document(file).body(), path)
+    value = value_at(document_of(source, number).body(), path)
     if isinstance(value, str):
         print(printable(value))
     else:
@@ -73,7 +106,7 @@ def check_aloud(file: str, *, as_json: bool) -> int:
     Raises:
         InvalidInput: it cannot be read, or is no JSON.
     """
-    raw = _read(file)
+    raw = raw_of(file)
     problems = problems_in(raw)
     notes = () if problems else tuple(_notes(read_document(raw)))
     if as_json:
@@ -89,25 +122,6 @@ def check_aloud(file: str, *, as_json: bool) -> int:
     return USAGE if problems else OK
 
 
-def _document(file: str) -> AnalysisDocument:
-    try:
-        return read_document(_read(file))
-    except InvalidInput as error:
-        raise InvalidInput(f"{file}: {error}") from error
-
-
-def _read(file: str) -> bytes:
-    return sys.stdin.buffer.read() if file == "-" else read_file(Path(file))
-
-
-def _row(name: str, section: JsonValue) -> tuple[str, ...]:
-    """Return the cells of one agent: what it took, who it was, how it went, and how much of what it left."""
-    found = section if isinstance(section, dict) else {}
-    held = (f"{len(value)} {key}" for key, value in found.items() if isinstance(value, list | dict) and value)
-    told = ("" if found.get(key) is None else str(found[key]) for key in ("dur", "by", "status"))
-    return tuple(printable(cell) for cell in (name, *told, ", ".join(held)))
-
-
 def _notes(document: AnalysisDocument) -> Iterator[str]:
     """Yield what does not add up and is no error: sums that are not those of their parts."""
     total = document.stats.total_reduction
@@ -117,6 +131,6 @@ def _notes(document: AnalysisDocument) -> Iterator[str]:
     if total is None or not parts:
         return
     for key in ("before", "after"):
-        told, summed = getattr(total, key), sum(getattr(part, key) for part in parts)
-        if told != summed:
-            yield f"stats.total_reduction.{key} is {told}, and its parts sum to {summed}"
+        said, summed = getattr(total, key), sum(getattr(part, key) for part in parts)
+        if said != summed:
+            yield f"stats.total_reduction.{key} is {said}, and its parts sum to {summed}"

@@ -15,6 +15,7 @@ from tasklore import (
     pipeline_app,
     project_app,
     session_app,
+    story_app,
 )
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
@@ -52,9 +53,9 @@ def front(
 
 @app.command(cls=Command, epilog=example("tasklore demo"))
 def demo() -> int:
-    """Start everything, ask three questions, chat, leave nothing behind.
+    """Start everything, ask, chat, run a pipeline, analyse a story, and leave nothing behind.
 
-    The second question is the first one in other words, and is answered from memory.
+    The second question is the first one in other words, and is answered from memory; the pipeline fails and goes on.
     """
     from tasklore.demonstration import demonstrate
     from tasklore.running import run
@@ -184,6 +185,7 @@ app.add_typer(session_app.app, name="session")
 app.add_typer(project_app.app, name="project")
 app.add_typer(agents_app.app, name="agents")
 app.add_typer(analysis_app.app, name="analysis")
+app.add_typer(story_app.app, name="story")
 app.add_typer(ltm_app.app, name="ltm")
 app.add_typer(memory_app.app, name="memory")
 app.add_typer(dlq_app.app, name="dlq")

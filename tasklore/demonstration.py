@@ -1,4 +1,4 @@
-"""`tasklore demo`: three questions to, a chat with, and a pipeline in a whole system that leaves nothing behind."""
+"""`tasklore demo`: questions, a chat, a pipeline and a story, in a whole system that leaves nothing behind."""
 
 import contextlib
 import tempfile
@@ -13,7 +13,7 @@ from contracts.errors import TaskloreError, Unreachable
 from contracts.messages import PersonReply
 from runtime.connection import connected
 from runtime.endpoints import Endpoints
-from tasklore import demonstration_chat, demonstration_pipeline
+from tasklore import demonstration_analysis, demonstration_chat, demonstration_pipeline
 from tasklore.asking import ask_over, make_request
 from tasklore.exits import FAILED, OK
 from tasklore.places import DEFAULT_SUPERVISOR
@@ -41,6 +41,11 @@ _PIPELINE_MORAL = (
     "is done.\nAnother supervisor, another worker or another day could have gone on as well."
 )
 
+_ANALYSIS_MORAL = (
+    "Rules read the story here; with a model, each agent asks it first. What one does not find in time is marked, and "
+    "the rest stands."
+)
+
 _SERVED = frozenset({"hit", "joined", "near"})
 #: Seconds in which a supervisor has heard of an agent that is ready.
 _HEARS_WITHIN_S = 5.0
@@ -55,7 +60,7 @@ async def demonstrate() -> int:
     started = time.perf_counter()
     with _log_file() as log, _folder() as folder:
         plan = Plan(
-            agents=(AGENT, *demonstration_chat.AGENTS, demonstration_pipeline.AGENT),
+            agents=(AGENT, *demonstration_chat.AGENTS, demonstration_pipeline.AGENT, demonstration_analysis.AGENT),
             log=log,
             grace_s=5.0,
             variables={"TASKLORE_EVIDENCE_DIR": str(folder / "evidence")},
@@ -74,9 +79,13 @@ async def demonstrate() -> int:
                         f"{_CHAT_MORAL if has_learned else 'The chat went another way than it should.'}\n\n"
                     )
                     has_resumed = await demonstration_pipeline.run_pipeline(client, memory.client, folder)
-    print_paragraph(_PIPELINE_MORAL if has_resumed else "The pipeline went another way than it should.")
+                    print_paragraph(
+                        f"{_PIPELINE_MORAL if has_resumed else 'The pipeline went another way than it should.'}\n\n"
+                    )
+                    has_analysed = await demonstration_analysis.analyse(client, memory.client, folder)
+    print_paragraph(_ANALYSIS_MORAL if has_analysed else "The analysis went another way than it should.")
     is_answered = all(reply.kind == "answer" for reply, _ in played)
-    return OK if is_answered and has_learned and has_resumed else FAILED
+    return OK if is_answered and has_learned and has_resumed and has_analysed else FAILED
 
 
 async def _play(client: Client, question: str) -> tuple[PersonReply, float]:

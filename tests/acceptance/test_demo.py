@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from contracts.analysis_roster import ROSTER
 from tests.acceptance.command import PATIENCE_S, Running, await_none_in, environment, processes_in, tasklore
 
 
@@ -60,7 +61,7 @@ def test_it_computes_once_and_remembers_another_wording(played: tuple[str, Path]
 def test_a_pipeline_fails_at_its_fourth_phase_and_goes_on_from_there(played: tuple[str, Path]) -> None:
     """Three phases are computed once and reused, what they took is what was saved, and the report has a score."""
     said, _ = played
-    act = said[said.index("> tasklore pipeline run repository-health") :]
+    act = said[said.index("> tasklore pipeline run repository-health") : said.index("Ten agents read a story")]
     run, resumed = act.split("> tasklore pipeline resume ", 1)
     looks = {"context_query", "imports", "sizes"}
     rest = {"standards_check", "docstrings", "leftovers", "report"}
@@ -76,6 +77,24 @@ def test_a_pipeline_fails_at_its_fourth_phase_and_goes_on_from_there(played: tup
     assert int(saved[1].replace(",", "")) > 0
     assert re.search(r"^  # Health of .*: \d+ of 100$", resumed, re.MULTILINE)
     assert "Another supervisor, another worker or another day could have gone on as well." in resumed
+
+
+def test_ten_agents_read_a_story_and_a_few_lines_stand_for_its_files(played: tuple[str, Path]) -> None:
+    """Every agent by rules; the context keeps within its budget, and says how much it stands for."""
+    said, _ = played
+    act = said[said.index("> tasklore analysis run lighthouse ") :]
+    table, rest = act.split("5 responses in ", 1)
+    rows = [line.split()[:2] for line in table.splitlines() if line[:1].islower()][1:]
+
+    assert rows == [[seat.section, "rules"] for seat in ROSTER]
+    tokens = re.search(r": ([\d,]+) tokens of files -> (\d+) tokens$", rest, re.MULTILINE)
+    assert tokens is not None
+    assert int(tokens[1].replace(",", "")) >= 20_000
+    assert 0 < int(tokens[2]) <= 350
+    context = rest[rest.index("  <!-- AGENT CONTEXT -->") :]
+    assert "\n  **Scene**: " in context
+    assert "  <!-- END AGENT CONTEXT -->\n" in context
+    assert "Rules read the story here" in context
 
 
 def _phases(text: str, mark: str) -> dict[str, str]:

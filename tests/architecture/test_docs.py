@@ -141,7 +141,7 @@ def test_a_command_on_a_page_exists(command: str) -> None:
         assert (ROOT / f"{words[1].replace('.', '/')}.py").is_file()
         return
     assert Path(program).name == "tasklore", command
-    group = words[0] in ("agents", "analysis", "dlq", "ltm", "memory", "pipeline", "project", "session")
+    group = words[0] in ("agents", "analysis", "dlq", "ltm", "memory", "pipeline", "project", "session", "story")
     told = _help(tuple(words[: 2 if group else 1]))
     for word in words:
         if word.startswith("--"):

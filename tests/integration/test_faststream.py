@@ -49,8 +49,8 @@ def subscribed(broker: NatsBroker) -> set[str]:
 def test_a_supervisors_broker_serves_requests_cards_and_cancellations_alone() -> None:
     """Neither tasks nor reports pass through it."""
     broker = Supervisor(SETTINGS, lambda _address: None).process.broker
-    wishes = {"requests.SupervisorAgent", "pipelines.SupervisorAgent", "cancel.*"}
-    assert subscribed(broker) == {*wishes, "$KV.agents.*"}
+    asked = {"requests.SupervisorAgent", "pipelines.SupervisorAgent", "analyses.SupervisorAgent"}
+    assert subscribed(broker) == {*asked, "cancel.*", "$KV.agents.*"}
 
 
 def test_a_workers_broker_serves_cancellation_and_publishes_progress() -> None:

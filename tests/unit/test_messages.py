@@ -31,6 +31,8 @@ ASSIGNMENT: dict[str, Any] = {
     "phase": None,
     "writes": None,
     "keep_ms": None,
+    "story_id": None,
+    "response_number": None,
 }
 
 

@@ -42,6 +42,8 @@ COUNTED = {
     "tasklore_pipeline_runs_total": {"outcome"},
     "tasklore_pipeline_phases_total": {"outcome"},
     "tasklore_session_hits_total": set(),
+    "tasklore_analyses_total": {"outcome"},
+    "tasklore_analysis_sections_total": {"agent", "outcome"},
     "tasklore_llm_tokens_total": {"role", "model", "type"},
     "tasklore_llm_cost_usd_total": {"role", "model"},
     "tasklore_llm_request_duration_seconds_count": {"role", "model"},
@@ -98,6 +100,7 @@ def test_what_counts_a_loss_stands_at_zero_before_the_first() -> None:
         "stale_reports_refused consumer_missing publish_retries publish_refused dead_letters reconnects crashed_runs"
     )
     losses = f"{losses} turns facts edits edits_refused stale_drafts listen_retries pipeline_runs pipeline_phases"
+    losses = f"{losses} analyses analysis_sections"
     for name in f"{losses} replaced_runs orphaned_deliveries streams_lost tasks_republished retries".split():
         assert set(found[f"tasklore_{name}_total"].values()) == {0.0}
     for reason in ("attempts", "gave_up", "crashes", "deadline", "unreadable"):
@@ -240,6 +243,20 @@ def test_pipelines_are_counted_by_how_they_and_their_phases_end() -> None:
     assert value(metrics, "tasklore_pipeline_phases_total", outcome="done") == 1
     assert value(metrics, "tasklore_pipeline_phases_total", outcome="restarted") == 1
     assert value(metrics, "tasklore_session_hits_total") == 3
+
+
+def test_analyses_are_counted_by_how_they_and_their_sections_end() -> None:
+    """Agents of ours by their names; those of stories, whose number has no end, together."""
+    metrics = Metrics()
+    metrics.count_analysis("partial")
+    metrics.count_section("StoryFactAgent", "ok")
+    for number in range(3):
+        metrics.count_section(f"Own{number}Agent", "late")
+    assert value(metrics, "tasklore_analyses_total", outcome="partial") == 1
+    assert value(metrics, "tasklore_analyses_total", outcome="served") == 0
+    assert value(metrics, "tasklore_analysis_sections_total", agent="StoryFactAgent", outcome="ok") == 1
+    assert value(metrics, "tasklore_analysis_sections_total", agent="StoryFactAgent", outcome="failed") == 0
+    assert value(metrics, "tasklore_analysis_sections_total", agent="other", outcome="late") == 3
 
 
 def test_strangers_cannot_make_series_without_end() -> None:

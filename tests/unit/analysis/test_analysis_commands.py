@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from contracts.analysis import read_document, upcast
-from contracts.errors import InvalidInput, UnknownPath
+from contracts.errors import InvalidInput, UnknownPath, Unreachable
 from memory.rendering.prompt_context import condensed
 from tasklore.analysis_markdown import read_markdown
 from tasklore.analysis_migration import migrate_files
 from tasklore.analysis_paths import value_at
+from tasklore.analysis_sources import document_of, is_file
 from tasklore.analysis_views import check_aloud, print_context, print_document, print_value
 
 HERE = Path(__file__).parent
@@ -94,6 +95,30 @@ def test_a_document_is_shown_and_its_values_are_printed(capsys: pytest.CaptureFi
     print_value(str(EXAMPLE), "background.relationship.interactions[0].tier")
     print_value(str(EXAMPLE), "background.relationship.interactions[0].chars")
     assert capsys.readouterr().out.split("\n", 1) == ["Acquaintance", '[\n  "Marcus",\n  "Lily"\n]\n']
+
+
+def test_a_word_with_a_slash_or_a_dot_is_a_file_and_so_is_one_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any other word is the id of a story, which needs a server; a story's folder stands for the document in it."""
+    monkeypatch.chdir(tmp_path)
+    Path("here").touch()
+    Path("quay", "state").mkdir(parents=True)
+    Path("quay", "state", "agent_analysis.json").write_bytes(EXAMPLE.read_bytes())
+    words = ("-", "a.json", "./quay", "here", "quay", "nobody")
+    assert [word for word in words if is_file(word)] == ["-", "a.json", "./quay", "here"]
+    assert document_of("./quay") == read_document(BODY)
+    with pytest.raises(InvalidInput, match=r"--response goes with the id of a story; './quay' is a file"):
+        document_of("./quay", 3)
+    with pytest.raises(InvalidInput, match=r"none/a\.json cannot be read \(No such file"):
+        document_of("none/a.json")
+    with pytest.raises(InvalidInput, match="here: this is no JSON"):
+        document_of("here")
+    monkeypatch.setenv("TASKLORE_DATA_DIR", str(tmp_path / "nothing"))
+    for name in ("TASKLORE_NATS_URL", "TASKLORE_REDIS_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(Unreachable, match="'quay' is no file here, so it names a story: no system is known here"):
+        document_of("quay")
 
 
 def test_checking_tells_places_and_sums(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,154 @@
+"""The example story on real processes: servers, a supervisor and two workers with its ten agents, and a reader of it.
+
+Nobody here has a model unless a test names one, whatever the environment says.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import nats
+import nats.errors
+from nats.aio.client import Client
+from redis.asyncio import Redis
+
+import tasklore
+from contracts import subjects
+from contracts.analysis import AnalysisDocument, read_document
+from contracts.messages import AnalysisReply, AnalysisRequest
+from contracts.stories import StoryBase, StoryResponse
+from memory.analysis import AnalysisStore
+from memory.stories.store import StoryStore
+from runtime.embedded import EmbeddedServers
+from tasklore.story_files import read_response, read_story, responses_in
+from tests.acceptance.house import House, Served
+
+FOLDER = Path(tasklore.__file__).parent / "example_story"
+AGENTS = "workers.agents.story"
+STORY = "lighthouse"
+#: Seconds for whatever is waited for: far above what it takes on a busy machine.
+PATIENCE_S = 90.0
+#: Seconds between looks at what another process writes.
+_LOOK_S = 0.02
+_NO_MODEL = {"llm_base_url": "", "llm_api_key": ""}
+
+
+@cache
+def example() -> StoryBase:
+    """Return where the example story begins."""
+    return read_story(FOLDER)
+
+
+@cache
+def responses() -> tuple[StoryResponse, ...]:
+    """Return its thirty responses, in order."""
+    return tuple(read_response(path) for path in responses_in(FOLDER))
+
+
+class Stage:
+    """A house with a supervisor and two workers."""
+
+    def __init__(self, house: House, supervisor: Served, workers: tuple[Served, ...]) -> None:
+        self.house = house
+        self.supervisor = supervisor
+        self.workers = workers
+
+
+@contextlib.contextmanager
+def story_stage(folder: Path, **settings: Any) -> Iterator[Stage]:
+    """Run servers with nothing in them, a supervisor, and two workers; *settings* are those of the workers."""
+    servers = EmbeddedServers(folder / "servers")
+    asyncio.run(servers.start())
+    house = House(servers, folder)
+    try:
+        supervisor = house.supervisor()
+        workers = tuple(house.worker(AGENTS, **{**_NO_MODEL, **settings}) for _ in range(2))
+        yield Stage(house, supervisor.ready(), tuple(worker.ready() for worker in workers))
+    finally:
+        house.close()
+        asyncio.run(servers.stop())
+
+
+class Reader:
+    """Has responses analysed over the wire, and reads what is kept of them."""
+
+    def __init__(self, client: Client, redis: Redis) -> None:
+        self.stories = StoryStore(redis, deadline_s=PATIENCE_S)
+        self.analyses = AnalysisStore(redis, deadline_s=PATIENCE_S)
+        self._client = client
+
+    async def load(self, story_id: str = STORY) -> None:
+        """Make the example begin, as the story *story_id*."""
+        settings = example().settings.model_copy(update={"story_id": story_id})
+        await self.stories.load(example().model_copy(update={"settings": settings}))
+
+    async def ask(self, response: StoryResponse, *, story_id: str = STORY, **wish: Any) -> AnalysisReply:
+        """Return what is answered to the wish for the analysis of *response*, once the agents are known."""
+        request = AnalysisRequest(
+            story_id=story_id,
+            response_number=response.number,
+            chapter=response.chapter,
+            text=response.text,
+            **{"wait_ms": 60_000, **wish},
+        )
+        body = request.model_dump_json(exclude_none=True).encode()
+        gives_up_at = time.monotonic() + PATIENCE_S
+        while True:
+            with contextlib.suppress(nats.errors.NoRespondersError):
+                answer = await self._client.request(subjects.analyses("SupervisorAgent"), body, timeout=PATIENCE_S)
+                reply = AnalysisReply.model_validate_json(answer.data)
+                # Cards are still on their way to the supervisor.
+                if "is known" not in reply.text and b"UnknownAgent" not in answer.data:
+                    return reply
+            assert time.monotonic() < gives_up_at
+            await asyncio.sleep(_LOOK_S)
+
+    async def analysed(self, response: StoryResponse, *, story_id: str = STORY, **wish: Any) -> AnalysisDocument:
+        """Return the analysis of *response*, after every agent has ended."""
+        reply = await self.ask(response, story_id=story_id, **wish)
+        assert reply.kind == "done", reply
+        assert reply.document is not None
+        return read_document(reply.document)
+
+    async def stored(self, number: int, *, story_id: str = STORY) -> bytes:
+        """Return an analysis as it is stored, byte by byte."""
+        raw = await self.analyses.raw(story_id, number)
+        assert raw is not None
+        return raw
+
+    async def counts(self) -> tuple[int, int]:
+        """Return how many tasks were ever sent, and how many reports."""
+        stream = self._client.jetstream()
+        infos = [await stream.stream_info(name) for name in (subjects.TASKS, subjects.REPORTS)]
+        return infos[0].state.last_seq, infos[1].state.last_seq
+
+
+@contextlib.asynccontextmanager
+async def reader(stage: Stage) -> AsyncIterator[Reader]:
+    """Connect somebody to *stage*."""
+    client = await nats.connect(stage.house.servers.nats_url)
+    try:
+        async with Redis.from_url(stage.house.servers.redis_url, socket_timeout=None) as redis:
+            yield Reader(client, redis)
+    finally:
+        await client.close()
+
+
+def findings(document: AnalysisDocument) -> dict[str, Any]:
+    """Return what a document says, without what a clock says: durations, and when it was written."""
+    body: dict[str, Any] = document.body()
+    groups = {
+        group: {name: {**section, "dur": None} for name, section in body[group].items()}
+        for group in ("background", "immediate")
+    }
+    stats = {name: value for name, value in body["stats"].items() if not name.endswith("_dur")}
+    return {**body, **groups, "meta": {**body["meta"], "updated": None}, "stats": stats}
+
+
+def sections(document: AnalysisDocument) -> Mapping[str, dict[str, Any]]:
+    """Return what each agent left, by its section."""
+    return {name: section for name, section in document.sections() if isinstance(section, dict)}

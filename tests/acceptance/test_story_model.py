@@ -1,0 +1,238 @@
+"""The example story by a scripted model: how much it is asked, in which form, what that costs, and who does without."""
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import pytest
+
+from contracts.analysis import AnalysisDocument
+from contracts.analysis_roster import ROSTER
+from memory.rendering.tokens import exact
+from runtime.llm_prices import LIST_PRICES
+from tests.acceptance.story_stand import AGENTS, Reader, Stage, reader, responses, sections, story_stage
+from tests.architecture.tree import ROOT
+from tests.llm_double import Asked, Canned, ScriptedLlm, answer, cut_off, fault, refusal, saying
+from workers.agent_files import load_agent_files
+
+#: Which section an answer is for, by the name of its schema.
+SECTIONS = {
+    "SceneReading": "resp_analyzer",
+    "ProposedMemories": "memory_create",
+    "ProposedShows": "relationship",
+    "ProposedThreads": "plot_threads",
+    "ProposedFacts": "knowledge",
+    "ProposedConflicts": "contradiction",
+    "EntityChoice": "entity_analysis",
+    "FactChoice": "fact_extract",
+    "ProposedRecalls": "memory_extract",
+    "ProposedLoads": "thread_extract",
+}
+NAMES = tuple(SECTIONS.values())
+GROUPS = {seat.section: seat.group for seat in ROSTER}
+#: Tokens of a whole question.
+MOST_TOKENS = 1_500
+#: US dollars for a million tokens of the model that reads the context, as the story says by default.
+READER_USD = 3
+_MILLION = 1_000_000
+#: Responses of different length and place in the story, for runs that are not to take minutes.
+SOME = (1, 2, 8, 22, 24, 30)
+
+
+class Model:
+    """Answers every question with the least that is an answer; each section costs other tokens, cached ones too."""
+
+    def __init__(self) -> None:
+        #: What is answered instead, by section.
+        self.instead: dict[str, Canned] = {}
+        self._asked: list[Asked] = []
+        self._lock = threading.Lock()
+
+    def respond(self, asked: Asked) -> Canned:
+        """Answer one question."""
+        with self._lock:
+            self._asked.append(asked)
+        section = SECTIONS[asked.schema_name]
+        if (canned := self.instead.get(section)) is not None:
+            return canned
+        tokens = dict(zip(("input_tokens", "output_tokens", "cached_tokens"), tokens_of(section), strict=True))
+        return answer(_filled(asked.schema, is_listed="\n1. " in asked.user), **tokens)
+
+    def take(self) -> list[Asked]:
+        """Return every question since the last look."""
+        with self._lock:
+            taken, self._asked = self._asked, []
+        return taken
+
+
+def tokens_of(section: str) -> tuple[int, int, int]:
+    """Return how many tokens the question of *section* has, its answer, and how many of the former were cached."""
+    number = NAMES.index(section)
+    return 701 + 13 * number, 31 + 7 * number, 64 * (number % 3)
+
+
+def _filled(schema: Mapping[str, Any], *, is_listed: bool) -> Any:
+    """Return the least that fits *schema*: the first word of a choice, and the first of what is listed by number."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema["type"]:
+        case "object":
+            return {name: _filled(field, is_listed=is_listed) for name, field in schema["properties"].items()}
+        case "array":
+            items = schema["items"]
+            is_pick = items["type"] == "integer" or set(items.get("properties", ())) == {"number", "why"}
+            return [_filled(items, is_listed=is_listed)] if is_pick and is_listed else []
+        case "integer" | "number":
+            return 1
+        case "boolean":
+            return False
+        case _:
+            return ""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A stage whose agents ask `model`."""
+
+    stage: Stage
+    model: Model
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
+    """Run the agents beside a scripted model."""
+    model = Model()
+    with (
+        ScriptedLlm(model.respond) as server,
+        story_stage(tmp_path_factory.mktemp("model"), llm_base_url=server.base_url) as stage,
+    ):
+        yield Asking(stage, model)
+
+
+async def test_every_agent_asks_briefly_and_what_that_costs_is_told_to_the_cent(asking: Asking) -> None:
+    """Some responses of the story, one after the other."""
+    async with reader(asking.stage) as desk:
+        await desk.load("some")
+        for number in SOME:
+            await _demand_true_accounts(asking.model, desk, "some", number)
+
+
+@pytest.mark.long
+async def test_that_holds_for_every_response(asking: Asking) -> None:
+    """All thirty."""
+    async with reader(asking.stage) as desk:
+        await desk.load("all")
+        for number in range(1, 31):
+            await _demand_true_accounts(asking.model, desk, "all", number)
+
+
+@pytest.mark.long
+async def test_a_model_that_refuses_all_of_it_leaves_the_story_to_the_rules(asking: Asking) -> None:
+    """What they find grows from response to response, and questions do not; each refusal is paid for."""
+    asking.model.take()
+    asking.model.instead = dict.fromkeys(NAMES, refusal())
+    async with reader(asking.stage) as desk:
+        await desk.load("refused")
+        for response in responses():
+            document = await desk.analysed(response, story_id="refused")
+            asked = asking.model.take()
+            assert {one["by"] for one in sections(document).values()} == {"rules"}
+            costs = {SECTIONS[one.schema_name]: cost_of(one.model, 100, 20, 0) for one in asked}
+            _demand_costs(document, costs)
+            for one in asked:
+                _demand_brevity(one)
+    asking.model.instead = {}
+
+
+#: What a model does instead of answering, at which response, and to whom.
+MISDEEDS: tuple[tuple[int, str, Canned], ...] = (
+    (1, "knowledge", refusal()),
+    (8, "memory_create", cut_off()),
+    (2, "entity_analysis", fault(500)),
+    (22, "plot_threads", saying("Here is what you asked for: {]")),
+    (24, "thread_extract", answer({"reasoning": "none", "threads": "all of them"})),
+    (30, "resp_analyzer", answer({"reasoning": "none", "scene_type": "opera", "tension": 99})),
+)
+
+
+@pytest.mark.parametrize(("number", "section", "canned"), MISDEEDS, ids=[section for _, section, _ in MISDEEDS])
+async def test_who_gets_no_answer_goes_by_rules_and_the_others_by_their_model(
+    asking: Asking, number: int, section: str, canned: Canned
+) -> None:
+    """A refusal, an answer cut off, a server that fails, and nonsense of three kinds; all ten sections are there."""
+    asking.model.take()
+    asking.model.instead = {section: canned}
+    async with reader(asking.stage) as desk:
+        await desk.load(section)
+        document = await desk.analysed(responses()[number - 1], story_id=section)
+    asking.model.instead = {}
+    found = sections(document)
+    assert (document.meta.status, document.meta.agents_ok) == ("fresh", 10)
+    assert {name: one["by"] for name, one in found.items()} == {
+        name: "rules" if name == section else model_of(name) for name in NAMES
+    }
+    assert len(found[section]) > 2, "rules have found something, and not just said that it was they"
+    wasted = (100, 20, 0) if canned.status == 200 else (0, 0, 0)
+    costs = dict.fromkeys(NAMES, Decimal())
+    for one in asking.model.take():
+        name = SECTIONS[one.schema_name]
+        costs[name] += cost_of(one.model, *(wasted if name == section else tokens_of(name)))
+    _demand_costs(document, costs)
+
+
+async def _demand_true_accounts(model: Model, desk: Reader, story_id: str, number: int) -> None:
+    model.take()
+    document = await desk.analysed(responses()[number - 1], story_id=story_id)
+    asked = {SECTIONS[one.schema_name]: one for one in model.take()}
+    assert (document.meta.status, document.meta.agents_ok) == ("fresh", 10)
+    assert set(asked) == set(NAMES), "each has something to ask in each of these"
+    for section, one in asked.items():
+        _demand_brevity(one)
+        assert one.model == model_of(section)
+        assert sections(document)[section]["by"] == one.model, section
+    _demand_costs(document, {section: cost_of(one.model, *tokens_of(section)) for section, one in asked.items()})
+
+
+def _demand_brevity(asked: Asked) -> None:
+    """Demand a question of at most 1,500 tokens, its schema included, to which a strict form is the answer."""
+    wanted = asked.body["response_format"]
+    told = [str(message["content"]) for message in asked.body["messages"]]
+    count = exact()
+    assert count is not None
+    tokens = sum(map(count, (*told, json.dumps(wanted))))
+    assert tokens <= MOST_TOKENS, asked.schema_name
+    assert (wanted["type"], wanted["json_schema"]["strict"]) == ("json_schema", True)
+    assert next(iter(asked.schema["properties"])) == "reasoning"
+
+
+def _demand_costs(document: AnalysisDocument, costs: Mapping[str, Decimal]) -> None:
+    """Demand that the stats of *document* are those of *costs* by section, exactly."""
+    stats = document.stats
+    by_group = {
+        group: sum((cost for section, cost in costs.items() if GROUPS[section] == group), Decimal())
+        for group in ("background", "immediate")
+    }
+    total = sum(costs.values())
+    assert stats.background_cost_usd == float(by_group["background"])
+    assert stats.immediate_cost_usd == float(by_group["immediate"])
+    assert stats.total_cost_usd == float(total)
+    assert stats.total_reduction is not None
+    saved = Decimal(stats.total_reduction.before - stats.total_reduction.after)
+    worth = saved * READER_USD / _MILLION / total
+    assert stats.roi == float(worth.quantize(Decimal("0.1"), ROUND_HALF_UP))
+
+
+def model_of(section: str) -> str:
+    """Return the model that the role of *section* asks."""
+    return load_agent_files(ROOT / AGENTS.replace(".", "/") / section).model
+
+
+def cost_of(model: str, tokens_in: int, tokens_out: int, cached: int) -> Decimal:
+    """Return US dollars, by the list."""
+    price = LIST_PRICES[model]
+    assert price.cached_input is not None
+    spent = (tokens_in - cached) * price.input + cached * price.cached_input + tokens_out * price.output
+    return spent / _MILLION

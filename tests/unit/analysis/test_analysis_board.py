@@ -1,0 +1,60 @@
+"""An analysis while it goes, as a terminal and as a log see it."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from contracts.analysis import AnalysisDocument, read_document
+from contracts.analysis_roster import ROSTER
+from tasklore.analysis_board import PlainBoard, _LiveBoard, board
+
+EXAMPLE = read_document((Path(__file__).parent / "example.json").read_bytes())
+SECTIONS = [seat.section for seat in ROSTER]
+
+
+def _part(*sections: str) -> AnalysisDocument:
+    body = EXAMPLE.body()
+    kept = {name: one for name, one in EXAMPLE.sections() if name in sections}
+    return read_document({**body, "background": kept, "immediate": {}})
+
+
+@pytest.mark.parametrize("width", [50, 80, 200])
+def test_a_terminal_sees_one_line_a_section_however_narrow_it_is(width: int) -> None:
+    """Those that have not come wait; what does not fit is cut, and nothing jumps."""
+    live = _LiveBoard("Ch5-R120", SECTIONS)
+    live.show(_part("relationship", "memory_create"))
+    out = io.StringIO()
+    Console(file=out, width=width).print(live._drawing())
+    head, *lines = out.getvalue().splitlines()
+
+    assert head.startswith("Ch5-R120: 2 of 10 agents, ")
+    assert [line.split()[:2] for line in lines] == [
+        [section, "ok" if section in ("relationship", "memory_create") else "waiting"] for section in SECTIONS
+    ]
+    assert max(map(len, lines)) <= width
+    assert ("(now 28, Acquaintance)" in out.getvalue()) is (width >= 80)
+
+
+def test_a_log_gets_a_line_when_a_section_has_come(capsys: pytest.CaptureFixture[str]) -> None:
+    """Once, and again when it is another one; sections of nobody who was asked are none of its business."""
+    plain = PlainBoard([*SECTIONS[:4]])
+    for document in (
+        None,
+        _part("relationship"),
+        _part("relationship", "knowledge"),
+        _part("relationship", "plot_threads"),
+    ):
+        plain.show(document)
+    told = capsys.readouterr()
+
+    assert told.out == ""
+    assert [line.split()[:2] for line in told.err.splitlines()] == [["relationship", "ok"], ["plot_threads", "ok"]]
+
+
+def test_programs_see_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither on stdout nor on stderr."""
+    with board("Ch5-R120", ROSTER, is_silent=True) as silent:
+        silent.show(EXAMPLE)
+    assert capsys.readouterr() == ("", "")
