@@ -61,13 +61,19 @@ class Meta(Piece):
 
 
 class Stats(Piece):
-    """What the analysis took and saved: milliseconds of wall clock, US dollars, tokens; `roi` None at no cost."""
+    """What the analysis took and saved: milliseconds of wall clock, US dollars, tokens; `roi` None at no cost.
+
+    Tokens are those that models read and wrote, as their providers counted them.
+    """
 
     background_ms: Whole | None = Field(default=None, alias="bg_dur")
+    background_tokens: Whole | None = Field(default=None, alias="bg_tokens")
     background_cost_usd: Number | None = Field(default=None, alias="bg_cost")
     immediate_ms: Whole | None = Field(default=None, alias="im_dur")
+    immediate_tokens: Whole | None = Field(default=None, alias="im_tokens")
     immediate_cost_usd: Number | None = Field(default=None, alias="im_cost")
     total_ms: Whole | None = Field(default=None, alias="total_dur")
+    total_tokens: Whole | None = None
     total_cost_usd: Number | None = Field(default=None, alias="total_cost")
     total_reduction: Reduction | None = None
     roi: Number | None = None

@@ -181,8 +181,9 @@ class StoryBase(StoryPart):
     knowledge: tuple[KnownFact, ...] = ()
 
     def digest(self) -> str:
-        """Return what tells this from any other beginning, 32 hexadecimal digits."""
-        return hashlib.blake2b(self.model_dump_json().encode(), digest_size=16).hexdigest()
+        """Return what tells this from any other beginning, 32 hexadecimal digits; how tokens are counted does not."""
+        said = self.model_dump_json(exclude={"entities": {"__all__": {"tokens"}}})
+        return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
 
 
 class StoryResponse(StoryPart):

@@ -75,7 +75,8 @@ def closing_lines(document: AnalysisDocument) -> Iterator[str]:
         yield f"It took {parts}." if parts else f"It took {took_text(stats.total_ms)}."
     if stats.total_cost_usd:
         roi = f"; what it saves costs {stats.roi:g} times as much" if stats.roi is not None else ""
-        yield f"It cost {dollars(stats.total_cost_usd)}{roi}."
+        spent = f" for {stats.total_tokens:,} tokens of models" if stats.total_tokens else ""
+        yield f"It cost {dollars(stats.total_cost_usd)}{spent}{roi}."
     if (saved := stats.total_reduction) is not None:
         yield f"{saved.before:,} tokens became {saved.after:,}, {saved.percent} % less."
 

@@ -35,12 +35,15 @@ def stats_of(record: AnalysisRecord, sections: Mapping[str, Body]) -> Body:
     groups: tuple[tuple[AnalysisGroup, str], ...] = (("background", "bg"), ("immediate", "im"))
     took = {group: _took_ms([seat for seat in record.seats if seat.group == group]) for group, _ in groups}
     cost = {group: _cost(seat for seat in record.seats if seat.group == group) for group, _ in groups}
+    tokens = {group: _tokens(seat for seat in record.seats if seat.group == group) for group, _ in groups}
     for group, prefix in groups:
         if took[group] is not None:
-            stats |= {f"{prefix}_dur": took[group], f"{prefix}_cost": float(cost[group])}
+            stats[f"{prefix}_dur"] = took[group]
+            stats |= {f"{prefix}_tokens": tokens[group], f"{prefix}_cost": float(cost[group])}
     total_cost = sum(cost.values(), Decimal(0))
     if stats:
-        stats |= {"total_dur": sum(one or 0 for one in took.values()), "total_cost": float(total_cost)}
+        stats["total_dur"] = sum(one or 0 for one in took.values())
+        stats |= {"total_tokens": sum(tokens.values()), "total_cost": float(total_cost)}
     saved = total(_reductions(sections.values()))
     if saved is not None:
         stats["total_reduction"] = saved.model_dump(mode="json")
@@ -67,6 +70,10 @@ def _took_ms(seats: Iterable[SeatRecord]) -> int | None:
 
 def _cost(seats: Iterable[SeatRecord]) -> Decimal:
     return sum((seat.cost_usd for seat in seats), Decimal(0))
+
+
+def _tokens(seats: Iterable[SeatRecord]) -> int:
+    return sum(seat.input_tokens + seat.output_tokens for seat in seats)
 
 
 def _reductions(sections: Iterable[Body]) -> Iterable[Reduction]:

@@ -496,6 +496,8 @@ async def test_what_is_spent_is_summed_exactly() -> None:
     stats = (await house.document()).stats
     assert (first.background_cost_usd, first.immediate_cost_usd, first.total_cost_usd) == (0.5, 0.4, 0.9)
     assert (stats.background_cost_usd, stats.total_cost_usd) == (0.6, 1.0)
+    assert (first.background_tokens, first.immediate_tokens, first.total_tokens) == (55, 44, 99)
+    assert (stats.background_tokens, stats.total_tokens) == (66, 110)
 
 
 @in_virtual_time
