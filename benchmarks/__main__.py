@@ -14,6 +14,7 @@ from rich.console import Console
 
 from benchmarks import (
     analysis_rows,
+    decision_rows,
     document_rows,
     front_door,
     listening_rows,
@@ -68,6 +69,7 @@ SIMPLE: dict[str, tuple[str, Callable[[EmbeddedServers, Profile], Awaitable[list
     "pipelines": ("steps of pipelines", lambda on, profile: pipeline_rows.measure(on.nats_url, on.redis_url, profile)),
     "projects": ("project memory", lambda on, profile: project_rows.measure(on.redis_url, profile)),
     "analysis": ("analyses", lambda on, profile: analysis_rows.measure(on.nats_url, on.redis_url, profile)),
+    "decisions": ("questions of agents", lambda _on, profile: decision_rows.measure(profile)),
     "peers": ("peers", lambda on, profile: peer_rows.measure(on.redis_url, profile)),
 }
 FAMILIES = ("raw", "ours", "gain", *SIMPLE)

@@ -1,4 +1,7 @@
-"""Conversations: the last turns of each, oldest first, each turn once, and whose they are."""
+"""Conversations: what was said last in each, oldest first, each turn once, and whose they are.
+
+What agents say to each other enters the same list through `memory.inbox`.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -6,8 +9,13 @@ from datetime import timedelta
 from redis.asyncio import Redis
 
 from contracts.identifiers import user_token
-from memory import keys, scripts
+from memory import inbox_scripts, keys
 from memory.exchange import Command, Exchange
+
+#: Messages that a conversation holds: two thousand turns of a long talk, and more than any prompt takes.
+KEEP = 2_000
+#: How long a conversation is kept after its last message.
+KEEP_FOR = timedelta(days=30)
 
 
 class Conversations:
@@ -24,8 +32,8 @@ class Conversations:
         self,
         client: Redis,
         *,
-        keep_turns: int = 200,
-        keep: timedelta = timedelta(days=30),
+        keep_turns: int = KEEP,
+        keep: timedelta = KEEP_FOR,
         deadline_s: float = 1.0,
     ) -> None:
         self._keep_turns = keep_turns
@@ -42,14 +50,12 @@ class Conversations:
             MemoryUnavailable: Redis did not answer in time; appending again with the same id is safe.
             InvalidInput: the conversation id is empty or too long.
         """
-        turns, ids = keys.conversation(conversation_id), keys.conversation_ids(conversation_id)
+        limits = (self._keep_turns, self._keep_ms)
+        say = call(inbox_scripts.SAY, conversation_id, *limits, turn_id, turn)
         commands: list[Command] = []
         if user_id:
-            # Another tag than the turns': a command of its own, in the same write.
-            owned = keys.user_conversations(user_token(user_id))
-            commands += [("SADD", owned, conversation_id), ("PEXPIRE", owned, self._keep_ms)]
-        limits = (self._keep_turns, self._keep_ms)
-        commands.append(("EVALSHA", scripts.APPEND, 2, turns, ids, turn, turn_id, *limits))
+            commands += note_owner(user_id, conversation_id, self._keep_ms)
+        commands.append(say)
         return bool((await self._exchange.run(commands))[-1])
 
     async def of_user(self, user_id: str) -> list[str]:
@@ -62,24 +68,38 @@ class Conversations:
         return sorted(conversation.decode() for conversation in owned)
 
     async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
-        """Return the last *count* turns, oldest first; fewer when there are fewer, none for an unknown conversation.
+        """Return the last *count* messages, oldest first; fewer when there are fewer, none for an unknown conversation.
+
+        Those of agents are utterances, the others turns.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time.
         """
         if count < 1:
             return []
-        turns: list[bytes] = (await self._exchange.run([("LRANGE", keys.conversation(conversation_id), -count, -1)]))[0]
+        turns: list[bytes] = (await self._exchange.run([call(inbox_scripts.RECENT, conversation_id, count)]))[0]
         return turns
 
-    async def drop(self, conversation_id: str, turns: Sequence[bytes]) -> int:
-        """Remove *turns*, as they were appended, and return how many of them were there; the ids stay known.
+    async def waiting(self, conversation_id: str) -> list[bytes]:
+        """Return the messages that wait for an agent to take them, in order.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time.
         """
-        turns_key = keys.conversation(conversation_id)
-        return sum(await self._exchange.run([("LREM", turns_key, 0, turn) for turn in turns]))
+        messages: list[bytes] = (await self._exchange.run([call(inbox_scripts.WAITING, conversation_id)]))[0]
+        return messages
+
+    async def drop(self, conversation_id: str, turns: Sequence[bytes]) -> int:
+        """Remove *turns*, as they were appended or posted, and return how many of them were there; the ids stay known.
+
+        The summary of earlier messages goes with them, and what the agent observed: neither tells whose words it holds.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer in time.
+        """
+        of = keys.conversation(conversation_id)
+        unlink: Command = ("UNLINK", of.observed, of.observed_in)
+        return int((await self._exchange.run([call(inbox_scripts.REMOVE, conversation_id, *turns), unlink]))[0])
 
     async def disown(self, user_id: str, conversation_ids: Sequence[str]) -> None:
         """Note no longer that *conversation_ids* are of *user_id*.
@@ -92,10 +112,20 @@ class Conversations:
             await self._exchange.run([("SREM", owned, *conversation_ids)])
 
     async def forget(self, conversation_id: str) -> bool:
-        """Remove a conversation and return whether there was one.
+        """Remove a conversation, with what waits for it and what its agent observed; return whether there was any.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time.
         """
-        both = keys.conversation(conversation_id), keys.conversation_ids(conversation_id)
-        return bool((await self._exchange.run([("UNLINK", *both)]))[0])
+        return bool((await self._exchange.run([("UNLINK", *keys.conversation(conversation_id))]))[0])
+
+
+def call(script: str, conversation_id: str, *arguments: str | bytes | int) -> Command:
+    """Return the command that runs *script* of `memory.inbox_scripts` on a conversation."""
+    return ("EVALSHA", script, 5, *keys.conversation(conversation_id)[:5], *arguments)
+
+
+def note_owner(user_id: str, conversation_id: str, keep_ms: int) -> list[Command]:
+    """Return the commands that note a conversation as one of *user_id*: of another tag than its own, so beside it."""
+    owned = keys.user_conversations(user_token(user_id))
+    return [("SADD", owned, conversation_id), ("PEXPIRE", owned, keep_ms)]

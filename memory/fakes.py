@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 from redis.asyncio import Redis
 
 from memory import keys
+from memory.conversation import KEEP, KEEP_FOR
 from memory.entries import (
     Entry,
     LongTermStats,
@@ -60,9 +61,7 @@ class FakeSingleFlight(SingleFlight[T]):
 class FakeConversations:
     """Stands for `memory.conversation.Conversations`."""
 
-    def __init__(
-        self, *, keep_turns: int = 200, keep: timedelta = timedelta(days=30), clock: Clock = time.monotonic
-    ) -> None:
+    def __init__(self, *, keep_turns: int = KEEP, keep: timedelta = KEEP_FOR, clock: Clock = time.monotonic) -> None:
         self._keep_turns = keep_turns
         self._keep_s = keep.total_seconds()
         self._clock = clock
@@ -79,7 +78,7 @@ class FakeConversations:
         turns[turn_id] = turn
         while len(turns) > self._keep_turns:
             del turns[next(iter(turns))]
-        self._turns[keys.conversation(conversation_id)] = (self._clock() + self._keep_s, turns)
+        self._turns[keys.conversation(conversation_id).said] = (self._clock() + self._keep_s, turns)
         return True
 
     async def of_user(self, user_id: str) -> list[str]:
@@ -94,11 +93,11 @@ class FakeConversations:
     async def forget(self, conversation_id: str) -> bool:
         """Remove a conversation and return whether there was one."""
         there = bool(self._living(conversation_id))
-        self._turns.pop(keys.conversation(conversation_id), None)
+        self._turns.pop(keys.conversation(conversation_id).said, None)
         return there
 
     def _living(self, conversation_id: str) -> dict[str, bytes]:
-        until, turns = self._turns.get(keys.conversation(conversation_id), (0.0, {}))
+        until, turns = self._turns.get(keys.conversation(conversation_id).said, (0.0, {}))
         return turns if self._clock() < until else {}
 
 

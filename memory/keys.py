@@ -12,8 +12,13 @@
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger` |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `memory.incarnations` |
-| `tl:conversation:{id}` | list | 30 days after the last turn | the turns, oldest first |
-| `tl:conversation:{id}:ids` | sorted set | the same | the ids of those turns, so that none is added twice |
+| `tl:conversation:{id}` | list | 30 days after its last use | what was said, oldest first: turns and utterances |
+| `tl:conversation:{id}:ids` | sorted set | the same | the ids of that, and of what waits, so that none is added twice |
+| `tl:conversation:{id}:digest` | hash | the same | what is left of messages that are not shown any more |
+| `tl:inbox:{id}` | list | the same | what waits to be taken into that conversation: an id and a body in turn |
+| `tl:inbox:{id}:state` | hash | the same | how many messages there were, how many were seen, and who took which |
+| `tl:observations:{id}` | list | 30 days after the last | what the agent of a conversation sensed and did, in order |
+| `tl:observations:{id}:ids` | sorted set | the same | the tasks in which it did, so that none is added twice |
 | `tl:doc:{token}:resource` | hash | none | a JSON memory document: `revision`, `born`, `body`, `form` |
 | `tl:doc:{token}:resource:log` | list | none | every edit of that document with its inverse, oldest first |
 | `tl:doc:{token}:plans` | hash | none | what was applied, by plan id: who, when, why, to which documents |
@@ -204,14 +209,24 @@ def stream(name: str) -> str:
     return f"tl:stream:{{{checked_name(name, 'stream')}}}"
 
 
-def conversation(conversation_id: str) -> str:
-    """Return the key of a conversation's turns; the id is free text."""
-    return f"tl:conversation:{{{escaped(conversation_id, 'conversation id')}}}"
+class ConversationKeys(NamedTuple):
+    """The keys of one conversation, all of one tag; the last two are of what its agent senses and does."""
+
+    said: str
+    ids: str
+    inbox: str
+    state: str
+    digest: str
+    observed: str
+    observed_in: str
 
 
-def conversation_ids(conversation_id: str) -> str:
-    """Return the key of the turn ids that a conversation has seen; same tag as its turns."""
-    return f"{conversation(conversation_id)}:ids"
+def conversation(conversation_id: str) -> ConversationKeys:
+    """Return the keys of a conversation and of what waits for it; the id is free text."""
+    tag = f"{{{escaped(conversation_id, 'conversation id')}}}"
+    said, inbox, observed = f"tl:conversation:{tag}", f"tl:inbox:{tag}", f"tl:observations:{tag}"
+    own = (said, f"{said}:ids", inbox, f"{inbox}:state", f"{said}:digest")
+    return ConversationKeys(*own, observed, f"{observed}:ids")
 
 
 def document(user_token: str, resource_id: str) -> str:

@@ -18,7 +18,6 @@ Each may be sent again when its reply was lost: only two counters, hits and refu
 | LEASE | flight, entry | token, lease_ms, 1: ignore the entry, field | -1: yours; -2: remembered; else ms it is held |
 | RENEW | flight | token, lease_ms | 1: still yours; 0: lost |
 | RELEASE | flight | token, channel | 1: given back; 0: was not yours |
-| APPEND | turns, ids | turn, turn_id, keep_turns, keep_ms | 1: added; 0: known |
 
 BEGIN without a report: {1, run, crashes, excused} it may run; {2, ms} it runs elsewhere; {5, ms} it is not due;
 {3, reason} it is to be cancelled; {4, crashes, crashes alone, runs, 1 when it is news} a run ended without a word: ask
@@ -280,21 +279,6 @@ local held = redis.call('HMGET', KEYS[1], 'owner', 'awaited')
 if held[1] ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 if held[2] then redis.call('PUBLISH', ARGV[2], KEYS[1]) end
-return 1
-"""
-)
-
-APPEND = _register(
-    """
-local turns, ids = KEYS[1], KEYS[2]
-if redis.call('ZSCORE', ids, ARGV[2]) then return 0 end
-local last = redis.call('ZRANGE', ids, -1, -1, 'WITHSCORES')[2] or '0'
-redis.call('ZADD', ids, string.format('%.0f', tonumber(last) + 1), ARGV[2])
-redis.call('ZREMRANGEBYRANK', ids, 0, -1 - tonumber(ARGV[3]))
-redis.call('RPUSH', turns, ARGV[1])
-redis.call('LTRIM', turns, -tonumber(ARGV[3]), -1)
-redis.call('PEXPIRE', turns, ARGV[4])
-redis.call('PEXPIRE', ids, ARGV[4])
 return 1
 """
 )

@@ -14,6 +14,7 @@ from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.identifiers import new_id
 from contracts.messages import ChatTurn, PersonReply, PersonRequest, Speaker, TaskAssignment, TaskCard
+from memory.inbox import is_utterance
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
 from supervisor.interpretation.outcome import Interpretation, Understood
@@ -147,6 +148,9 @@ class Service:
             return []
         turns = []
         for body in stored:
+            if is_utterance(body):
+                # What agents say to each other is no turn of a person.
+                continue
             try:
                 turns.append(ChatTurn.model_validate_json(body))
             except ValidationError:

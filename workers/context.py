@@ -11,13 +11,14 @@ from pydantic import BaseModel
 
 from contracts.errors import InvalidInput, UndeclaredAccess
 from contracts.messages import ChatTurn, Progress, TaskAssignment, Usage
-from runtime.llm import LlmRole, Reply, Spent
-from runtime.llm_wire import T
+from runtime.llm import Spent
 from workers.documents import ReadsDocuments, UserDocuments
+from workers.history import HistoryStore, TaskHistory
 from workers.project import ProjectStore, TaskProject
 from workers.run_time import RunTime
 from workers.session import SessionServices, TaskSession
 from workers.story import StoryStore, TaskStory
+from workers.task_llm import LanguageModel, TaskLlm
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,29 +45,6 @@ _WHO_ASKED = (
     "story_id",
     "response_number",
 )
-
-
-class LanguageModel(Protocol):
-    """What a context needs of `runtime.llm.Llm`."""
-
-    @property
-    def configured(self) -> bool:
-        """Say whether asking can succeed."""
-
-    def role(self, name: str) -> LlmRole:
-        """Return which model answers for the role *name*."""
-
-    async def ask(
-        self,
-        role: str,
-        answer: type[T],
-        *,
-        system: str,
-        user: str,
-        deadline_s: float | None = None,
-        spent: Spent | None = None,
-    ) -> Reply[T]:
-        """Return the model's answer within *deadline_s*, adding every attempt to *spent*."""
 
 
 class Services(SessionServices, Protocol):
@@ -96,6 +74,10 @@ class Services(SessionServices, Protocol):
         """What is known of stories, to be bound to one response of one before it is lent."""
 
     @property
+    def inbox(self) -> HistoryStore:
+        """What was said to agents, to be bound to one conversation before it is lent."""
+
+    @property
     def agent_files(self) -> "Path | None":
         """The folder that the operator laid over the agents' own files; None without one."""
 
@@ -122,40 +104,6 @@ class Conversation:
         if self._conversation_id is None or count < 1:
             return ()
         return tuple(await self._services.recent_turns(self._conversation_id, count))
-
-
-class TaskLlm:
-    """The language models as one task sees them: its deadline and its account go with every question."""
-
-    def __init__(self, model: LanguageModel, spent: Spent, deadline: datetime | None, services: Services) -> None:
-        self._model = model
-        self._spent = spent
-        self._deadline = deadline
-        self._services = services
-
-    @property
-    def configured(self) -> bool:
-        """Say whether asking can succeed; when not, answer by rules."""
-        return self._model.configured
-
-    def role(self, name: str) -> LlmRole:
-        """Return which model answers for the role *name*, for whoever writes down who said something."""
-        return self._model.role(name)
-
-    async def ask(self, role: str, answer: type[T], *, system: str, user: str) -> T:
-        """Return what the model of *role* says, as an *answer*, whose first field must be `reasoning`.
-
-        Its shape is checked, its content is not: look up every value in the text you gave before you trust it.
-
-        Raises:
-            LlmNotConfigured: no model is configured.
-            LlmError: it refused, was cut off, did not answer before the task's deadline, or answered another shape.
-        """
-        deadline_s = None
-        if self._deadline is not None:
-            deadline_s = (self._deadline - self._services.now()).total_seconds()
-        reply = await self._model.ask(role, answer, system=system, user=user, deadline_s=deadline_s, spent=self._spent)
-        return reply.value
 
 
 class Context:
@@ -271,6 +219,21 @@ class Context:
             msg = f"{self._task.name} analyses a response of a story; ask for it with `tasklore analysis run`"
             raise InvalidInput(msg)
         return TaskStory(story_id, number, self._services.stories)
+
+    @cached_property
+    def history(self) -> TaskHistory:
+        """What was said in the task's conversation and which of it is new, and what the agent sensed and did.
+
+        Raises:
+            UndeclaredAccess: the task's answers are remembered.
+            InvalidInput: it was asked for outside of any conversation.
+        """
+        self._demand_forgotten("history", "the conversation")
+        conversation_id = self._assignment.conversation_id
+        if not conversation_id:
+            msg = f"conversation_id is missing; {self._task.name} hears what was said, so send it with a conversation"
+            raise InvalidInput(msg)
+        return TaskHistory(self._assignment, conversation_id, self._services.inbox)
 
     @property
     def agent_files(self) -> "Path | None":

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memory.documents.history import PlanRecord
     from memory.documents.items import Body
     from memory.documents.paths import Path
+    from memory.fake_inbox import FakeInbox
     from memory.fake_project import FakeProject
     from memory.fake_session import FakeSessions
     from memory.fake_stories import FakeStories
@@ -188,6 +189,16 @@ class KitServices:
         from memory.fake_stories import FakeStories
 
         return FakeStories()
+
+    @cached_property
+    def inbox(self) -> "FakeInbox":
+        """Return what was said in conversations, in the prepared turns to begin with, and what agents observed."""
+        from memory.fake_inbox import FakeInbox
+
+        inbox = FakeInbox()
+        for turn in self.turns:
+            inbox.turn(turn)
+        return inbox
 
     def count_session_hits(self, number: int) -> None:
         """Count them."""

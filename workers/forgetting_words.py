@@ -77,7 +77,7 @@ class DocumentsOfUser:
 
 
 class ConversationsOfUser:
-    """What was said to and by the user; of one that others take part in, only their own turns."""
+    """What was said to and by the user, and for them; of a conversation that others take part in, only that."""
 
     def __init__(self, conversations: Conversations) -> None:
         self._conversations = conversations
@@ -99,7 +99,9 @@ class ConversationsOfUser:
         return {"conversations": len(await self._conversations.of_user(user_id))}
 
     async def _removed(self, conversation_id: str, user_id: str) -> bool:
-        turns = await self._conversations.recent(conversation_id, _ALL_TURNS)
+        # What waits goes first: it may be taken between the two.
+        turns = await self._conversations.waiting(conversation_id)
+        turns += await self._conversations.recent(conversation_id, _ALL_TURNS)
         speakers = [_user_of(turn) for turn in turns]
         if any(speaker not in (None, user_id) for speaker in speakers):
             theirs = [turn for turn, speaker in zip(turns, speakers, strict=True) if speaker == user_id]

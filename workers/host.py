@@ -15,6 +15,7 @@ from contracts.messages import Cancellation, ChatTurn, Progress
 from memory.conversation import Conversations
 from memory.documents.kinds import Kinds
 from memory.documents.reader import DocumentReader
+from memory.inbox import Inbox, is_utterance
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
 from memory.project import ProjectMemory
@@ -51,6 +52,7 @@ class Lent:
     session_flights: SingleFlight[Computed]
     projects: ProjectMemory
     stories: StoryStore
+    inbox: Inbox
     agent_files: Path | None
     count_session_hits: Callable[[int], None]
 
@@ -66,13 +68,14 @@ class Lent:
             log.info("progress_lost", task_id=progress.task_id, error=str(error) or type(error).__name__)
 
     async def recent_turns(self, conversation_id: str, count: int) -> Sequence[ChatTurn]:
-        """Return the last *count* readable turns, oldest first."""
+        """Return the last *count* readable turns, oldest first, without what agents say to each other."""
         turns = []
         for body in await self.conversations.recent(conversation_id, count):
             try:
                 turns.append(ChatTurn.model_validate_json(body))
             except ValidationError:
-                log.warning("unreadable_turn", conversation=bool(conversation_id))
+                if not is_utterance(body):
+                    log.warning("unreadable_turn", conversation=bool(conversation_id))
         return turns
 
 

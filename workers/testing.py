@@ -29,6 +29,7 @@ from workers.agent import Agent
 from workers.context import Context
 from workers.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
 from workers.judgement import RetryPolicy, judge
+from workers.kit_history import KitHistory
 from workers.kit_session import KitSession
 from workers.kit_story import KitStory
 from workers.listening.context import ListenContext
@@ -46,7 +47,18 @@ if TYPE_CHECKING:
     from memory.project_records import Record
     from workers.run_time import RunTime
 
-__all__ = ["NOW", "AgentKit", "Asked", "Heard", "KitServices", "KitStory", "ScriptedLlm", "listen", "run_task"]
+__all__ = [
+    "NOW",
+    "AgentKit",
+    "Asked",
+    "Heard",
+    "KitHistory",
+    "KitServices",
+    "KitStory",
+    "ScriptedLlm",
+    "listen",
+    "run_task",
+]
 
 #: The time in a kit unless another is given: fixed, so that a test says the same every day.
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -67,6 +79,7 @@ class AgentKit:
         phase: the phase that tasks run as.
         writes: what of a result goes into the session, as in an assignment; look with `entries`.
         story: the response that tasks analyse, with its story; None: they analyse none.
+        history: what the agent has heard, said and observed; None, without a conversation: tasks have none.
         standards: what is in force in the session's project: texts, or tuples of a text and its tags.
         remembers: the agent's memory switch.
     """
@@ -86,6 +99,7 @@ class AgentKit:
         writes: Sequence[str] | None = None,
         standards: Iterable[str | tuple[str, ...]] = (),
         story: KitStory | None = None,
+        history: KitHistory | None = None,
         remembers: bool = True,
     ) -> None:
         self.agent = agent
@@ -96,7 +110,8 @@ class AgentKit:
         self._story = story
         if story is not None:
             story.put_into(self.services.stories)
-        self._conversation_id = turns[-1].conversation_id if turns else None
+        self._history = history
+        self._conversation_id = turns[-1].conversation_id if turns else _CONVERSATION if history is not None else None
         self._remembers = remembers
         self._answers: dict[str, tuple[bytes, datetime, int]] = {}
         self._effects: set[tuple[str, str]] = set()
@@ -141,9 +156,15 @@ class AgentKit:
             assert assignment is not None, order.problem  # noqa: S101 - the kit wrote it itself
             return _report(Verdict(order.delivery, assignment, 1, 1, "rejected", "kit", "off", error=order.problem))
         await self._session.open()
+        await self._open_history()
         if order.outcome == "miss" and order.memory_key in self._answers:
             return await self._serve(order, *self._answers[order.memory_key])
         return await self._compute(order)
+
+    async def _open_history(self) -> None:
+        history, self._history = self._history, None
+        if history is not None:
+            await history.put_into(self.services.inbox, self._conversation_id or _CONVERSATION)
 
     def _read(
         self,
@@ -264,6 +285,7 @@ async def run_task(
     phase: str | None = None,
     standards: Iterable[str | tuple[str, ...]] = (),
     story: KitStory | None = None,
+    history: KitHistory | None = None,
     user_id: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> CompletionReport:
@@ -283,6 +305,7 @@ async def run_task(
         phase=phase,
         standards=standards,
         story=story,
+        history=history,
     )
     return await kit.run(task_name, parameters, user_id=user_id)
 

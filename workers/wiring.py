@@ -20,6 +20,7 @@ from memory.breaker import Breaker
 from memory.conversation import Conversations
 from memory.documents.kinds import Kinds
 from memory.documents.reader import DocumentReader
+from memory.inbox import Inbox
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
 from memory.project import ProjectMemory
@@ -220,6 +221,7 @@ class Worker:
             await stack.enter_async_context(flights),
             ProjectMemory(large),
             StoryStore(large),
+            Inbox(redis),
             settings.agent_files,
             self._metrics.count_session_hits,
         )

@@ -12,13 +12,16 @@ from nats.aio.client import Client
 from redis.asyncio import Redis
 
 from contracts import subjects
+from contracts.conversations import Utterance
 from contracts.identifiers import user_token
 from contracts.messages import ChatTurn, DeadLetter, ErrorNote, ExtractedFacts, Fact, TaskAssignment, TaskCall
+from contracts.observations import Action, AgentTarget, Observation
 from memory import keys
 from memory.askers import Askers
 from memory.conversation import Conversations
 from memory.documents.kinds import Kinds
 from memory.documents.store import DocumentStore
+from memory.inbox import Inbox
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
 from memory.project import ProjectMemory
@@ -154,8 +157,22 @@ class Town:
         assert await self.turns.append(user, [(turn.turn_id, said)]) == 1
         assert await self.facts.append(user, [(fact.fact_id, learned)]) == 1
         assert await self.conversations.append(turn.conversation_id, said, turn.turn_id, user_id=user)
+        await self.tell(user, turn.conversation_id)
         body: dict[str, Any] = {"food": {"likes": [secret]}, "_metadata": {"resource_id": FOOD}}
         await self.documents.import_document(user, json.dumps(body).encode(), at=NOW)
+
+    async def tell(self, user: str, conversation_id: str) -> None:
+        """Leave words of *user* with an agent: heard, summarised, answered, observed and waiting."""
+        inbox, secret = Inbox(self.redis, PATIENCE_S, window=1), secret_of(user)
+        heard = [
+            Utterance(message_id=f"{user}-{number}", speaker="Bob", message=secret, time=number) for number in range(3)
+        ]
+        await inbox.take(conversation_id, "t1", heard[:2], user_id=user)
+        did = Action(action="text", target=AgentTarget(agent="Bob"), utterance=secret)
+        await inbox.settle(conversation_id, "t1", heard[0], observation=Observation(time=1, did=did), user_id=user)
+        await inbox.take(conversation_id, "t2", user_id=user)
+        assert await inbox.summarise(conversation_id, 2, secret)
+        assert await inbox.post(conversation_id, heard[2], user_id=user)
 
     async def work(self, user: str) -> None:
         """Leave tasks of *user*: one that waits, one for later, one that runs, one that is done and one that died."""

@@ -10,6 +10,8 @@ from contracts.errors import InvalidInput
 from memory import keys
 from memory.conversation import Conversations
 from memory.fakes import FakeConversations
+from memory.inbox import Inbox
+from tests.integration.inboxes import ids, said, seen
 
 Store = Conversations | FakeConversations
 
@@ -89,7 +91,7 @@ async def test_a_forgotten_conversation_starts_anew(conversations: Store) -> Non
 async def test_a_conversation_is_kept_from_its_last_turn_on(valkey_or_redis: Redis) -> None:
     """Turns and ids leave together."""
     await Conversations(valkey_or_redis, keep=timedelta(minutes=1)).append("c", b"1", "t1")
-    lives = [await valkey_or_redis.pttl(key) for key in (keys.conversation("c"), keys.conversation_ids("c"))]
+    lives = [await valkey_or_redis.pttl(key) for key in (keys.conversation("c").said, keys.conversation("c").ids)]
     assert all(0 < life <= 60_000 for life in lives)
 
 
@@ -98,7 +100,7 @@ async def test_the_ids_kept_are_as_many_as_the_turns(valkey_or_redis: Redis) -> 
     conversations = Conversations(valkey_or_redis, keep_turns=5)
     for number in range(20):
         await conversations.append("c", b"1", f"t{number}")
-    assert await valkey_or_redis.zcard(keys.conversation_ids("c")) == 5
+    assert await valkey_or_redis.zcard(keys.conversation("c").ids) == 5
 
 
 async def test_the_conversations_of_a_user_are_known(conversations: Store) -> None:
@@ -117,3 +119,45 @@ async def test_a_users_conversations_are_known_for_as_long_as_they_are_kept(valk
     conversations = Conversations(valkey_or_redis, keep=timedelta(minutes=1))
     await conversations.append("c", b"1", "t1", user_id="ann")
     assert 0 < await valkey_or_redis.pttl(keys.user_conversations("YW5u")) <= 60_000
+
+
+async def test_a_forgotten_conversation_leaves_no_key(valkey_or_redis: Redis) -> None:
+    """Not what waits, what was seen, what was summarised, nor what its agent observed."""
+    conversations, inbox = Conversations(valkey_or_redis), Inbox(valkey_or_redis, window=1)
+    await inbox.take("c", "t1", [said("m1"), said("m2")])
+    await inbox.settle("c", "t1", said("x", "Me"), observation=seen())
+    await inbox.take("c", "t2")
+    assert await inbox.summarise("c", 2, "They met.")
+    await inbox.post("c", said("m3"))
+    assert await valkey_or_redis.exists(*keys.conversation("c")) == len(keys.conversation("c"))
+    assert await conversations.forget("c")
+    assert await valkey_or_redis.keys() == []
+
+
+async def test_what_is_dropped_moves_nothing_else(valkey_or_redis: Redis) -> None:
+    """What was new stays new, what was seen stays seen; nobody knows whose words a summary holds."""
+    conversations, inbox = Conversations(valkey_or_redis), Inbox(valkey_or_redis, window=3)
+    await inbox.take("c", "t1", [said(f"m{number}") for number in range(5)])
+    await inbox.settle("c", "t1", observation=seen())
+    await inbox.take("c", "t2")
+    assert await inbox.summarise("c", 2, "They met.")
+    await inbox.post("c", said("m5"))
+    await inbox.post("c", said("m6"))
+    stored, waiting = await conversations.recent("c", 9), await conversations.waiting("c")
+    assert [len(stored), len(waiting)] == [5, 2]
+    assert await conversations.drop("c", [stored[1], stored[3], waiting[0]]) == 3
+    assert await conversations.recent("c", 2) == [stored[2], stored[4]]
+    assert await conversations.waiting("c") == waiting[1:]
+    taken = await inbox.take("c", "t3", observations=9)
+    assert (ids(taken.history.past), ids(taken.history.current)) == (["m4"], ["m6"])
+    assert (taken.history.earlier.count, taken.history.earlier.summary, taken.observations) == (4, None, ())
+
+
+async def test_what_waits_is_looked_at_without_being_taken(valkey_or_redis: Redis) -> None:
+    """In order, byte for byte; nothing waits in an unknown conversation."""
+    conversations, inbox = Conversations(valkey_or_redis), Inbox(valkey_or_redis)
+    for name in ("m1", "m2"):
+        await inbox.post("c", said(name))
+    assert [b'"m1"' in body for body in await conversations.waiting("c")] == [True, False]
+    assert await conversations.waiting("never") == []
+    assert (await inbox.take("c", "t1")).history.num_new == 2

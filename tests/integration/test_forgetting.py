@@ -8,10 +8,12 @@ from datetime import timedelta
 import pytest
 
 from contracts import subjects
+from contracts.conversations import Utterance
 from contracts.errors import InvalidInput, Unreachable
 from contracts.identifiers import user_token
 from contracts.messages import CompletionReport
 from memory import keys
+from memory.inbox import Inbox
 from memory.runs import Finish
 from memory.user_tasks import UserTasks
 from runtime.direct import Stored, open_direct_reads
@@ -357,3 +359,33 @@ async def test_two_who_forget_one_user_do_no_harm(town: Town) -> None:
     assert [one.left for one in both] == [{}, {}]
     assert await everything(town, BOB) == before
     assert (await town.documents.snapshot(BOB)).documents[FOOD].revision == 1
+
+
+async def test_what_was_said_for_a_user_is_forgotten_where_others_talk(town: Town) -> None:
+    """Taken or waiting, with the summary and what was observed; what others said stays, seen or new."""
+    inbox = Inbox(town.redis, 60.0, window=2)
+    await town.tell("ann", "together")
+    others = [Utterance(message_id=f"b{number}", speaker="Bob", message="mine", time=9) for number in range(2)]
+    await inbox.post("together", others[0], user_id=BOB)
+    await inbox.take("together", "t3")
+    await inbox.post("together", others[1], user_id=BOB)
+    waiting = Utterance(message_id="a9", speaker="Cay", message=secret_of("ann"), time=9)
+    await inbox.post("together", waiting, user_id="ann")
+    assert len(await holding(town, "ann")) == 4
+    assert (await town.forget("ann")).removed == {"conversations": 1}
+    taken = await inbox.take("together", "t4", observations=9)
+    assert [one.message_id for one in taken.history.current] == ["b0", "b1"]
+    assert (taken.history.past, taken.observations, taken.history.earlier.summary) == ((), (), None)
+    assert await holding(town, "ann") == []
+    assert await town.conversations.of_user(BOB) == ["together"]
+
+
+async def holding(town: Town, user: str) -> list[str]:
+    """Return the keys in which the words of *user* stand."""
+    found = []
+    for key in await town.redis.keys():
+        kind = await town.redis.type(key)
+        if kind in {b"list", b"hash"}:
+            held = await (town.redis.lrange(key, 0, -1) if kind == b"list" else town.redis.hgetall(key))
+            found += [key.decode()] if f"zebra-{user}-" in repr(held) else []
+    return found

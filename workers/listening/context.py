@@ -10,8 +10,9 @@ from pydantic import BaseModel
 from contracts.errors import UndeclaredAccess
 from contracts.messages import Fact, Usage
 from runtime.llm import Spent
-from workers.context import Services, TaskLlm
+from workers.context import Services
 from workers.documents import UserDocuments
+from workers.task_llm import TaskLlm
 
 if TYPE_CHECKING:
     from memory.documents.draft import Draft

@@ -1,0 +1,109 @@
+"""What was said in a conversation, by whom and when, and which of it is new.
+
+One list holds everything: how many of its last messages are new says what is current and what is past, so that nothing
+is kept, sent or shown twice.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from contracts.errors import InvalidInput
+from contracts.observations import LONGEST_UTTERANCE, Observation, Word
+
+MessageId = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")]
+
+
+#: Any text on any number of lines, without control characters.
+_SPEAKABLE = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
+
+
+class Utterance(BaseModel):
+    """One message of a conversation; `time` is in seconds of the world it was said in.
+
+    `message_id` is the same however often it is delivered: who appends it twice adds nothing. `user_id` is whose words
+    they are when a known person's, so that they can be forgotten; nobody is shown it.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
+
+    message_id: MessageId
+    speaker: Word
+    message: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_UTTERANCE, pattern=_SPEAKABLE)]
+    time: float = Field(ge=0, le=1e12, allow_inf_nan=False)
+    user_id: str | None = Field(default=None, min_length=1, max_length=256)
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What is left of messages that fell out of the window: how many, of whom, from when to when, and a summary.
+
+    `summary` is a model's words on the first `summarised` of them, None without any.
+    """
+
+    count: int = 0
+    speakers: Mapping[str, int] = field(default_factory=dict)
+    since: float | None = None
+    until: float | None = None
+    summary: str | None = None
+    summarised: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A conversation as an agent is shown it: the last messages, oldest first, of which the last `num_new` are new."""
+
+    messages: tuple[Utterance, ...]
+    num_new: int
+    earlier: Digest = field(default_factory=Digest)
+
+    @property
+    def past(self) -> tuple[Utterance, ...]:
+        """What was there before."""
+        return split(self.messages, self.num_new)[0]
+
+    @property
+    def current(self) -> tuple[Utterance, ...]:
+        """What is new."""
+        return split(self.messages, self.num_new)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a task is shown when it takes its messages: the same again when it takes them again.
+
+    `observations` are the last ones, oldest first, without the task's own. `is_settled` says that an earlier run of the
+    task came to its end, and `done` is what that run noted: what it did is done, and only its report may be missing.
+    """
+
+    history: History
+    observations: tuple[Observation, ...] = ()
+    done: Observation | None = None
+    is_settled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a conversation, oldest first; `before` is where the one before it ends, None at the beginning."""
+
+    messages: tuple[Utterance, ...]
+    before: int | None
+
+
+def said_id(task_id: str) -> str:
+    """Return the id of what an agent says in the task *task_id*, to whomever it is delivered."""
+    return f"{task_id}:said"
+
+
+def split(messages: Sequence[Utterance], num_new: int) -> tuple[tuple[Utterance, ...], tuple[Utterance, ...]]:
+    """Return *messages* as past and current: the last *num_new* are current; with 0 all of them are past.
+
+    Raises:
+        InvalidInput: there are not so many.
+    """
+    if not 0 <= num_new <= len(messages):
+        raise InvalidInput(f"num_new is {num_new}, but there are {len(messages)} messages; it counts the last of them")
+    at = len(messages) - num_new
+    return tuple(messages[:at]), tuple(messages[at:])

@@ -1,0 +1,146 @@
+"""Agents that die at every seam: no message is lost, and none is new again once a task has used it."""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+from redis.asyncio import Redis
+
+from contracts.conversations import Taken, Utterance
+from contracts.messages import TaskAssignment, TaskCall
+from memory.inbox import Inbox
+from tests.integration.inboxes import ids, said, seen
+from workers.history import TaskHistory
+
+AGENTS = ("Ann", "Bob", "Cay", "Dan")
+#: Runs of a task before its caller gives it up.
+ATTEMPTS = 3
+CRASHES = 1_000
+
+
+class Crash(Exception):
+    """The process is gone: nothing behind this line happens."""
+
+
+@dataclass
+class Seams:
+    """Where a process may die: before a call reached the store, or when it was done but nobody heard of it."""
+
+    random: Random
+    crashes: Counter[str] = field(default_factory=Counter)
+
+    def here(self, seam: str) -> None:
+        """Die at *seam*, now and then."""
+        if self.random.random() < 0.12:
+            self.crashes[seam] += 1
+            raise Crash(seam)
+
+    async def around(self, seam: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        """Do *call*, or die before or after it."""
+        self.here(f"before {seam}")
+        result = await call()
+        self.here(f"after {seam}")
+        return result
+
+
+@dataclass
+class Village:
+    """Agents that talk to each other, and what came of every task."""
+
+    inbox: Inbox
+    seams: Seams
+    sent: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    used: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    gave_up: int = 0
+
+    async def task(self, agent: str, number: int, arriving: list[Utterance]) -> None:
+        """Run one task of *agent* until it has reported, or its caller gives it up."""
+        task_id = f"{agent}-{number}"
+        assignment = TaskAssignment(
+            task_id=task_id,
+            agent_id="Decider",
+            supervisor_id="S",
+            task=TaskCall(name="decide", parameters={}),
+            created_at=datetime(2026, 11, 21, tzinfo=UTC),
+            conversation_id=agent,
+        )
+        shown: list[list[str]] = []
+        has_settled = False
+        for _ in range(ATTEMPTS):
+            try:
+                has_settled = await self._run(TaskHistory(assignment, agent, self.inbox), agent, arriving, shown)
+                break
+            except Crash as crash:
+                has_settled = has_settled or str(crash) in {"after settle", "on report"}
+        assert all(new == shown[0] for new in shown), "a retry saw other messages as new"
+        self.gave_up += not has_settled
+        if has_settled:
+            self.used[agent] += shown[-1]
+
+    async def _run(self, history: TaskHistory, agent: str, arriving: list[Utterance], shown: list[list[str]]) -> bool:
+        seams = self.seams
+        seams.here("before the call")
+        taken: Taken = await seams.around("take", lambda: history.take(arriving, observations=5))
+        shown.append(ids(taken.history.current))
+        for one in taken.history.current:
+            assert one.message == f"I am {one.message_id}"
+        message = said(history.said_id, agent)
+        if taken.done is None:
+            await seams.around("post", lambda: self._post(history, agent, message))
+        seams.here("between take and settle")
+        await seams.around("settle", lambda: history.settle(message, seen(action="text")))
+        seams.here("on report")
+        return True
+
+    async def _post(self, history: TaskHistory, agent: str, message: Utterance) -> None:
+        to = AGENTS[(AGENTS.index(agent) + 1 + _order(message.message_id)[0] % 3) % 4]
+        if await history.post(to, message):
+            self.sent[to].append(message.message_id)
+
+
+async def test_a_thousand_crashes_lose_no_message_and_show_none_twice(redis: Redis) -> None:
+    """Before the call, during it, after it and on its report; senders keep their order."""
+    random = Random(7)
+    village = Village(Inbox(redis, deadline_s=60), Seams(random))
+    expected: dict[str, set[str]] = defaultdict(set)
+
+    async def live(agent: str, round_: int) -> None:
+        for number in range(random.randrange(3)):
+            name = f"radio-{agent}-{round_}-{number}"
+            # Whoever sends does not know whether it arrived, and sends again.
+            for _ in range(random.randrange(1, 3)):
+                await village.inbox.post(agent, said(name, "radio"))
+            expected[agent].add(name)
+        arriving = [said(f"world-{agent}-{round_}-{number}", "world") for number in range(random.randrange(3))]
+        # A task that never reached the store stored nothing; its caller hands its messages on.
+        await village.task(agent, round_, held[agent] + arriving)
+        expected[agent] |= set(ids(tuple(arriving)))
+        held[agent] = (held[agent] + arriving)[-20:]
+
+    held: dict[str, list[Utterance]] = defaultdict(list)
+    round_ = 0
+    while sum(village.seams.crashes.values()) < CRASHES:
+        await asyncio.gather(*(live(agent, round_) for agent in AGENTS))
+        round_ += 1
+    village.seams.here = lambda seam: None  # type: ignore[method-assign] # from now on nobody dies
+    sent = {agent: set(names) for agent, names in village.sent.items()}
+    for agent in AGENTS:
+        await village.task(agent, round_, held[agent])
+    assert len(village.seams.crashes) == 9, village.seams.crashes
+    assert village.gave_up > 10
+
+    for agent in AGENTS:
+        used = Counter(village.used[agent])
+        assert set(used) >= expected[agent] | sent[agent], "lost"
+        assert used.most_common(1)[0][1] == 1, "shown twice as new after success"
+        for sender in ("radio", "world", *AGENTS):
+            own = [one for one in village.used[agent] if one.startswith(sender)]
+            assert own == sorted(own, key=_order), f"{sender}'s order"
+
+
+def _order(name: str) -> list[int]:
+    return [int(part) for part in name.removesuffix(":said").split("-") if part.isdigit()]

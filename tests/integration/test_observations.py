@@ -1,0 +1,115 @@
+"""The contract of observations, for the store on real servers and for the fake that stands for it."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from pydantic import ValidationError
+from redis.asyncio import Redis
+
+from contracts.errors import InvalidInput
+from contracts.observations import Action, AgentTarget, Observation, Position, SensoryData
+from memory import keys
+from memory.fake_inbox import FakeInbox
+from memory.observations import Observations
+from tests.integration.inboxes import seen
+
+Store = Observations | FakeInbox
+
+
+@pytest.fixture(params=["store", "fake"])
+def observations(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Store:
+    """Return each kind, keeping five."""
+    return Observations(valkey_or_redis, keep=5) if request.param == "store" else FakeInbox(keep_observations=5)
+
+
+async def test_observations_come_back_oldest_first(observations: Store) -> None:
+    """As many as are asked for."""
+    for number in range(4):
+        assert await observations.note("c", f"t{number}", seen(number))
+    assert await observations.recent("c", 9) == tuple(seen(number) for number in range(4))
+    assert await observations.recent("c", 2) == (seen(2), seen(3))
+
+
+@pytest.mark.parametrize("count", [0, -1])
+async def test_none_asked_are_none_given(observations: Store, count: int) -> None:
+    """Not all of them."""
+    await observations.note("c", "t1", seen())
+    assert await observations.recent("c", count) == ()
+
+
+async def test_a_task_observes_once(observations: Store) -> None:
+    """Its retry adds nothing, not even by many at the same time."""
+    noted = await asyncio.gather(*(observations.note("c", "t1", seen(number)) for number in range(10)))
+    assert noted.count(True) == 1
+    assert len(await observations.recent("c", 9)) == 1
+
+
+async def test_observations_are_bounded(observations: Store) -> None:
+    """The oldest fall off; of the last ones it is still known in which task."""
+    for number in range(12):
+        await observations.note("c", f"t{number}", seen(number))
+    assert await observations.recent("c", 99) == tuple(seen(number) for number in range(7, 12))
+    assert not await observations.note("c", "t11", seen(11))
+
+
+async def test_what_was_sensed_and_done_comes_back_whole(observations: Store) -> None:
+    """Senses that nobody declared, too, and what is None."""
+    sensed = SensoryData.model_validate(
+        {
+            "position": {"x": 0.1 + 0.2, "z": -3},
+            "nearbyAgents": [{"name": "Alice"}, {"name": "Bob", "position": {"x": 1, "z": 1}}],
+            "worldObjects": [{"type": "coin", "position": {"x": 2, "z": 1.6}}],
+            "collected": {"coin": 1},
+            "weather": {"rain": None, "wind": [1, 2.5]},
+        }
+    )
+    did = Action(action="text", target=AgentTarget(agent="Alice"), utterance="Found coins!")
+    every = [
+        Observation(time=1.25, sensed=sensed, did=did),
+        Observation(time=2, did=Action(action="move", target=Position(x=1, z=2))),
+        Observation(time=3, sensed=sensed),
+    ]
+    for number, one in enumerate(every):
+        await observations.note("c", f"t{number}", one)
+    assert await observations.recent("c", 3) == tuple(every)
+
+
+@pytest.mark.parametrize("key", ["receivedTexts", "messages", "utterance"])
+def test_an_observation_with_a_message_is_none(key: str) -> None:
+    """It cannot even be made, so that no store holds one."""
+    with pytest.raises(ValidationError, match="new_messages"):
+        Observation.model_validate({"time": 1, "sensed": {"position": {"x": 1, "z": 1}, "inner": [{key: "hello"}]}})
+
+
+async def test_observations_of_agents_do_not_mix(observations: Store) -> None:
+    """Whatever their conversations are called."""
+    owners = ["a", "a:ids", "a}", "{a}", "ä"]
+    for number, owner in enumerate(owners):
+        await observations.note(owner, "t1", seen(number))
+    assert [await observations.recent(owner, 9) for owner in owners] == [(seen(number),) for number in range(5)]
+    assert await observations.recent("never", 9) == ()
+
+
+async def test_an_observation_of_nobody_is_refused(observations: Store) -> None:
+    """A conversation id is never empty."""
+    with pytest.raises(InvalidInput, match="conversation id"):
+        await observations.note("", "t1", seen())
+
+
+async def test_observations_are_kept_from_the_last_on(valkey_or_redis: Redis) -> None:
+    """With the tasks in which they were made, as many of which are known."""
+    observations, of = Observations(valkey_or_redis, keep=5, keep_for=timedelta(minutes=1)), keys.conversation("c")
+    for number in range(9):
+        await observations.note("c", f"t{number}", seen())
+    lives = [await valkey_or_redis.pttl(key) for key in (of.observed, of.observed_in)]
+    assert all(0 < life <= 60_000 for life in lives)
+    assert await valkey_or_redis.zcard(of.observed_in) == await valkey_or_redis.llen(of.observed) == 5
+
+
+async def test_what_cannot_be_read_is_left_out(valkey_or_redis: Redis) -> None:
+    """Whoever wrote it."""
+    observations = Observations(valkey_or_redis)
+    await observations.note("c", "t1", seen(1))
+    await valkey_or_redis.rpush(keys.conversation("c").observed, b"not json", b'{"time": -1}')
+    assert await observations.recent("c", 9) == (seen(1),)

@@ -1,0 +1,210 @@
+"""What a prompt says of a conversation, of observations and of now, and what gives way when it must be short."""
+
+import re
+
+import pytest
+
+from contracts.conversations import Digest, History, Utterance
+from contracts.observations import Action, AgentTarget, Observation, Position, SensoryData
+from memory.rendering.narration import Narrator
+from memory.rendering.situation import situation
+from memory.rendering.tokens import counter, estimate
+
+NOW = SensoryData.model_validate(
+    {"position": {"x": 2, "z": 1}, "worldObjects": [{"type": "coin", "position": {"x": 2, "z": 1.6}}]}
+)
+SAW = "I was at position (2, 1), had collected nothing; I saw 1 coin at: (2, 1.6); I saw no other agents"
+ALLOWED = ("move", "text", "wait")
+
+
+def message(number: int, text: str = "Hello!", speaker: str = "Bob") -> Utterance:
+    """Return what *speaker* said at the time *number*."""
+    return Utterance(message_id=f"m{number}", speaker=speaker, message=text, time=number)
+
+
+def look(time: float, action: Action | None = None) -> Observation:
+    """Return what was sensed, and what was done then."""
+    return Observation(time=time, sensed=NOW, did=action)
+
+
+def texting(text: str, to: str = "Bob") -> Action:
+    """Return the action of texting."""
+    return Action(action="text", target=AgentTarget(agent=to), utterance=text)
+
+
+def told(
+    history: History, *observations: Observation, budget: int = 1_200, now: SensoryData = NOW, **more: object
+) -> str:
+    """Return the situation of Ana at time 9."""
+    return situation(history, observations, now, 9, ALLOWED, name="Ana", budget_tokens=budget, **more)  # type: ignore[arg-type]
+
+
+def section(text: str, heading: str) -> list[str]:
+    """Return the lines below a heading."""
+    return text.split(f"# {heading}\n", 1)[1].split("\n# ", 1)[0].split("\n")
+
+
+def test_the_three_sections_are_told_apart() -> None:
+    """All of it, letter by letter."""
+    history = History(
+        (message(1), message(2, "Here!", "Ana"), message(7, "Where?")), 1, Digest(2, {"Bob": 2}, 0, 0.5, "They met.")
+    )
+    move = Action(action="move", target=Position(x=2, z=1))
+
+    assert told(history, look(2, texting("Here!")), look(3, move)) == "\n".join(
+        [
+            "# Conversation",
+            "Before: 2 messages from 0s to 0.5s: 2 by Bob. In short: 'They met.'",
+            "- At time 1s Bob said: 'Hello!'",
+            "- At time 2s I texted Bob: 'Here!'",
+            "New messages:",
+            "- Bob said: 'Where?'",
+            "# Observations",
+            f"- At time 2s {SAW}",
+            "- At time 2s I texted Bob",
+            f"- At time 3s {SAW}",
+            "- At time 3s I moved to position (2, 1)",
+            "# Current situation",
+            "It is time 9s. I am Ana.",
+            "I am at position (2, 1), have collected nothing; I see 1 coin at: (2, 1.6); I see no other agents",
+            "I may: move, text and wait",
+        ]
+    )  # fmt: skip
+
+
+def test_nothing_said_and_nothing_seen_is_said() -> None:
+    """The first moment of an agent."""
+    text = told(History((), 0))
+
+    assert section(text, "Conversation") == ["Nothing was said yet.", "No new messages."]
+    assert "# Observations" not in text
+
+
+def test_no_new_message_still_gives_the_past() -> None:
+    """All of it is past then."""
+    assert section(told(History((message(1),), 0)), "Conversation") == [
+        "- At time 1s Bob said: 'Hello!'",
+        "No new messages.",
+    ]
+
+
+def test_own_words_to_nobody_known_are_its_own() -> None:
+    """What it texted is in the conversation with whom, and what it said otherwise without."""
+    history = History((message(1, "Mine", "Ana"), message(2, "Mine", "Ana")), 0)
+
+    assert section(told(history, look(2, texting("Mine", "Carol"))), "Conversation")[:2] == [
+        "- At time 1s I said: 'Mine'",
+        "- At time 2s I texted Carol: 'Mine'",
+    ]
+
+
+def test_the_oldest_is_left_out_first_and_counted() -> None:
+    """Of messages and of observations alike; what is new and what is now stays whole."""
+    past = tuple(message(number, f"word {number}", "Bob" if number % 2 else "Carol") for number in range(100))
+    seen = [look(number) for number in range(100)]
+    history = History((*past, message(100, "new")), 1)
+
+    text = told(history, *seen, budget=400)
+    shown = [int(number) for number in re.findall(r"'word (\d+)'", text)]
+    looked = [int(number) for number in re.findall(r"At time (\d+)s I was", text)]
+
+    assert shown == list(range(100 - len(shown), 100))
+    assert looked == list(range(100 - len(looked), 100))
+    assert min(len(shown), len(looked)) >= 3
+    gone = 100 - len(shown)
+    assert section(text, "Conversation")[0] == (
+        f"Before: {gone} messages from 0s to {gone - 1}s: {(gone + 1) // 2} by Carol and {gone // 2} by Bob"
+    )
+    assert "- Bob said: 'new'" in text
+
+
+def test_new_messages_are_shown_whole_before_any_past() -> None:
+    """A long one takes the room of what was."""
+    text = told(History((message(1, "old"), message(2, "word " * 350)), 1), look(1), budget=450)
+
+    assert "word " * 349 in text
+    assert "'old'" not in text
+    assert "Before: 1 message from 1s to 1s: 1 by Bob" in text
+    assert counter()(text) <= 450
+
+
+def test_new_messages_are_shortened_before_one_is_left_out() -> None:
+    """Each is there, by its beginning."""
+    history = History(tuple(message(number, f"{number} " + "word " * 300) for number in range(8)), 8)
+
+    text = told(history, budget=400)
+
+    assert [f"- Bob said: '{number} word" in text for number in range(8)] == [True] * 8
+    assert "left out" not in text
+    assert counter()(text) <= 400
+
+
+def test_new_messages_that_cannot_be_shown_are_counted() -> None:
+    """The latest are shown, and nothing of the past beside them."""
+    history = History(tuple(message(number, f"{number} " + "word " * 30) for number in range(101)), 100)
+
+    text = told(history, look(1), budget=300)
+    lines = section(text, "Conversation")
+    shown = [int(line.split("'")[1].split()[0]) for line in lines if line.startswith("- ")]
+
+    assert 0 < len(shown) < 100
+    assert shown == list(range(101 - len(shown), 101))
+    assert lines[1] == f"({100 - len(shown)} more new messages left out)"
+    assert "# Observations" not in text
+    assert "I am at position (2, 1)" in text
+
+
+def test_a_crowded_place_gives_way_to_messages() -> None:
+    """Coins are counted instead of placed where both do not fit."""
+    coins = [
+        {"type": f"kind{kind}", "position": {"x": number, "z": kind}} for kind in range(12) for number in range(20)
+    ]
+    crowded = SensoryData.model_validate({"position": {"x": 2, "z": 1}, "worldObjects": coins})
+
+    text = told(History((message(1, "Where are you?"),), 1), now=crowded, budget=300)
+
+    assert "Bob said: 'Where are you?'" in text
+    assert "; I see 20 kind0s at: (2, 0), (1, 0), (3, 0) and 17 more; I see 20 kind1s at: " in text
+    assert "; I see 180 other objects; " in text
+    assert counter()(text) <= 300
+
+
+def test_senses_of_a_world_give_way_last() -> None:
+    """However long they are told, where the agent is and what it may do is there."""
+    narrator = Narrator()
+    senses = {}
+    for number in range(9):
+        senses[f"sense{number}"] = "x"
+        narrator = narrator.with_sense(f"sense{number}", lambda _value, _tense: "a b c d e f g " * 50)
+    felt = SensoryData.model_validate({"position": {"x": 2, "z": 1}, **senses})
+
+    text = told(History((), 0), now=felt, budget=200, narrator=narrator)
+
+    assert "I am at position (2, 1)" in text
+    assert "I may: move, text and wait" in text
+    assert counter()(text) <= 200
+
+
+@pytest.mark.parametrize("budget", [0, 1, 10])
+def test_without_room_there_is_nothing(budget: int) -> None:
+    """Half a situation would be a wrong one."""
+    assert told(History((), 0), budget=budget) == ""
+
+
+def test_another_counter_is_believed() -> None:
+    """Also one that counts together otherwise than apart."""
+    history = History(tuple(message(number) for number in range(50)), 0)
+
+    text = told(history, look(1), budget=900, count=len)
+
+    assert 800 < len(text) <= 900
+
+
+def test_an_estimate_never_shows_more_than_fits() -> None:
+    """Without the exact tokenizer there is a little less in it, and never too much."""
+    history = History(tuple(message(number, f"I found {number} coins") for number in range(200)), 2)
+
+    text = told(history, *map(look, range(200)), budget=700, count=estimate)
+
+    assert counter()(text) <= estimate(text) <= 700
+    assert counter()(text) > 500

@@ -1,0 +1,137 @@
+"""A model asked what to do: the question keeps its budget, and what is not usable in time is left to the rules."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from functools import cache
+from pathlib import Path
+
+import structlog
+
+from contracts.conversations import Taken
+from contracts.errors import LlmError
+from memory.rendering.narration import Narrator, listed, short
+from memory.rendering.situation import BUDGET_TOKENS, situation
+from memory.rendering.tokens import counter
+from workers import Context
+from workers.agent_files import AgentFiles, load_agent_files
+from workers.agents.decision.answer import Wish
+from workers.agents.decision.moment import Moment
+from workers.agents.decision.skills import Skill
+
+log = structlog.get_logger(__name__)
+
+#: Tokens of a question that a provider's own framing takes, rather too many.
+FRAME_TOKENS = 40
+#: Tokens of the situation in any case, also beside a long prompt of the operator's own.
+_LEAST_TOKENS = 400
+#: Tokens of the names of others that a model is told.
+_NAMES_TOKENS = 120
+#: The part of a task's time that a model may take, so that the rules still come in time when it does not answer.
+_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a model is asked: instructions, and the situation as data."""
+
+    system: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a model wishes to do, and which it was."""
+
+    wish: Wish
+    model: str
+
+
+async def asked(
+    context: Context, moment: Moment, taken: Taken, skills: Sequence[Skill], narrator: Narrator
+) -> Answered | None:
+    """Return what a model wishes to do; None when there is none, or no usable answer in time.
+
+    Raises:
+        ConfigurationError: the role's files are wrong; the message names file and cure.
+    """
+    if not context.llm.configured:
+        return None
+    files = load_agent_files(Path(__file__).parent, context.agent_files)
+    question = await asyncio.to_thread(question_on, files, moment, taken, skills, narrator)
+    try:
+        async with asyncio.timeout(_patience_s(context)):
+            wish = await context.llm.ask(files.role, Wish, system=question.system, user=question.user)
+    except (LlmError, TimeoutError) as error:
+        log.warning("decided_by_rules_alone", error=type(error).__name__)
+        return None
+    return Answered(wish, context.llm.role(files.role).model)
+
+
+def question_on(
+    files: AgentFiles, moment: Moment, taken: Taken, skills: Sequence[Skill], narrator: Narrator
+) -> Question:
+    """Return the question on *moment*: with the schema of the answer, `BUDGET_TOKENS` in all."""
+    count = counter()
+    actions = [skill.explained for skill in skills if skill.action in moment.allowed]
+    system = files.render(name=moment.name, actions=actions, limits=_limits(moment, taken))
+    left = max(BUDGET_TOKENS - FRAME_TOKENS - count(system) - _schema_tokens(), _LEAST_TOKENS)
+    user = situation(
+        taken.history,
+        taken.observations,
+        moment.sensory_data,
+        moment.simulation_time,
+        moment.allowed,
+        name=moment.name,
+        budget_tokens=left,
+        narrator=narrator,
+    )
+    return Question(system, user)
+
+
+def _limits(moment: Moment, taken: Taken) -> list[str]:
+    """Return what the world allows, a line each."""
+    lines = []
+    if moment.bounds is not None:
+        lines.append(f"The world goes {moment.bounds}.")
+    if moment.step is not None:
+        lines.append(f"One move goes {short(moment.step)} at most; towards a farther place it ends on the way.")
+    if "collect" in moment.allowed:
+        lines.append(f"Within reach is {short(moment.reach)}.")
+    if "text" in moment.allowed:
+        lines.append(f"You can text: {_names(moment, taken)}.")
+    return lines
+
+
+def _names(moment: Moment, taken: Taken) -> str:
+    """Return whom it can text: who spoke last and who is near first, as many as their budget allows."""
+    others = moment.others
+    spoke = [one.speaker for one in reversed(taken.history.current)]
+    near = [one.name for one in moment.sensory_data.nearby_agents]
+    known = set(others)
+    ranked = [name for name in dict.fromkeys((*spoke, *near, *others)) if name in known]
+    count, left, told = counter(), _NAMES_TOKENS, list[str]()
+    for name in ranked:
+        left -= count(f"{name}, ")
+        if left < 0:
+            break
+        told.append(name)
+    more = [f"{len(ranked) - len(told)} more"] if len(told) < len(ranked) else []
+    return listed([*told, *more]) or "nobody"
+
+
+@cache
+def _schema_tokens() -> int:
+    return counter()(json.dumps(Wish.model_json_schema()))
+
+
+def _patience_s(context: Context) -> float | None:
+    """Return how many seconds a model may take, None for a task without a deadline."""
+    begins, ends = context.assignment.created_at, context.assignment.deadline
+    if ends is None:
+        return None
+    # Other programs may leave the zone out of one of the two; the wire is in UTC.
+    allowed = ends.replace(tzinfo=ends.tzinfo or UTC) - begins.replace(tzinfo=begins.tzinfo or UTC)
+    return max(0.0, allowed.total_seconds() * _SHARE)

@@ -1,0 +1,162 @@
+"""The task of an agent in a world: hear, see, decide, and say what was done.
+
+What was said is stored before anything is decided, and is no longer new when the decision stands: a run that ends in
+between leaves it new for the next one.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from contracts.conversations import Taken, Utterance
+from contracts.errors import InvalidParameters
+from contracts.observations import Action, AgentTarget, Observation, Position
+from memory.rendering.narration import Narrator, TellSense, listed
+from workers import Agent, Context
+from workers.agents.decision.asking import asked
+from workers.agents.decision.moment import Moment
+from workers.agents.decision.policy import LOOKED_AT, Choice, Policy, by_rules
+from workers.agents.decision.skills import SKILLS, Refusal, Skill, permitted, wish_of
+
+#: What a decision says as `by` when it is not a model's: the rules', or one that stands since an earlier run.
+RULES, EARLIER = "rules", "earlier run"
+#: Characters of a model's reasoning that are kept.
+_LONGEST_REASONING = 500
+
+
+class Decision(BaseModel):
+    """What the agent does now; the world makes it so.
+
+    `by` is "rules", or the model whose wish it is, or "earlier run" when only the report of it had been lost.
+    `refused` is what a model wished in vain, and why, None otherwise.
+    `message_id` is that of the text that is to be delivered; `delivered` says that it has been.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    action: str
+    target: Position | AgentTarget | None = None
+    utterance: str | None = None
+    reasoning: str
+    by: str
+    refused: str | None = None
+    message_id: str | None = None
+    delivered: bool = False
+
+
+def decision_agent(
+    agent_id: str = "DecisionAgent",
+    *,
+    skills: Sequence[Skill] = SKILLS,
+    senses: Mapping[str, TellSense] | None = None,
+    policy: Policy = by_rules,
+) -> Agent:
+    """Return an agent that decides what to do in a world with these *skills*.
+
+    *senses* tell further senses of the sensory data, by key; without, they are stored but not shown. *policy* decides
+    without a model, and whenever a model wishes what is not possible.
+    """
+    agent = Agent(
+        agent_id,
+        description="Decides what somebody in a world does next: hears, sees, moves, collects, and talks to others.",
+        keywords=("decide", "world", "move", "collect"),
+    )
+    narrator = Narrator()
+    for skill in skills:
+        narrator = narrator.with_action(skill.action, skill.told) if skill.told is not None else narrator
+    for key, tell in (senses or {}).items():
+        narrator = narrator.with_sense(key, tell)
+
+    @agent.task(remember=False, uses=("llm",), in_words=False)
+    async def decide(moment: Moment, context: Context) -> Decision:
+        """Decide what an agent does now, from what it was told, what it senses, and what it remembers of both."""
+        _demand_skills(moment, skills)
+        task_id = context.assignment.task_id
+        taken = await context.history.take(_arriving(moment, task_id), observations=LOOKED_AT)
+        decision = _decided_before(taken)
+        if decision is None:
+            decision = await _decided(context, moment, taken)
+        return await _said_and_noted(context, moment, decision)
+
+    async def _decided(context: Context, moment: Moment, taken: Taken) -> Decision:
+        answered = await asked(context, moment, taken, skills, narrator)
+        refused = None
+        if answered is not None:
+            action = permitted(answered.wish, moment, skills)
+            if isinstance(action, Action):
+                return _decision(Choice(action, answered.wish.reasoning), answered.model)
+            refused = f"{answered.model} wished what is not possible: {action.reason}"
+        return _decision(_by_policy(policy, moment, taken, skills), RULES, refused)
+
+    return agent
+
+
+def _demand_skills(moment: Moment, skills: Sequence[Skill]) -> None:
+    known = [skill.action for skill in skills]
+    unknown = [action for action in moment.allowed if action not in known]
+    if unknown:
+        told = listed([repr(action) for action in unknown])
+        raise InvalidParameters([f"allowed holds {told}; known are {listed(known)}: use these, or add a Skill for it"])
+
+
+def _arriving(moment: Moment, task_id: str) -> tuple[Utterance, ...]:
+    """Return the new messages as they are stored; each has an id that a further run of the task gives it again."""
+    return tuple(
+        Utterance(
+            message_id=one.message_id or f"{task_id}:{number}",
+            speaker=one.sender,
+            message=one.message,
+            time=moment.simulation_time if one.time is None else one.time,
+        )
+        for number, one in enumerate(moment.new_messages)
+    )
+
+
+def _by_policy(policy: Policy, moment: Moment, taken: Taken, skills: Sequence[Skill]) -> Choice:
+    """Return what *policy* chooses; waiting when that is not possible."""
+    choice = policy(moment, taken)
+    outcome = permitted(wish_of(choice.action), moment, skills)
+    if isinstance(outcome, Refusal):
+        # An agent that may do nothing else waits, whether that is listed or not.
+        return choice if choice.action.action == "wait" else Choice(Action(action="wait"), f"No: {outcome.reason}.")
+    return Choice(outcome, choice.reasoning)
+
+
+def _decided_before(taken: Taken) -> Decision | None:
+    """Return what an earlier run of the task did: it stands, and only the report of it was lost."""
+    if not taken.is_settled or taken.done is None or taken.done.did is None:
+        return None
+    return _decision(Choice(taken.done.did, "Decided in an earlier run of this task."), EARLIER)
+
+
+def _decision(choice: Choice, by: str, refused: str | None = None) -> Decision:
+    action = choice.action
+    return Decision(
+        action=action.action,
+        target=action.target,
+        utterance=action.utterance,
+        reasoning=choice.reasoning[:_LONGEST_REASONING],
+        by=by,
+        refused=refused,
+    )
+
+
+async def _said_and_noted(context: Context, moment: Moment, decision: Decision) -> Decision:
+    """Deliver what is said where the world wishes it, and note the moment; return the decision with its message."""
+    history = context.history
+    said = None
+    if decision.utterance is not None:
+        said = Utterance(
+            message_id=history.said_id,
+            speaker=moment.name,
+            message=decision.utterance,
+            time=moment.simulation_time,
+        )
+        to = decision.target.agent if isinstance(decision.target, AgentTarget) else None
+        address = moment.conversations.get(to) if to is not None else None
+        if address is not None:
+            await history.post(address, said)
+        decision = decision.model_copy(update={"message_id": said.message_id, "delivered": address is not None})
+    did = Action(action=decision.action, target=decision.target, utterance=decision.utterance)
+    await history.settle(said, Observation(time=moment.simulation_time, sensed=moment.sensory_data, did=did))
+    return decision

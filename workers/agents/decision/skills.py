@@ -1,0 +1,152 @@
+"""The actions an agent can choose, and what the world demands of each before it counts.
+
+A world adds its own: a `Skill` says what a model is told of the action, when it is possible, and how it is told later.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from contracts.observations import Action, AgentTarget, Position, SeenObject
+from memory.rendering.narration import TellAction, distance, listed, place, short
+from workers.agents.decision.answer import Wish
+from workers.agents.decision.moment import Moment
+
+#: Characters of what a model says at once: three sentences.
+LONGEST_SAID = 500
+#: How far a place may be from the one meant: a model is told two decimals.
+NEAR_ENOUGH = 0.01
+#: How much longer a step may be for want of decimals.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an action is not possible now: a part of a sentence."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One action: `explained` to a model in a line, and `checked` against the world before it counts.
+
+    `told` is how it is told when it is past, None for its bare words.
+    """
+
+    action: str
+    explained: str
+    checked: Callable[[Wish, Moment], Action | Refusal]
+    told: TellAction | None = None
+
+
+def nearest_objects(moment: Moment, within: float | None = None) -> list[SeenObject]:
+    """Return the objects in sight, the nearest first, only those *within* a distance when one is given."""
+    here = moment.sensory_data.position
+    seen = sorted(
+        moment.sensory_data.world_objects,
+        key=lambda one: (distance(here, one.position), one.kind, one.position.x, one.position.z),
+    )
+    return [one for one in seen if within is None or distance(here, one.position) <= within]
+
+
+def towards(here: Position, there: Position, step: float | None) -> Position:
+    """Return where a move from *here* to *there* ends when it goes *step* at most; it never goes farther."""
+    far = distance(here, there)
+    if step is None or far <= step:
+        return there
+    if not step:
+        return here
+    x, z = ((there.x - here.x) * step / far, (there.z - here.z) * step / far)
+    # Cut, not rounded: a rounded step can be longer than one.
+    cut = Position(x=round(here.x + math.trunc(x * 100) / 100, 6), z=round(here.z + math.trunc(z * 100) / 100, 6))
+    return cut if distance(here, cut) > 0 else Position(x=here.x + x, z=here.z + z)
+
+
+def position_of(wish: Wish) -> Position | None:
+    """Return the place that *wish* names, None when it names none that can be."""
+    if wish.x is None or wish.z is None:
+        return None
+    try:
+        return Position(x=wish.x, z=wish.z)
+    except ValidationError:
+        return None
+
+
+def said_of(wish: Wish) -> str | None:
+    """Return what *wish* says, on one line without controls and not too long; None when it says nothing."""
+    text = "".join(sign if sign.isprintable() else " " for sign in wish.utterance or "")
+    text = " ".join(text.split())
+    if len(text) > LONGEST_SAID:
+        text = f"{text[: LONGEST_SAID - 1].rstrip()}\u2026"
+    return text or None
+
+
+def _move(wish: Wish, moment: Moment) -> Action | Refusal:
+    there, here = position_of(wish), moment.sensory_data.position
+    if there is None:
+        return Refusal("a move needs x and z")
+    if moment.bounds is not None and not moment.bounds.hold(there):
+        return Refusal(f"{place(there)} is outside the world, which goes {moment.bounds}")
+    return Action(action="move", target=towards(here, there, moment.step))
+
+
+def _text(wish: Wish, moment: Moment) -> Action | Refusal:
+    utterance, others = said_of(wish), moment.others
+    if wish.agent not in others:
+        return Refusal(f"there is nobody called {(wish.agent or '')[:64]!r} to text")
+    if not utterance:
+        return Refusal(f"there was nothing to say to {wish.agent}")
+    return Action(action="text", target=AgentTarget(agent=wish.agent), utterance=utterance)
+
+
+def _collect(wish: Wish, moment: Moment) -> Action | Refusal:
+    there, near = position_of(wish), nearest_objects(moment, moment.reach + _ROUNDING)
+    if not near:
+        return Refusal(f"no object is within {short(moment.reach)}")
+    if wish.x is None and wish.z is None:
+        return Action(action="collect", target=near[0].position)
+    meant = [one for one in near if there is not None and _is_near(one.position, there)]
+    if not meant:
+        where = place(there) if there is not None else "there"
+        return Refusal(f"no object that is seen at {where} is within {short(moment.reach)}")
+    return Action(action="collect", target=meant[0].position)
+
+
+def _is_near(one: Position, other: Position) -> bool:
+    return max(abs(one.x - other.x), abs(one.z - other.z)) <= NEAR_ENOUGH
+
+
+def _wait(_wish: Wish, _moment: Moment) -> Action | Refusal:
+    return Action(action="wait")
+
+
+SKILLS: Sequence[Skill] = (
+    Skill("move", "move: go to the place x, z", _move),
+    Skill("text", "text: say utterance to agent, short and true", _text),
+    Skill("collect", "collect: take the object you see at x, z, when it is within reach", _collect),
+    Skill("wait", "wait: do nothing", _wait),
+)
+
+
+def permitted(wish: Wish, moment: Moment, skills: Sequence[Skill]) -> Action | Refusal:
+    """Return what *wish* comes to in the world, or why it is not possible."""
+    skill = next((one for one in skills if one.action == wish.action), None)
+    if skill is None or wish.action not in moment.allowed:
+        return Refusal(f"{wish.action[:64]!r} is not allowed; allowed are {listed(moment.allowed)}")
+    return skill.checked(wish, moment)
+
+
+def wish_of(action: Action, reasoning: str = "") -> Wish:
+    """Return *action* as somebody may wish for it."""
+    there = action.target if isinstance(action.target, Position) else None
+    return Wish(
+        reasoning=reasoning,
+        action=action.action,
+        x=there.x if there is not None else None,
+        z=there.z if there is not None else None,
+        agent=action.target.agent if isinstance(action.target, AgentTarget) else None,
+        utterance=action.utterance,
+    )
