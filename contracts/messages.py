@@ -153,7 +153,10 @@ class Cancellation(Message):
 
 
 class TaskCard(Part):
-    """One task as a supervisor sees it: `description` is read to choose it, `parameters` is its JSON schema."""
+    """One task as a supervisor sees it: `description` is read to choose it, `parameters` is its JSON schema.
+
+    `in_words` false keeps it from persons: pipelines, analyses and programs ask for it.
+    """
 
     name: Name
     version: int = Field(default=1, ge=1)
@@ -165,6 +168,7 @@ class TaskCard(Part):
     deadline_s: float | None = None
     keywords: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
+    in_words: bool = True
 
 
 class AgentCard(Message):

@@ -66,9 +66,11 @@ class Catalogue:
         return next((Offer(card, task) for task in card.tasks if task.name == task_name), None) if card else None
 
     def tasks(self) -> tuple[Offer, ...]:
-        """Return every task of every agent, sorted by agent id, then as its agent lists them."""
+        """Return every task that may be asked for in words, sorted by agent id, then as its agent lists them."""
         if self._offers is None:
-            self._offers = tuple(Offer(card, task) for card in self._cards.values() for task in card.tasks)
+            self._offers = tuple(
+                Offer(card, task) for card in self._cards.values() for task in card.tasks if task.in_words
+            )
         return self._offers
 
     def abilities(self) -> str:

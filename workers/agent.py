@@ -97,6 +97,7 @@ class Agent:
         uses: Iterable[Use] = (),
         keywords: Iterable[str] = (),
         examples: Iterable[str] = (),
+        in_words: bool = True,
     ) -> Callable[[F], F]: ...
 
     def task(
@@ -116,6 +117,7 @@ class Agent:
         uses: Iterable[Use] = (),
         keywords: Iterable[str] = (),
         examples: Iterable[str] = (),
+        in_words: bool = True,
     ) -> Any:
         """Add a function as a task and return it unchanged, so that it can still be called and tested directly.
 
@@ -136,6 +138,7 @@ class Agent:
             uses: "llm", "clock": what it touches through its context.
             keywords: words in a sentence that point at this task, beside those of the agent.
             examples: sentences that ask for it.
+            in_words: whether a person may ask for it in words, or only pipelines, analyses and programs.
 
         Raises:
             ConfigurationError: the function or an option cannot be served; the message says how to mend it.
@@ -153,6 +156,7 @@ class Agent:
             uses=uses,
             keywords=keywords,
             examples=examples,
+            in_words=in_words,
         )
         # Quoted annotations may name classes that are local to the function in which the task is declared.
         names = dict(sys._getframe(1).f_locals)  # noqa: SLF001 - the documented way to the caller's names

@@ -52,6 +52,7 @@ def _card_of_task(task: Task) -> TaskCard:
         deadline_s=task.deadline.total_seconds() if task.deadline is not None else None,
         keywords=task.keywords,
         examples=task.examples,
+        in_words=task.in_words,
     )
 
 

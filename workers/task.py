@@ -49,6 +49,7 @@ class Task:
     uses: frozenset[str]
     keywords: tuple[str, ...]
     examples: tuple[str, ...]
+    in_words: bool
     handler: Handler = field(repr=False)
 
     @property
@@ -107,6 +108,7 @@ class TaskOptions:
     uses: Iterable[Use]
     keywords: Iterable[str]
     examples: Iterable[str]
+    in_words: bool
 
 
 def read_task(
@@ -144,6 +146,7 @@ def read_task(
         uses=_uses(options, label),
         keywords=words_of(options.keywords, f"{label}: keywords"),
         examples=words_of(options.examples, f"{label}: examples"),
+        in_words=options.in_words,
         handler=handler,
     )
 

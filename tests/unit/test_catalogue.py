@@ -52,3 +52,13 @@ def test_what_can_be_asked_is_said_in_a_sentence() -> None:
 def test_an_empty_catalogue_says_how_to_fill_it() -> None:
     """Nobody is left wondering why nothing fits."""
     assert "tasklore worker" in Catalogue().abilities()
+
+
+def test_what_persons_may_not_ask_for_is_not_offered_to_them() -> None:
+    """Pipelines and analyses still find it by name."""
+    kept = BUDGET.model_copy(update={"tasks": tuple(t.model_copy(update={"in_words": False}) for t in BUDGET.tasks)})
+    catalogue = Catalogue([kept, TRIP])
+
+    assert [offer.agent.agent_id for offer in catalogue.tasks()] == ["TripAgent"]
+    assert catalogue.find("BudgetTrackerAgent", "analyze_budget") is not None
+    assert "budget" not in catalogue.abilities()

@@ -1,0 +1,117 @@
+"""Tasks asked for by a program of one's own, such as the server of a simulated world: no words, no interpretation.
+
+```python
+async with asking("CoinWorld") as asker:
+    report = await asker.ask("DecisionAgent", "decide", {"name": "Alice", ...}, conversation_id="coins.Alice")
+```
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from contracts import subjects
+from contracts.errors import TaskExpired
+from contracts.identifiers import checked_name, new_id
+from contracts.messages import CompletionReport, MemoryMode, TaskAssignment, TaskCall
+from memory.ledger import Ledger
+from runtime import valkey
+from runtime.connection import connected
+from runtime.endpoints import find_endpoints
+from runtime.link import Link
+from runtime.outbox import open_outbox
+from supervisor.dispatch import Dispatch
+from supervisor.reports import ReportDesk
+
+#: How long a task may take, its time in the queue included, unless the call says otherwise.
+WITHIN = timedelta(seconds=30)
+#: How long past that its report is waited for: a worker that gives a task up at its deadline still says so.
+_REPORT_S = 1.0
+
+
+class Asker:
+    """Sends tasks under one supervisor id and returns their reports; made by `asking`."""
+
+    def __init__(self, supervisor_id: str, dispatch: Dispatch, reports: ReportDesk) -> None:
+        self._supervisor_id = supervisor_id
+        self._dispatch = dispatch
+        self._reports = reports
+
+    async def ask(
+        self,
+        agent_id: str,
+        task_name: str,
+        parameters: Mapping[str, Any],
+        *,
+        task_id: str | None = None,
+        within: timedelta = WITHIN,
+        max_attempts: int = 5,
+        memory: MemoryMode = "use",
+        user_id: str | None = None,
+        conversation_id: str | None = None,
+    ) -> CompletionReport:
+        """Return the report of one task; whether it completed, its `status` says.
+
+        The same *task_id* again is the same task: it runs once, and its one report is returned.
+
+        Raises:
+            TaskExpired: there is no report within *within*: nobody runs the agent, or it is too slow.
+            NotAccepted: it is not known to be stored; ask again with the same task id.
+            MessageTooLarge: the parameters do not fit into a message.
+        """
+        now = datetime.now(UTC)
+        assignment = TaskAssignment(
+            task_id=task_id or new_id(int(now.timestamp() * 1000)),
+            agent_id=agent_id,
+            supervisor_id=self._supervisor_id,
+            task=TaskCall(name=task_name, parameters=dict(parameters)),
+            created_at=now,
+            deadline=now + within,
+            max_attempts=max_attempts,
+            memory=memory,
+            user_id=user_id,
+            conversation_id=conversation_id,
+        )
+        wait_s = within.total_seconds() + _REPORT_S
+        # Awaited from before it is sent: a quick task is done by the time its acceptance is noted.
+        awaited = asyncio.ensure_future(self._reports.report_of(assignment, wait_s, is_new=task_id is None))
+        try:
+            await self._dispatch.assign(assignment)
+            found = await awaited
+        finally:
+            awaited.cancel()
+            await asyncio.gather(awaited, return_exceptions=True)
+        if found is None:
+            msg = f"{agent_id} did not report {task_name!r} within {within.total_seconds():g} s; is a worker of it up?"
+            raise TaskExpired(msg)
+        return found
+
+
+@asynccontextmanager
+async def asking(
+    supervisor_id: str, *, nats_url: str | None = None, redis_url: str | None = None
+) -> AsyncIterator[Asker]:
+    """Open what asking needs, and close it; addresses are those of the environment, or of `tasklore up`, by default.
+
+    Two programs of one *supervisor_id* hear each other's reports, and take only their own.
+
+    Raises:
+        ConfigurationError: nothing says where the servers are.
+        Unreachable: they do not answer.
+    """
+    checked_name(supervisor_id, "supervisor_id")
+    if nats_url is None or redis_url is None:
+        found = find_endpoints(os.environ)
+        nats_url, redis_url = nats_url or found.nats, redis_url or found.redis_url
+    async with AsyncExitStack() as stack:
+        name = f"tasklore-asking-{supervisor_id}"
+        client = await stack.enter_async_context(connected(nats_url, name))
+        redis = await stack.enter_async_context(valkey.connect(redis_url, name=name))
+        outbox = await stack.enter_async_context(open_outbox(Link(client)))
+        ledger = Ledger(redis)
+        reports = ReportDesk(client, ledger)
+        await client.subscribe(subjects.reports_to(supervisor_id), cb=reports.hear_hint)
+        yield Asker(supervisor_id, Dispatch(outbox, ledger), reports)
