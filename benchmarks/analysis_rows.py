@@ -26,10 +26,15 @@ from contracts import subjects
 from contracts.analysis import AnalysisDocument, read_document
 from contracts.analysis_roster import ROSTER
 from contracts.messages import AnalysisReply, AnalysisRequest
-from contracts.stories import SeatSettings, StoryBase, StorySettings
+from contracts.stories import Entity, SeatSettings, StoryBase, StorySettings
 from memory.analysis import AnalysisStore
 from memory.rendering.prompt_context import within
 from memory.stories.store import StoryStore
+from workers.agents.story.reading.casting import Handles, cast_of
+from workers.agents.story.reading.clauses import clauses_in
+from workers.agents.story.reading.deeds import deeds_in
+from workers.agents.story.reading.named_words import Names
+from workers.agents.story.response_analyzer import read_by_rules
 
 SUPERVISOR = "bench-analyses"
 _AGENTS = len(ROSTER)
@@ -42,6 +47,9 @@ MOST = 90
 #: Seconds between two requests to a supervisor that is about to serve.
 _AGAIN_S = 0.1
 _SLOW, _FAST = f"analysis by ten agents of {NAP_MS} ms", "analysis by ten instant agents"
+_HOSTILE = "hostile 64 KB response, rules"
+#: What such a response repeats: each was read anew from every place of it once.
+_REPEATED = (".", "Mr. ", "'x ", "'x,' ", '"No." ', "\u00ab a", "Mara and ", "7 ")
 _SERVED, _READ, _CONTEXT = "analysis served from memory", "analysis read from the store", "context of an analysis"
 
 
@@ -62,6 +70,7 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
         _served_row(served, gets),
         _read_row(reads, gets),
         _context(document),
+        _hostile(),
     ]
 
 
@@ -234,4 +243,23 @@ def _context(document: AnalysisDocument) -> Row:
         p99_ms=percentile(took, 0.99),
         compared=f"{tokens} tokens of 350",
         how=f"a document of {len(document.minified()):,} bytes",
+    )
+
+
+def _hostile() -> Row:
+    mara = (Entity(name="Mara Voss", kind="character"),)
+    names, took = Names(Handles(mara), frozenset({"Mara Voss"})), dict[str, float]()
+    for fragment in _REPEATED:
+        text = (fragment * 64_000)[:64_000]
+        started = time.process_time()
+        read_by_rules(text, mara)
+        deeds_in(text, mara, cast_of(text, mara))
+        clauses_in(text, names)
+        took[fragment] = (time.process_time() - started) * 1000
+    worst = max(took, key=lambda fragment: took[fragment])
+    return Row(
+        _HOSTILE,
+        cpu_us=took[worst] * 1000,
+        compared=f"{took[worst]:.0f} ms CPU for the worst, {worst!r} again and again",
+        how=f"{len(took)} texts; scene, deeds and statements of each",
     )

@@ -6,6 +6,7 @@ from pydantic import Field, JsonValue
 
 from contracts.identifiers import Name
 from contracts.message_parts import Message
+from contracts.stories import MOST_NUMBER
 from contracts.words import reads_unknown_as_other, writes_only_known
 
 AnalysisReplyKind = Literal["done", "pending", "refused", "other"]
@@ -21,8 +22,8 @@ class AnalysisRequest(Message):
     """
 
     story_id: Name
-    response_number: int = Field(ge=0)
-    chapter: int | None = Field(default=None, ge=0)
+    response_number: int = Field(ge=0, le=MOST_NUMBER)
+    chapter: int | None = Field(default=None, ge=0, le=MOST_NUMBER)
     text: str | None = Field(default=None, min_length=1, max_length=400_000)
     until: Annotated[AnalysisExtent, reads_unknown_as_other(AnalysisExtent), writes_only_known] = "all"
     wait_ms: int = Field(default=30_000, ge=0, le=600_000)

@@ -68,10 +68,14 @@ class Section(Piece):
     error: str | None = None
 
 
+#: The most tokens that a text is believed to have.
+MOST_TOKENS = 1_000_000_000_000
+
+
 class Reduction(Piece):
     """What condensing saved, in tokens; `percent` is whole."""
 
-    before: Whole
-    after: Whole
-    percent: Whole = Field(alias="pct")
-    saved: Whole | None = None
+    before: Whole = Field(ge=0, le=MOST_TOKENS)
+    after: Whole = Field(ge=0, le=MOST_TOKENS)
+    percent: Whole = Field(alias="pct", ge=-100 * MOST_TOKENS, le=100)
+    saved: Whole | None = Field(default=None, ge=-MOST_TOKENS, le=MOST_TOKENS)

@@ -22,6 +22,10 @@ SectionName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$"
 _Points = Annotated[float, Field(allow_inf_nan=False, ge=-1000, le=1000)]
 
 
+#: The highest number of a response or a chapter; it stays a number in whatever reads it.
+MOST_NUMBER = 1_000_000_000
+
+
 class StoryPart(BaseModel):
     """What every part of a story shares: it is frozen, and fields that are not known are left out on reading."""
 
@@ -165,7 +169,7 @@ class StorySettings(StoryPart):
     critical_countdown: int = Field(default=5, ge=0)
     patience_s: float = Field(default=10.0, ge=0, le=3600)
     late_s: float = Field(default=300.0, ge=0, le=86400)
-    reader_usd_per_million: float = Field(default=3.0, ge=0, allow_inf_nan=False)
+    reader_usd_per_million: float = Field(default=3.0, ge=0, le=1_000_000, allow_inf_nan=False)
     traits: dict[_Word, tuple[_Word, ...]] = Field(default_factory=dict)
     agents: dict[SectionName, SeatSettings] = Field(default_factory=dict)
 
@@ -189,8 +193,8 @@ class StoryBase(StoryPart):
 class StoryResponse(StoryPart):
     """One response of the story, as it was written."""
 
-    number: int = Field(ge=0)
-    chapter: int = Field(default=1, ge=0)
+    number: int = Field(ge=0, le=MOST_NUMBER)
+    chapter: int = Field(default=1, ge=0, le=MOST_NUMBER)
     text: str = Field(min_length=1)
 
     @property

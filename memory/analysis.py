@@ -35,7 +35,8 @@ class AnalysisStore:
     async def read(self, story_id: str, number: int) -> AnalysisDocument | None:
         """Return the analysis of a response, None when there is none (any more).
 
-        Its status is `stale` when a later response was stored, or this one again with another text.
+        Its status is `stale` when a later response was stored, or this one again with another text, or when an earlier
+        one changed the story otherwise since.
 
         Raises:
             InvalidInput: it cannot be read any more.
@@ -43,12 +44,12 @@ class AnalysisStore:
         of = keys.story(story_id)
         digest = f":{number}"
         wanted: dict[str, Wanted] = {
-            of.base: ("last",),
+            of.base: ("last", "earlier"),
             of.documents: (number,),
-            of.records: (digest,),
+            of.records: (digest, f"@{number}"),
             of.responses: (digest,),
         }
-        [last], [raw], [analysed], [written] = await look(self._exchange, story_id, wanted)
+        [last, earlier], [raw], [analysed, rests_on], [written] = await look(self._exchange, story_id, wanted)
         if raw is None:
             return None
         try:
@@ -58,7 +59,8 @@ class AnalysisStore:
             raise unreadable(of.documents, str(number), cure, error) from error
         # A response that is not kept any more has not changed, as far as anybody knows.
         is_older = last is not None and int(last) > number
-        is_stale = is_older or (written is not None and written != analysed)
+        is_moved = earlier is not None and rests_on is not None and int(earlier) > int(rests_on)
+        is_stale = is_older or is_moved or (written is not None and written != analysed)
         return _stale(document) if is_stale else document
 
     async def raw(self, story_id: str, number: int) -> bytes | None:
@@ -95,13 +97,17 @@ class AnalysisStore:
         keep: int,
         *,
         of: StoryResponse | None = None,
+        is_under_way: bool = False,
+        rests_on: int | None = None,
     ) -> bool:
         """Store what is known of a response, all of it or nothing; False when the story has moved on from *revision*.
 
-        It also has when the response *of* which it is was given another text meanwhile. Then read `record`, and after
-        it the story, anew, and fold again: doing that twice changes nothing. *document* None leaves the one there is.
-        *changes* take the place of what the same sections of this response changed before, None removes that. The
-        *keep* analyses that were written last stay; what they changed stays anyway.
+        It also has when the response *of* which it is was given another text meanwhile, or is gone. Then read `record`,
+        and after it the story, anew, and fold again: doing that twice changes nothing. *document* None leaves the one
+        there is. *changes* take the place of what the same sections of this response changed before, None removes that.
+
+        The *keep* analyses that were written last stay, and all that are under way; what they changed stays anyway.
+        *rests_on* is the revision of the story that the agents were told, None: *revision*.
 
         Raises:
             InvalidInput: *changes* has a section that changes no story.
@@ -118,6 +124,8 @@ class AnalysisStore:
             record,
             max(1, keep),
             digest_of(of) if of else b"",
+            int(is_under_way),
+            revision if rests_on is None else rests_on,
             *spelled,
         )
         done = (await self._exchange.run([("EVALSHA", scripts.FOLD, len(tables), *tables, *words)]))[0]

@@ -18,6 +18,8 @@ class _Kept:
     """What is stored of one analysis, and the response that was stored when its document was."""
 
     record: bytes
+    rests_on: int = 0
+    is_under_way: bool = False
     document: bytes | None = None
     response: StoryResponse | None = None
 
@@ -31,7 +33,10 @@ class FakeAnalyses:
         # The last written comes last.
         self._kept: dict[str, dict[int, _Kept]] = {}
         self._due: dict[str, dict[tuple[str, int], int]] = {}
-        stories.at_delete(lambda story_id: self._kept.pop(story_id, None))
+        # The revision since which what an earlier response changed is as it is.
+        self._earlier: dict[str, int] = {}
+        for kept in (self._kept, self._earlier):
+            stories.at_delete(lambda story_id, kept=kept: kept.pop(story_id, None))  # type: ignore[misc]
 
     async def read(self, story_id: str, number: int) -> AnalysisDocument | None:
         """Return the analysis of a response, `stale` when the story went on since; None when there is none."""
@@ -41,7 +46,9 @@ class FakeAnalyses:
         document = read_document(raw)
         response = await self._stories.response(story_id, number)
         is_older = self._stories.last_number(story_id) > number
-        if is_older or response not in (None, self._kept[story_id][number].response):
+        kept = self._kept[story_id][number]
+        is_moved = self._earlier.get(story_id, 0) > kept.rests_on
+        if is_older or is_moved or response not in (None, kept.response):
             document = document.model_copy(update={"meta": document.meta.model_copy(update={"status": "stale"})})
         return document
 
@@ -76,27 +83,30 @@ class FakeAnalyses:
         keep: int,
         *,
         of: StoryResponse | None = None,
+        is_under_way: bool = False,
+        rests_on: int | None = None,
     ) -> bool:
         """Store what is known of a response; False when the story, or the text of the response, is another one."""
         demand_changing(changes)
         response = await self._stories.response(story_id, number)
-        is_other_text = of is not None and response not in (None, of)
+        is_other_text = of is not None and response != of
         if self._stories.revision(story_id) != revision or is_other_text:
             return False
         kept = self._of(story_id)
         before = kept.pop(number, _Kept(record))
-        kept[number] = (
-            _Kept(record, before.document, before.response) if document is None else _Kept(record, document, response)
-        )
-        for section, change in changes.items():
-            self._stories.note(story_id, number, section, change)
+        shown = (before.document, before.response) if document is None else (document, response)
+        kept[number] = _Kept(record, revision if rests_on is None else rests_on, is_under_way, *shown)
+        noted = [self._stories.note(story_id, number, section, change) for section, change in changes.items()]
+        self._stories.hold(story_id, number, is_under_way=is_under_way)
         if document is not None:
             self._stories.leave(story_id, number, _sections_of(document), is_all=True)
-        while len(kept) > max(1, keep):
-            oldest = next(iter(kept))
+        ended = [one for one, what in kept.items() if not what.is_under_way]
+        for oldest in () if is_under_way else ended[: max(0, len(ended) - max(1, keep))]:
             del kept[oldest]
             self._stories.forget(story_id, oldest)
         self._stories.move_on(story_id)
+        if any(noted) and number < self._stories.last_number(story_id):
+            self._earlier[story_id] = self._stories.revision(story_id)
         return True
 
     async def begin(self, supervisor_id: str, story_id: str, number: int, lease_ms: int = 0) -> None:

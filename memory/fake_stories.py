@@ -32,7 +32,8 @@ class FakeStories:
         self._changes: dict[str, dict[int, dict[str, StoryChange]]] = {}
         self._sections: dict[str, dict[int, dict[str, JsonValue]]] = {}
         self._revisions: dict[str, int] = {}
-        self._last: dict[str, int] = {}
+        #: Until when nothing of a response goes, in ms since 1970; None: as long as its analysis is under way.
+        self._held: dict[str, dict[int, int | None]] = {}
         self._at_delete: list[Callable[[str], object]] = []
 
     def put(self, base: StoryBase) -> None:
@@ -50,15 +51,25 @@ class FakeStories:
         if responses.pop(response.number, None) != response:
             self.move_on(story_id)
         responses[response.number] = response
-        self._last[story_id] = max(response.number, self.last_number(story_id))
 
-    def note(self, story_id: str, number: int, section: str, change: StoryChange | None) -> None:
-        """Note what a response changed, as the agent of *section* found it; None takes that back."""
+    def note(self, story_id: str, number: int, section: str, change: StoryChange | None) -> bool:
+        """Note what a response changed, as the agent of *section* found it; None takes that back.
+
+        Returns whether that is another change than before.
+        """
         demand_changing({section: change})
         told = self._changes.setdefault(story_id, {}).setdefault(number, {})
-        told.pop(section, None)
+        before = told.pop(section, None)
         if change is not None:
             told[section] = change
+        return change != before
+
+    def hold(self, story_id: str, number: int, *, is_under_way: bool) -> None:
+        """Let a response stay while its analysis *is_under_way*, and no longer."""
+        held = self._held.setdefault(story_id, {})
+        held.pop(number, None)
+        if is_under_way:
+            held[number] = None
 
     def leave(self, story_id: str, number: int, sections: Mapping[str, JsonValue], *, is_all: bool = False) -> None:
         """Note what agents found in a response, beside what was left before, or as all there is of it."""
@@ -80,8 +91,8 @@ class FakeStories:
         self._revisions[story_id] = self._revisions.get(story_id, 0) + 1
 
     def last_number(self, story_id: str) -> int:
-        """Return the highest number of a response that was ever stored, -1 for none."""
-        return self._last.get(story_id, -1)
+        """Return the highest number of a response that is still there, -1 for none."""
+        return max(self._responses.get(story_id, {}), default=-1)
 
     def at_delete(self, tell: Callable[[str], object]) -> None:
         """Let *tell* know of every story that is deleted."""
@@ -145,14 +156,17 @@ class FakeStories:
         )
         return standing(told, await self.changes(story_id, sections), number, after=after)
 
-    async def put_response(self, story_id: str, response: StoryResponse, *, keep: int) -> bool:
-        """Store a response, the last *keep* staying; return whether it is another one than before."""
+    async def put_response(self, story_id: str, response: StoryResponse, *, keep: int, hold_ms: int = 0) -> bool:
+        """Store a response, the last *keep* and what is held staying; return whether it is another one than before."""
         self._base(story_id)
         responses = self._responses.setdefault(story_id, {})
         before = responses.get(response.number)
         self.add_response(story_id, response)
-        while len(responses) > max(1, keep):
-            del responses[next(iter(responses))]
+        if hold_ms:
+            self._held.setdefault(story_id, {})[response.number] = self._clock_ms() + hold_ms
+        for oldest in list(responses)[: max(0, len(responses) - max(1, keep))]:
+            if not self._is_held(story_id, oldest):
+                del responses[oldest]
         self._touch(story_id)
         return before != response
 
@@ -188,11 +202,16 @@ class FakeStories:
 
     async def delete(self, story_id: str) -> bool:
         """Remove a story with its responses and analyses; return whether there was one."""
-        for kept in (self._responses, self._changes, self._sections, self._updated, self._revisions, self._last):
+        for kept in (self._responses, self._changes, self._sections, self._updated, self._revisions, self._held):
             kept.pop(story_id, None)
         for tell in self._at_delete:
             tell(story_id)
         return self._bases.pop(story_id, None) is not None
+
+    def _is_held(self, story_id: str, number: int) -> bool:
+        held = self._held.get(story_id, {})
+        until = held.get(number)
+        return number in held and (until is None or until > self._clock_ms())
 
     def _touch(self, story_id: str) -> None:
         self._updated[story_id] = self._clock_ms()

@@ -7,16 +7,21 @@ that holds another type is not ours: it is replaced, so that it stops nobody, be
 |---|---|---|---|
 | READ | base, then any | for each key: how many fields, then these; -1: all; -2: names; -3: count | what each holds |
 | LOAD | base, entities | how many fields, these and their values, names and entities | 1: another; 0: as it was |
-| PUT_RESPONSE | base, responses, written | number, response, its digest, how many to keep | 1: another; 0: as it was |
+| PUT_RESPONSE | base, responses, written, records | see below | 1: another; 0: as it was |
 | FOLD | base, documents, records, written, responses, changes... | see below | 1: done; 0: another revision |
 | DELETE | base, then all others | - | 1: it was there; 0: it was not |
 | MARK | index | member, ms from now | nil |
 | RENEW | index | member, ms from now | 1: done; 0: not listed |
 | DUE | index | ms from now, how many at most | members, the longest due first, due again then |
 
-Where there is no story READ returns nil, PUT_RESPONSE and FOLD -1. FOLD takes number, revision, document, record, how
-many to keep, the digest of the response that was analysed, and for each hash of changes what to put there under the
-number. Nothing means: leave the document as it is; whichever response is stored; remove the change.
+Where there is no story READ returns nil, PUT_RESPONSE and FOLD -1. PUT_RESPONSE takes number, response, its digest,
+how many to keep, and for how many ms this one stays whatever else comes. FOLD takes number, revision, document, record,
+how many to keep, the digest of the response that was analysed, whether the analysis is under way, the revision that it
+rests on, and for each hash of changes what to put there under the number. Nothing means: leave the document as it is;
+whichever response is stored; remove the change.
+
+Beside each record lie, by its number, `:` the digest of the text it is of, `+` until when nothing of the response goes,
+`@` the revision that it rests on. What is under way is not listed by when it was written, and so never goes.
 """
 
 import hashlib
@@ -34,7 +39,8 @@ def _register(source: str) -> str:
 #:
 #:   story_mend(at, kind)  removes KEYS[at] when it is of another type than *kind*.
 #:   story_now()           ms since 1970 by the server's clock.
-#:   story_keep(order, hash, beside, count)  keeps the *count* numbers of KEYS[order] that were written last.
+#:   story_keep(order, count, hash...)  keeps the *count* numbers of KEYS[order] that were written last.
+#:   story_held(number)    whether nothing of the response goes yet, by KEYS[4].
 _CALLS = """
 local function story_mend(at, kind)
   local found = redis.call('TYPE', KEYS[at]).ok
@@ -55,9 +61,17 @@ local function story_keep(order, count, ...)
   if over <= 0 then return end
   for at, number in ipairs(redis.call('ZPOPMIN', KEYS[order], over)) do
     if at % 2 == 1 then
-      for _, hash in ipairs({...}) do redis.call('HDEL', KEYS[hash], number, ':' .. number) end
+      for _, hash in ipairs({...}) do redis.call('HDEL', KEYS[hash], number, ':' .. number, '@' .. number) end
     end
   end
+end
+
+local function story_held(number)
+  local till = redis.call('HGET', KEYS[4], '+' .. number)
+  if not till then return false end
+  if tonumber(till) > story_now() then return true end
+  redis.call('HDEL', KEYS[4], '+' .. number)
+  return false
 end
 """
 
@@ -108,6 +122,7 @@ PUT_RESPONSE = _register(
 story_mend(1, 'hash')
 story_mend(2, 'hash')
 story_mend(3, 'zset')
+story_mend(4, 'hash')
 local number = ARGV[1]
 local told = redis.call('HMGET', KEYS[1], 'revision', 'last')
 if not told[1] then return -1 end
@@ -115,9 +130,28 @@ local is_other = redis.call('HGET', KEYS[2], ':' .. number) ~= ARGV[3]
 if is_other then redis.call('HINCRBY', KEYS[1], 'revision', 1) end
 redis.call('HSET', KEYS[2], number, ARGV[2], ':' .. number, ARGV[3])
 redis.call('ZADD', KEYS[3], redis.call('HINCRBY', KEYS[1], 'writes', 1), number)
-if not told[2] or tonumber(told[2]) < tonumber(number) then redis.call('HSET', KEYS[1], 'last', number) end
 redis.call('HSET', KEYS[1], 'updated_at', story_ms(story_now()))
-story_keep(3, ARGV[4], 2)
+if tonumber(ARGV[5]) > 0 then redis.call('HSET', KEYS[4], '+' .. number, story_ms(story_now() + tonumber(ARGV[5]))) end
+local last = tonumber(told[2])
+if not last or last < tonumber(number) then last = tonumber(number) end
+local over, at, is_gone = redis.call('ZCARD', KEYS[3]) - tonumber(ARGV[4]), 0, false
+while over > 0 do
+  local oldest = redis.call('ZRANGE', KEYS[3], at, at)[1]
+  if not oldest then break end
+  if story_held(oldest) then
+    at = at + 1
+  else
+    redis.call('ZREM', KEYS[3], oldest)
+    redis.call('HDEL', KEYS[2], oldest, ':' .. oldest)
+    is_gone = is_gone or tonumber(oldest) == last
+  end
+  over = over - 1
+end
+if is_gone then
+  last = -1
+  for _, kept in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1)) do last = math.max(last, tonumber(kept)) end
+end
+redis.call('HSET', KEYS[1], 'last', story_ms(last))
 return is_other and 1 or 0
 """
 )
@@ -127,26 +161,35 @@ FOLD = _register(
     + """
 for at = 1, #KEYS do story_mend(at, at == 4 and 'zset' or 'hash') end
 local number, document = ARGV[1], ARGV[3]
-local revision = redis.call('HGET', KEYS[1], 'revision')
-if not revision then return -1 end
+local told = redis.call('HMGET', KEYS[1], 'revision', 'last')
+if not told[1] then return -1 end
 local digest = redis.call('HGET', KEYS[5], ':' .. number)
-if revision ~= ARGV[2] or (digest and ARGV[6] ~= '' and digest ~= ARGV[6]) then return 0 end
+if told[1] ~= ARGV[2] or (ARGV[6] ~= '' and digest ~= ARGV[6]) then return 0 end
 if document ~= '' then
   redis.call('HSET', KEYS[2], number, document)
   if digest then redis.call('HSET', KEYS[3], ':' .. number, digest) end
 end
-redis.call('HSET', KEYS[3], number, ARGV[4])
+redis.call('HSET', KEYS[3], number, ARGV[4], '@' .. number, ARGV[8])
+local is_other = false
 for at = 6, #KEYS do
-  if ARGV[at + 1] == '' then
+  is_other = is_other or (redis.call('HGET', KEYS[at], number) or '') ~= ARGV[at + 3]
+  if ARGV[at + 3] == '' then
     redis.call('HDEL', KEYS[at], number)
   else
-    redis.call('HSET', KEYS[at], number, ARGV[at + 1])
+    redis.call('HSET', KEYS[at], number, ARGV[at + 3])
   end
 end
-redis.call('ZADD', KEYS[4], redis.call('HINCRBY', KEYS[1], 'writes', 1), number)
 redis.call('HSET', KEYS[1], 'updated_at', story_ms(story_now()))
-redis.call('HINCRBY', KEYS[1], 'revision', 1)
-story_keep(4, ARGV[5], 2, 3)
+local after = redis.call('HINCRBY', KEYS[1], 'revision', 1)
+if is_other and told[2] and tonumber(number) < tonumber(told[2]) then redis.call('HSET', KEYS[1], 'earlier', after) end
+if ARGV[7] == '1' then
+  redis.call('HSET', KEYS[3], '+' .. number, '999999999999999')
+  redis.call('ZREM', KEYS[4], number)
+else
+  redis.call('HDEL', KEYS[3], '+' .. number)
+  redis.call('ZADD', KEYS[4], redis.call('HINCRBY', KEYS[1], 'writes', 1), number)
+  story_keep(4, ARGV[5], 2, 3)
+end
 return 1
 """
 )

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from itertools import takewhile
 from typing import Literal
 
-from contracts.analysis_pieces import Reduction
+from contracts.analysis_pieces import MOST_TOKENS, Reduction
 from contracts.stories import StoryThread, Tastes, Tier
 
 Pace = Literal["slow", "medium", "fast"]
@@ -14,6 +14,8 @@ ThreadStatus = Literal["active", "on_track", "critical", "resolved"]
 
 #: Digits behind the point that points keep: what is beyond them is the noise of binary fractions.
 _DIGITS = 6
+#: So many times its cost an analysis saves at most, as far as it is told.
+_MOST_TIMES = Decimal(10**12)
 #: Scenes that are looked at for variety, and how many of one type are too many.
 VARIETY_WINDOW, VARIETY_LIMIT = 5, 4
 #: Responses of one tension from which on the rhythm stands still.
@@ -121,20 +123,24 @@ def total(reductions: Iterable[Reduction]) -> Reduction | None:
     parts = tuple(reductions)
     if not parts:
         return None
-    before, after = sum(one.before for one in parts), sum(one.after for one in parts)
+    before = min(MOST_TOKENS, sum(one.before for one in parts))
+    after = min(MOST_TOKENS, sum(one.after for one in parts))
     return Reduction(before=before, after=after, percent=_percent(before, after), saved=before - after)
 
 
 def roi(saved_tokens: int, usd_per_million: float, cost_usd: Decimal | float) -> float | None:
     """Return how many times its cost an analysis saves the model that reads its context, to one decimal.
 
-    *usd_per_million* is what a million input tokens cost that model. None when the analysis cost nothing.
+    *usd_per_million* is what a million input tokens cost that model. None when the analysis cost nothing, or what
+    cannot be told; a trillion stands for whatever is more.
     """
-    cost = Decimal(str(cost_usd))
-    if not cost:
+    cost, price = Decimal(str(cost_usd)), Decimal(str(usd_per_million))
+    if not cost or not cost.is_finite() or not price.is_finite():
         return None
-    times = Decimal(saved_tokens) * Decimal(str(usd_per_million)) / 1_000_000 / cost
-    return float(times.quantize(Decimal("0.1"), ROUND_HALF_UP))
+    # Without traps what is too large is infinite, and cut below.
+    with localcontext(Context(traps=[])):
+        times = Decimal(saved_tokens) * price / 1_000_000 / cost
+        return float(max(-_MOST_TIMES, min(_MOST_TIMES, times)).quantize(Decimal("0.1"), ROUND_HALF_UP))
 
 
 def variety_alert(scene_types: Sequence[str | None]) -> str | None:

@@ -6,7 +6,7 @@ A value that cannot be read stops only whoever asked for it, and its error says 
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, TypeVar, cast
 
@@ -27,6 +27,8 @@ Wanted = Sequence[str | int] | int
 _REMEMBERED = 16_384
 #: Changes from which on reading them is left to a thread: unread ones take the loop some ten ms.
 _MANY = 200
+#: Bytes of a beginning from which on the same holds.
+_LARGE = 64 * 1024
 
 _Value = TypeVar("_Value")
 
@@ -101,11 +103,16 @@ def unreadable(key: str, field: str, cure: str, why: Exception) -> InvalidInput:
     return InvalidInput(f"{key} cannot be read at {field!r}: {why}; {cure}")
 
 
-async def changes_of(story_id: str, told: Mapping[str, Sequence[bytes]], spared: int | None = None) -> Changes:
+def is_much(told: Iterable[Sequence[bytes]], fields: Iterable[bytes | None] = ()) -> bool:
+    """Return whether reading these changes, and a beginning of these *fields*, would hold up everybody else."""
+    return sum(map(len, told)) > 2 * _MANY or sum(len(field or b"") for field in fields) > _LARGE
+
+
+async def changes_of(story_id: str, told: Mapping[str, Sequence[bytes]]) -> Changes:
     """Return what `changes_in` does, without holding up everybody else while there is much to be read."""
-    if sum(map(len, told.values())) <= 2 * _MANY:
-        return changes_in(story_id, told, spared)
-    return await asyncio.to_thread(changes_in, story_id, told, spared)
+    if is_much(told.values()):
+        return await asyncio.to_thread(changes_in, story_id, told)
+    return changes_in(story_id, told)
 
 
 def changes_in(story_id: str, told: Mapping[str, Sequence[bytes]], spared: int | None = None) -> Changes:

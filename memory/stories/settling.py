@@ -23,7 +23,7 @@ from contracts.analysis_background import (
     Thread,
 )
 from contracts.analysis_pieces import Piece, Section
-from contracts.stories import StoryChange, StoryMemory, StoryThread, pair_of, source_of
+from contracts.stories import MOST_NUMBER, StoryChange, StoryMemory, StoryThread, pair_of, source_of
 from memory.stories.arithmetic import countdowns, plain, resolve_id, thread_status, tier_of
 from memory.stories.view import StandingStory, ThreadState
 
@@ -85,13 +85,14 @@ def _response(found: ResponseAnalysis, _place: _Place) -> tuple[Section, StoryCh
 
 def _memories(found: MemoryCreation, place: _Place) -> tuple[Section, StoryChange]:
     taken = set(place.story.memory_ids)
+    counts: dict[str, int] = {}
     told = set[tuple[str, str]]()
     new, kept = list[NewMemory](), list[StoryMemory]()
     for memory in found.memories:
         what = (_folded(memory.character or ""), _folded(memory.summary))
         if what in told or not all(what):
             continue
-        memory_id = _unused(f"MEM-{place.number}-{_slug_of(memory)}", taken)
+        memory_id = _unused(f"MEM-{place.number}-{_slug_of(memory)}", taken, counts)
         named = memory.model_copy(update={"id": memory_id, "significance": max(1, memory.significance)})
         stored = _stored_memory(named, place)
         if stored is not None:
@@ -139,23 +140,28 @@ def _slug(text: str) -> str:
     return "-".join(_WORDS.findall(text.lower()))[:_SLUG].strip("-")
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _unused(name: str, taken: set[str], counts: dict[str, int]) -> str:
+    """Return *name*, with a number where it is taken; *counts* are the last numbers that were given."""
     if name not in taken:
         return name
-    number = 2
+    number = counts.get(name, 1) + 1
     while f"{name}-{number}" in taken:
         number += 1
+    counts[name] = number
     return f"{name}-{number}"
 
 
 def _relationships(found: Relationships, place: _Place) -> tuple[Section, StoryChange]:
     by_pair: dict[str, list[Interaction]] = {}
+    told = set[tuple[str, float, str | None]]()
     for one in found.interactions:
         names = tuple(name.strip() for name in one.characters)
         if len(names) == 2 and all(names) and names[0] != names[1]:
-            alike = by_pair.setdefault(pair_of(*names), [])
-            if not any((one.change, one.trigger) == (other.change, other.trigger) for other in alike):
-                alike.append(one)
+            pair = pair_of(*names)
+            what = pair, one.change, one.trigger
+            if what not in told:
+                told.add(what)
+                by_pair.setdefault(pair, []).append(one)
     settled_ones = {pair: _interaction(alike, place.story, pair) for pair, alike in by_pair.items()}
     points = {pair: one.change for pair, one in settled_ones.items() if one.change}
     return found.model_copy(update={"interactions": tuple(settled_ones.values())}), StoryChange(points=points)
@@ -184,12 +190,11 @@ def _interaction(alike: list[Interaction], story: StandingStory, pair: str) -> I
 
 def _threads(found: PlotThreads, place: _Place) -> tuple[Section, StoryChange]:
     states = {state.thread.id: state for state in place.story.threads}
+    known = _known_in(states)
     resolved = {
-        thread_id: one
-        for one in found.resolved
-        if (thread_id := _known(one, states)) is not None and states[thread_id].is_open
+        thread_id: one for one in found.resolved if (thread_id := known(one)) is not None and states[thread_id].is_open
     }
-    mentioned = {thread_id: one for one in found.mentioned if (thread_id := _known(one, states)) is not None}
+    mentioned = {thread_id: one for one in found.mentioned if (thread_id := known(one)) is not None}
     opened = {_folded(state.thread.title): state.thread.id for state in states.values() if state.is_open}
     fresh: dict[str, Thread] = {}
     for one in found.new:
@@ -210,19 +215,31 @@ def _threads(found: PlotThreads, place: _Place) -> tuple[Section, StoryChange]:
     return section, StoryChange(threads=tuple(new.values()), mentioned=tuple(taken_up), resolved=tuple(resolved))
 
 
-def _known(said: Thread, states: Mapping[str, ThreadState]) -> str | None:
-    """Return the id of the thread that *said* names, by its id or else by its title."""
-    found = resolve_id(said.id, states)
-    if found is not None or not said.title:
-        return found
-    alike = [one for one, state in states.items() if _folded(state.thread.title) == _folded(said.title)]
-    return alike[0] if len(alike) == 1 else None
+def _known_in(states: Mapping[str, ThreadState]) -> Callable[[Thread], str | None]:
+    """Return what tells the id of the thread that somebody names, by its id or else by its title."""
+    # A story may have thousands: each is looked at once, not once for each that is named.
+    titles: dict[str, list[str]] = {}
+    begun: dict[str, list[str]] = {}
+    for thread_id, state in states.items():
+        titles.setdefault(_folded(state.thread.title), []).append(thread_id)
+        low = thread_id.casefold()
+        for end in (len(low), *(at for at, sign in enumerate(low) if sign == "-")):
+            begun.setdefault(low[:end], []).append(thread_id)
+
+    def known(said: Thread) -> str | None:
+        found = resolve_id(said.id, begun.get(said.id.strip().casefold(), ()))
+        if found is not None or not said.title:
+            return found
+        alike = titles.get(_folded(said.title), [])
+        return alike[0] if len(alike) == 1 else None
+
+    return known
 
 
 def _numbered(fresh: Mapping[str, Thread], place: _Place) -> dict[str, StoryThread]:
     """Return the threads that the response opens, by folded title; one that it opened before keeps its id."""
     before = place.story.own.get("plot_threads", StoryChange()).threads
-    known = {_folded(thread.title): thread.id for thread in before if thread.id not in place.story.thread_ids}
+    known = {_folded(thread.title): thread.id for thread in before if thread.id not in place.story.opened_ids}
     used = (*place.story.thread_ids, *known.values())
     last = max((int(number[1]) for one in used if (number := _THREAD_ID.fullmatch(one))), default=0)
     new: dict[str, StoryThread] = {}
@@ -246,8 +263,8 @@ def _stored_thread(said: Thread, thread_id: str, place: _Place) -> StoryThread:
         characters=said.characters,
         tags=said.tags,
         opened=number,
-        consequence_at=None if left is None else number + max(0, left),
-        due_at=None if until is None else number + max(0, until),
+        consequence_at=None if left is None else number + max(0, min(MOST_NUMBER, left)),
+        due_at=None if until is None else number + max(0, min(MOST_NUMBER, until)),
     )
 
 

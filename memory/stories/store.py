@@ -5,6 +5,7 @@ A story is a hash with what its folder says as JSON (`settings`, `memories`, `th
 entities, its responses, and for each section that changes the story a hash of what was changed, by response.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from time import time
 from typing import Any
@@ -31,8 +32,10 @@ from memory.stories.reading import (
     COUNT,
     NAMES,
     Wanted,
+    changes_in,
     changes_of,
     digest_of,
+    is_much,
     look,
     look_command,
     numbers_in,
@@ -148,18 +151,24 @@ class StoryStore:
         wanted: dict[str, Wanted] = {of.base: ("settings", *parts)}
         wanted |= {keys.story_changes(story_id, section): ALL for section in told}
         fields, *replies = await look(self._exchange, story_id, wanted)
-        base = _base_of(story_id, parts, fields)
-        changes = await changes_of(story_id, dict(zip(told, replies, strict=True)), spared=number)
-        return standing(base, changes, number, after=after)
 
-    async def put_response(self, story_id: str, response: StoryResponse, *, keep: int) -> bool:
+        def understood() -> StandingStory:
+            changes = changes_in(story_id, dict(zip(told, replies, strict=True)), spared=number)
+            return standing(_base_of(story_id, parts, fields), changes, number, after=after)
+
+        if is_much(replies, fields):
+            return await asyncio.to_thread(understood)
+        return understood()
+
+    async def put_response(self, story_id: str, response: StoryResponse, *, keep: int, hold_ms: int = 0) -> bool:
         """Store a response, and return whether it is another text or chapter than before.
 
-        The *keep* responses that were written last stay.
+        The *keep* responses that were written last stay, and those whose analysis is under way; this one stays for
+        *hold_ms*, so that its analysis can begin.
         """
         of = keys.story(story_id)
-        words = response.number, response.model_dump_json(), digest_of(response), max(1, keep)
-        put = ("EVALSHA", scripts.PUT_RESPONSE, 3, of.base, of.responses, of.written, *words)
+        words = response.number, response.model_dump_json(), digest_of(response), max(1, keep), hold_ms
+        put = ("EVALSHA", scripts.PUT_RESPONSE, 4, of.base, of.responses, of.written, of.records, *words)
         found, _ = await self._exchange.run([put, self._touched(story_id)])
         if found < 0:
             raise unknown(story_id)

@@ -58,7 +58,8 @@ class StandingStory:
     """A story as it stood before a response, or after it, as far as it was asked for.
 
     `scenes` begin with the latest. `memory_ids` and `thread_ids` are those that everything but this response uses,
-    later responses included. `own` is what this response changed when it was analysed before, by section.
+    later responses included; `opened_ids` are those of threads that it opened. `own` is what this response changed when
+    it was analysed before, by section.
     """
 
     settings: StorySettings
@@ -70,6 +71,7 @@ class StandingStory:
     scenes: tuple[PastScene, ...] = ()
     memory_ids: frozenset[str] = frozenset()
     thread_ids: frozenset[str] = frozenset()
+    opened_ids: frozenset[str] = frozenset()
     own: Mapping[str, StoryChange] = field(default_factory=dict)
 
 
@@ -96,7 +98,10 @@ def standing(base: StoryBase, changes: Changes, number: int, *, after: bool = Fa
     until = {section: [(one, change) for one, change in by if one <= upto] for section, by in told.items()}
     others = {section: [change for one, change in by if one != number] for section, by in told.items()}
     made_memories = (one for change in others["memory_create"] for one in change.memories)
-    opened_threads = (one for change in others["plot_threads"] for one in change.threads)
+    opened = frozenset(one.id for change in others["plot_threads"] for one in change.threads)
+    opened |= {one.id for one in base.threads}
+    # One that was opened no more is still named by those that took it up: another is not to be taken for it.
+    named = (one for change in others["plot_threads"] for one in (*change.mentioned, *change.resolved))
     return StandingStory(
         base.settings,
         base.relations,
@@ -106,7 +111,8 @@ def standing(base: StoryBase, changes: Changes, number: int, *, after: bool = Fa
         scores=_scores(base.relations, until["relationship"]),
         scenes=_scenes(until["resp_analyzer"]),
         memory_ids=frozenset(one.id for one in (*base.memories, *made_memories)),
-        thread_ids=frozenset(one.id for one in (*base.threads, *opened_threads)),
+        thread_ids=opened.union(named),
+        opened_ids=opened,
         own=changes.get(number, {}),
     )
 

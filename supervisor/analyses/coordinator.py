@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from contracts.analysis_roster import Seat, roster_of
+from contracts.analysis_roster import ROSTER, Seat, roster_of
 from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted, TaskloreError
 from contracts.stories import StoryResponse, StorySettings
 from memory.stories.view import CHANGING, StandingStory
 from supervisor.analyses.folding import Arrival, Draft, sections_of
 from supervisor.analyses.parts import Parts
-from supervisor.analyses.records import FINAL, AnalysisRecord, SeatRecord, digest_of, read_record
+from supervisor.analyses.records import AnalysisRecord, SeatRecord, digest_of, read_record
 from supervisor.analyses.seats import SeatWatch
 from supervisor.analyses.sums import Body
 from supervisor.analyses.wishes import Outcome, Wish
@@ -229,6 +229,7 @@ class Coordinator:
         """Return what there is once *events* are in, and whether that is written: not when somebody else was faster."""
         parts, now_ms = self._parts, self._parts.now_ms()
         revision, document, body = await parts.analyses.record(*self._key)
+        self._demand_record(body, events)
         before, sight = read_record(body), self._sight
         if sight is None or (not has_looked and before is not None and before.digest != sight.digest):
             # Somebody has given the response another text.
@@ -236,9 +237,9 @@ class Coordinator:
         self._revision = revision
         is_new = before is None or before.digest != sight.digest
         self._demand_agents(events, sight, is_new=is_new)
-        draft = self._draft(None if is_new else before, document, sight, now_ms)
+        draft = self._draft(None if is_new else before, document, sight, revision, now_ms)
         if not is_new and not events.are_heeded(draft.record):
-            draft.repeat(now_ms, everybody=any(wish.refresh for wish in events.wishes))
+            draft.repeat(now_ms, everybody=any(wish.refresh for wish in events.wishes), revision=revision)
         changes_story = any(arrival.section in CHANGING for arrival in events.arrivals)
         draft.fold(events.arrivals, await self._stand(revision) if changes_story else StandingStory(sight.settings))
         draft.skip()
@@ -256,8 +257,18 @@ class Coordinator:
             self.is_known = True
         updated = parts.now().isoformat(timespec="seconds")
         document = json.dumps(draft.body(updated), ensure_ascii=False, separators=(",", ":")).encode()
-        changes, keep = draft.changes, parts.keep
-        if not await parts.analyses.fold(*self._key, revision, document, record, changes, keep, of=response):
+        is_written = await parts.analyses.fold(
+            *self._key,
+            revision,
+            document,
+            record,
+            draft.changes,
+            parts.keep,
+            of=response,
+            is_under_way=not draft.record.is_final,
+            rests_on=draft.record.rests_on,
+        )
+        if not is_written:
             return False
         self._revision = revision + 1
         self._written = document, draft.sections
@@ -267,10 +278,25 @@ class Coordinator:
             self._standing = self._revision, replace(story, own=own)
         return True
 
-    def _draft(self, record: AnalysisRecord | None, document: bytes | None, sight: Sight, now_ms: int) -> Draft:
+    def _demand_record(self, body: bytes | None, events: _Events) -> None:
+        """See that what is under way here is not begun anew when nobody wishes it.
+
+        Raises:
+            InvalidInput: nothing is written of it any more.
+        """
+        is_under_way = self._record is not None and not self._record.is_final
+        if body is None and is_under_way and not events.wishes:
+            raise InvalidInput(
+                f"the analysis of response {self._number} of story {self._story_id!r} was removed meanwhile; ask again"
+            )
+
+    def _draft(
+        self, record: AnalysisRecord | None, document: bytes | None, sight: Sight, revision: int, now_ms: int
+    ) -> Draft:
         """Return what is written so far, or an analysis that begins now when *record* is None."""
         if record is None:
-            return Draft(AnalysisRecord.opened(sight.settings, sight.response, sight.roster, sight.digest, now_ms), {})
+            what = sight.settings, sight.response, sight.roster, sight.digest
+            return Draft(AnalysisRecord.opened(*what, now_ms, rests_on=revision), {})
         if document is not None and document == self._written[0]:
             return Draft(record, dict(self._written[1]))
         return Draft(record, sections_of(document))
@@ -306,12 +332,14 @@ class Coordinator:
             return None
         if seat.agent_id in catalogue.cards:
             return f"agent {seat.agent_id!r} has no task {seat.task!r}; correct agents.{seat.section}.task of the story"
-        return f"no agent {seat.agent_id!r} is known; {_START}"
+        is_ours = any(seat.agent_id == one.agent_id for one in ROSTER)
+        cure = _START if is_ours else "start `tasklore worker FILE` with the file that declares it"
+        return f"no agent {seat.agent_id!r} is known; {cure}"
 
     def _watch_asked(self, group: asyncio.TaskGroup, turn: _Turn) -> None:
         """Watch every seat that is asked, and give up the tasks of what stood there before."""
         record, before = turn.draft.record, turn.before
-        known, asked = _asked(before) if before is not None else {}, _asked(record)
+        known, asked = before.asked() if before is not None else {}, record.asked()
         for task_id, seat in asked.items():
             if task_id not in self._watches:
                 watch = SeatWatch(self._parts, record, seat, self._hear, is_new=task_id not in known)
@@ -353,8 +381,8 @@ class Coordinator:
     def _count(self, turn: _Turn) -> None:
         """Count what has ended in this turn, and the analysis when nothing more comes."""
         record, before, meter = turn.draft.record, turn.before, self._parts.meter
-        known = _ended(before) if before is not None else {}
-        news = [seat for task_id, seat in _ended(record).items() if task_id not in known]
+        known = before.ended() if before is not None else {}
+        news = [seat for task_id, seat in record.ended().items() if task_id not in known]
         for seat in news:
             meter.count_section(seat.agent_id, "late" if seat.state == "missed" else seat.state)
         if news and record.is_final:
@@ -363,13 +391,3 @@ class Coordinator:
     @property
     def _key(self) -> tuple[str, int]:
         return self._story_id, self._number
-
-
-def _asked(record: AnalysisRecord) -> dict[str, SeatRecord]:
-    """Return the seats that are awaited, by task."""
-    return {record.task_id(seat): seat for seat in record.seats if seat.state in ("asked", "late")}
-
-
-def _ended(record: AnalysisRecord) -> dict[str, SeatRecord]:
-    """Return the seats that nothing more comes of, by task."""
-    return {record.task_id(seat): seat for seat in record.seats if seat.state in FINAL}

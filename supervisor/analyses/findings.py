@@ -8,9 +8,14 @@ from contracts.analysis_pieces import Section
 from contracts.analysis_roster import model_of
 from contracts.errors import TaskloreError
 from contracts.messages import CompletionReport
+from memory.stories.view import CHANGING
 
 #: Bytes of one section: ten of them still fit into a message.
 MOST_BYTES = 64 * 1024
+#: Objects and lists within each other: what is deeper is not read back everywhere.
+MOST_DEPTH = 64
+#: Items of each list that changes the story: they are settled while others wait.
+MOST_ITEMS = 64
 #: Characters of what is said of a failure.
 MOST_SAID = 300
 #: Keys that say what became of a section: no agent writes them itself.
@@ -52,6 +57,12 @@ def _object(section: str, result: object) -> dict[str, JsonValue]:
     if not isinstance(result, dict):
         raise Nonsense(f"section {section!r} has to be a JSON object, this is {type(result).__name__}")
     body = {key: value for key, value in result.items() if key not in _OURS}
+    if _is_deep(body):
+        raise Nonsense(f"section {section!r} is nested deeper than {MOST_DEPTH}; make it flatter")
+    if section in CHANGING:
+        for name, items in body.items():
+            if isinstance(items, list) and len(items) > MOST_ITEMS:
+                raise Nonsense(f"section {section!r} has {len(items):,} items in {name!r}, at most {MOST_ITEMS}")
     try:
         size = len(json.dumps(body, ensure_ascii=False, allow_nan=False).encode())
     except (ValueError, RecursionError) as error:
@@ -59,3 +70,15 @@ def _object(section: str, result: object) -> dict[str, JsonValue]:
     if size > MOST_BYTES:
         raise Nonsense(f"section {section!r} has {size:,} bytes, the most is {MOST_BYTES:,}; leave out what is long")
     return body
+
+
+def _is_deep(body: JsonValue) -> bool:
+    level: list[JsonValue] = [body]
+    for _ in range(MOST_DEPTH):
+        level = [
+            one
+            for part in level
+            if isinstance(part, dict | list)
+            for one in (part.values() if isinstance(part, dict) else part)
+        ]
+    return any(isinstance(one, dict | list) for one in level)

@@ -17,7 +17,7 @@ from memory.stories.settling import settled
 from memory.stories.view import CHANGING, StandingStory
 from supervisor.analyses.findings import Nonsense, read_section, said, why_not
 from supervisor.analyses.records import FINAL, OVER, TO_REPEAT, AnalysisRecord, SeatRecord, SeatState
-from supervisor.analyses.sums import Body, exactly, meta_of, stats_of
+from supervisor.analyses.sums import Body, counted, exactly, meta_of, stats_of
 
 #: Where each section of ours stands, whoever waits for it.
 _HOME = {seat.section: seat.group for seat in ROSTER}
@@ -70,15 +70,16 @@ class Draft:
                 is_switch: Body = {"enabled": False} if seat.section == "contradiction" else {}
                 self._settle(seat, "skipped", {"dur": 0, **is_switch, "status": SKIPPED})
 
-    def repeat(self, now_ms: int, *, everybody: bool) -> None:
-        """Have those asked again that came to nothing, or *everybody* who is not being asked."""
+    def repeat(self, now_ms: int, *, everybody: bool, revision: int | None = None) -> None:
+        """Have those asked again that came to nothing, or *everybody* who is not being asked, as of *revision*."""
         run = self.record.run + 1
         states = TO_REPEAT | {"ok"} if everybody else TO_REPEAT
         again = [seat for seat in self.record.seats if seat.state in states]
         for seat in again:
             self._settle(seat.model_copy(update={"run": run, "asked_ms": None, "reported_ms": None}), "waiting", None)
         if again:
-            self.record = self.record.model_copy(update={"run": run, "began_ms": now_ms})
+            rests_on = revision if everybody else self.record.rests_on
+            self.record = self.record.model_copy(update={"run": run, "began_ms": now_ms, "rests_on": rests_on})
 
     def mend(self, now_ms: int) -> None:
         """Have those asked again whose section is not there any more although they ended."""
@@ -125,12 +126,12 @@ class Draft:
         seat = seat.model_copy(
             update={
                 "reported_ms": at_ms,
-                "input_tokens": seat.input_tokens + usage.input_tokens,
-                "output_tokens": seat.output_tokens + usage.output_tokens,
+                "input_tokens": seat.input_tokens + counted(usage.input_tokens),
+                "output_tokens": seat.output_tokens + counted(usage.output_tokens),
                 "cost_usd": seat.cost_usd + exactly(usage.cost_usd),
             }
         )
-        took: Body = {"dur": max(0, report.run_ms)}
+        took: Body = {"dur": counted(report.run_ms)}
         if report.status == "completed":
             try:
                 body, change = self._read(seat.section, report.result, story)

@@ -25,8 +25,8 @@ class Stories(Protocol):
     async def response(self, story_id: str, number: int) -> StoryResponse | None:
         """Return one response, None when it is not there (any more)."""
 
-    async def put_response(self, story_id: str, response: StoryResponse, *, keep: int) -> bool:
-        """Store a response; return whether it is another text than before."""
+    async def put_response(self, story_id: str, response: StoryResponse, *, keep: int, hold_ms: int = 0) -> bool:
+        """Store a response, which stays for *hold_ms*; return whether it is another text than before."""
 
     async def standing(self, story_id: str, number: int) -> StandingStory:
         """Return the story as it stood before a response."""
@@ -52,8 +52,10 @@ class Analyses(Protocol):
         keep: int,
         *,
         of: StoryResponse | None = None,
+        is_under_way: bool = False,
+        rests_on: int | None = None,
     ) -> bool:
-        """Write all of it; False when the story has another revision, or the response *of* which it is another text."""
+        """Write all of it; False when the story has another revision, or the response is not the one *of* it."""
 
     async def begin(self, supervisor_id: str, story_id: str, number: int, lease_ms: int = 0) -> None:
         """Note that it is under way, and looked after for *lease_ms*."""

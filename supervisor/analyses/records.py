@@ -67,7 +67,8 @@ class SeatRecord(_Record):
 class AnalysisRecord(_Record):
     """One analysis; `digest` is of all it depends on, `opened_ms` tells it from any other of the same response.
 
-    `run` counts the times that agents were asked, the last time from `began_ms` on.
+    `run` counts the times that agents were asked, the last time from `began_ms` on. `rests_on` is the story's revision
+    when all of them were asked last, None: not known.
     """
 
     story_id: str
@@ -80,11 +81,19 @@ class AnalysisRecord(_Record):
     patience_s: float
     late_s: float
     usd_per_million: float
+    rests_on: int | None = None
     seats: tuple[SeatRecord, ...] = Field(min_length=1)
 
     @classmethod
     def opened(
-        cls, settings: StorySettings, response: StoryResponse, roster: Iterable[Seat], digest: str, now_ms: int
+        cls,
+        settings: StorySettings,
+        response: StoryResponse,
+        roster: Iterable[Seat],
+        digest: str,
+        now_ms: int,
+        *,
+        rests_on: int | None = None,
     ) -> Self:
         """Return the record of an analysis that begins now; nobody was asked yet."""
         return cls(
@@ -97,6 +106,7 @@ class AnalysisRecord(_Record):
             patience_s=settings.patience_s,
             late_s=settings.late_s,
             usd_per_million=settings.reader_usd_per_million,
+            rests_on=rests_on,
             seats=tuple(map(SeatRecord.of, roster)),
         )
 
@@ -137,6 +147,14 @@ class AnalysisRecord(_Record):
         """Return the id of the task that *seat* was asked by: the same for every supervisor."""
         words = [self.story_id, self.number, self.digest, self.opened_ms, seat.section, seat.run]
         return f"a-{hashlib.blake2b(json.dumps(words).encode(), digest_size=16).hexdigest()}"
+
+    def asked(self) -> dict[str, SeatRecord]:
+        """Return the seats that are awaited, by task."""
+        return {self.task_id(seat): seat for seat in self.seats if seat.state in ("asked", "late")}
+
+    def ended(self) -> dict[str, SeatRecord]:
+        """Return the seats that nothing more comes of, by task."""
+        return {self.task_id(seat): seat for seat in self.seats if seat.state in FINAL}
 
     def lateness_s(self, seat: SeatRecord) -> float:
         """Return for how many seconds past its deadline *seat* is awaited; the next response waits for no late one."""

@@ -18,6 +18,10 @@ from supervisor.analyses.wishes import Outcome, Wish
 
 log = structlog.get_logger(__name__)
 
+#: Requests that wait at once, some half of those that are read: whoever comes then is told at once how far it is.
+HELD = 128
+#: Milliseconds for which a text stays whatever else comes, until its analysis is under way.
+_HOLD_MS = 600_000
 #: Bytes that a reply may have beside its document.
 _BESIDE = 4 * 1024
 #: What is answered when the fault is ours.
@@ -30,6 +34,7 @@ class AnalysisRequests:
     def __init__(self, parts: Parts, desk: AnalysisDesk) -> None:
         self._parts = parts
         self._desk = desk
+        self._held = 0
 
     async def answer_bytes(self, body: bytes) -> AnalysisReply:
         """Return the answer to a request as it comes off the wire, whatever it is."""
@@ -68,10 +73,19 @@ class AnalysisRequests:
         if not request.refresh and (served := await self._served(request, record, digest_of(base_digest, wanted))):
             return served
         if wanted != stored:
-            await stories.put_response(request.story_id, wanted, keep=self._parts.keep)
+            await stories.put_response(request.story_id, wanted, keep=self._parts.keep, hold_ms=_HOLD_MS)
         wish = Wish("immediate" if request.until == "immediate" else None, request.refresh, request.text)
         self._desk.wish(*key, wish)
-        return await self._reply(request, await wish.outcome(request.wait_ms / 1000))
+        return await self._reply(request, await self._outcome(wish, request.wait_ms / 1000))
+
+    async def _outcome(self, wish: Wish, within_s: float) -> Outcome | None:
+        if self._held >= HELD:
+            return await wish.outcome(0.0)
+        self._held += 1
+        try:
+            return await wish.outcome(within_s)
+        finally:
+            self._held -= 1
 
     async def _stored(self, story_id: str, number: int) -> StoryResponse | None:
         try:
@@ -119,6 +133,8 @@ def _wanted(request: AnalysisRequest, stored: StoryResponse | None) -> StoryResp
 def _told(request: AnalysisRequest, found: AnalysisDocument | None, outcome: Outcome | None) -> AnalysisReply:
     """Return the answer with what was *found*; *outcome* None: it takes longer."""
     said = [] if outcome is not None else ["it is not done yet; ask again"]
+    if found is None and outcome is not None:
+        said.append("the document is not kept any more; raise TASKLORE_ANALYSES_KEPT")
     document = found.body() if found is not None else None
     if found is not None and len(found.minified()) > MAX_BODY - _BESIDE:
         document = None

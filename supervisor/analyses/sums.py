@@ -12,6 +12,9 @@ from supervisor.analyses.records import OVER, AnalysisRecord, SeatRecord
 
 Body = dict[str, JsonValue]
 
+#: The most that one task is believed to have spent: US dollars, and tokens or milliseconds.
+_MOST_USD, _MOST_COUNTED = Decimal(10**9), 10**12
+
 
 def meta_of(record: AnalysisRecord, updated: str) -> Body:
     """Return the head of the document: counts are of those whose end is known, and the late count as failed."""
@@ -54,7 +57,12 @@ def stats_of(record: AnalysisRecord, sections: Mapping[str, Body]) -> Body:
 def exactly(amount_usd: float) -> Decimal:
     """Return *amount_usd* as it was written, so that sums of it are exact; what is no amount counts as nothing."""
     amount = Decimal(repr(amount_usd))
-    return amount if amount.is_finite() else Decimal(0)
+    return max(Decimal(0), min(_MOST_USD, amount)) if amount.is_finite() else Decimal(0)
+
+
+def counted(number: int) -> int:
+    """Return *number*, of tokens or milliseconds, so that sums of it can be written."""
+    return max(0, min(_MOST_COUNTED, number))
 
 
 def _took_ms(seats: Iterable[SeatRecord]) -> int | None:

@@ -52,19 +52,28 @@ class Shelf:
     stories: StoryStore | FakeStories
     analyses: AnalysisStore | FakeAnalyses
 
-    async def told(self, number: int, text: str = "The lamp went out.", keep: int = KEEP) -> bool:
+    async def told(self, number: int, text: str = "The lamp went out.", keep: int = KEEP, *, hold_ms: int = 0) -> bool:
         """Store a response; return whether it is another one than before."""
-        return await self.stories.put_response(STORY, StoryResponse(number=number, text=text), keep=keep)
+        response = StoryResponse(number=number, text=text)
+        return await self.stories.put_response(STORY, response, keep=keep, hold_ms=hold_ms)
 
     async def folded(
-        self, number: int, changes: dict[str, StoryChange | None] | None = None, *, keep: int = KEEP, word: str = "x"
+        self,
+        number: int,
+        changes: dict[str, StoryChange | None] | None = None,
+        *,
+        keep: int = KEEP,
+        word: str = "x",
+        is_under_way: bool = False,
+        rests_on: int | None = None,
     ) -> bytes:
         """Fold what is known of a response, as often as others are faster; return the document."""
         document = document_of(number, word)
         while True:
             revision, _, _ = await self.analyses.record(STORY, number)
             record = f"record of {number}".encode()
-            if await self.analyses.fold(STORY, number, revision, document, record, changes or {}, keep):
+            what = number, revision, document, record, changes or {}, keep
+            if await self.analyses.fold(STORY, *what, is_under_way=is_under_way, rests_on=rests_on):
                 return document
 
 

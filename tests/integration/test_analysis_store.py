@@ -168,8 +168,81 @@ async def test_nothing_stays_of_an_analysis_that_is_not_kept(redis: Redis) -> No
         await shelf.folded(number, keep=2)
     key = keys.story(STORY)
 
-    assert (await redis.hlen(key.documents), await redis.hlen(key.records), await redis.zcard(key.folded)) == (2, 4, 2)
+    assert (await redis.hlen(key.documents), await redis.hlen(key.records), await redis.zcard(key.folded)) == (2, 6, 2)
     assert (await redis.hlen(key.responses), await redis.zcard(key.written)) == (6, 3)
+
+
+async def test_what_is_under_way_does_not_go(shelf: Shelf) -> None:
+    """However few are kept: whoever works on it would begin anew, for ever. What has ended goes as usual."""
+    for number in range(1, 6):
+        await shelf.folded(number, keep=2, is_under_way=True)
+    assert await shelf.analyses.numbers(STORY) == (1, 2, 3, 4, 5)
+    for number in (2, 1, 3):
+        await shelf.folded(number, keep=2)
+    assert await shelf.analyses.numbers(STORY) == (1, 3, 4, 5)
+
+    await shelf.folded(1, keep=2, is_under_way=True)
+    for number in (4, 5):
+        await shelf.folded(number, keep=2)
+    assert await shelf.analyses.numbers(STORY) == (1, 4, 5)
+    await shelf.folded(1, keep=2)
+    assert await shelf.analyses.numbers(STORY) == (1, 5)
+
+
+async def test_a_text_that_is_analysed_does_not_go(shelf: Shelf) -> None:
+    """Neither before its analysis begins, as long as it is held, nor until that has ended."""
+    for number in (1, 2, 3):
+        await shelf.told(number, keep=2, hold_ms=LEASE_MS)
+    await shelf.told(4, keep=2)
+    assert await shelf.stories.numbers(STORY) == (1, 2, 3, 4)
+    await shelf.folded(1, keep=2)
+    await shelf.folded(2, keep=2, is_under_way=True)
+    await shelf.folded(3, keep=2)
+    await shelf.told(5, keep=2)
+    assert await shelf.stories.numbers(STORY) == (2, 4, 5)
+    await shelf.folded(2, keep=2)
+    await shelf.told(6, keep=2)
+    assert await shelf.stories.numbers(STORY) == (5, 6)
+
+
+async def test_nothing_is_folded_of_a_response_that_is_gone(shelf: Shelf) -> None:
+    """Its story was deleted and loaded again meanwhile."""
+    revision, _, _ = await shelf.analyses.record(STORY, 1)
+    of = StoryResponse(number=1, text="Old.")
+
+    assert not await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {}, KEEP, of=of)
+    assert (await shelf.analyses.record(STORY, 1))[1:] == (None, None)
+
+
+async def test_a_document_is_stale_once_an_earlier_response_changed_the_story(shelf: Shelf) -> None:
+    """Since its agents were told; what the earlier one said all along makes nothing stale, nor what comes later."""
+    ten, five = ({"relationship": StoryChange(points={PAIR: points})} for points in (10, 5))
+    await shelf.told(1)
+    await shelf.told(2)
+    await shelf.folded(1, {**ten})
+    await shelf.folded(2, {**ten})
+    await shelf.folded(1, {**ten})
+    assert (await read(shelf, 2)).meta.status == "fresh"
+
+    told, _, _ = await shelf.analyses.record(STORY, 2)
+    await shelf.folded(1, {**five})
+    assert (await read(shelf, 2)).meta.status == "stale"
+    await shelf.folded(2, {**five}, rests_on=told)
+    assert (await read(shelf, 2)).meta.status == "stale"
+    await shelf.folded(2, {**ten})
+    assert (await read(shelf, 2)).meta.status == "fresh"
+
+
+async def test_a_response_that_is_not_kept_makes_nothing_stale(shelf: Shelf) -> None:
+    """A number that was mistyped is forgotten with its text."""
+    await shelf.told(1_000_000_000)
+    await shelf.told(1, keep=2)
+    await shelf.folded(1)
+    assert (await read(shelf, 1)).meta.status == "stale"
+    await shelf.told(0, keep=2)
+    assert (await read(shelf, 1)).meta.status == "fresh"
+    await shelf.told(2, keep=2)
+    assert (await read(shelf, 1)).meta.status == "stale"
 
 
 async def test_there_is_no_latest_of_none(shelf: Shelf) -> None:

@@ -1,7 +1,9 @@
 """The contract of stories, for the store on real servers and for the fake that stands for it."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -11,7 +13,7 @@ from contracts.errors import InvalidInput, MemoryUnavailable, UnknownStory
 from contracts.stories import Relations, StoryBase, StoryChange, StoryMemory, StoryResponse, StorySettings, StoryThread
 from memory import keys
 from memory.stories.store import StoryStore
-from memory.stories.view import CHANGING, PastScene
+from memory.stories.view import CHANGING, PastScene, StandingStory, standing
 from tests.integration.stories import BASE, MARA, PAIR, STORY, Shelf, document_of, fake_shelf, shelf_on
 from workers.story import TaskStory
 
@@ -361,3 +363,24 @@ async def test_many_load_and_tell_at_once(shelf: Shelf) -> None:
     [loaded] = [one for one in others if one.digest() == digest]
     assert {one.name for one in await shelf.stories.entities(STORY)} == {one.name for one in loaded.entities}
     assert await shelf.stories.numbers(STORY) == tuple(range(40))
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+async def test_a_long_story_is_read_beside_the_loop(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch, is_long: bool
+) -> None:
+    """Everybody else goes on meanwhile; a short one is not worth a thread."""
+    stories = StoryStore(redis, deadline_s=60.0)
+    memories = (*BASE.memories, *(StoryMemory(id=f"MEM-0-{n}", character=MARA, text="x" * 700) for n in range(100)))
+    await stories.load(BASE.model_copy(update={"memories": memories}) if is_long else BASE)
+    seen: list[int] = []
+
+    def observed(*words: Any, **options: Any) -> StandingStory:
+        seen.append(threading.get_ident())
+        return standing(*words, **options)
+
+    monkeypatch.setattr("memory.stories.store.standing", observed)
+    told = await stories.standing(STORY, 3)
+
+    assert told.memories == (memories if is_long else BASE.memories)
+    assert (seen[0] != threading.get_ident()) is is_long

@@ -3,9 +3,10 @@
 from decimal import Decimal
 
 import pytest
+from pydantic import ValidationError
 
-from contracts.analysis_pieces import Reduction
-from contracts.stories import TIERS, StoryThread, Tastes, Tier
+from contracts.analysis_pieces import MOST_TOKENS, Reduction
+from contracts.stories import TIERS, StorySettings, StoryThread, Tastes, Tier
 from memory.stories.arithmetic import (
     Standing,
     countdown,
@@ -248,3 +249,35 @@ def test_shares_and_pace_are_read_off_the_words() -> None:
     assert (dialogue_share(1, 3), dialogue_share(0, 0), dialogue_share(9, 3)) == (0.33, 0.0, 1.0)
     assert [pace(words, 10) for words in (90, 91, 179, 180)] == ["fast", "medium", "medium", "slow"]
     assert (pace(0, 3), pace(3, 0)) == ("medium", "medium")
+
+
+@pytest.mark.parametrize(
+    ("saved", "usd_per_million", "cost", "times"),
+    [
+        (10**12, 1e6, Decimal("1e-300"), 1e12),
+        (-(10**12), 1e6, Decimal("1e-300"), -1e12),
+        (10**4000, 1e308, Decimal("1e-999999"), 1e12),
+        (10**12, 3.0, Decimal("1e-22"), 1e12),
+        (5, float("inf"), Decimal(1), None),
+        (5, 3.0, float("inf"), None),
+        (5, 3.0, float("nan"), None),
+        (5, 3.0, 1e308, 0.0),
+    ],
+)
+def test_the_return_is_a_number_whatever_was_paid(
+    saved: int, usd_per_million: float, cost: Decimal | float, times: float | None
+) -> None:
+    """Or nothing; it fails for none."""
+    assert roi(saved, usd_per_million, cost) == times
+
+
+def test_a_total_has_an_end() -> None:
+    """What is beyond is not told, and can be written all the same."""
+    most = Reduction(before=MOST_TOKENS, after=0, percent=100)
+
+    assert total([most] * 3) == Reduction(before=MOST_TOKENS, after=0, percent=100, saved=MOST_TOKENS)
+    for before in (-1, MOST_TOKENS + 1):
+        with pytest.raises(ValidationError, match="before"):
+            Reduction(before=before, after=0, percent=100)
+    with pytest.raises(ValidationError, match="reader_usd_per_million"):
+        StorySettings(story_id="s", reader_usd_per_million=1e300)

@@ -1,5 +1,6 @@
 """Stories in folders: what a good one becomes, and what is told of a broken one."""
 
+import json
 import os
 import re
 import tomllib
@@ -238,7 +239,21 @@ def test_a_folder_without_settings_is_no_story(write: Write, tmp_path: Path) -> 
             'story_id = "a"\n[agents.knowledge]\nenable = false\n',
             "story.toml:3: agents.knowledge.enable is not known; did you mean 'enabled'?",
         ),
-        ("story.toml", 'story_id = "a\n', "story.toml:1: this is no TOML: Illegal character '\\n'"),
+        (
+            "story.toml",
+            'story_id = "a\n',
+            "story.toml:1: this is no TOML: Illegal character '\\n'; close the quotes at the end of the text, or put",
+        ),
+        (
+            "story.toml",
+            'story_id = "a"\n\n[traits]\nhonesty = [\n',
+            "story.toml:4: this is no TOML: Invalid value at the end of the file; close the bracket",
+        ),
+        (
+            "story.toml",
+            'story id = "a"\n',
+            "story.toml:1: this is no TOML: Expected '=' after a key in a key/value pair; write",
+        ),
         (
             "relationships.toml",
             "[tastes.Ana.likes]\nhonesty = -1\n",
@@ -573,23 +588,10 @@ def test_a_response_is_numbered_by_its_name(tmp_path: Path, name: str, chapter: 
 
 @pytest.mark.parametrize("name", ["120.md", "Ch5.md", "R.md", "Chapter-Rx1.md", "notes R1.md", "R1a.md"])
 def test_a_name_without_a_number_is_refused(tmp_path: Path, name: str) -> None:
-    """Unless the number is given beside it."""
+    """With how to call it."""
     (tmp_path / name).write_text("x")
-    with pytest.raises(InvalidStory, match="does not say which response it is; call it such as"):
+    with pytest.raises(InvalidStory, match=r"does not say which response it is; rename it like Ch1-R007\.md$"):
         read_response(tmp_path / name)
-
-    assert read_response(tmp_path / name, number=3).source == "Ch1-R3"
-
-
-def test_what_is_given_counts_more_than_the_name(tmp_path: Path) -> None:
-    """Chapter and number, each alone, and 0 too."""
-    file = tmp_path / "Ch5-R120.md"
-    file.write_text("x")
-
-    assert read_response(file, chapter=0).source == "Ch0-R120"
-    assert read_response(file, number=0).source == "Ch5-R0"
-    with pytest.raises(InvalidStory, match=r"Ch5-R120.md: its number is -1; give 0 or more"):
-        read_response(file, number=-1)
 
 
 @pytest.mark.parametrize(
@@ -598,15 +600,48 @@ def test_what_is_given_counts_more_than_the_name(tmp_path: Path) -> None:
         (b" \n\t", "R1.md: it is empty; write the response into it"),
         (b"caf\xe9", "R1.md:1: it is no text in UTF-8; save it as such"),
         (b"a" * (LARGEST_FILE + 1), "R1.md: it has more than 256 KB; give one response alone"),
-        (None, r"R1.md: it cannot be read \(No such file or directory\); give the path of a text"),
     ],
 )
-def test_a_response_that_cannot_be_read_is_told(tmp_path: Path, content: bytes | None, problem: str) -> None:
+def test_a_response_that_cannot_be_read_is_told(tmp_path: Path, content: bytes, problem: str) -> None:
     """With its file and its cure."""
-    if content is not None:
-        (tmp_path / "R1.md").write_bytes(content)
+    (tmp_path / "R1.md").write_bytes(content)
     with pytest.raises(InvalidStory, match=f"^{tmp_path}/{problem}$"):
         read_response(tmp_path / "R1.md")
+
+
+def test_a_response_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """Whatever it is called."""
+    for name in ("R1.md", "notes.md"):
+        with pytest.raises(InvalidStory, match=f"^there is no file {tmp_path}/{name}; name one that is there"):
+            read_response(tmp_path / name)
+
+
+def test_a_response_of_the_folder_is_read_with_care(write: Write, tmp_path: Path) -> None:
+    """However it is named: no link out of the folder is followed. What lies elsewhere is read as it was meant."""
+    folder = write()
+    (tmp_path / "R4.md").write_text("Elsewhere.\n")
+    (folder / "responses" / "Ch1-R004.md").symlink_to(tmp_path / "R4.md")
+    os.mkfifo(folder / "responses" / "Ch1-R005.md")
+    (folder / "responses" / "Ch1-R006.md").write_bytes(b"a" * (LARGEST_FILE + 1))
+    (tmp_path / "way").symlink_to(folder)
+    refused = {
+        folder / "responses" / "Ch1-R004.md": "it is a link out of the story's folder",
+        tmp_path / "quay" / "entities" / ".." / "responses" / "Ch1-R004.md": "it is a link out of the story's folder",
+        tmp_path / "way" / "responses" / "Ch1-R004.md": "it is a link out of the story's folder",
+        folder / "responses" / "Ch1-R005.md": "it is no file",
+        folder / "responses" / "Ch1-R006.md": "it has more than 256 KB",
+    }
+    for file, problem in refused.items():
+        with pytest.raises(InvalidStory, match=f": {problem}"):
+            read_response(file, folder)
+    assert read_response(tmp_path / "way" / "responses" / "Ch1-R001.md", folder).text == "Ana tied the ferry up.\n"
+    assert read_response(tmp_path / "R4.md", folder).text == "Elsewhere.\n"
+
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "R7.md").write_text("x")
+    (folder / "more").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidStory, match="link out of the story's folder"):
+        read_response(folder / "more" / "R7.md", folder)
 
 
 def test_responses_are_in_the_order_of_their_numbers(write: Write) -> None:
@@ -650,6 +685,21 @@ def test_a_check_of_a_broken_story_ends_with_2(write: Write, capsys: pytest.Capt
     out, err = capsys.readouterr()
     assert all(line in out and f"tasklore: {line}" in err for line in lines)
     assert err.endswith("tasklore: 2 problems; the story cannot be used before they are mended\n")
+
+
+def test_what_is_odd_is_told_beside_problems(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """Everything at once; only whose file cannot be read is not called nobody."""
+    odd_thread = '[[threads]]\nid = "THREAD-001"\ntitle = "x"\ncharacters = ["Bem"]\n'
+    folder = write({"story.toml": 'title = "x"\n', "threads.toml": odd_thread})
+    warning = f"{folder}/threads.toml:4: thread 1 ('THREAD-001'): characters: no entity is called 'Bem'"
+
+    assert check_aloud(folder, as_json=True) == USAGE
+    out, err = capsys.readouterr()
+    assert [one[: len(warning)] for one in json.loads(out)["warnings"]] == [warning]
+    assert f"tasklore: {warning}" in err
+    (folder / "entities" / "ben.md").write_text("Mends nets.\n")
+    check_aloud(folder, as_json=True)
+    assert json.loads(capsys.readouterr().out)["warnings"] == []
 
 
 def test_the_example_is_sound_and_one_s_own(tmp_path: Path) -> None:

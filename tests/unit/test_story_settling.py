@@ -455,3 +455,35 @@ def test_settling_what_is_settled_changes_nothing(section: str) -> None:
         again, same = settled(section, NUMBER, CHAPTER, first, story)
         assert again.model_dump() == first.model_dump()
         assert same == change
+
+
+def test_another_thread_takes_no_id_that_a_later_response_closed() -> None:
+    """The response that opened it opens something else now; opened again, it has its own id again."""
+    changes = {
+        NUMBER: {"plot_threads": StoryChange(threads=(StoryThread(id="THREAD-025", title="The letter"),))},
+        NUMBER + 2: {"plot_threads": StoryChange(resolved=("THREAD-025",))},
+    }
+    before = standing(BASE, changes, NUMBER)
+    same, _ = settle("plot_threads", before, new=[{"id": "", "title": "The letter"}])
+    del changes[NUMBER]
+    other, _ = settle("plot_threads", standing(BASE, changes, NUMBER), new=[{"id": "", "title": "The fire"}])
+
+    assert [one["id"] for one in same["new"]] == ["THREAD-025"]
+    assert [one["id"] for one in other["new"]] == ["THREAD-026"]
+
+
+def test_a_countdown_has_an_end() -> None:
+    """A number that nobody could write is none."""
+    _, change = settle("plot_threads", new=[{"id": "", "title": "Rent", "conseq_countdown": 10**4000}])
+    assert change is not None
+    assert change.threads[0].consequence_at == NUMBER + 1_000_000_000
+
+
+def test_memories_of_one_name_are_counted_on() -> None:
+    """Past the numbers that are taken, each once."""
+    taken = [StoryMemory(id=f"MEM-{NUMBER}-rent{end}", character="Lily") for end in ("", "-3")]
+    story = standing(BASE.model_copy(update={"memories": tuple(taken)}), {}, NUMBER)
+    section, _ = settle(
+        "memory_create", story, memories=[{"id": "rent", "char": "Lily", "sum": f"Paid {n}"} for n in range(4)]
+    )
+    assert [one["id"] for one in section["memories"]] == [f"MEM-{NUMBER}-rent-{end}" for end in (2, 4, 5, 6)]

@@ -106,3 +106,15 @@ def test_each_agent_changes_what_is_its_own() -> None:
 
     assert (told.scores, told.threads[0].last_mention) == ({PAIR: 18.5}, None)
     assert told.own == {"memory_create": odd}
+
+
+def test_an_id_is_taken_as_long_as_some_response_names_it() -> None:
+    """Whoever closed or took up a thread that is not opened any more does not do so with another."""
+    changes = {
+        5: {"plot_threads": StoryChange(mentioned=("THREAD-007",), resolved=("THREAD-008",))},
+        3: {"plot_threads": StoryChange(mentioned=("THREAD-009",))},
+    }
+    told = story(changes, 3)
+
+    assert told.thread_ids == {"THREAD-001", "THREAD-002", "THREAD-007", "THREAD-008"}
+    assert told.opened_ids == {"THREAD-001", "THREAD-002"}

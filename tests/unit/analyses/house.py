@@ -223,6 +223,7 @@ class House:
         self.office.works |= works or {}
         self.metrics = Metrics("1")
         self.catalogue = cards(*TEN)
+        self.keep = 100
         self.load(**settings)
 
     def load(self, *, agents: Mapping[str, SeatSettings] | None = None, **settings: Any) -> None:
@@ -241,6 +242,7 @@ class House:
             canceller=self.office,
             catalogue=lambda: self.catalogue,
             meter=self.metrics,
+            keep=self.keep,
             now=now,
         )
 

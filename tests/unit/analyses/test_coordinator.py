@@ -1,6 +1,7 @@
 """Analyses in virtual time: who is asked when, what becomes of whoever does not come through, and who asks again."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
@@ -13,6 +14,7 @@ from contracts.messages import TaskAssignment, Usage
 from contracts.stories import SeatSettings, StoryResponse
 from memory.stories.view import CHANGING
 from supervisor.analyses.records import read_record
+from supervisor.analyses.requests import HELD
 from supervisor.analyses.wishes import Wish
 from tests.unit.analyses.house import STORY, TEXT, House, cards, now, report_on, virtually
 
@@ -49,6 +51,14 @@ def napping(seconds: float, found: Any = None) -> Callable[[TaskAssignment], Awa
 def elapsed_s() -> float:
     """Return the virtual seconds since the test began."""
     return asyncio.get_running_loop().time()
+
+
+def nested(deep: int) -> Any:
+    """Return *deep* lists within each other."""
+    found: list[Any] = []
+    for _ in range(deep - 1):
+        found = [found]
+    return found
 
 
 def every(seconds: float) -> dict[str, Any]:
@@ -132,6 +142,11 @@ async def test_an_agent_that_hangs_is_given_up_in_the_end(agent: str, section: s
         ({"facts": [], "x": "y" * 70_000}, "Nonsense: section 'knowledge' has 70,0"),
         ({"facts": [], "x": float("nan")}, "Nonsense: section 'knowledge' cannot be written as JSON"),
         ({"facts": [], "x": "\ud800"}, "Nonsense: section 'knowledge' cannot be written as JSON"),
+        ({"facts": [], "x": nested(64)}, "Nonsense: section 'knowledge' is nested deeper than 64"),
+        (
+            {"facts": [{"subj": "a", "fact": "b"}] * 65},
+            "Nonsense: section 'knowledge' has 65 items in 'facts', at most",
+        ),
         (None, "Nonsense: section 'knowledge' has to be a JSON object, this is NoneType"),
     ],
 )
@@ -576,6 +591,144 @@ async def test_a_story_that_is_deleted_meanwhile_ends_its_analyses() -> None:
     assert reply.kind == "refused"
     assert "no story" in reply.text
     assert await house.analyses.due("S", 1) == []
+
+
+@in_virtual_time
+async def test_more_at_once_than_are_kept_are_analysed_once_each() -> None:
+    """And each is answered; what is not kept says so."""
+    house = House(every(0.2))
+    house.keep = 2
+    async with house.supervisor() as one, house.supervisor() as other:
+        asked = [(one, other)[number % 2].ask(number, text=f"{TEXT} {number}") for number in range(1, 7)]
+        replies = await asyncio.gather(*asked)
+        await asyncio.sleep(20)
+        assert one.desk.driven == other.desk.driven == ()
+
+    assert {reply.kind for reply in replies} == {"done"}
+    assert set(house.office.ran.values()) == {6}
+    assert {"TASKLORE_ANALYSES_KEPT" in reply.text for reply in replies if reply.document is None} <= {True}
+    assert len(await house.analyses.numbers(STORY)) == 2
+
+
+@in_virtual_time
+async def test_a_story_that_is_deleted_and_comes_again_meanwhile_ends_its_analyses() -> None:
+    """With or without its text: nobody is asked again until somebody wishes it."""
+    house = House({KNOWLEDGE: napping(5)})
+    async with house.supervisor() as supervisor:
+        for has_text in (False, True):
+            asking = asyncio.create_task(supervisor.ask())
+            await asyncio.sleep(1)
+            await house.stories.delete(STORY)
+            house.load()
+            if has_text:
+                house.stories.add_response(STORY, StoryResponse(number=1, text=TEXT))
+            reply = await asking
+            assert (reply.kind, "again" in reply.text or "send its text" in reply.text) == ("refused", True), reply
+            await asyncio.sleep(20)
+            assert not supervisor.desk.driven
+
+    assert set(house.office.ran.values()) == {2}
+    assert await house.analyses.due("S", 1) == []
+
+
+@in_virtual_time
+async def test_what_rests_on_an_earlier_response_is_stale_when_that_is_analysed_otherwise() -> None:
+    """It is served as it is, and says so; asked of everybody anew it is fresh."""
+    points = {"1": 10, "2": 5}
+
+    def show(assignment: TaskAssignment) -> Any:
+        change = points[str(assignment.response_number)]
+        return {"interactions": [{"chars": ["Mara", "Tom"], "change": change}]}
+
+    house = House({RELATIONS: show})
+    async with house.supervisor() as supervisor:
+        await supervisor.ask(1)
+        await supervisor.ask(2)
+        await supervisor.ask(1, refresh=True)
+        unchanged = (await house.document(2)).meta.status
+        points["1"] = 50
+        await supervisor.ask(1, text="Other words.")
+        served = await supervisor.ask(2)
+        await supervisor.ask(2, refresh=True)
+
+    assert unchanged == "fresh"
+    assert served.served
+    assert served.document is not None
+    assert served.document["meta"]["status"] == "stale"  # type: ignore[index,call-overload]
+    assert (await house.document(2)).meta.status == "fresh"
+    assert (await house.sections(2))["relationship"]["interactions"][0]["prev"] == 50
+
+
+@in_virtual_time
+async def test_who_failed_and_is_asked_again_does_not_make_the_others_fresh() -> None:
+    """They were told what the story was before."""
+    changes = [{"interactions": [{"chars": ["Mara", "Tom"], "change": 5}]}] * 2
+    fails = [True]
+
+    def know(assignment: TaskAssignment) -> Any:
+        if assignment.response_number == 2 and fails.pop():
+            fails.append(False)
+            raise ValueError("nothing today")
+        return {"facts": []}
+
+    house = House({KNOWLEDGE: know, RELATIONS: lambda one: changes.pop() if one.response_number == 1 else {}})
+    async with house.supervisor() as supervisor:
+        await supervisor.ask(1)
+        await supervisor.ask(2)
+        changes[:] = [{"interactions": []}]
+        await supervisor.ask(1, refresh=True)
+        await supervisor.ask(2)
+
+    assert (await house.document(2)).meta.agents_ok == 9
+    assert (await house.document(2)).meta.status == "stale"
+
+
+@in_virtual_time
+async def test_beyond_some_nobody_is_held() -> None:
+    """Their analysis begins all the same, and those that are served do not wait for the others."""
+    house = House({KNOWLEDGE: napping(5)})
+    async with house.supervisor() as supervisor:
+        held = [asyncio.create_task(supervisor.ask(number)) for number in range(1, HELD + 1)]
+        await asyncio.sleep(1)
+        reply = await supervisor.ask(HELD + 1)
+        at_s = elapsed_s()
+        assert {one.kind for one in await asyncio.gather(*held)} == {"done"}
+        again = await supervisor.ask(HELD + 1)
+
+    assert (reply.kind, at_s, again.kind) == ("pending", pytest.approx(1), "done")
+    assert set(house.office.ran.values()) == {HELD + 1}
+
+
+@in_virtual_time
+@pytest.mark.parametrize("number", [1_000_000_001, 10**25])
+async def test_a_number_that_no_story_reaches_is_refused(number: int) -> None:
+    """It would make every other response an old one."""
+    house = House()
+    async with house.supervisor() as supervisor:
+        reply = await supervisor.ask_bytes(f'{{"story_id":"{STORY}","response_number":{number},"text":"x"}}'.encode())
+
+    assert reply.kind == "refused"
+    assert "response_number: Input should be less than or equal to 1000000000" in reply.text
+    assert await house.stories.numbers(STORY) == ()
+
+
+@in_virtual_time
+async def test_whatever_is_said_of_costs_the_document_is_json() -> None:
+    """No infinity, and nothing that fails on the way."""
+
+    async def spend(assignment: TaskAssignment) -> Any:
+        usage = Usage(input_tokens=10**4000, output_tokens=-3, cost_usd=1e308)
+        saved = {"before": 10**12, "after": 0, "pct": 100}
+        return report_on(assignment, "completed", result={"reduction": saved}, usage=usage)
+
+    house = House({seat.agent_id: spend for seat in ROSTER}, reader_usd_per_million=1_000_000)
+    async with house.supervisor() as supervisor:
+        reply = await supervisor.ask()
+
+    assert reply.kind == "done", reply
+    assert reply.document is not None
+    json.dumps(reply.document, allow_nan=False)
+    assert (await house.document()).stats.total_cost_usd == 9e9
 
 
 @in_virtual_time

@@ -2,22 +2,25 @@
 
 import asyncio
 import json
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from contracts.errors import LlmMalformed, LlmRefused, LlmTimeout
 from contracts.messages import TaskAssignment, TaskCall
+from contracts.stories import SeatSettings
 from memory.rendering.tokens import counter
-from tests.unit.story.stage import RESPONSE
+from tests.unit.story.stage import RESPONSE, story
 from workers import Agent, Context, Parameters
-from workers.agents.story.asking import Answer, Block, asked, fitted, picked
+from workers.agents.story.asking import Answer, Block, asked, fitted, patience_s, picked
 from workers.agents.story.reading.prose import GAP
 from workers.testing import NOW, KitServices, ScriptedLlm
 
 #: A section whose role has files, and whose prompt takes no values.
 SECTION = "resp_analyzer"
+TOLD = story()
 NAIVE = NOW.replace(tzinfo=None)
 LONG = "\n\n".join(f"Part {number}. {RESPONSE.text}" for number in range(40))
 
@@ -35,18 +38,23 @@ class Said(Answer):
 
 
 class Silent(ScriptedLlm):
-    """A model that never answers."""
+    """A model that never answers, once it was asked."""
+
+    was_asked = False
 
     async def ask(self, *_: Any, **__: Any) -> Any:
         """Wait for good."""
+        self.was_asked = True
         await asyncio.Event().wait()
 
 
-def context(llm: ScriptedLlm, created_at: datetime = NOW, deadline: datetime | None = None) -> Context:
-    """Return the context of a task that must be done by *deadline*."""
+def context(
+    llm: ScriptedLlm, created_at: datetime = NOW, deadline: datetime | None = None, **seats: SeatSettings
+) -> Context:
+    """Return the context of a task that nobody waits for after *deadline*, in a story that changes *seats*."""
     agent = Agent("TestAgent")
 
-    @agent.task(remember=False, uses=("llm",))
+    @agent.task(remember=False, uses=("llm", "clock"))
     async def analyse(_turn: Parameters, context: Context) -> None:
         """Do nothing."""
 
@@ -57,8 +65,12 @@ def context(llm: ScriptedLlm, created_at: datetime = NOW, deadline: datetime | N
         task=TaskCall(name="analyse"),
         created_at=created_at,
         deadline=deadline,
+        **TOLD.fields,
     )
-    return Context(agent.tasks["analyse"], assignment, KitServices(llm, NOW))
+    services = KitServices(llm, NOW)
+    settings = TOLD.base.settings.model_copy(update={"agents": seats})
+    replace(TOLD, base=TOLD.base.model_copy(update={"settings": settings})).put_into(services.stories)
+    return Context(agent.tasks["analyse"], assignment, services)
 
 
 async def test_an_answer_comes_with_its_model_and_what_it_was_shown() -> None:
@@ -94,6 +106,49 @@ async def test_a_model_that_never_answers_is_given_up_before_the_task_is_late(
     silent = Silent([Said(reasoning="never")])
 
     assert await asked(context(silent, created_at, deadline), SECTION, Said, blocks=[]) is None
+    assert silent.was_asked
+
+
+@pytest.mark.parametrize(
+    ("allowed_s", "waited_s", "left_s", "patience"),
+    [
+        (20.0, 0.0, None, 12.0),
+        # The rules have what is left, however long it waited; late ones may still come until the deadline.
+        (20.0, 7.5, 12.5, 4.5),
+        (60.0, 10.0, 350.0, 26.0),
+        (20.0, 19.0, 1.0, 1.0),
+        (20.0, 40.0, 280.0, 1.0),
+        (60.0, 0.0, 5.0, 5.0),
+        (20.0, 25.0, -5.0, 0.0),
+        # Clocks of two machines differ.
+        (20.0, -3.0, None, 12.0),
+    ],
+)
+def test_a_model_has_what_waiting_and_the_rules_leave_it(
+    allowed_s: float, waited_s: float, left_s: float | None, patience: float
+) -> None:
+    """Of the time until its section is late, never of that in which late ones are still taken."""
+    created_at = NOW - timedelta(seconds=waited_s)
+    deadline = None if left_s is None else NOW + timedelta(seconds=left_s)
+
+    assert patience_s(allowed_s, created_at, deadline, NOW) == pytest.approx(patience)
+
+
+async def test_how_long_a_model_has_is_the_seats_own_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty seconds of a section in the background unless its story says otherwise, whatever the assignment allows."""
+    allowed: list[float | None] = []
+
+    def timeout(delay: float | None) -> asyncio.Timeout:
+        allowed.append(delay)
+        return asyncio.Timeout(None)
+
+    monkeypatch.setattr(asyncio, "timeout", timeout)
+    created_at, deadline = NOW - timedelta(seconds=5), NOW + timedelta(seconds=355)
+    for seats in ({}, {SECTION: SeatSettings(deadline_s=30)}):
+        llm = ScriptedLlm([Said(reasoning="so")])
+        assert await asked(context(llm, created_at, deadline, **seats), SECTION, Said, blocks=[])
+
+    assert allowed == [pytest.approx(31), pytest.approx(13)]
 
 
 async def test_a_story_cannot_imitate_the_marks_around_it() -> None:

@@ -102,3 +102,28 @@ def test_the_tag_of_speech_names_who_says_it() -> None:
     assert told == [MARA, TOBIAS, TOBIAS, MARA, None, None, None, None]
     tagged = 'Mara turned. "No," said Tobias. Hanne laughed. "Yes." Ines sat down.'
     assert [speaker(one, ENTITIES) for one in quotations(tagged)] == [TOBIAS, HANNE]
+
+
+@pytest.mark.parametrize(
+    ("text", "speaks"),
+    [
+        ('Mara rose. "Wait," she told Tobias.', MARA),
+        ('Mara looked at Tobias. "Wait," she quietly told Tobias.', MARA),
+        ('"Wait," she told Tobias.', None),
+        ('"Wait?" the widow asked Tobias.', None),
+        ('"Wait," she said softly to Tobias.', None),
+        ('"Wait," said Mara to Tobias.', MARA),
+        ('"Wait," Tobias told Mara.', TOBIAS),
+        ('"Wait?" asked Mara.', MARA),
+        ('"Wait," quietly answered Mara.', MARA),
+        ('"Wait," at last answered Mara.', MARA),
+        ('She told Tobias: "Wait."', None),
+        ('Mara rose and told Tobias: "Wait."', MARA),
+        ('Mara told the captain, "Wait."', MARA),
+        ('Then answered Mara: "Wait."', MARA),
+    ],
+)
+def test_whoever_is_spoken_to_says_nothing(text: str, speaks: str | None) -> None:
+    """Whoever is told, asked or answered by somebody is not who speaks."""
+    (said,) = quotations(text)
+    assert speaker(said, ENTITIES) == speaks

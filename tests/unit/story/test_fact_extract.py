@@ -1,4 +1,4 @@
-"""What is worth knowing of whoever is only mentioned: at most five facts of each file, word for word."""
+"""What is worth knowing of whoever is only mentioned: at most five facts of each file, verbatim but for a last stop."""
 
 from typing import Any
 
@@ -139,6 +139,31 @@ async def test_files_too_large_for_one_question_are_shown_in_part() -> None:
     assert all("Owes Tobias Reed forty crowns" in section["facts"][name] for name in names)
     assert section["reduction"]["before"] == 54_000
     assert section["reduction"]["pct"] == 99
+
+
+@pytest.mark.parametrize(
+    ("written", "fact"),
+    [
+        ("- Ines Calder is on strike.", "Ines Calder is on strike"),
+        ("Ines is on strike. She waits.", ["Ines is on strike", "She waits"]),
+        ("- Never again!", "Never again!"),
+        ("- Is she blind?", "Is she blind?"),
+        ("- Counts the days...", "Counts the days..."),
+        ("- Counts the days \u2026", "Counts the days \u2026"),
+        ("- Sails at 3 p.m.", "Sails at 3 p.m."),
+        ("- Sells oil, rope, etc.", "Sells oil, rope, etc."),
+        ("- Fears one Tom B.", "Fears one Tom B."),
+        ('- Says "no."', 'Says "no."'),
+        ("- Owns a boat.\n- Owns a boat", "Owns a boat"),
+    ],
+)
+async def test_a_fact_has_no_full_stop_at_its_end(written: str, fact: str | list[str]) -> None:
+    """Facts are shown in a row; every other sign stays, and so does a name that the fact begins with."""
+    base = BASE.model_copy(update={"entities": (entity(INES, f"# Ines Calder\n\n{written}"), *ENTITIES[:2])})
+    section, _ = await analysed(agent, told=story(base=base, sections=second_tier(INES)))
+    expected = [fact] if isinstance(fact, str) else fact
+    assert section["facts"] == {INES: expected}
+    assert section["reduction"]["after"] == sum(map(counter(), expected))
 
 
 async def test_nobody_in_the_second_tier_asks_nobody() -> None:

@@ -93,6 +93,14 @@ async def test_one_answer_has_at_most_eight_facts_and_each_once() -> None:
         ("Corwin was fifty years old, and it showed.", "character", CORWIN, "Was fifty years old"),
         ("Tobias had a scar across his chin.", "character", TOBIAS, "Had a scar across his chin"),
         ("Corwin always kept a gun under the bar.", "character", CORWIN, "Always kept a gun under the bar"),
+        ('Corwin owned three boats. "Who says so?"', "character", CORWIN, "Owned three boats"),
+        ("Corwin, who owned three boats, rose.", "character", CORWIN, "Owned three boats"),
+        ("Corwin, who was fifty years old, rose.", "character", CORWIN, "Was fifty years old"),
+        ("Ines was fifty.", "character", INES, "Was fifty"),
+        ("Corwin was deaf.", "character", CORWIN, "Was deaf"),
+        ("Ines had a house behind the mill.", "character", INES, "Had a house behind the mill"),
+        ("Ines had two nephews.", "character", INES, "Had two nephews"),
+        ("Tobias trusted no knot that another had tied.", "character", TOBIAS, "Trusted no knot that another had tied"),
     ],
 )
 async def test_rules_copy_what_is_told_of_somebody_who_is_named(
@@ -107,7 +115,10 @@ async def test_what_somebody_says_is_less_certain() -> None:
     assert await told('"Corwin owned three boats," said Ines.') == [
         ("character", CORWIN, "Owned three boats", "medium")
     ]
-    assert await told('"I have a brother," said Ines.') == [("character", INES, "Has a brother", "medium")]
+    has_a_brother = [("character", INES, "Has a brother", "medium")]
+    assert await told('"I have a brother," said Ines.') == has_a_brother
+    assert await told('Ines told Tobias, "I have a brother."') == has_a_brother
+    assert await told('She told Tobias, "I have a brother."') == []
 
 
 @pytest.mark.parametrize(
@@ -124,7 +135,16 @@ async def test_what_somebody_says_is_less_certain() -> None:
         "Corwin had his hand on the latch.",
         "Corwin was looking at three boats.",
         "He owned three boats.",
+        "The man behind Corwin, who owned three boats, rose.",
+        "Corwin had a house to look at.",
+        "Ines had a dog at her heels.",
+        "Corwin was deaf to it.",
+        "Corwin was broken.",
+        "Ines owned the quay that day.",
+        "Ines owned that quay.",
+        '"Corwin owned three boats?" asked Ines.',
         "Tobias loved her.",
+        "Tobias had always loved her, and it showed.",
         "Corwin worked beside him for twelve years.",
         "The mayor owned three boats.",
     ],

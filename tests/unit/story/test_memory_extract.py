@@ -121,6 +121,21 @@ async def test_a_memory_of_this_response_is_seen_when_it_is_in_time() -> None:
     assert mine["MEM-3-rope"]["when"] == "Ch1-R3"
 
 
+@pytest.mark.parametrize(
+    ("chapter", "response", "when"),
+    [(0, 0, None), (None, 0, None), (None, None, None), (1, None, None), (2, 0, "Ch2-R0"), (0, 2, "Ch0-R2")],
+)
+async def test_what_was_before_the_story_has_no_when(
+    chapter: int | None, response: int | None, when: str | None
+) -> None:
+    """Nor is it some responses ago."""
+    told = StoryMemory(id="A", character=MARA, summary="The ledger burned", chapter=chapter, response=response)
+    found, _ = await analysed(agent, told=story(base=BASE.model_copy(update={"memories": (told,)})))
+    (one,) = found["memories"][MARA]
+    assert one.get("when") == when
+    assert ("ago" in one["why"]) == (when is not None)
+
+
 async def test_a_memory_of_a_later_response_is_not_seen() -> None:
     """A response that is analysed again sees the story as it stood."""
     later = StoryMemory(id="MEM-9-bell", character=MARA, summary="The bell rang", significance=10, response=9)

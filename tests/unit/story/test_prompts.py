@@ -97,4 +97,4 @@ def test_every_agent_has_the_one_task_that_an_analysis_asks_for(agent: Agent) ->
     """It is not remembered, since its answer depends on the story."""
     assert list(agent.tasks) == ["analyse"]
     assert agent.tasks["analyse"].remember == "never"
-    assert agent.tasks["analyse"].uses == frozenset({"llm"})
+    assert agent.tasks["analyse"].uses == frozenset({"llm", "clock"})

@@ -69,7 +69,7 @@ async def test_a_dislike_is_subtracted() -> None:
 
 
 async def test_one_interaction_a_pair_tells_of_both_directions() -> None:
-    """Each trait of a pair counts once, whoever shows it and however often."""
+    """What each of the two was shown counts once, however often it was."""
     back = show(giver="Mara", receiver="Tobias", trait="recklessness", shown="dare", quote="I let go of the rope.")
     found, _ = await analysed(agent, answer(show(), back, show(shown="again")))
     (one,) = found["interactions"]
@@ -77,6 +77,20 @@ async def test_one_interaction_a_pair_tells_of_both_directions() -> None:
     assert one["trigger"] == (
         "Tobias Reed plain truth (Mara Voss likes: honesty +10); Mara Voss dare (Tobias Reed likes: recklessness +4)"
     )
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_each_of_a_pair_counts_the_same_trait_by_their_own_taste(order: int) -> None:
+    """Both are honest: ten points by what Mara likes and four by what Tobias does, whoever is named first."""
+    likes = {MARA: Tastes(likes={"honesty": 10}), TOBIAS: Tastes(likes={"honesty": 4})}
+    told = story(base=BASE.model_copy(update={"relations": Relations(tastes=likes)}))
+    back = show(giver="Mara", receiver="Tobias", shown="confession", quote="I let go of the rope.")
+    found, _ = await analysed(agent, answer(*[show(), back][::order]), told=told)
+    assert [one["change"] for one in found["interactions"]] == [14]
+    both = "Tobias admitted it. Mara confessed it."
+    for text in (both, ". ".join(both.strip(".").split(". ")[::-1]) + "."):
+        found, _ = await analysed(agent, told=story(text, told.base))
+        assert [one["change"] for one in found["interactions"]] == [14]
 
 
 @pytest.mark.parametrize(

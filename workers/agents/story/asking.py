@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import structlog
 from pydantic import BaseModel, ConfigDict
 
+from contracts.analysis_roster import roster_of
 from contracts.errors import LlmError
 from memory.rendering.quoting import plain
 from memory.rendering.tokens import counter
@@ -33,8 +34,9 @@ _LEAST_TOLD = 500
 _LINE = 300
 #: Characters of the name between marks.
 _MARK = 60
-#: The part of a task's time that a model may take, so that the rules still come in time when it does not answer.
-_SHARE = 0.8
+#: The part of the time until its section is late that may be over before a model is given up, so that the rules still
+#: come in time; and seconds that it has in any case, since a task that waited long is better late than without it.
+_SHARE, _LEAST_S = 0.6, 1.0
 #: Parts of a schema that tell a model nothing which the prompt does not say shorter.
 _WORDY = ("title", "description", "default")
 _ANGLES = str.maketrans("<>", "\u2039\u203a")
@@ -109,12 +111,24 @@ class Asked(Generic[T]):
     shown: Mapping[str, int] = field(default_factory=dict)
 
 
+def patience_s(allowed_s: float, created_at: datetime, deadline: datetime | None, now: datetime) -> float:
+    """Return how many seconds a model has from *now* on, for a section that is late *allowed_s* after *created_at*.
+
+    What a task waited before it ran is over; *deadline*, when nobody waits for it any more, is never passed.
+    """
+    # Other programs may leave the zone out; the wire is in UTC.
+    created_at, now = _aware(created_at), _aware(now)
+    patience = max(_SHARE * allowed_s - max(0.0, (now - created_at).total_seconds()), _LEAST_S)
+    return patience if deadline is None else max(0.0, min(patience, (_aware(deadline) - now).total_seconds()))
+
+
 async def asked(
     context: Context, section: str, answer: type[T], *, blocks: Sequence[Block], **values: object
 ) -> Asked[T] | None:
     """Return what the model of the role *section* answers when it is shown *blocks*; *values* go into its prompt.
 
-    None when there is no model or it gave no usable answer in time: then the rules are all there is.
+    None when there is no model or it gave no usable answer in time: then the rules are all there is. How long it has is
+    told by the clock, so the task declares that, too.
 
     Raises:
         ConfigurationError: the role's files are wrong; the message names file and cure.
@@ -123,18 +137,23 @@ async def asked(
         return None
     files = load_agent_files(Path(__file__).with_name(section), context.agent_files)
     system = files.render(**values)
-    # A prompt of the operator's own may be longer than all of it: what it is about is shown nevertheless.
-    left = max(MOST_TOKENS - _FRAME - tokens_of(system) - _schema_tokens(answer), _LEAST_TOLD)
-    shown = await asyncio.to_thread(fitted, blocks, left)
+    shown = await asyncio.to_thread(_fitted_beside, system, answer, blocks)
     user = "\n".join(filter(None, (block.shown() for block in shown)))
     try:
-        async with asyncio.timeout(_patience_s(context)):
+        async with asyncio.timeout(await _patience_s(context, section)):
             value = await context.llm.ask(section, answer, system=system, user=user)
     except (LlmError, TimeoutError) as error:
         log.warning("story_read_by_rules_alone", section=section, error=type(error).__name__)
         return None
     model = context.llm.role(section).model
     return Asked(value, model, {block.name: len(block.lines) for block in shown})
+
+
+def _fitted_beside(system: str, answer: type[BaseModel], blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """Return what of *blocks* has room in a question of that prompt and answer; the first time takes a second."""
+    # A prompt of the operator's own may be longer than all of it: what it is about is shown nevertheless.
+    left = max(MOST_TOKENS - _FRAME - tokens_of(system) - _schema_tokens(answer), _LEAST_TOLD)
+    return fitted(blocks, left)
 
 
 def fitted(blocks: Sequence[Block], tokens: int) -> tuple[Block, ...]:
@@ -197,14 +216,16 @@ def _marks(blocks: Sequence[Block]) -> int:
     return sum(tokens_of(f"<{block.mark}>\n\n</{block.mark}>\n") for block in blocks)
 
 
-def _patience_s(context: Context) -> float | None:
-    """Return how many seconds a model may take, None for a task without a deadline."""
-    begins, ends = context.assignment.created_at, context.assignment.deadline
-    if ends is None:
-        return None
-    # Other programs may leave the zone out of one of the two; the wire is in UTC.
-    allowed = ends.replace(tzinfo=ends.tzinfo or UTC) - begins.replace(tzinfo=begins.tzinfo or UTC)
-    return max(0.0, allowed.total_seconds() * _SHARE)
+async def _patience_s(context: Context, section: str) -> float:
+    # The deadline of the assignment is later, for those who may come late.
+    seats = roster_of((await context.story.settings()).agents)
+    allowed_s = next(seat.deadline_s for seat in seats if seat.section == section)
+    assignment = context.assignment
+    return patience_s(allowed_s, assignment.created_at, assignment.deadline, context.now())
+
+
+def _aware(time: datetime) -> datetime:
+    return time.replace(tzinfo=time.tzinfo or UTC)
 
 
 @cache

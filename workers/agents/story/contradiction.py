@@ -1,7 +1,7 @@
 """Find what in a response speaks against what was told before: in files, in what is known, in what is remembered."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,8 +12,8 @@ from contracts.stories import Entity, StoryMemory, StoryResponse
 from workers import Agent, Context
 from workers.agents.story.asking import RULES, Answer, Asked, Block, asked
 from workers.agents.story.reading.claims import Claim, Reader
-from workers.agents.story.reading.conflicts import SEVERITIES, World, clashes_of
-from workers.agents.story.reading.grounding import quote_from
+from workers.agents.story.reading.conflicts import OF_KIN, SEVERITIES, World, clashes_of
+from workers.agents.story.reading.grounding import MOST_CHECKED, quote_from
 from workers.agents.story.reading.phrases import one_line
 from workers.agents.story.reading.prose import sentences, stands_in
 from workers.agents.story.reading.relevance import content_of
@@ -55,7 +55,7 @@ class _Reading:
     told: Sequence[Claim]
 
 
-@agent.task(remember=False, uses=("llm",))
+@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(_turn: Turn, context: Context) -> Contradictions:
     """Return what cannot hold together, the gravest first; what may have changed since is none."""
     story = context.story
@@ -89,9 +89,19 @@ def _read(
     facts: Sequence[KnownFact],
 ) -> _Reading:
     reader = reader_of(entities, [*knowledge, *facts])
-    world = world_of(reader, entities, knowledge, memories)
     new = [*reader.claims(response.text, response.source), *_claims(facts, response, reader)]
-    return _Reading(response, new, world, _told(response, new, world, reader))
+    named = {one.name for one in reader.handles.find(response.text)}
+    world = world_of(reader, entities, knowledge, memories, named | set(_names(new)))
+    return _Reading(response, new, world, _told(response, new, world, named))
+
+
+def _names(claims: Sequence[Claim]) -> Iterator[str]:
+    """Yield of whom *claims* say something, and whose kin they say somebody is."""
+    for claim in claims:
+        yield claim.subject
+        for slot in claim.slots:
+            if slot.kind in OF_KIN:
+                yield from (*slot.key.split("|"), *slot.values)
 
 
 def _claims(facts: Sequence[KnownFact], response: StoryResponse, reader: Reader) -> Iterator[Claim]:
@@ -101,10 +111,12 @@ def _claims(facts: Sequence[KnownFact], response: StoryResponse, reader: Reader)
             yield from claims_of_fact(reader, fact, response.source)
 
 
-def _told(response: StoryResponse, new: Sequence[Claim], world: World, reader: Reader) -> list[Claim]:
-    """Return older claims that a model may hold the response to: what rules object to, then what shares most words."""
+def _told(response: StoryResponse, new: Sequence[Claim], world: World, named: Collection[str]) -> list[Claim]:
+    """Return older claims that a model may hold the response to: what rules object to, then what shares most words.
+
+    They are of those *named* in it.
+    """
     first = [clash.old for clash in clashes_of(new, world)]
-    named = {one.name for one in reader.handles.find(response.text)}
     about = content_of(response.text, without=named)
     weighed = [
         (len(content_of(claim.text, without=(claim.subject,)).keys() & about.keys()), claim)
@@ -137,7 +149,7 @@ def _grounded(reply: Asked[ProposedConflicts], reading: _Reading) -> Iterator[Co
     """Yield what of an answer holds: statements that were shown, against words that stand in the response."""
     shown = reading.told[: reply.shown["told_before"]]
     seen: set[int] = set()
-    for one in reply.value.contradictions:
+    for one in reply.value.contradictions[:MOST_CHECKED]:
         quote = quote_from(one.quote, reading.response.text)
         if quote is None or not 1 <= one.number <= len(shown) or one.number in seen:
             continue

@@ -28,7 +28,7 @@ class EntityChoice(Answer):
     relevant: tuple[int, ...]
 
 
-@agent.task(remember=False, uses=("llm",))
+@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(_turn: Turn, context: Context) -> EntityAnalysis:
     """Return the tiers of the response, and the places it names."""
     response, entities = await context.story.response(), await context.story.entities()

@@ -1,5 +1,6 @@
 """What is worth knowing of those who are only mentioned: at most five facts of each file, as they stand there.
 
+Only the full stop at the end of a fact is left out, since facts are shown in a row; a name that one begins with stays.
 A model picks lines by their numbers, so that a fact is always the file's own. Of files that are too large for one
 question it sees the lines that have most in common with the response.
 """
@@ -19,6 +20,7 @@ from workers import Agent, Context
 from workers.agents.story.asking import RULES, Answer, Asked, Block, asked, picked, tokens_of
 from workers.agents.story.reading.casting import Handles, cast_of
 from workers.agents.story.reading.file_lines import FileLine, lines_of
+from workers.agents.story.reading.prose import without_stop
 from workers.agents.story.reading.relevance import content_of
 from workers.agents.story.rules.tiers import file_tokens, tiers_of
 from workers.agents.story.turn import Turn
@@ -62,7 +64,7 @@ class File:
         return sorted(self.lines, key=lambda line: (-self.scores[line.place], line.place))
 
 
-@agent.task(remember=False, uses=("llm",))
+@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(_turn: Turn, context: Context) -> FactExtraction:
     """Return the facts of tier 2, and what condensing its files saved."""
     story = context.story
@@ -155,7 +157,8 @@ def _section(
         first += len(lines)
         best = chosen or file.best()[:MOST_FACTS]
         if best:
-            facts[file.entity.name] = tuple(line.text for line in sorted(best, key=lambda line: line.place))
+            told = (without_stop(line.text) for line in sorted(best, key=lambda line: line.place))
+            facts[file.entity.name] = tuple(dict.fromkeys(told))
     before = sum(file_tokens(file.entity) for file in files)
     after = sum(tokens_of(fact) for told in facts.values() for fact in told)
     by = RULES if answer is None else answer.model

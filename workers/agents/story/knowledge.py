@@ -11,7 +11,7 @@ from workers import Agent, Context
 from workers.agents.story.asking import RULES, Answer, Asked, Block, asked
 from workers.agents.story.reading.casting import Cast, cast_of
 from workers.agents.story.reading.claims import Reader
-from workers.agents.story.reading.grounding import line_from
+from workers.agents.story.reading.grounding import MOST_CHECKED, line_from
 from workers.agents.story.reading.prose import stands_in
 from workers.agents.story.rules.standing import reader_of
 from workers.agents.story.rules.tellings import LONGEST_FACT, MOST_FACTS, Known, by_rules
@@ -59,7 +59,7 @@ class _Reading:
         return [f"{fact.subject}: {fact.fact}" for fact in facts[:_SHOWN]]
 
 
-@agent.task(remember=False, uses=("llm",))
+@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(_turn: Turn, context: Context) -> Knowledge:
     """Return at most eight facts.
 
@@ -93,7 +93,7 @@ def _section(reading: _Reading, reply: Asked[ProposedFacts] | None) -> Knowledge
 def _grounded(proposed: Sequence[ProposedFact], reading: _Reading, reader: Reader, known: Known) -> Iterator[KnownFact]:
     """Yield what of *proposed* rests on the response and is new."""
     names = [entity.name for entity in reading.entities]
-    for one in proposed:
+    for one in proposed[:MOST_CHECKED]:
         owner = reader.handles.owner(one.subject)
         subject = " ".join(one.subject.split()) if owner is None else owner
         if owner is None and not stands_in(subject, reading.response.text):

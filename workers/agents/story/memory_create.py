@@ -8,9 +8,9 @@ from contracts.analysis_background import MemoryCreation, NewMemory
 from contracts.stories import Entity, StoryResponse
 from memory.stories.settling import StandingStory, settled
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Answer, Block, asked
+from workers.agents.story.asking import RULES, Answer, Asked, Block, asked
 from workers.agents.story.reading.casting import Cast, cast_of, named
-from workers.agents.story.reading.grounding import line_from, quote_from, tags_from
+from workers.agents.story.reading.grounding import MOST_CHECKED, line_from, quote_from, tags_from
 from workers.agents.story.reading.phrases import one_line
 from workers.agents.story.rules.remembering import HIGHEST, LONGEST_SUMMARY, by_rules, memory, place
 from workers.agents.story.turn import Turn
@@ -45,7 +45,7 @@ class ProposedMemories(Answer):
     memories: tuple[ProposedMemory, ...]
 
 
-@agent.task(remember=False, uses=("llm",))
+@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(turn: Turn, context: Context) -> MemoryCreation:  # noqa: ARG001 - the story is all there is
     """Find at most four memories, the most significant first.
 
@@ -58,17 +58,21 @@ async def analyse(turn: Turn, context: Context) -> MemoryCreation:  # noqa: ARG0
         blocks = [Block("in_scene", scene.in_scene, rank=1), Block.response(response.text)]
         values = {"most": MOST_MEMORIES, "longest": LONGEST_SUMMARY}
         reply = await asked(context, "memory_create", ProposedMemories, blocks=blocks, **values)
-    held = [] if reply is None else list(_grounded(reply.value.memories, response, entities, scene))
-    if reply is not None and (held or not reply.value.memories):
-        by, found = reply.model, held
-    else:
-        by, found = RULES, await asyncio.to_thread(by_rules, response, entities, scene)
-    draft = MemoryCreation(by=by, memories=_top(found))
+    draft = await asyncio.to_thread(_draft, reply, response, entities, scene)
     story = StandingStory(
         settings=await context.story.settings(),
         memory_ids=frozenset(memory.id for memory in await context.story.memories(before=True)),
     )
     return cast("MemoryCreation", settled("memory_create", response.number, response.chapter, draft, story)[0])
+
+
+def _draft(
+    reply: Asked[ProposedMemories] | None, response: StoryResponse, entities: Sequence[Entity], scene: Cast
+) -> MemoryCreation:
+    held = [] if reply is None else list(_grounded(reply.value.memories, response, entities, scene))
+    if reply is not None and (held or not reply.value.memories):
+        return MemoryCreation(by=reply.model, memories=_top(held))
+    return MemoryCreation(by=RULES, memories=_top(by_rules(response, entities, scene)))
 
 
 def _top(found: Sequence[NewMemory]) -> tuple[NewMemory, ...]:
@@ -80,10 +84,11 @@ def _grounded(
 ) -> Iterator[NewMemory]:
     """Yield what of *proposed* stands in the response, of characters who are there."""
     names = [entity.name for entity in entities]
-    for one in proposed:
+    possible = (one for one in proposed if 1 <= one.significance <= HIGHEST)
+    for one in sorted(possible, key=lambda one: -one.significance)[:MOST_CHECKED]:
         character = named(one.character, entities)
         summary = line_from(one.summary, (response.text,), names, LONGEST_SUMMARY)
-        if character not in scene.in_scene or summary is None or not 1 <= one.significance <= HIGHEST:
+        if character not in scene.in_scene or summary is None:
             continue
         tone = ", ".join(tags_from(one.tone.split(","))).replace("_", " ")
         yield memory(

@@ -10,8 +10,8 @@ from memory.stories.arithmetic import reduction
 from workers import Agent, Context
 from workers.agents.story.asking import RULES, Answer, Block, asked, tokens_of
 from workers.agents.story.reading.casting import Handles, cast_of
-from workers.agents.story.reading.grounding import line_from
-from workers.agents.story.rules.recalling import LONGEST_WHY, Recall, summary_of, title_of, weighed
+from workers.agents.story.reading.grounding import MOST_CHECKED, line_from
+from workers.agents.story.rules.recalling import LONGEST_WHY, Recall, number_of, summary_of, title_of, weighed
 from workers.agents.story.turn import Turn
 
 #: Characters that memories are chosen for, memories of each, and how many of each a model may choose from.
@@ -34,7 +34,7 @@ class ProposedRecalls(Answer):
     memories: tuple[ProposedRecall, ...]
 
 
-@agent.task(remember=False, uses=("llm",))
+@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(turn: Turn, context: Context) -> MemoryExtraction:  # noqa: ARG001 - the story is all there is
     """Choose at most three memories for each of at most three characters in the scene."""
     response, entities = await context.story.response(), await context.story.entities()
@@ -48,7 +48,8 @@ async def analyse(turn: Turn, context: Context) -> MemoryExtraction:  # noqa: AR
         values = {"most": MOST_MEMORIES, "longest": LONGEST_WHY}
         reply = await asked(context, "memory_extract", ProposedRecalls, blocks=blocks, **values)
         if reply is not None:
-            picks = _grounded(reply.value.memories, offered[: reply.shown["memories"]], response, entities)
+            shown = offered[: reply.shown["memories"]]
+            picks = await asyncio.to_thread(_grounded, reply.value.memories, shown, response, entities)
             if picks or not reply.value.memories:
                 by, chosen = reply.model, picks
     return await asyncio.to_thread(_section, by, owned, chosen)
@@ -100,7 +101,7 @@ def _grounded(
     """
     chosen: dict[str, dict[str, Recall]] = {}
     names = [entity.name for entity in entities]
-    for one in proposed:
+    for one in proposed[:MOST_CHECKED]:
         if 1 <= one.number <= len(shown):
             name, recall = shown[one.number - 1]
             given = (response.text, title_of(recall.memory), summary_of(recall.memory))
@@ -114,7 +115,7 @@ def _recalled(recall: Recall) -> RecalledMemory:
     told = {
         "id": memory.id,
         "title": title_of(memory),
-        "when": None if memory.response is None else source_of(memory.chapter, memory.response),
+        "when": None if (number := number_of(memory)) is None else source_of(memory.chapter, number),
         "significance": memory.significance,
         "why": recall.why,
         "summary": summary_of(memory),

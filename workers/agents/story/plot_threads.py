@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, cast
 
 from contracts.analysis_background import PlotThreads, Thread
-from contracts.stories import StoryThread
+from contracts.stories import Entity, StoryThread
 from memory.stories.settling import StandingStory, settled
 from workers import Agent, Context
 from workers.agents.story.asking import Answer, Asked, Block, asked, picked
 from workers.agents.story.reading.casting import cast_of, named
-from workers.agents.story.reading.grounding import line_from, quote_from, tags_from
+from workers.agents.story.reading.grounding import MOST_CHECKED, line_from, quote_from, tags_from
 from workers.agents.story.rules.thread_rules import LONGEST_TITLE, MOST_NEW, Reading, by_rules, mere_name
 from workers.agents.story.turn import Turn
 
@@ -47,26 +47,34 @@ class ProposedThreads(Answer):
     new: tuple[ProposedThread, ...]
 
 
-@agent.task(remember=False, uses=("llm",))
+@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(turn: Turn, context: Context) -> PlotThreads:  # noqa: ARG001 - the story is all there is
     """Find the threads that were opened, taken up and ended."""
     response, entities = await context.story.response(), await context.story.entities()
     states = await context.story.threads(before=True)
-    scene = await asyncio.to_thread(cast_of, response.text, entities)
-    reading = Reading(response.text, entities, scene, [one.thread for one in states if one.is_open])
-    blocks = [
-        Block("characters", (*scene.in_scene, *scene.mentioned), rank=1),
-        Block("open_threads", [_line(thread) for thread in reading.likely], rank=2, numbered=True),
-        Block.response(response.text),
-    ]
+    open_threads = [one.thread for one in states if one.is_open]
+    reading, blocks = await asyncio.to_thread(_read, response.text, entities, open_threads)
     reply = await asked(context, "plot_threads", ProposedThreads, blocks=blocks, most=MOST_NEW)
-    found = None if reply is None else _grounded(reply, reading)
+    found = None if reply is None else await asyncio.to_thread(_grounded, reply, reading)
     if found is None:
         found = await asyncio.to_thread(by_rules, reading)
     story = StandingStory(
         await context.story.settings(), threads=states, thread_ids=frozenset(one.thread.id for one in states)
     )
     return cast("PlotThreads", settled("plot_threads", response.number, response.chapter, found, story)[0])
+
+
+def _read(
+    text: str, entities: Sequence[Entity], open_threads: Sequence[StoryThread]
+) -> tuple[Reading, tuple[Block, ...]]:
+    """Return what rules know of the response, and what a model is shown of it."""
+    scene = cast_of(text, entities)
+    reading = Reading(text, entities, scene, open_threads)
+    return reading, (
+        Block("characters", (*scene.in_scene, *scene.mentioned), rank=1),
+        Block("open_threads", [_line(thread) for thread in reading.likely], rank=2, numbered=True),
+        Block.response(text),
+    )
 
 
 def _line(thread: StoryThread) -> str:
@@ -80,10 +88,10 @@ def _grounded(reply: Asked[ProposedThreads], reading: Reading) -> PlotThreads | 
     None when it says something and nothing of it does.
     """
     said, shown = reply.value, reading.likely[: reply.shown["open_threads"]]
-    ends = [end.number for end in said.resolved if quote_from(end.quote, reading.text) is not None]
+    ends = [end.number for end in said.resolved[:MOST_CHECKED] if quote_from(end.quote, reading.text) is not None]
     found = PlotThreads(
         by=reply.model,
-        new=tuple(_opened(said.new, reading))[:MOST_NEW],
+        new=tuple(_opened(said.new[:MOST_CHECKED], reading))[:MOST_NEW],
         mentioned=tuple(map(mere_name, picked(said.mentioned, shown, len(shown)))),
         resolved=tuple(map(mere_name, picked(ends, shown, len(shown)))),
     )

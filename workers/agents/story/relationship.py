@@ -38,7 +38,7 @@ class ProposedShows(Answer):
     shows: tuple[ProposedShow, ...]
 
 
-@agent.task(remember=False, uses=("llm",))
+@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(turn: Turn, context: Context) -> Relationships:  # noqa: ARG001 - the story is all there is
     """Find what changed between two characters, one interaction for each pair."""
     response, entities = await context.story.response(), await context.story.entities()

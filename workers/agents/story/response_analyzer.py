@@ -8,6 +8,7 @@ import asyncio
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from contracts.analysis_background import Characters, ResponseAnalysis, Scene
 from contracts.stories import Entity
@@ -16,6 +17,7 @@ from memory.stories.view import PastScene
 from workers import Agent, Context
 from workers.agents.story.asking import RULES, Answer, Block, asked
 from workers.agents.story.reading.casting import Handles, cast_of, named
+from workers.agents.story.reading.grounding import MOST_CHECKED
 from workers.agents.story.reading.prose import narration, stands_in
 from workers.agents.story.reading.story_time import clock_in, elapsed_minutes, moments_in
 from workers.agents.story.rules.scenes import HIGHEST, Measures, SceneType, is_nobody, measured, scene_of, tension_of
@@ -58,7 +60,7 @@ class Reading:
     timestamp: str | None
 
 
-@agent.task(remember=False, uses=("llm",))
+@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(_turn: Turn, context: Context) -> ResponseAnalysis:
     """Return what the response is like."""
     story = context.story
@@ -69,7 +71,8 @@ async def analyse(_turn: Turn, context: Context) -> ResponseAnalysis:
     answer = await asked(context, SECTION, SceneReading, blocks=shown)
     if answer is not None:
         reading = await asyncio.to_thread(checked, answer.value, reading, response.text, entities)
-    return _section(reading, measures, past, response.text, by=RULES if answer is None else answer.model)
+    by = RULES if answer is None else answer.model
+    return await asyncio.to_thread(_section, reading, measures, past, response.text, by=by)
 
 
 def read_by_rules(text: str, entities: Sequence[Entity]) -> tuple[Measures, Reading]:
@@ -144,7 +147,7 @@ def _persons(said: Iterable[str], text: str, entities: Sequence[Entity]) -> Iter
     """Yield who is meant by *said*, once each: characters with a file by full name, others as the text has them."""
     kinds = {entity.name: entity.kind for entity in entities}
     told: set[str] = set()
-    for one in said:
+    for one in islice(said, MOST_CHECKED):
         name = named(one, entities)
         if name is None and one[:1].isupper() and not is_nobody(one):
             name = _from_text(one, text)

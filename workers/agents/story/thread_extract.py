@@ -8,7 +8,7 @@ from memory.stories.arithmetic import reduction
 from workers import Agent, Context
 from workers.agents.story.asking import RULES, Answer, Block, asked, tokens_of
 from workers.agents.story.reading.casting import cast_of
-from workers.agents.story.reading.grounding import line_from
+from workers.agents.story.reading.grounding import MOST_CHECKED, line_from
 from workers.agents.story.rules.loading_threads import LONGEST_WHY, Pressing, pressing
 from workers.agents.story.turn import Turn
 
@@ -32,7 +32,7 @@ class ProposedLoads(Answer):
     threads: tuple[ProposedLoad, ...]
 
 
-@agent.task(remember=False, uses=("llm",))
+@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(turn: Turn, context: Context) -> ThreadExtraction:  # noqa: ARG001 - the story is all there is
     """Choose at most five threads, more only when more are critical."""
     response, entities = await context.story.response(), await context.story.entities()
@@ -49,7 +49,7 @@ async def analyse(turn: Turn, context: Context) -> ThreadExtraction:  # noqa: AR
         reply = await asked(context, "thread_extract", ProposedLoads, blocks=blocks, **values)
         if reply is not None:
             shown, names = open_ones[: reply.shown["open_threads"]], [entity.name for entity in entities]
-            picks = _grounded(reply.value.threads, shown, response.text, names)
+            picks = await asyncio.to_thread(_grounded, reply.value.threads, shown, response.text, names)
             if picks or not reply.value.threads:
                 by, chosen = reply.model, _with_critical(picks, open_ones)
     return await asyncio.to_thread(_section, by, chosen, open_ones)
@@ -73,7 +73,7 @@ def _grounded(
 ) -> list[Pressing]:
     """Return the threads that a model chose out of those it saw, each once, with its reasons where they hold."""
     chosen: dict[int, Pressing] = {}
-    for one in proposed:
+    for one in proposed[:MOST_CHECKED]:
         if 1 <= one.number <= len(shown):
             thread = shown[one.number - 1]
             why = line_from(one.why, (text, thread.line, thread.thread.text), names, LONGEST_WHY)

@@ -7,19 +7,28 @@ stands for its owner as long as no other entity shares it.
 
 import re
 import tomllib
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
+from operator import attrgetter
 from pathlib import Path
 
-from contracts.stories import Entity
+from contracts.stories import Entity, EntityKind
 from workers.agents.story.reading.prose import Quotation, folded, quotations, words
 
 _CUES = Path(__file__).with_name("casting.toml")
 _OWNED = re.compile(r"['\u2019](?:s\b|(?=\s))")
 _CLAUSE = re.compile(r"[.!?\u2026]\s")
+#: What stands between what one does and what another says.
+_SIGNS = re.compile(r"[.!?\u2026;:\u2014]")
+#: Characters of a clause before a name in it.
+_CLAUSE_LENGTH = 300
 #: Characters before a name in which the words stand that tell how it is meant.
 _NEAR = 40
+#: Casts whose names are kept: those of the stories at hand, and parts of them; a task asks for the same some ten times.
+_KEPT = 64
 _VOCATIVE_ENDS = ",.!?\u2026\u2014-"
 
 
@@ -42,28 +51,40 @@ class Cast:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Called:
+    """Who is called what, by folded name, and what finds those names in a text."""
+
+    owners: Mapping[str, str]
+    loose: frozenset[str]
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str] | None:
+        return _pattern(self.owners, self.loose)
+
+
+@lru_cache(_KEPT)
+def _called(entities: tuple[tuple[str, EntityKind, tuple[str, ...]], ...]) -> _Called:
+    known = [Entity(name=name, kind=kind, aliases=aliases) for name, kind, aliases in entities]
+    return _Called(_owners(known), frozenset(one.name for one in known if one.kind != "character"))
+
+
 class Handles:
     """The names by which a text may call the entities of a story."""
 
     def __init__(self, entities: Sequence[Entity]) -> None:
-        self._owners = _owners(entities)
-        self._loose = {one.name for one in entities if one.kind != "character"}
-
-    @cached_property
-    def _pattern(self) -> re.Pattern[str] | None:
-        return _pattern(self._owners, self._loose)
+        self._called = _called(tuple((one.name, one.kind, one.aliases) for one in entities))
 
     def find(self, text: str) -> list[Naming]:
         """Return every naming in *text*, in order, the longest name where several begin."""
-        if self._pattern is None:
-            return []
-        found = [(self._owners.get(folded(one[0])), one) for one in self._pattern.finditer(text)]
+        owners, pattern = self._called.owners, self._called.pattern
+        found = [(owners.get(folded(one[0])), one) for one in pattern.finditer(text)] if pattern else []
         # A letter may be found as another one's and yet be none of a name: the dotless i.
         return [Naming(name, one.start(), one.end()) for name, one in found if name is not None]
 
     def owner(self, said: str) -> str | None:
         """Return the full name of whoever is called *said* and nothing else; None for nobody, or for several."""
-        return self._owners.get(folded(said).strip(" '.,"))
+        return self._called.owners.get(folded(said).strip(" '.,"))
 
 
 def cast_of(text: str, entities: Sequence[Entity]) -> Cast:
@@ -94,27 +115,46 @@ def named(said: str, entities: Sequence[Entity]) -> str | None:
 
 
 def speaker(quotation: Quotation, entities: Sequence[Entity]) -> str | None:
-    """Return who says it, when what is told around it names a character: right behind it, else nearest before it."""
+    """Return who says it, when what is told around it names a character: right behind it, else nearest before it.
+
+    Whoever is spoken to does not: Tobias says nothing in `"Wait," she told Tobias.`
+    """
     handles = Handles([entity for entity in entities if entity.kind == "character"])
     behind = _CLAUSE.split(quotation.after)[0]
-    candidates = [handles.find(quotation.before)[-1:]]
+    replied = [naming for naming in handles.find(behind) if not is_spoken_to(behind, naming)]
+    spoken_to = {naming.name for naming in handles.find(behind)} - {naming.name for naming in replied}
+    told = [one for one in handles.find(quotation.before) if not is_spoken_to(quotation.before, one)]
+    candidates = [[one for one in told if one.name not in spoken_to][-1:]]
     # "..., said Mara" beats whoever came before; "... Mara laughed." may be somebody else's answer.
-    candidates.insert(0 if behind[:1].islower() else 1, handles.find(behind)[:1])
+    candidates.insert(0 if behind[:1].islower() else 1, replied[:1])
     return next((found[0].name for found in candidates if found), None)
+
+
+def is_spoken_to(told: str, naming: Naming) -> bool:
+    """Tell whether somebody else speaks to whom *naming* names in *told*: "she told Tobias", "said Mara to Tobias"."""
+    clause = _SIGNS.split(told[max(0, naming.start - _CLAUSE_LENGTH) : naming.start])[-1]
+    before = [word for word in words(clause) if word.casefold() not in _cues("leads") and not word.endswith("ly")]
+    lows = [word.casefold() for word in before]
+    if lows[-1:] == ["to"]:
+        return not _cues("says").isdisjoint(lows)
+    # "asked Mara" is her own word, "she asked Mara" is somebody else's.
+    speaks = any(word in _cues("subjects") or before[at][0].isupper() for at, word in enumerate(lows[:-1]))
+    return speaks and not _cues("addresses").isdisjoint(lows[-1:])
 
 
 def _is_present(text: str, naming: Naming, spoken: Sequence[Quotation]) -> bool:
     """Tell whether a character who is named so is there."""
-    around = next((one for one in spoken if one.start <= naming.start < one.end), None)
-    if around is not None:
-        return _is_spoken_to(text, naming, around)
+    last = bisect_right(spoken, naming.start, key=attrgetter("start")) - 1
+    around = spoken[last] if last >= 0 else None
+    if around is not None and naming.start < around.end:
+        return _is_called(text, naming, around)
     if _OWNED.match(text, naming.end):
         return False
     before = [word.casefold() for word in words(text[max(0, naming.start - _NEAR) : naming.start])[-2:]]
     return _cues("apart").isdisjoint({*before[-1:], " ".join(before)})
 
 
-def _is_spoken_to(text: str, naming: Naming, around: Quotation) -> bool:
+def _is_called(text: str, naming: Naming, around: Quotation) -> bool:
     """Tell whether somebody is addressed, at the beginning or the end of what is said: "Tom, wait." "Wait, Tom."."""
     before, after = text[around.start + 1 : naming.start], text[naming.end : around.end - 1].strip()
     begins = not before.strip() and after[:1] in _VOCATIVE_ENDS
@@ -154,18 +194,24 @@ def _parts(entity: Entity) -> Iterator[str]:
                 yield part
 
 
-def _pattern(owners: Mapping[str, str], loose: set[str]) -> re.Pattern[str] | None:
+def _pattern(owners: Mapping[str, str], loose: AbstractSet[str]) -> re.Pattern[str] | None:
     """Return what finds the handles of *owners*.
 
     Those of *loose* names are found in any letters. A character's must begin with a capital, unless it is a phrase:
     "will" is not Will.
     """
-    spelled = []
+    spelled: dict[str, list[str]] = {}
     for handle in sorted(owners, key=len, reverse=True):
-        shape = re.escape(handle).replace(r"\ ", r"\s+").replace("'", "['\u2019]").replace(r"\-", "[-\u2010-\u2015]")
         is_free = owners[handle] in loose or " " in handle or not handle[0].isalpha()
-        spelled.append(f"(?i:{shape})" if is_free else f"(?=[^\\Wa-z_])(?i:{shape})")
-    return re.compile(rf"(?<!\w)(?:{'|'.join(spelled)})(?!\w)") if spelled else None
+        shape = f"(?i:{_shape(handle)})"
+        spelled.setdefault(handle[:1], []).append(shape if is_free else f"(?=[^\\Wa-z_]){shape}")
+    # By their first sign: a large story has a thousand names, and few of them begin like a word.
+    groups = (f"(?i:(?={_shape(first)}))(?:{'|'.join(shapes)})" for first, shapes in spelled.items())
+    return re.compile(rf"(?<!\w)(?:{'|'.join(groups)})(?!\w)") if spelled else None
+
+
+def _shape(said: str) -> str:
+    return re.escape(said).replace(r"\ ", r"\s+").replace("'", "['\u2019]").replace(r"\-", "[-\u2010-\u2015]")
 
 
 @cache

@@ -9,14 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from workers.agents.story.reading.casting import is_spoken_to
 from workers.agents.story.reading.file_lines import bare
 from workers.agents.story.reading.lexicon import lexicon, stem
 from workers.agents.story.reading.named_words import Names, Word, words_of
 from workers.agents.story.reading.phrases import says_any
-from workers.agents.story.reading.prose import Quotation, paragraphs, quotations, sentences, words
+from workers.agents.story.reading.prose import Quotation, ends_of, paragraphs, quotations, sentences, words
 
-#: Words of a sentence that is read: a longer one is none.
-_LONGEST = 150
+#: Words and characters of a sentence that is read: a longer one is none.
+_LONGEST, _LONGEST_SIGNS = 150, 2_000
 #: Words of a line that says something without naming whom it is about.
 _LEAST = 2
 #: Words before a name at the beginning of a sentence, as in "In the year of the wreck, Mara kept the lamp".
@@ -60,8 +61,10 @@ class _Segment:
 def clauses_in(text: str, names: Names, teller: str | None = None) -> list[Clause]:
     """Return the clauses of prose that tell something: what is told first, then what is said in it.
 
-    *teller* is who "I" is in what is told, None for nobody of whom anything is known.
+    *teller* is who "I" is in what is told, None for nobody of whom anything is known. Of a text that is longer than two
+    chapters the beginning and the end are read.
     """
+    text = ends_of(text)
     spoken = quotations(text)
     found = _clauses(_without(text, spoken), text, names, speaker=teller)
     speaker, last = None, 0
@@ -80,7 +83,7 @@ def _speaker(said: Quotation, names: Names) -> str | None:
     behind = re.split(r"[.!?\u2026;]", said.after, maxsplit=1)[0]
     before = re.split(r"[.!?\u2026;]\s", said.before.rstrip())[-1] if said.before.endswith((",", ":")) else ""
     for told in (behind, before):
-        named = names.handles.find(told)
+        named = [one for one in names.handles.find(told) if not is_spoken_to(told, one)]
         verbs = {stem(word) for word in words(told.lower())[: 1 if told is behind and told[:1].islower() else 6]}
         if len({one.name for one in named}) == 1 and verbs & lexicon().saying:
             return named[0].name
@@ -105,7 +108,7 @@ def _clauses(
     for start, end in paragraphs(told):
         antecedent = implied
         for sentence in sentences(told[start:end]):
-            if len(sentence.text.split()) > _LONGEST:
+            if len(sentence.text) > _LONGEST_SIGNS or len(sentence.text.split()) > _LONGEST:
                 continue
             begin = start + sentence.start
             here = list(_told(sentence.text, names, _Around(antecedent, implied, speaker, names.characters)))
@@ -115,10 +118,14 @@ def _clauses(
 
 
 def _without(text: str, spoken: Sequence[Quotation]) -> str:
-    """Return *text* with blanks for what is said in it; the sign with which that ends stays."""
+    """Return *text* with blanks for what is said in it, and a full stop where that ends the sentence around it.
+
+    What asks is what is said: `Mara owned it. "Who says so?"` tells something.
+    """
     pieces, at = [], 0
     for one in spoken:
-        sign = one.text[-1:] if one.text[-1:] in _ENDS else " "
+        ends = one.text[-1:] in _ENDS and one.before and one.before[-1] not in _ENDS
+        sign = "." if ends else " "
         pieces += [text[at : one.start], " " * (one.end - one.start - 1), sign]
         at = one.end
     return "".join((*pieces, text[at:]))
@@ -186,8 +193,9 @@ def _segments(words: Sequence[Word]) -> Iterator[_Segment]:
 
 def _ends_clause(words: Sequence[Word], place: int, connector: str) -> bool:
     """Tell whether the comma at *place* ends the clause that *connector* began."""
-    if place + 1 >= len(words):
-        return False
+    if place + 1 >= len(words) or connector in {"who", "which"}:
+        # "Mara, who kept the lamp, went up": what follows tells something else.
+        return place + 1 < len(words)
     known, following = lexicon().words, words[place + 1]
     # "When the ice sang, Mara was at the window": the main clause comes behind the other.
     begins = (following.is_entity and not following.is_owner) or following.low in known["pronouns"]
@@ -240,7 +248,8 @@ def _clause(
     elif segment.connector in {"who", "which"}:
         before = segment.before
         if before is not None and before.is_entity and before.name:
-            clause = Clause(before.name, told, text)
+            # Behind others it may be one of them who does: "the man beside Corwin, who owned it".
+            clause = Clause(before.name, told, text, is_named=subject == before.name and persons == {subject})
     elif (meant := _meant(first, subject, around, persons)) is not None:
         clause, subject = Clause(meant, told[1:], text, owned=first.low in {*known["possessives"], "my"}), meant
     elif subject is not None and goes_on and _is_verb(first) and first.name is None:

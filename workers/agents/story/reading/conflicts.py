@@ -17,7 +17,8 @@ from workers.agents.story.reading.predicates import deny
 SEVERITIES = ("minor", "major", "critical")
 #: Characters between two places that were told of together.
 _BESIDE = 30
-_OF_KIN = frozenset({"relation", "role"})
+#: Kinds of what is said of two: its keys name both.
+OF_KIN = frozenset({"relation", "role"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class World:
         of_kin: dict[str, list[tuple[Claim, Slot]]] = {}
         for claim in self.claims:
             for slot in claim.slots:
-                if slot.kind in _OF_KIN:
+                if slot.kind in OF_KIN:
                     of_kin.setdefault(f"{slot.kind} {slot.key}", []).append((claim, slot))
         object.__setattr__(self, "of_kin", of_kin)
 
@@ -85,7 +86,7 @@ def _clashes(new: Claim, world: World) -> Iterator[Clash]:
     olds = [old for old in world.by_subject.get(new.subject, ()) if not old.is_past and old.text != new.text]
     for slot in new.slots:
         pairs = [(old, other) for old in olds for other in old.slots if _are_comparable(other, slot)]
-        if slot.kind in _OF_KIN:
+        if slot.kind in OF_KIN:
             told = world.of_kin.get(f"{slot.kind} {slot.key}", ())
             pairs = [(old, other) for old, other in told if not old.is_past and old.text != new.text]
         # Whatever was told already cannot speak against it, even when something else was told, too.

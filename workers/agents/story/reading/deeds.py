@@ -5,13 +5,24 @@ in their file, and speech that nothing ascribes is somebody's only where one alo
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from contracts.stories import Entity
 from workers.agents.story.reading.casting import Cast, Handles, speaker
 from workers.agents.story.reading.phrases import affirmed
-from workers.agents.story.reading.prose import Quotation, Sentence, folded, paragraphs, quotations, sentences, words
+from workers.agents.story.reading.prose import (
+    Quotation,
+    Sentence,
+    ends_of,
+    folded,
+    paragraphs,
+    quotations,
+    sentences,
+    words,
+)
 
 #: A pronoun that says what stands before it.
 _SAYS = re.compile(r"\W*(?:he|she)\b")
@@ -19,6 +30,8 @@ _SAYS = re.compile(r"\W*(?:he|she)\b")
 _BEGINS = re.compile(r"\W*(?:he|she)\b", re.IGNORECASE)
 #: What stands between two clauses, before the name of whoever acts in the second.
 _JOINS = re.compile(r"[,;:\u2014]\s+(?:(?:and|but|while|then|so|because|until)\s+)?$")
+#: Characters of it that are looked at.
+_JOINED = 40
 #: Whom what is said may be about, but for whoever says it.
 _NOT_I = frozenset({"you", "he", "she", "they", "it"})
 _HE = re.compile(r"\b(?:he|him|his)\b", re.IGNORECASE)
@@ -51,8 +64,11 @@ class Deed:
 
 
 def deeds_in(text: str, entities: Sequence[Entity], cast: Cast) -> list[Deed]:
-    """Return what the characters in the scene say and do in *text*, in order; what nobody in it does is left out."""
-    return list(_Reader(text, entities, cast).deeds())
+    """Return what the characters in the scene say and do in *text*, in order; what nobody in it does is left out.
+
+    Of a text that is longer than two chapters the beginning and the end are read.
+    """
+    return list(_Reader(ends_of(text), entities, cast).deeds())
 
 
 class _Reader:
@@ -75,8 +91,8 @@ class _Reader:
         """Yield what is told and what is said, sentence by sentence."""
         last: list[str] = []
         for sentence in sentences(self._text):
-            said = [(one, by) for one, by in zip(self._spoken, self._speakers, strict=True) if _meets(one, sentence)]
-            told = self._told(sentence)
+            said = self._said_in(sentence)
+            told = self._told(sentence, [quotation for quotation, _ in said])
             for part in self._clauses(told):
                 named = self._named(part)
                 who = self._acts(part, named, last)
@@ -90,11 +106,17 @@ class _Reader:
                     last = [by, *(name for name in last if name != by)]
                     yield Deed(by, part, sentence.text, is_said=True, quotation=quotation.text, others=_NOT_I)
 
-    def _told(self, sentence: Sentence) -> str:
-        """Return *sentence* with a dash for what is said in it."""
+    def _said_in(self, sentence: Sentence) -> list[tuple[Quotation, str | None]]:
+        """Return what is said in *sentence*, with who says it; it is looked up, since a chapter may say much."""
+        first = bisect_right(self._spoken, sentence.start, key=attrgetter("end"))
+        last = bisect_left(self._spoken, sentence.end, key=attrgetter("start"))
+        return list(zip(self._spoken[first:last], self._speakers[first:last], strict=True))
+
+    def _told(self, sentence: Sentence, said: Sequence[Quotation]) -> str:
+        """Return *sentence* with a dash for what is *said* in it."""
         told, at = "", sentence.start
-        for quotation in self._spoken:
-            if quotation.end > at and _meets(quotation, sentence):
+        for quotation in said:
+            if quotation.end > at:
                 told += self._text[at : max(at, quotation.start)] + "\u2014"
                 at = quotation.end
         return told + self._text[at : sentence.end] if at < sentence.end else told
@@ -103,7 +125,7 @@ class _Reader:
         """Yield the parts of *told*, each of which somebody else acts in: "She sat down, and Mara left"."""
         first = 0
         for naming in self._handles.find(told):
-            if naming.name in self._in_scene and _JOINS.search(told, first, naming.start):
+            if naming.name in self._in_scene and _JOINS.search(told, max(first, naming.start - _JOINED), naming.start):
                 yield told[first : naming.start]
                 first = naming.start
         if any(sign.isalnum() for sign in told):
@@ -150,17 +172,18 @@ class _Reader:
         """Return who says each quotation, None where nothing tells."""
         found: list[str | None] = []
         before: str | None = None
-        ranges = paragraphs(self._text)
+        starts, last = [start for start, _ in paragraphs(self._text)], 0
         for quotation in self._spoken:
-            place = next((at for at, (start, end) in enumerate(ranges) if start <= quotation.start < end), None)
-            alongside = [who for who, other in zip(found, self._spoken, strict=False) if _shares(ranges, place, other)]
-            who = self._named_speaker(quotation) or next(reversed(alongside), None) or self._other(before, quotation)
+            place = bisect_right(starts, quotation.start)
+            alongside = found[-1] if found and place == last else None
+            last = place
+            who = self._named_speaker(quotation) or alongside or self._other(before, quotation)
             found.append(who)
             before = who or before
         return found
 
     def _named_speaker(self, quotation: Quotation) -> str | None:
-        """Return who is told to say it; in `Mara rose. "Wait," she told Tobias.` that is Mara."""
+        """Return who is told to say it; in `Tobias saw Mara. "Wait," he said.` that is Tobias, by his file."""
         if _SAYS.match(quotation.after):
             return self._meant(quotation.after, self._named(quotation.before))
         return speaker(quotation, self._characters)
@@ -176,14 +199,5 @@ class _Reader:
         return others[0] if len(others) == 1 else None
 
 
-def _meets(quotation: Quotation, sentence: Sentence) -> bool:
-    return quotation.start < sentence.end and sentence.start < quotation.end
-
-
 def _says_pronoun(told: str) -> bool:
     return _PRONOUN.search(told) is not None
-
-
-def _shares(ranges: Sequence[tuple[int, int]], place: int | None, other: Quotation) -> bool:
-    """Tell whether *other* is said in the paragraph of that number."""
-    return place is not None and ranges[place][0] <= other.start < ranges[place][1]

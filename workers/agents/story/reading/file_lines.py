@@ -13,7 +13,8 @@ _HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\Z")
 _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+(.*)\Z")
 _RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}\Z")
 _QUOTED = re.compile(r"\A\s*(?:>\s?)+")
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+#: What is opened anew is looked for from there, so that no part is read twice.
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)")
 #: Marks around words: bold, italics, code and struck out; an underscore within a word is its own.
 _MARKS = re.compile(r"\*{1,3}|`+|~~|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
 

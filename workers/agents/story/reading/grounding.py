@@ -2,11 +2,16 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from workers.agents.story.reading.phrases import one_line
 from workers.agents.story.reading.prose import numbers_in, sentences, stands_in, words
-from workers.agents.story.reading.relevance import content_of
+from workers.agents.story.reading.relevance import content_of, stems_of
 
+#: What is checked of one answer, whatever a model says: more than any section keeps.
+MOST_CHECKED = 16
+#: Texts whose words are kept: a response, which each proposal is held to, and what some agents show beside it.
+_KEPT = 32
 #: Characters of a quote, and words of the shortest one that proves something.
 _LONGEST_QUOTE, _LEAST_QUOTED = 200, 2
 #: Tags of one memory or thread.
@@ -27,20 +32,25 @@ def line_from(said: str, sources: Sequence[str], names: Iterable[str], limit: in
 
     Every number and every name in it must stand in *sources* or be one of *names*, and a word that it is about must.
     """
-    line, given = one_line(said, limit), "\n".join(sources)
-    if not numbers_in(said) <= numbers_in(given):
+    if not numbers_in(said) <= frozenset().union(*map(numbers_in, sources)):
         return None
-    known = {_bare(word) for word in words("\n".join((given, *names)))}
-    if any(_bare(word) not in known for word in _capitalised(said)):
+    names = tuple(names)
+    given = (*sources, "\n".join(names))
+    if any(all(_bare(word) not in _words_of(text) for text in given) for word in _capitalised(said)):
         return None
-    about = content_of(said, without=names)
-    return line if about.keys() & content_of(given).keys() else None
+    about = content_of(said, without=names).keys()
+    return one_line(said, limit) if any(about & stems_of(source) for source in sources) else None
 
 
 def tags_from(said: Iterable[str]) -> tuple[str, ...]:
     """Return those of *said* that are plain words, in small letters and once each, at most five."""
     plain = ("_".join(tag.casefold().split()) for tag in said)
     return tuple(dict.fromkeys(tag for tag in plain if _TAG.fullmatch(tag)))[:_MOST_TAGS]
+
+
+@lru_cache(_KEPT)
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(map(_bare, set(words(text))))
 
 
 def _capitalised(said: str) -> list[str]:

@@ -45,7 +45,7 @@ class Word:
 
 def words_of(text: str, handles: Handles) -> tuple[Word, ...]:
     """Return the words and signs of *text*; names and numbers of several words are one each."""
-    spans = [(one.start, one.end, one.name, True) for one in handles.find(text)]
+    spans = [(one.start, one.end, one.name) for one in reversed(handles.find(text))]
     timed = _times(text)
     numbers = {
         found.start: (found.end, str(found.value), found.unit)
@@ -57,8 +57,10 @@ def words_of(text: str, handles: Handles) -> tuple[Word, ...]:
     for match in _TOKENS.finditer(text):
         if match.start() < at:
             continue
-        named = next((span for span in spans if span[0] <= match.start() < span[1]), None)
-        if named is not None:
+        while spans and spans[-1][1] <= match.start():
+            spans.pop()
+        if spans and spans[-1][0] <= match.start():
+            named = spans.pop()
             at = named[1]
             owner = _OWNER.match(text, at)
             at = owner.end() if owner else at

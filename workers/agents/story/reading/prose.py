@@ -1,7 +1,7 @@
 """Prose as rules read it: sentences, what is spoken in them, words, numbers, and whether something stands there."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +12,8 @@ from memory.rendering.tokens import counter
 
 #: What stands where a text was shortened.
 GAP = "[...]"
+#: Characters that are read of the beginning of a text, and as many of its end, where each costs much: two chapters.
+READ_AT_ENDS = 40_000
 #: Texts whose words and numbers are kept: many things are looked up in the same few.
 _KEPT = 16
 
@@ -26,14 +28,22 @@ _FOLDED = str.maketrans(
     }
 )
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
-#: An end of a sentence: its sign, what closes with it, and a blank before what can begin one.
-_END = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019\u00bb)\]*_]*(?=\s+[\"'\u201c\u2018\u00ab(\[*_]*[^\Wa-z_])")
+#: An end of a sentence: its sign, what closes with it, and a blank before what can begin one. Nothing of it is read
+#: twice, however many signs there are.
+_END = re.compile(
+    r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019\u00bb)\]*_]*+(?=\s++[\"'\u201c\u2018\u00ab(\[*_]*+[^\Wa-z_])"
+)
 #: Words with a dot that end no sentence, and single letters, which are initials.
 _SHORT = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|St|Prof|Capt|Lt|Sgt|Jr|Sr|No|vs|etc|approx|e\.g|i\.e|a\.m|p\.m)|\b[A-Z])\.$")
+#: Characters of the longest of them.
+_SHORT_LENGTH = 10
 #: Speech: in double quotes, up to the end of its paragraph where nothing closes it, as speech that goes on is written.
 _SPOKEN = re.compile(r"[\"\u201c\u201e]([^\"\u201c\u201d\u201e]+)[\"\u201d\u201c]?|\u00ab([^\u00ab\u00bb]+)\u00bb?")
 #: Speech in single quotes: it opens before a word and closes behind a sign, which no apostrophe does.
-_SPOKEN_SINGLY = re.compile(r"(?<!\w)['\u2018](?=\S)(.{0,2000}?[,.?!\u2026\u2014-])['\u2019](?!\w)", re.DOTALL)
+_OPENS_SINGLY = re.compile(r"(?<!\w)['\u2018](?=\S)")
+_CLOSES_SINGLY = re.compile(r"(?<=[,.?!\u2026\u2014-])['\u2019](?!\w)")
+#: Characters of the longest speech in single quotes: what opens more is no quote.
+_LONGEST_SPOKEN = 2_000
 _LINE = re.compile(r"[^\n]+|\n(?=[ \t]*\n)")
 #: Signs with which a paragraph may end.
 _LAST_SIGNS = frozenset(".!?\u2026\"'\u201d\u2019\u00bb*_)")
@@ -108,7 +118,7 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield where each sentence of the paragraph `text[start:end]` begins and ends."""
     first = start
     for found in _END.finditer(text, start, end):
-        if _SHORT.search(text, first, found.end()):
+        if _SHORT.search(text, max(first, found.end() - _SHORT_LENGTH), found.end()):
             continue
         if text[first : found.end()].strip():
             yield first, found.end()
@@ -124,15 +134,40 @@ def quotations(text: str) -> list[Quotation]:
     Double quotes of every kind mark speech; single ones only where there are no double ones.
     """
     found: list[Quotation] = []
-    pattern = _SPOKEN if _SPOKEN.search(text) else _SPOKEN_SINGLY
+    spoken_in = _doubly if _SPOKEN.search(text) else _singly
     for start, end in paragraphs(text):
-        spoken = list(pattern.finditer(text, start, end))
-        edges = [start, *(edge for one in spoken for edge in one.span()), end]
-        for number, one in enumerate(spoken):
-            said = next(group for group in one.groups() if group is not None)
-            before, after = text[edges[2 * number] : one.start()], text[one.end() : edges[2 * number + 3]]
-            found.append(Quotation(said.strip(), one.start(), one.end(), before.strip(), after.strip()))
+        spoken = list(spoken_in(text, start, end))
+        edges = [start, *(edge for begins, _, ends in spoken for edge in (begins, ends)), end]
+        for number, (begins, said, ends) in enumerate(spoken):
+            before, after = text[edges[2 * number] : begins], text[ends : edges[2 * number + 3]]
+            found.append(Quotation(said.strip(), begins, ends, before.strip(), after.strip()))
     return found
+
+
+def _doubly(text: str, start: int, end: int) -> Iterator[tuple[int, str, int]]:
+    """Yield where each speech in double quotes begins within `text[start:end]`, what it is, and where it ends."""
+    for found in _SPOKEN.finditer(text, start, end):
+        yield found.start(), next(group for group in found.groups() if group is not None), found.end()
+
+
+def _singly(text: str, start: int, end: int) -> Iterator[tuple[int, str, int]]:
+    """Yield the same of speech in single quotes: each goes up to the first mark behind it that closes."""
+    closes = [found.start() for found in _CLOSES_SINGLY.finditer(text, start, end)]
+    last = start
+    for found in _OPENS_SINGLY.finditer(text, start, end):
+        opens = found.start()
+        # There is a sign between the two.
+        place = bisect_left(closes, opens + 2)
+        if opens < last or place == len(closes) or closes[place] - opens > _LONGEST_SPOKEN + 2:
+            continue
+        last = closes[place] + 1
+        yield opens, text[opens + 1 : closes[place]], last
+
+
+def without_stop(text: str) -> str:
+    """Return *text* without the one full stop at its end; that of a shortened word or an initial is part of it."""
+    is_stop = text.endswith(".") and not text.endswith("..") and not _SHORT.search(text)
+    return text[:-1].rstrip() if is_stop else text
 
 
 def narration(text: str) -> str:
@@ -142,6 +177,22 @@ def narration(text: str) -> str:
         shown += [text[last : one.start], " " * (one.end - one.start)]
         last = one.end
     return "".join((*shown, text[last:]))
+
+
+def ends_of(text: str) -> str:
+    """Return *text*, of one that is longer than two chapters its beginning and its end, as paragraphs of their own.
+
+    They are cut between lines, or words, where there are any.
+    """
+    if len(text) <= 2 * READ_AT_ENDS:
+        return text
+    head, tail = text[:READ_AT_ENDS], text[-READ_AT_ENDS:]
+    for blank in ("\n", " "):
+        before, after = head.rfind(blank), tail.find(blank)
+        # An end that has one line more is not worth the half of it.
+        if before > READ_AT_ENDS // 2 and 0 <= after < READ_AT_ENDS // 2:
+            return f"{head[:before]}\n\n{tail[after + 1 :]}"
+    return f"{head}\n\n{tail}"
 
 
 def folded(text: str) -> str:
@@ -157,9 +208,19 @@ def stands_in(said: str, text: str) -> bool:
     wanted = folded(said).strip(" '.").strip()
     if not any(sign.isalnum() for sign in wanted):
         return False
-    left = r"(?<!\w)" if wanted[0].isalnum() else ""
-    right = r"(?!\w)" if wanted[-1].isalnum() else ""
-    return re.search(f"{left}{re.escape(wanted)}{right}", _folded_once(text)) is not None
+    told = _folded_once(text)
+    at = told.find(wanted)
+    while at >= 0:
+        if not (_goes_on(told, at - 1, wanted[0]) or _goes_on(told, at + len(wanted), wanted[-1])):
+            return True
+        at = told.find(wanted, at + 1)
+    return False
+
+
+def _goes_on(told: str, beside: int, edge: str) -> bool:
+    """Tell whether a word whose last or first sign is *edge* goes on with what stands *beside* it in *told*."""
+    sign = told[beside] if 0 <= beside < len(told) else " "
+    return edge.isalnum() and (sign.isalnum() or sign == "_")
 
 
 @lru_cache(_KEPT)

@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 
 from workers.agents.story.reading.prose import words
 
 _EVERYDAY = Path(__file__).with_name("everyday_words.txt")
+#: Texts whose stems are kept: many things are held to the same few.
+_KEPT = 32
 #: Letters of the shortest word that is about something, and letters by which two forms of a word are the same.
 _LEAST, _STEM = 4, 6
 
@@ -25,6 +27,12 @@ def content_of(text: str, *, without: Iterable[str] = ()) -> dict[str, str]:
         if len(plain) >= _LEAST and plain not in left_out and not plain.isdigit():
             found.setdefault(plain[:_STEM], word.removesuffix("'s").removesuffix("\u2019s"))
     return found
+
+
+@lru_cache(_KEPT)
+def stems_of(text: str) -> frozenset[str]:
+    """Return the stems of the words that say what *text* is about, names included, as `content_of` has them."""
+    return frozenset(content_of(text))
 
 
 def shared_by(told: Mapping[str, str], contents: Sequence[Mapping[str, str]]) -> list[list[str]]:

@@ -25,6 +25,8 @@ _HOURS = {
 _TEENS = {"fifteen": 15, "thirty": 30, "forty": 40, "fifty": 50, "twenty": 20, "ten": 10}
 _STEPS = {"five": 5, "ten": 10, "fifteen": 15, "quarter": 15, "twenty": 20, "half": 30}
 _NAMED = {"noon": 12 * 60, "midday": 12 * 60, "midnight": 0}
+#: Words with which a clock may begin; else figures do.
+_OPENERS = _set("a") | _NAMED.keys() | _STEPS.keys() | _HOURS.keys()
 _PARTS = {
     "morning": "am", "dawn": "am", "afternoon": "pm", "evening": "pm", "dusk": "pm",
     "night": "night", "tonight": "night",
@@ -131,6 +133,8 @@ def moments_in(text: str) -> list[Moment]:
 
 def _clock_at(tokens: list[_Token], at: int) -> _Clock | None:
     """Return the clock that begins at *at*, None when none does."""
+    if tokens[at].word not in _OPENERS and tokens[at].kind not in {"number", "clock"}:
+        return None
     if _word(tokens, at - 1) in _AWAY and _word(tokens, at - 2) in _LENGTHS:
         return None
     for read in (_named, _in_figures, _past_or_to, _hour):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import fsum
 
 from contracts.analysis_background import Interaction
 from contracts.stories import Entity, Relations, Tastes
@@ -42,18 +43,21 @@ class Feelings:
         return next((trait for trait in (*tastes.likes, *tastes.dislikes) if folded(trait) == folded(said)), None)
 
     def interactions(self, shows: Sequence[Show], in_scene: Sequence[str]) -> Iterator[Interaction]:
-        """Yield one interaction for each pair of *in_scene* between whom something counts; each trait does once."""
+        """Yield one interaction for each pair of *in_scene* between whom something counts.
+
+        Each of the two counts a trait that they are shown once, by their own taste, whatever the other one counts.
+        """
         for pair in combinations(in_scene, 2):
-            between: dict[str, Show] = {}
+            between: dict[tuple[str, str], Show] = {}
             for show in shows:
                 if {show.giver, show.receiver} == {*pair}:
-                    between.setdefault(folded(show.trait), show)
+                    between.setdefault((show.receiver, folded(show.trait)), show)
             worth = [(show, points) for show in between.values() if (points := self._points(show))]
             if worth:
                 called = self._names(*pair)
                 yield Interaction(
                     characters=tuple(called.values()),
-                    change=plain(sum(points for _, points in worth)),
+                    change=plain(fsum(points for _, points in worth)),
                     trigger="; ".join(self._trigger(show, points, called) for show, points in worth),
                 )
 

@@ -49,7 +49,8 @@ def weighed(
         marks = content_of(" ".join((memory.title, *memory.tags)), without=names)
         stems = [*filter(marks.__contains__, common), *(stem for stem in common if stem not in marks)]
         points = sum(_TAG if stem in marks else _WORD for stem in stems[:_MOST_WORDS]) + _PERSON * len(people)
-        ago = None if memory.response is None else response.number - memory.response
+        number = number_of(memory)
+        ago = None if number is None else response.number - number
         why = _why([told[stem] for stem in stems[:_NAMED]], people, ago)
         found[character].append(Recall(memory, points + _freshness(points, ago), why))
     return {character: sorted(recalls, key=_rank) for character, recalls in found.items()}
@@ -64,6 +65,11 @@ def _freshness(points: int, ago: int | None) -> int:
 
 def _whole(memory: StoryMemory) -> str:
     return " ".join((memory.title, memory.summary, memory.text, *memory.tags))
+
+
+def number_of(memory: StoryMemory) -> int | None:
+    """Return the number of the response in which it happened, None before the story: chapter 0 has no response 0."""
+    return memory.response if memory.response or memory.chapter else None
 
 
 def title_of(memory: StoryMemory) -> str:

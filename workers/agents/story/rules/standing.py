@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from contracts.analysis_background import KnownFact
 from contracts.stories import Entity, StoryMemory
+from workers.agents.story.reading.casting import Handles
 from workers.agents.story.reading.claims import Claim, Reader
 from workers.agents.story.reading.conflicts import World
 
@@ -21,17 +22,37 @@ def reader_of(entities: Sequence[Entity], knowledge: Sequence[KnownFact]) -> Rea
 
 
 def world_of(
-    reader: Reader, entities: Sequence[Entity], knowledge: Sequence[KnownFact], memories: Sequence[StoryMemory]
+    reader: Reader,
+    entities: Sequence[Entity],
+    knowledge: Sequence[KnownFact],
+    memories: Sequence[StoryMemory],
+    about: Collection[str],
 ) -> World:
-    """Return what was told: files first, then what is known, then what is remembered."""
+    """Return what was told: files first, then what is known, then what is remembered.
+
+    Only what may tell of those *about* whom something is asked is read for claims: reading all files of a large story
+    takes seconds.
+    """
+    known = {entity.name: entity for entity in entities}
+    asked = Handles([known.get(name) or Entity(name=name, kind="object") for name in about if name])
+
+    def may_tell(owner: str, *texts: str) -> bool:
+        return (reader.handles.owner(owner) or owner) in about or any(map(asked.find, texts))
+
     claims = [
         *(
             claim
             for entity in entities
+            if may_tell(entity.name, entity.text)
             for claim in reader.claims(entity.text, entity.file or entity.name, entity.name)
         ),
-        *(claim for fact in knowledge for claim in claims_of_fact(reader, fact)),
-        *(claim for one in memories for claim in _claims_of_memory(reader, one)),
+        *(claim for fact in knowledge if may_tell(fact.subject, fact.fact) for claim in claims_of_fact(reader, fact)),
+        *(
+            claim
+            for one in memories
+            if may_tell(one.character, one.summary, one.text)
+            for claim in _claims_of_memory(reader, one)
+        ),
     ]
     lines = (line for text in _texts(entities, knowledge, memories) for line in text.casefold().splitlines())
     characters = frozenset(entity.name for entity in entities if entity.kind == "character")

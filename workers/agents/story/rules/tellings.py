@@ -22,7 +22,7 @@ MOST_FACTS, LONGEST_FACT = 8, 200
 #: Lines of files whose words are kept: those of a story.
 _KEPT = 4_000
 #: Words of a fact.
-_LEAST_WORDS = 3
+_LEAST_WORDS = 2
 _CATEGORIES = {"character": "character", "location": "location", "object": "object"}
 #: What tells a fact and no moment when a claim fills it.
 _TELLING = frozenset({"age", "state", "trade", "relation", "days"})
@@ -83,14 +83,29 @@ def _fact(clause: Clause, kinds: Mapping[str, str]) -> str | None:
     predicate = predicate_of(clause)
     if predicate is None or clause.subject not in kinds or not (clause.is_named or _is_own(clause)) or clause.owned:
         return None
-    slots = claim_of(clause, "").slots
-    if not any(_tells(slot, kinds[clause.subject]) for slot in slots) and not _is_fact(clause.words, predicate):
+    is_telling = any(_tells(slot, kinds[clause.subject]) for slot in claim_of(clause, "").slots)
+    if not is_telling and not _is_fact(clause.words, predicate):
+        return None
+    # Whom these mean, the fact alone does not tell.
+    if any(_is_unclear(clause.words, place, predicate) for place in range(len(clause.words))):
         return None
     told = _rest(clause)
-    # Whom these mean, the fact alone does not tell.
-    if any(word.low in lexicon().words["unclear"] for word in clause.words):
-        return None
-    return told if len(told.split()) >= _LEAST_WORDS and content_of(clause) else None
+    return told if is_telling or (len(told.split()) >= _LEAST_WORDS and content_of(clause)) else None
+
+
+def _is_unclear(words: Sequence[Word], place: int, predicate: Predicate) -> bool:
+    """Tell whether the word at *place* means something that is told elsewhere; the "that" of "a knot that held" is not.
+
+    In "that quay" and "that day" it does, and so does "her" in "loved her", unlike that in "loved her sister".
+    """
+    known, after = lexicon().words, words[place + 1 : place + 4]
+    if words[place].low in known["possessives"]:
+        return not after or not after[0].low[0].isalnum() or after[0].stem in lexicon().stop
+    if words[place].low != "that" or place < 1:
+        return words[place].low in known["unclear"]
+    before = words[place - 1]
+    is_noun = before.low[0].isalpha() and before.stem not in {*lexicon().stop, predicate.verb}
+    return not is_noun or not after or any(word.low in known["times"] for word in after)
 
 
 def _is_own(clause: Clause) -> bool:
@@ -102,7 +117,8 @@ def _tells(slot: Slot, kind: str) -> bool:
     """Tell whether *slot* of a claim about one of that *kind* tells a fact of itself."""
     if slot.kind == "place":
         return slot.key != "come" and (slot.key != "stand" or kind != "character")
-    return slot.kind in _TELLING
+    # People are broken for a while, things for good.
+    return slot.kind in _TELLING and (kind != "character" or slot.key.split()[0] != "soundness")
 
 
 def _is_fact(words: Sequence[Word], predicate: Predicate) -> bool:
@@ -115,15 +131,31 @@ def _is_fact(words: Sequence[Word], predicate: Predicate) -> bool:
     at = next((place for place, word in enumerate(words) if word.stem in {_BE, _HAVE}), len(words))
     after = [word for word in words[at + 1 :] if not word.low.endswith("ly")][:2]
     if predicate.verb == _BE:
-        # "was the keeper" names a thing; "was tired" and "was a mile off" are moments.
-        passing = lexicon().nouns["passing"]
-        return len(after) > 1 and (after[0].low in _ARTICLES or after[0].is_owner) and after[1].stem not in passing
+        return _is_what(after)
     if predicate.verb == _HAVE and predicate.form == "have":
-        owned = words[at + 1 : at + 6]
-        # "had one finger raised"
-        is_posed = any(word.low.endswith("ed") for word in owned)
-        return not is_posed and any(word.stem in lexicon().nouns["enduring"] for word in owned)
+        return _has_for_long(words[at + 1 :], predicate)
     return predicate.is_habit and predicate.verb in lexicon().lasting
+
+
+def _is_what(after: Sequence[Word]) -> bool:
+    """Tell whether the words *after* "is" say what somebody is: "was tired" and "was a mile off" are moments."""
+    if after and after[0].low in lexicon().words["marks"]:
+        return len(after) == 1 or not after[1].low[0].isalnum()
+    passing = lexicon().nouns["passing"]
+    return len(after) > 1 and (after[0].low in _ARTICLES or after[0].is_owner) and after[1].stem not in passing
+
+
+def _has_for_long(owned: Sequence[Word], predicate: Predicate) -> bool:
+    """Tell whether *owned*, the words behind "has", begin with what somebody keeps."""
+    first = owned[:5]
+    # "had one finger raised"
+    if any(word.low.endswith("ed") for word in first):
+        return False
+    if any(word.stem in lexicon().nouns["enduring"] for word in first):
+        return True
+    at = next((place for place, word in enumerate(first) if word.stem in lexicon().nouns["belongings"]), None)
+    passing = lexicon().words["for_now"]
+    return at is not None and not predicate.is_negated and not any(word.low in passing for word in owned)
 
 
 def _rest(clause: Clause) -> str:

@@ -14,7 +14,7 @@ from workers.agents.story.reading.casting import Cast, Handles
 from workers.agents.story.reading.deeds import Deed, deeds_in
 from workers.agents.story.reading.phrases import affirmed, one_line, says_any
 from workers.agents.story.reading.prose import sentences, stands_in
-from workers.agents.story.reading.relevance import content_of
+from workers.agents.story.reading.relevance import content_of, stems_of
 
 #: Threads that one response may open, and characters of a title.
 MOST_NEW, LONGEST_TITLE = 2, 80
@@ -72,7 +72,7 @@ def is_mentioned(thread: StoryThread, text: str, people: Iterable[str]) -> bool:
     if stands_in(thread.title, text):
         return True
     title = content_of(thread.title, without=people).keys()
-    return bool(title) and len(title & content_of(text).keys()) >= min(len(title), _TITLE_WORDS)
+    return bool(title) and len(title & stems_of(text)) >= min(len(title), _TITLE_WORDS)
 
 
 def is_resolved(thread: StoryThread, text: str) -> bool:
