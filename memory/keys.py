@@ -54,7 +54,7 @@
 | `tl:story:{id}:written` | sorted set | none | those responses, by which was written before which |
 | `tl:story:{id}:changes:...` | hash | none | what responses changed, by number, as one agent found it |
 | `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `memory.analysis` |
-| `tl:analysis:{id}:records` | hash | none | how far each is, by number; `:n` is of which text, `+n` under way, `@n` rests on |
+| `tl:analysis:{id}:records` | hash | none | how far each is, by number; `:n` its text, `+n` under way, `@n` its base |
 | `tl:analysis:{id}:written` | sorted set | none | those analyses, by which was written before which |
 | `tl:stories:{index}` | sorted set | none | every story, by when it was loaded or told a response last, in ms |
 | `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when somebody has to look, in ms |

@@ -70,7 +70,8 @@ def find_endpoints(environ: Mapping[str, str], data_dir: Path | None = None) -> 
         return Endpoints(nats)
     raise ConfigurationError(
         f"no system is known here: start one with `tasklore up`, or set {NATS_VARIABLE} and {REDIS_VARIABLE} "
-        f"(there is no fitting {str(directory / FILE_NAME)!r})"
+        f"(there is no fitting {str(directory / FILE_NAME)!r}; after `tasklore up --data-dir DIR` set "
+        f"{DATA_DIR_VARIABLE} to DIR)"
     )
 
 

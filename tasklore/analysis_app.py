@@ -61,10 +61,10 @@ def run(
 ) -> int:
     """Have ten agents look at a response side by side, and print what each found and the context of the next one.
 
-    Loads the folder first. The document is written to STORY_DIR/state/agent_analysis.json as well. A response that was
-    analysed is served from memory; only agents that failed are asked again. Ctrl-C leaves the agents at work. Ends with
-    1 when an agent failed or was late, and when it took longer than --wait. Needs a system with the agents of stories:
-    `tasklore up --agents workers.agents.story`.
+    Loads the folder first. The document is written to STORY_DIR/state/agent_analysis.json as well, unless that of a
+    later response is there. A response that was analysed is served from memory; only agents that failed are asked
+    again. Ctrl-C leaves the agents at work. Ends with 1 when an agent failed or was late, and when it took longer than
+    --wait. Needs a system with the agents of stories: `tasklore up --agents workers.agents.story`.
     """
     from tasklore import running
     from tasklore.analysis_running import Wish, run_aloud

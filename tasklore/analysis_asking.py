@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 
 from nats.aio.client import Client
 from pydantic import ValidationError
@@ -22,53 +21,67 @@ LAST_S = 5.0
 EARLY_S, _PAUSE_S = 1.0, 0.2
 
 
-async def ask(client: Client, request: AnalysisRequest, supervisor_id: str | None = None) -> AnalysisReply:
-    """Return what *supervisor_id*, None is the one whom the environment names, found by the time of *request*.
+class Asking:
+    """One request until its reply, to *supervisor_id*; None is the one whom the environment names."""
 
-    One who leaves says before that time that it is pending: then whoever follows is asked.
+    def __init__(self, client: Client, request: AnalysisRequest, supervisor_id: str | None = None) -> None:
+        self._client = client
+        self._request = request
+        self._supervisor_id = supervisor_id
+        self._call: Call | None = None
 
-    Raises:
-        InvalidInput: it refuses.
-        MessageTooLarge: the response does not fit into a message.
-        Unreachable: nobody takes the request, or whoever took it fell silent.
-    """
-    if len(request.model_dump_json(exclude_none=True).encode()) > subjects.MAX_BODY:
-        raise MessageTooLarge(
-            f"the response has {len(request.text or ''):,} characters, a message holds {subjects.MAX_BODY:,} bytes; "
-            "cut it into several"
-        )
-    subject = subjects.analyses(supervisor_id or current_supervisor())
-    ends_at = time.monotonic() + request.wait_ms / 1000
-    while True:
-        reply = await _replied(client, subject, request)
+    def ask_again(self) -> None:
+        """Send the request once more: whoever took it may be gone, and its successor tells what there is."""
+        if self._call is not None:
+            self._call.ask_again()
+
+    async def reply(self) -> AnalysisReply:
+        """Return what was found by the time of the request.
+
+        One who leaves says before that time that it is pending: then whoever follows is asked.
+
+        Raises:
+            InvalidInput: it is refused.
+            MessageTooLarge: the response does not fit into a message.
+            Unreachable: nobody takes the request, or whoever took it fell silent.
+        """
+        request = self._request
+        if len(request.model_dump_json(exclude_none=True).encode()) > subjects.MAX_BODY:
+            raise MessageTooLarge(
+                f"the response has {len(request.text or ''):,} characters, a message holds {subjects.MAX_BODY:,} "
+                "bytes; cut it into several"
+            )
+        subject = subjects.analyses(self._supervisor_id or current_supervisor())
+        ends_at, was_taken = time.monotonic() + request.wait_ms / 1000, False
+        while True:
+            reply = await self._replied(subject, ends_at, was_taken=was_taken)
+            if reply.kind != "pending" or ends_at - time.monotonic() < EARLY_S:
+                return reply
+            was_taken = True
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _replied(self, subject: str, ends_at: float, *, was_taken: bool) -> AnalysisReply:
+        def body() -> bytes:
+            return self._body(ends_at, was_taken=call.was_taken)
+
+        call = self._call = Call(self._client, subject, body, was_taken=was_taken)
+        late_s = ends_at - time.monotonic() + LATE_S
+        reply = _read(await call.reply(late_s + LAST_S, late_s))
+        if reply.kind == "refused":
+            raise InvalidInput(printable(reply.text) or "the supervisor refused, and did not say why; its log does")
+        if reply.kind == "other":
+            raise Unreachable("the supervisor answered in a way that is newer than this command; use the same version")
+        return reply
+
+    def _body(self, ends_at: float, *, was_taken: bool) -> bytes:
         left_s = ends_at - time.monotonic()
-        if reply.kind != "pending" or left_s < EARLY_S:
-            return reply
-        await asyncio.sleep(_PAUSE_S)
-        request = request.model_copy(update={"wait_ms": int(left_s * 1000), "refresh": False})
-
-
-async def _replied(client: Client, subject: str, request: AnalysisRequest) -> AnalysisReply:
-    late_s = request.wait_ms / 1000 + LATE_S
-    reply = _read(await Call(client, subject, _bodies(request, late_s)).reply(late_s + LAST_S, late_s))
-    if reply.kind == "refused":
-        raise InvalidInput(printable(reply.text) or "the supervisor refused, and did not say why; its log does")
-    if reply.kind == "other":
-        raise Unreachable("the supervisor answered in a way that is newer than this command; use the same version")
-    return reply
-
-
-def _bodies(request: AnalysisRequest, late_s: float) -> Callable[[], bytes]:
-    late_at = time.monotonic() + late_s
-
-    def body() -> bytes:
-        wish = request
-        if time.monotonic() >= late_at:
+        is_late = left_s <= -LATE_S
+        wish = self._request
+        if was_taken or is_late:
+            wait_ms = int((LAST_S / 2 if is_late else max(0.0, left_s)) * 1000)
             # What was begun is asked for, and nothing is begun anew a second time.
-            wish = wish.model_copy(update={"wait_ms": int(LAST_S * 500), "refresh": False})
+            wish = wish.model_copy(update={"wait_ms": wait_ms, "refresh": False})
         return wish.model_dump_json(exclude_none=True).encode()
-
-    return body
 
 
 def _read(body: bytes) -> AnalysisReply:

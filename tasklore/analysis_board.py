@@ -1,4 +1,4 @@
-"""An analysis while it goes: on a terminal a list that keeps itself up to date, elsewhere a line for each section."""
+"""An analysis while it goes, for whoever looks on at a terminal; elsewhere the table at the end tells all of it."""
 
 import contextlib
 import sys
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from contracts.analysis import AnalysisDocument
 from contracts.analysis_roster import Seat
-from tasklore.analysis_findings import DONE, FAILED, LATE, WAITING, Finding, findings
+from tasklore.analysis_findings import DONE, FAILED, LATE, WAITING, findings
 from tasklore.pipeline_lines import took_text
 
 if TYPE_CHECKING:
@@ -32,41 +32,21 @@ class Board(Protocol):
 def board(title: str, seats: Sequence[Seat], *, is_silent: bool) -> Iterator[Board]:
     """Open what shows the sections of *seats* on stderr as they come; stdout is for what comes of it all.
 
-    *is_silent* shows nothing.
+    Nothing is shown when that is no terminal, or *is_silent*.
     """
     sections = [seat.section for seat in seats if seat.enabled]
-    if is_silent:
+    if is_silent or not sys.stderr.isatty():
         yield _Silence()
-    elif sys.stderr.isatty():
-        with _LiveBoard(title, sections).drawn() as live:
-            yield live
-    else:
-        yield PlainBoard(sections)
+        return
+    with _LiveBoard(title, sections).drawn() as live:
+        yield live
 
 
 class _Silence:
-    """For programs."""
+    """For whoever does not look on."""
 
     def show(self, document: AnalysisDocument | None) -> None:
         """Do nothing."""
-
-
-class PlainBoard:
-    """A line on stderr whenever a section has come."""
-
-    def __init__(self, sections: Sequence[str]) -> None:
-        self._sections = sections
-        self._seen: dict[str, Finding] = {}
-
-    def show(self, document: AnalysisDocument | None) -> None:
-        """Write what changed since the last look."""
-        width = max(map(len, self._sections), default=0)
-        for one in findings(document, self._sections):
-            if one.section in self._sections and one.is_there and self._seen.get(one.section) != one:
-                self._seen[one.section] = one
-                took = "" if one.took_ms is None else took_text(one.took_ms)
-                line = f"  {one.section.ljust(width)}  {one.status.ljust(_WIDEST)}  {took:>10}  {one.said}"
-                print(line.rstrip(), file=sys.stderr, flush=True)
 
 
 class _LiveBoard:

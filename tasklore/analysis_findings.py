@@ -62,7 +62,9 @@ class Finding:
     @property
     def told(self) -> str:
         """What it says, behind how it went when that needs saying."""
-        if self.status in (DONE, WAITING):
+        if self.status == WAITING:
+            return "at work"
+        if self.status == DONE:
             return self.said
         return f"{self.status}: {self.said}" if self.said else self.status
 
@@ -109,7 +111,7 @@ def _unsaid(status: str, body: Mapping[str, JsonValue]) -> str:
 
 def _held(body: Mapping[str, JsonValue]) -> str:
     """Return how much is in a section of an agent that is not ours."""
-    held = (f"{len(value)} {key}" for key, value in body.items() if isinstance(value, list | dict) and value)
+    held = (f"{key}: {len(value)}" for key, value in body.items() if isinstance(value, list | dict) and value)
     return one_line(", ".join(held), _SAID)
 
 

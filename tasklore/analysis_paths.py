@@ -6,8 +6,11 @@ from pydantic import JsonValue
 
 from contracts.analysis import AnalysisDocument
 from contracts.errors import InvalidInput, UnknownPath
-from memory.documents.paths import Absent, Path, Step, find, lookup, parse
+from memory.documents.paths import Absent, Path, Step, find, lookup, nearest, parse
 from tasklore.analysis_shapes import Shape, key_named
+
+#: Names of a part that an error lists.
+_NAMED = 8
 
 _ROOT = Shape("object", model=AnalysisDocument)
 
@@ -24,28 +27,53 @@ def value_at(body: JsonValue, text: str) -> JsonValue:
         InvalidInput: it fits in more than one place; the message names them.
     """
     path = parse(text)
-    from_root = _shortened(path, body, _ROOT)
-    if not isinstance(find(body, from_root), Absent):
-        return lookup(body, from_root)
-    fitting = [
-        Path((*at.steps, *inner.steps))
-        for at, value, shape in _objects(body, _ROOT, Path())
-        if not isinstance(find(value, inner := _shortened(path, value, shape)), Absent)
-    ]
+    fitting = _places(body, path)
     if len(fitting) > 1:
         listed = ", ".join(repr(str(place)) for place in fitting)
         raise InvalidInput(f"{text!r} is found in more than one place: {listed}; name one of them whole")
     if not fitting:
-        raise UnknownPath(_unknown(body, from_root))
+        raise UnknownPath(_unknown(body, path))
     return lookup(body, fitting[0])
 
 
 def _unknown(body: JsonValue, path: Path) -> str:
-    try:
-        lookup(body, path)
-    except UnknownPath as error:
-        return str(error)
-    return f"there is no {str(path)!r}"
+    """Return why there is nothing at *path*, read from the one place where the longest part of it begins."""
+    for length in range(len(path.steps), 0, -1):
+        places = _places(body, Path(path.steps[:length]))
+        if len(places) > 1 and length < len(path.steps):
+            # A name is not looked for in a list, nor an index among names.
+            kind = dict if isinstance(path.steps[length], str) else list
+            places = [place for place in places if isinstance(find(body, place), kind)] or places
+        if len(places) > 1:
+            listed = ", ".join(repr(str(place)) for place in places)
+            return f"there is no {str(path)!r}: it begins in more than one place: {listed}; name one of them whole"
+        if places:
+            whole = Path((*places[0].steps, *path.steps[length:]))
+            return _why(body, _shortened(whole, body, _ROOT), places[0])
+    return _why(body, _shortened(path, body, _ROOT), Path())
+
+
+def _places(body: JsonValue, path: Path) -> list[Path]:
+    """Return where *path* stands: from the root, else from each part that has it."""
+    from_root = _shortened(path, body, _ROOT)
+    if not isinstance(find(body, from_root), Absent):
+        return [from_root]
+    found = ((at, value, _shortened(path, value, shape)) for at, value, shape in _objects(body, _ROOT, Path()))
+    return [Path((*at.steps, *inner.steps)) for at, value, inner in found if not isinstance(find(value, inner), Absent)]
+
+
+def _why(body: JsonValue, path: Path, way: Path) -> str:
+    """Return what *way*, which exists, holds instead of what *path* asks of it, and the nearest path that exists."""
+    held = find(body, way)
+    if isinstance(held, dict):
+        names = [repr(name) for name in held]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        holds = f"the names {', '.join(names[:_NAMED])}{more}" if names else "nothing"
+    elif isinstance(held, list):
+        holds = f"a list of {len(held)}" + (f", [0] to [{len(held) - 1}]" if held else "")
+    else:
+        holds = "a single value"
+    return f"there is no {str(path)!r}: {str(way)!r} has {holds}; the nearest is {str(nearest(body, path))!r}"
 
 
 def _shortened(path: Path, body: JsonValue, shape: Shape | None) -> Path:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,13 +13,13 @@ from typing import Literal
 from contracts.errors import InvalidInput
 from contracts.messages import AnalysisRequest
 from contracts.stories import StoryBase, StoryResponse
-from memory.analysis_file import write_file
 from tasklore.analysis_board import board
-from tasklore.analysis_ends import Lines, tell, tell_sum
+from tasklore.analysis_ends import Lines, rules_text, tell, tell_sum
 from tasklore.analysis_sources import STATE_FILE
+from tasklore.analysis_state import leave_in
 from tasklore.analysis_stores import open_stores
 from tasklore.analysis_watching import Analysed, Watch
-from tasklore.exits import FAILED, OK
+from tasklore.exits import FAILED, OK, Interrupted
 from tasklore.pipeline_asking import refuse_aloud
 from tasklore.pipeline_stores import open_wire
 from tasklore.screen import patience, print_json, say
@@ -58,7 +59,15 @@ async def run_aloud(wish: Wish) -> int:
     Raises:
         InvalidInput: there is no response, two have the same number, or the supervisor refuses.
         Unreachable: a server does not answer, or nobody takes the request.
+        Interrupted: whoever read what is printed has heard enough; what was found by then lies in the folder.
     """
+    try:
+        return await _run(wish)
+    except BrokenPipeError as error:
+        raise Interrupted(signal.SIGPIPE) from error
+
+
+async def _run(wish: Wish) -> int:
     try:
         base, responses = read_story(wish.folder), responses_of(wish)
     except InvalidStory as error:
@@ -84,7 +93,7 @@ def responses_of(wish: Wish) -> list[StoryResponse]:
     if not files:
         raise InvalidInput(f"{wish.folder / RESPONSES} has no response; name a file, or write Ch1-R001.md there")
     chosen = [_found(file, wish.folder) for file in files] if wish.files or wish.everything else files[-1:]
-    responses = sorted((read_response(file) for file in chosen), key=lambda response: response.number)
+    responses = sorted((read_response(file, wish.folder) for file in chosen), key=lambda response: response.number)
     for one, other in itertools.pairwise(responses):
         if one.number == other.number:
             raise InvalidInput(f"two of the files are response {one.number}; name one of them")
@@ -103,11 +112,14 @@ async def _one(watch: Watch, response: StoryResponse, wish: Wish) -> int:
         board(response.source, watch.seats, is_silent=wish.as_json) as shown,
     ):
         analysed = await watch.analysed(wish.request(watch.story_id, response), response, shown)
+    # Whoever reads what is printed may leave: the document is there before.
+    later = _leave(wish, analysed)
     if wish.as_json:
         print_json(analysed.document.body() if analysed.document is not None else None)
     else:
         tell(analysed, wish.tokens)
-    _write(wish, analysed)
+    _say_what_stays(wish, later)
+    _say_whether_rules([analysed])
     if not analysed.is_done:
         say(f"not finished after {wish.wait_s:g} s; the agents go on, and {_look_text(watch.story_id, response)}")
     return OK if analysed.is_whole else FAILED
@@ -115,7 +127,7 @@ async def _one(watch: Watch, response: StoryResponse, wish: Wish) -> int:
 
 async def _several(watch: Watch, responses: Sequence[StoryResponse], base: StoryBase, wish: Wish) -> int:
     """Analyse one after the other: what is found in one is what the next begins with."""
-    began = time.monotonic()
+    began, later = time.monotonic(), None
     lines = Lines(max(len(response.source) for response in responses), wish.tokens)
     done: list[Analysed] = []
     for response in responses:
@@ -124,9 +136,9 @@ async def _several(watch: Watch, responses: Sequence[StoryResponse], base: Story
                 with board(response.source, watch.seats, is_silent=True) as silent:
                     analysed = await watch.analysed(wish.request(watch.story_id, response), response, silent)
         done.append(analysed)
+        later = _leave(wish, analysed) if analysed.document is not None else later
         if not wish.as_json:
             lines.tell(analysed)
-        _write(wish, analysed)
         if analysed.document is None:
             say(f"nothing came of {response.source} within {wish.wait_s:g} s; those after it were not begun")
             break
@@ -134,13 +146,24 @@ async def _several(watch: Watch, responses: Sequence[StoryResponse], base: Story
         print_json([one.document.body() for one in done if one.document is not None])
     else:
         tell_sum(done, base, int((time.monotonic() - began) * 1000), wish.tokens)
+    _say_what_stays(wish, later)
+    _say_whether_rules(done)
     return OK if all(one.is_whole for one in done) else FAILED
 
 
-def _write(wish: Wish, analysed: Analysed) -> None:
-    """Leave what there is in the folder of the story."""
-    if analysed.document is not None:
-        write_file(wish.folder / STATE_FILE, analysed.document)
+def _leave(wish: Wish, analysed: Analysed) -> int | None:
+    """Leave what there is in the folder of the story; return the later response whose document stays there."""
+    return leave_in(wish.folder, analysed.document) if analysed.document is not None else None
+
+
+def _say_what_stays(wish: Wish, later: int | None) -> None:
+    if later is not None:
+        say(f"{wish.folder / STATE_FILE} stays: it is of response {later}, a later one")
+
+
+def _say_whether_rules(done: Sequence[Analysed]) -> None:
+    if (told := rules_text(done)) is not None:
+        say(told)
 
 
 @contextlib.contextmanager

@@ -41,6 +41,11 @@ def print_document(source: str, number: int | None = None, *, as_json: bool) -> 
     if as_json:
         print_json(document.body())
         return
+    tell_document(document)
+
+
+def tell_document(document: AnalysisDocument) -> None:
+    """Print which response *document* is about, what each agent found, and what that took and saved."""
     meta = document.meta
     print_paragraph(f"Response {meta.response_number}, {counts_text(document)}", style="bold")
     print_paragraph(f"updated {meta.updated}, version {printable(document.version)}")
@@ -49,12 +54,23 @@ def print_document(source: str, number: int | None = None, *, as_json: bool) -> 
         print_paragraph(line)
 
 
-def counts_text(document: AnalysisDocument) -> str:
-    """Return how the analysis stands, and how many agents came through: "fresh: 9 of 10 agents ok, 1 skipped"."""
+def counts_text(document: AnalysisDocument | None, sections: Sequence[str] = ()) -> str:
+    """Return how the analysis stands, and how many agents came through: "fresh: 9 of 10 agents ok, 1 skipped".
+
+    Those of *sections* that are not there are at work; without a *document* they all are.
+    """
+    at_work = len(at_work_of(document, sections))
+    if document is None:
+        return f"0 of {at_work} agents ok, {at_work} at work"
     meta = document.meta
-    counts = {"failed": meta.agents_failed, "skipped": meta.agents_skipped or 0}
+    counts = {"failed": meta.agents_failed, "skipped": meta.agents_skipped or 0, "at work": at_work}
     others = "".join(f", {count} {word}" for word, count in counts.items() if count)
-    return f"{meta.status}: {meta.agents_ok} of {meta.agents_run} agents ok{others}"
+    return f"{meta.status}: {meta.agents_ok} of {meta.agents_run + at_work} agents ok{others}"
+
+
+def at_work_of(document: AnalysisDocument | None, sections: Sequence[str]) -> list[str]:
+    """Return which of *sections* are not in *document*: their agents have not come through."""
+    return [one.section for one in findings(document, sections) if not one.is_there]
 
 
 def print_findings(found: Sequence[Finding]) -> None:

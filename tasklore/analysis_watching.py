@@ -12,9 +12,10 @@ from contracts.analysis_roster import ROSTER, Seat, roster_of
 from contracts.errors import InvalidInput, MemoryUnavailable, Unreachable
 from contracts.messages import AnalysisReply, AnalysisRequest
 from contracts.stories import StoryResponse, StorySettings
-from tasklore.analysis_asking import ask
+from tasklore.analysis_asking import Asking
 from tasklore.analysis_board import Board
 from tasklore.analysis_findings import findings
+from tasklore.analysis_sight import Sight
 from tasklore.analysis_stores import StoryStores
 from tasklore.pipeline_checking import away_of
 from tasklore.screen import say
@@ -34,7 +35,7 @@ _NAMED = 3
 class Analysed:
     """What came of one response: `document` is None while there is nothing, `is_done` False when it takes too long.
 
-    `is_served` says that no agent was asked for it.
+    `is_served` says that no agent was asked for it. `sections` are those of all who take part.
     """
 
     response: StoryResponse
@@ -42,6 +43,7 @@ class Analysed:
     is_done: bool
     is_served: bool
     took_ms: int
+    sections: tuple[str, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -65,32 +67,47 @@ class Watch:
             InvalidInput: the supervisor refuses.
             Unreachable: nobody takes the request, or whoever took it fell silent.
         """
-        began = time.monotonic()
-        asking = asyncio.ensure_future(ask(self._client, request))
+        began, sections = time.monotonic(), tuple(seat.section for seat in self.seats)
+        waited = [seat.section for seat in self.seats if request.until in ("all", seat.group)]
+        sight = Sight(sections, waited, await self._look(response.number))
+        reply = await self._reply(request, sight, board)
+        is_served = reply is not None and reply.served and not sight.has_moved
+        # One that does not fit into a message is looked up.
+        found = (_document(reply) if reply is not None else None) or await self._look(response.number)
+        sight.see(found)
+        is_done = reply is None or reply.kind == "done"
+        document = (found or sight.document) if is_done else sight.since_asked
+        board.show(document)
+        took_ms = int((time.monotonic() - began) * 1000)
+        return Analysed(response, document, is_done, is_served, took_ms, sections)
+
+    async def _reply(self, request: AnalysisRequest, sight: Sight, board: Board) -> AnalysisReply | None:
+        """Return what is said to *request*; None when everything came, and whoever was to say so is gone."""
+        asking = Asking(self._client, request)
+        replying = asyncio.ensure_future(asking.reply())
         try:
             looks = 0
-            while not asking.done():
-                await asyncio.wait({asking}, timeout=LOOK_S)
-                if asking.done():
-                    break
+            while True:
+                await asyncio.wait({replying}, timeout=LOOK_S)
+                if replying.done():
+                    return replying.result()
                 looks += 1
-                found = await self._look(response.number)
-                board.show(found)
+                sight.see(await self._look(request.response_number))
+                board.show(sight.since_asked)
+                if sight.is_over:
+                    return None
+                if sight.doubts():
+                    asking.ask_again()
                 if looks == _LOOKS_ALONE:
-                    await self._say_who_is_away(found)
-            # One that does not fit into a message is looked up.
-            document = _document(asking.result()) or await self._look(response.number)
+                    await self._say_who_is_away(sight.since_asked)
         finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
-        board.show(document)
-        reply = asking.result()
-        return Analysed(response, document, reply.kind == "done", reply.served, int((time.monotonic() - began) * 1000))
+            replying.cancel()
+            await asyncio.gather(replying, return_exceptions=True)
 
     async def _look(self, number: int) -> AnalysisDocument | None:
         try:
             return await self._stores.analyses.read(self.story_id, number)
-        except MemoryUnavailable:
+        except (MemoryUnavailable, InvalidInput):
             # The reply tells, one way or another.
             return None
 
@@ -110,8 +127,9 @@ def away_text(agents: Sequence[str]) -> str:
     """Return what is said of *agents* that have no live worker, and the cure."""
     more = f" and {len(agents) - _NAMED} more" if len(agents) > _NAMED else ""
     ours = {seat.agent_id for seat in ROSTER}
-    cure = f"tasklore worker {AGENTS}" if ours.issuperset(agents) else "tasklore worker"
-    return f"no worker of {', '.join(agents[:_NAMED])}{more} is alive; what they find waits until one is: `{cure}`"
+    cure = f"`tasklore worker {AGENTS}`" if ours.issuperset(agents) else "`tasklore worker`"
+    waits = "what it finds waits" if len(agents) == 1 else "what they find waits"
+    return f"no worker of {', '.join(agents[:_NAMED])}{more} is alive; {waits} until one is: {cure}"
 
 
 def _document(reply: AnalysisReply) -> AnalysisDocument | None:

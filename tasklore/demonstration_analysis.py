@@ -10,11 +10,10 @@ from nats.aio.client import Client
 from memory.rendering.prompt_context import BUDGET_TOKENS, within
 from runtime.valkey import Valkey
 from tasklore.analysis_board import board
-from tasklore.analysis_ends import source_tokens
-from tasklore.analysis_findings import findings
+from tasklore.analysis_ends import Lines, source_tokens
 from tasklore.analysis_running import Wish
 from tasklore.analysis_stores import stores_on
-from tasklore.analysis_views import print_findings
+from tasklore.analysis_views import tell_document
 from tasklore.analysis_watching import AGENTS, Analysed, Watch
 from tasklore.pipeline_lines import counted, took_text
 from tasklore.screen import print_paragraph, styled
@@ -38,27 +37,37 @@ async def analyse(client: Client, valkey: Valkey, folder: Path) -> bool:
         shutil.copytree(source, story, ignore=shutil.ignore_patterns("__pycache__"))
     base, files = read_story(story), responses_in(story)[-_LAST:]
     print_paragraph("Ten agents read a story side by side, and leave what its next response needs\n\n", style="bold")
-    typed = " ".join(("tasklore analysis run", story.name, *(file.name for file in files)))
-    print(f"{styled('>', 'cyan')} {styled(typed, 'bold')}", flush=True)
+    _show_typed("run", story.name, *(file.name for file in files))
     stores = stores_on(valkey)
     await stores.stories.load(base)
     watch, began, done = Watch(client, stores, base.settings), time.perf_counter(), list[Analysed]()
-    for file in files:
-        response = read_response(file)
+    responses = [read_response(file, story) for file in files]
+    lines = Lines(max(len(response.source) for response in responses), BUDGET_TOKENS)
+    for response in responses:
         wish = Wish(story, wait_s=_PATIENCE_S)
         with board(response.source, watch.seats, is_silent=True) as silent:
             done.append(await watch.analysed(wish.request(watch.story_id, response), response, silent))
+        lines.tell(done[-1])
     took_ms = int((time.perf_counter() - began) * 1000)
     document = done[-1].document
     if document is None:
         return False
-    print_findings(findings(document))
+    print()
+    _show_typed("show", watch.story_id)
+    tell_document(document)
     context = within(document)
     print_paragraph(
-        f"{counted(len(done), 'response')} in {took_text(took_ms)}: {source_tokens(base):,} tokens of files -> "
+        f"\n{counted(len(done), 'response')} in {took_text(took_ms)}: {source_tokens(base):,} tokens of files -> "
         f"{context.tokens} tokens\n\n",
         style="green",
     )
+    _show_typed("context", watch.story_id)
     print_paragraph(context.text, "  ")
     print()
     return all(one.is_whole for one in done) and 0 < context.tokens <= BUDGET_TOKENS
+
+
+def _show_typed(*words: str) -> None:
+    """Print the command that does what follows."""
+    typed = " ".join(("tasklore analysis", *words))
+    print(f"{styled('>', 'cyan')} {styled(typed, 'bold')}", flush=True)

@@ -33,9 +33,11 @@ def looked_at(folder: Path, *, as_json: bool) -> StoryReading | None:
         reading = look_at_story(folder, with_responses=True)
     except InvalidStory as error:
         if as_json:
-            print_json({"problems": list(error.problems), "warnings": []})
+            print_json({"problems": list(error.problems), "warnings": list(error.warnings)})
         for problem in error.problems:
             complain(printable(problem))
+        for warning in error.warnings:
+            say(printable(warning))
         if len(error.problems) > 1:
             complain(f"{counted(len(error.problems), 'problem')}; the story cannot be used before they are mended")
         return None

@@ -11,7 +11,8 @@ from typing import Any
 from contracts.analysis_roster import roster_of
 from contracts.errors import InvalidInput
 from contracts.stories import Bond, Relations, StoryMemory, StorySettings, StoryThread, Tastes
-from supervisor.pipelines.problems import nearest
+from supervisor.pipelines.problems import Place, nearest
+from tasklore.story_entities import FOLDER as ENTITIES
 from tasklore.story_names import Names, folded
 from tasklore.story_problems import ITEMS, Findings, item_name
 from tasklore.story_tables import FILES, KnowledgeFile, MemoriesFile, Table, ThreadsFile
@@ -19,7 +20,7 @@ from tasklore.story_texts import Texts
 
 _OF_AGENT = re.compile(r"agents\.([a-z][a-z0-9_]*)")
 #: What lies beside these files and is no mistake.
-_FOLDERS = ("entities", "responses")
+_FOLDERS = (ENTITIES, "responses")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Checks:
     def _whole_of_taste(self, table: Table[Relations], name: str) -> str:
         whole = self.names.whole(name)
         if whole is None:
-            self.findings.warn(table.name, table.line_of(("tastes", name)), f"tastes: {self._nobody(name)}")
+            self._warn_of_nobody(table, ("tastes", name), "tastes", name)
         return whole or name
 
     def _look_at_traits(self, table: Table[Relations], settings: StorySettings | None) -> None:
@@ -124,16 +125,19 @@ class Checks:
         whole = self.names.whole(name)
         if whole is None:
             what = item_name(block, n, {"id": said_id})
-            self.findings.warn(table.name, table.line_of((block, n, key)), f"{what}: {key}: {self._nobody(name)}")
+            self._warn_of_nobody(table, (block, n, key), f"{what}: {key}", name)
         return whole or name
 
     def _all_whole(self, table: Table[ThreadsFile], n: int, thread: StoryThread) -> tuple[str, ...]:
         wholes = (self._whole(table, "threads", n, thread.id, "characters", name) for name in thread.characters)
         return tuple(dict.fromkeys(wholes))
 
-    def _nobody(self, name: str) -> str:
-        near = self.names.nearest(name)
-        return f"no entity is called {name!r}{near or '; correct it, or add a file in entities'}"
+    def _warn_of_nobody(self, table: Table[Any], place: Place, what: str, name: str) -> None:
+        """Note that *name* is nobody's, unless it may be that of an entity whose file has to be mended first."""
+        if self.findings.has_refused(ENTITIES):
+            return
+        cure = self.names.nearest(name) or "; correct it, or add a file in entities"
+        self.findings.warn(table.name, table.line_of(place), f"{what}: no entity is called {name!r}{cure}")
 
     def _warn(self, table: Table[Any], block: str, n: int, said_id: str | None, text: str) -> None:
         self.findings.warn(table.name, table.line_of((block, n)), f"{item_name(block, n, {'id': said_id})} {text}")

@@ -36,15 +36,32 @@ _IN_WORDS = {
 _COUNTED = {"too_long": "items", "string_too_long": "signs"}
 _NAME_PATTERN = "1 to 64 letters, digits, '_' or '-'"
 _OF_FIELD = re.compile(r"Value error, ([a-z_]+): ")
+#: How what `tomllib` complains of begins, and what is mostly to be done about it.
+_TOML_CURES = (
+    (r"Illegal character '\n'", "close the quotes at the end of the text, or put three around one of several lines"),
+    ("Illegal character", "remove that sign, or retype it"),
+    ("Invalid statement", "write name = value"),
+    ("Unescaped", "write a backslash twice, or put the text in single quotes"),
+    ("Expected '='", "write name = value, and quotes around a name with blanks in it"),
+    ("Invalid initial character for a key", "write name = value"),
+    ("Invalid value", "put quotes around a text, and write true and false in small letters"),
+    ("Expected newline", "put a line of its own to each name, and quotes around a whole text"),
+    ("Cannot", "give each name and each table once"),
+    ("Duplicate", "give each name once"),
+)
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$| \(at end of document\)$")
 
 
 class InvalidStory(InvalidInput):
-    """A story's folder cannot be read; `problems` holds one sentence each, with its file, its line and its cure."""
+    """A story's folder cannot be read; `problems` holds one sentence each, with its file, its line and its cure.
 
-    def __init__(self, problems: Sequence[str]) -> None:
+    `warnings` holds what is only odd beside them.
+    """
+
+    def __init__(self, problems: Sequence[str], warnings: Sequence[str] = ()) -> None:
         super().__init__("; ".join(problems))
         self.problems = tuple(problems)
+        self.warnings = tuple(warnings)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -80,6 +97,10 @@ class Findings:
         """What is odd, by file and line."""
         return self._told(self._warnings)
 
+    def has_refused(self, folder: str) -> bool:
+        """Return whether something in *folder* has to be mended."""
+        return any(one.file == folder or one.file.startswith(f"{folder}/") for one in self._problems)
+
     def demand_none(self) -> None:
         """Return when nothing has to be mended.
 
@@ -87,7 +108,7 @@ class Findings:
             InvalidStory: something has.
         """
         if self._problems:
-            raise InvalidStory(self.problems)
+            raise InvalidStory(self.problems, self.warnings)
 
     def _told(self, remarks: list[_Remark]) -> tuple[str, ...]:
         return tuple(
@@ -101,12 +122,15 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
 
 
-def toml_remark(message: str) -> tuple[int | None, str]:
-    """Return the line that `tomllib` means by *message*, None when it is the end, and what it says without it."""
+def toml_remark(message: str, text: str) -> tuple[int, str]:
+    """Return the line that `tomllib` means by *message* about *text*, and what it says, with a cure."""
     found = _AT_LINE.search(message)
-    line = int(found[1]) if found and found[1] else None
     said = message[: found.start()] if found else message
-    return line, f"this is no TOML: {said}{'' if line else ' at the end of the file'}"
+    if not (found and found[1]):
+        line = text.rstrip().count("\n") + 1
+        return line, f"this is no TOML: {said} at the end of the file; close the bracket or the quotes that are open"
+    cure = next((cure for begin, cure in _TOML_CURES if said.startswith(begin)), "mend this line or the one before it")
+    return int(found[1]), f"this is no TOML: {said}; {cure}"
 
 
 def remarks_in(error: ValidationError, model: type[BaseModel], raw: object) -> list[tuple[Place, str]]:

@@ -62,30 +62,37 @@ def listed_responses(texts: Texts) -> list[str]:
     return [by_number[number] for number in sorted(by_number)]
 
 
-def read_response(path: Path | str, chapter: int | None = None, number: int | None = None) -> StoryResponse:
-    """Return the response in a file such as `Ch5-R120.md`; *chapter* and *number* count more than its name.
+def read_response(path: Path | str, folder: Path | str | None = None) -> StoryResponse:
+    """Return the response in a file such as `Ch5-R120.md`; without a chapter in its name it is of the first.
 
-    Without a chapter it is the first.
+    A file in *folder*, that of the story, is read with the same care as all that is in it.
 
     Raises:
-        InvalidStory: it cannot be read, it is empty, or nothing says its number.
+        InvalidStory: there is no such file, it cannot be read, it is empty, or its name has no number.
     """
-    file = Path(path)
+    file = Path(path).expanduser()
+    if not (file.exists() or file.is_symlink()):
+        raise InvalidStory([f"there is no file {path}; name one that is there, such as those in {FOLDER} of the story"])
     named = numbers_of(file.name)
-    number = named.number if number is None else number
-    if number is None:
-        cure = "call it such as Ch1-R001.md, or give its number"
-        raise InvalidStory([f"{path}: its name does not say which response it is; {cure}"])
-    chapter = named.chapter if chapter is None else chapter
-    for what, value in (("number", number), ("chapter", chapter)):
-        if value is not None and value < 0:
-            raise InvalidStory([f"{path}: its {what} is {value}; give 0 or more"])
-    return StoryResponse(number=number, chapter=1 if chapter is None else chapter, text=_text(file, str(path)))
+    if named.number is None:
+        raise InvalidStory([f"{path}: its name does not say which response it is; rename it like Ch1-R007.md"])
+    texts = Texts(folder) if folder is not None else None
+    inside = texts.name_of(file) if texts is not None else None
+    text = _text(file, str(path)) if texts is None or inside is None else _text_in(texts, inside)
+    if not text.strip():
+        raise InvalidStory([f"{path}: it is empty; write the response into it"])
+    return StoryResponse(number=named.number, chapter=1 if named.chapter is None else named.chapter, text=text)
+
+
+def _text_in(texts: Texts, name: str) -> str:
+    text = texts.read(name)
+    texts.findings.demand_none()
+    return text or ""
 
 
 def _text(file: Path, label: str) -> str:
     try:
-        with file.expanduser().open("rb") as opened:
+        with file.open("rb") as opened:
             content = opened.read(LARGEST_FILE + 1)
     except OSError as error:
         why = f"it cannot be read ({error.strerror or error}); give the path of a text"
@@ -95,6 +102,4 @@ def _text(file: Path, label: str) -> str:
     findings = Findings(str(Path(label).parent))
     text = text_of(content, Path(label).name, findings)
     findings.demand_none()
-    if not (text or "").strip():
-        raise InvalidStory([f"{label}: it is empty; write the response into it"])
     return text or ""

@@ -92,7 +92,7 @@ def _read(texts: Texts, name: str, model: type[T]) -> Table[T] | None:
         raw = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         # Also a whole number of thousands of digits, which Python does not read.
-        texts.findings.refuse(name, *toml_remark(str(error)))
+        texts.findings.refuse(name, *toml_remark(str(error), text))
         return None
     table = Table(name, model.model_construct(), lines_of(text))
     try:

@@ -1,5 +1,6 @@
 """The files of a story's folder, read with care: nothing outside of it, nothing too large, text in UTF-8 alone."""
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 
@@ -68,6 +69,14 @@ class Texts:
     def path(self, name: str) -> Path:
         """Return where the file *name* is, below the folder as it was given."""
         return self._given / name
+
+    def name_of(self, file: Path) -> str | None:
+        """Return the name of *file* from the story's folder, None when it lies elsewhere; links are not followed."""
+        for place, root in ((file.absolute(), self._given.absolute()), (file.parent.resolve() / file.name, self._root)):
+            plain = Path(os.path.normpath(place))
+            if plain.is_relative_to(os.path.normpath(root)):
+                return str(plain.relative_to(os.path.normpath(root)))
+        return None
 
     def is_folder(self, name: str) -> bool:
         """Return whether *name* is a folder."""

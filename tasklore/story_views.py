@@ -207,8 +207,9 @@ def _print_threads(state: StoryState) -> None:
 
 
 def _thread_line(one: ThreadState, status: str, consequence: int | None, due: int | None) -> tuple[str, ...]:
-    numbers = ("" if number is None else f"{number:,}" for number in (consequence, due, one.last_mention))
-    return (one_line(one.thread.id), one_line(one.thread.title), status, *numbers)
+    left = ("" if count is None else counted(count, "response") for count in (consequence, due))
+    last = "" if one.last_mention is None else f"{one.last_mention:,}"
+    return (one_line(one.thread.id), one_line(one.thread.title), status, *left, last)
 
 
 def _info_document(info: StoryInfo) -> dict[str, JsonValue]:

@@ -84,6 +84,22 @@ def test_several_responses_are_a_line_each(place: Place) -> None:
     assert "tokens of files -> at most " in lines[-1]
 
 
+def test_whoever_has_heard_enough_stops_it(place: Place, tmp_path: Path) -> None:
+    """As any command in a pipe, and not as one whose analysis failed; what was found lies in the folder."""
+    folder, env, _ = place
+    words = ("analysis", "run", STORY, "--all")
+    env = {**env, "PYTHONUNBUFFERED": ""}
+    with Running(*words, cwd=folder, env=env, errors=tmp_path / "errors") as command:
+        assert command.line().startswith("Ch1-R1 ")
+        assert command.process.stdout is not None
+        command.process.stdout.close()
+        assert command.process.wait(PATIENCE_S) == 128 + signal.SIGPIPE
+        command.process.stdout = None
+    assert (tmp_path / "errors").read_text() == ""
+    left = read_document((folder / STORY / "state" / "agent_analysis.json").read_bytes())
+    assert left.meta.response_number >= 2
+
+
 async def test_ctrl_c_leaves_the_agents_at_work(place: Place, tmp_path: Path) -> None:
     """It says how to look at what they find, and that is there once they are through."""
     folder, env, worker = place
@@ -105,10 +121,34 @@ async def test_ctrl_c_leaves_the_agents_at_work(place: Place, tmp_path: Path) ->
         await _until(analyses, lambda document: document is not None and document.meta.status == "fresh")
 
 
-async def _until(analyses: AnalysisStore, holds: Callable[[AnalysisDocument | None], bool]) -> None:
+async def _until(analyses: AnalysisStore, holds: Callable[[AnalysisDocument | None], bool], number: int = 5) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not holds(await analyses.read(STORY, 5)):  # noqa: ASYNC110 - a store makes no event here
+        while not holds(await analyses.read(STORY, number)):  # noqa: ASYNC110 - a store makes no event here
             await asyncio.sleep(0.02)
+
+
+async def test_a_killed_supervisor_costs_seconds(own_servers: EmbeddedServers, tmp_path: Path) -> None:
+    """The next one goes on, and whoever waits is told well before the time is over."""
+    env = environment(TASKLORE_NATS_URL=own_servers.nats_url, TASKLORE_REDIS_URL=own_servers.redis_url)
+    for verb in ("example", "load"):
+        assert tasklore("story", verb, STORY, cwd=tmp_path, env=env).returncode == 0
+    house = House(own_servers, tmp_path)
+    try:
+        supervisor, worker = house.supervisor().ready(), house.worker(AGENTS).ready()
+        words = ("analysis", "run", STORY, "Ch1-R001.md", "--wait", "500", "--json")
+        with Running(*words, cwd=tmp_path, env=env, errors=tmp_path / "errors") as command:
+            worker.stop()
+            async with Redis.from_url(env["TASKLORE_REDIS_URL"]) as redis:
+                analyses = AnalysisStore(redis, deadline_s=PATIENCE_S)
+                await _until(analyses, lambda document: document is not None, 1)
+            supervisor.kill()
+            worker.go_on()
+            house.supervisor().ready()
+            code = await asyncio.to_thread(command.process.wait, PATIENCE_S)
+            assert code == 0, (tmp_path / "errors").read_text()
+            assert read_document(command.rest()).meta.status == "fresh"
+    finally:
+        house.close()
 
 
 def test_without_the_agents_it_says_how_to_start_them(own_servers: EmbeddedServers, tmp_path: Path) -> None:

@@ -84,9 +84,11 @@ def test_ten_agents_read_a_story_and_a_few_lines_stand_for_its_files(played: tup
     said, _ = played
     act = said[said.index("> tasklore analysis run lighthouse ") :]
     table, rest = act.split("5 responses in ", 1)
-    rows = [line.split()[:2] for line in table.splitlines() if line[:1].islower()][1:]
+    found = table[table.index("\nsection ") :]
+    rows = [line.split()[:2] for line in found.splitlines() if line[:1].islower()][1:]
 
     assert rows == [[seat.section, "rules"] for seat in ROSTER]
+    assert [line.split()[1] for line in act.splitlines()[1:6]] == ["whole"] * 5
     tokens = re.search(r": ([\d,]+) tokens of files -> (\d+) tokens$", rest, re.MULTILINE)
     assert tokens is not None
     assert int(tokens[1].replace(",", "")) >= 20_000

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import io
 import json
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from nats.aio.msg import Msg
 from redis.asyncio import Redis
 
 from contracts import subjects
-from contracts.analysis import read_document
+from contracts.analysis import AnalysisDocument, read_document
 from contracts.errors import InvalidInput, UnknownStory, Unreachable
 from contracts.messages import AnalysisReply, AnalysisRequest
 from contracts.stories import StoryResponse
@@ -22,10 +24,11 @@ from memory.stories.store import StoryStore
 from runtime.connection import connected
 from runtime.embedded import EmbeddedServers
 from runtime.streams import Sizes, declare_streams
-from tasklore import analysis_asking, analysis_watching, calling
+from tasklore import analysis_asking, analysis_sight, analysis_watching, calling
 from tasklore.analysis_running import Wish, run_aloud
 from tasklore.analysis_stores import open_stores
-from tasklore.exits import FAILED, OK, USAGE
+from tasklore.analysis_watching import Watch, away_text
+from tasklore.exits import FAILED, OK, USAGE, Interrupted
 from tasklore.story_files import read_story
 
 SUPERVISOR = "AnalysisCommands"
@@ -149,35 +152,97 @@ async def test_programs_get_the_document_and_nothing_else(
     assert err == ""
 
 
-async def test_sections_are_told_as_they_come(
-    place: Path,
-    supervisor: Supervisor,
-    redis: Redis,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A line each while others are still at work."""
+class Looks:
+    """Keeps which sections each look has shown, where a terminal would draw them."""
+
+    def __init__(self) -> None:
+        self.seen: list[set[str]] = []
+
+    def show(self, document: AnalysisDocument | None) -> None:
+        """Keep it."""
+        self.seen.append({section for section, _ in document.sections()} if document is not None else set())
+
+
+@pytest.fixture
+async def watch(place: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watch]:
+    """Return what watches the story, which is loaded; its looks follow each other closely."""
     monkeypatch.setattr(analysis_watching, "LOOK_S", 0.01)
+    base = read_story(place)
+    async with open_stores() as stores:
+        await stores.stories.load(base)
+        yield Watch(supervisor.client, stores, base.settings)
+
+
+def request_of(watch: Watch, **changed: Any) -> AnalysisRequest:
+    """Return the request for response 3."""
+    return AnalysisRequest(story_id=watch.story_id, response_number=3, text="x", wait_ms=600_000, **changed)
+
+
+RESPONSE = StoryResponse(number=3, text="x")
+
+
+async def test_sections_are_shown_as_they_come(watch: Watch, supervisor: Supervisor, redis: Redis) -> None:
+    """While others are still at work."""
     supervisor.answer = lambda _: None
-    stores = StoryStore(redis), AnalysisStore(redis)
+    stores, looks = (StoryStore(redis), AnalysisStore(redis)), Looks()
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(run_aloud(Wish(place)))
+        running = group.create_task(watch.analysed(request_of(watch), RESPONSE, looks))
         await supervisor.has_asked.wait()
-        lines: list[str] = []
-        for sections in (("knowledge",), ("knowledge", "relationship")):
+        for sections in ({"knowledge"}, {"knowledge", "relationship"}):
             await _fold(*stores, analysed(3, *sections))
-            async with asyncio.timeout(60):
-                while f"  {sections[-1]} " not in "".join(lines):
-                    await asyncio.sleep(0)
-                    lines.append(capsys.readouterr().err)
+            await _until(lambda wanted=sections: wanted in looks.seen)
         assert not running.done()
         await supervisor.reply(done(supervisor.asked[0]))
-    assert running.result() == OK
-    told = [line.split()[:2] for line in ("".join(lines) + capsys.readouterr().err).splitlines()]
-    assert told[:2] == [["knowledge", "ok"], ["relationship", "ok"]]
-    assert len(told) == len({section for section, _ in told})
-    # It is off in this story, so nobody waits for it.
-    assert ["contradiction", "skipped"] not in told
+    assert running.result().is_whole
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110 - what is shown makes no event
+            await asyncio.sleep(0.005)
+
+
+async def test_a_supervisor_that_was_killed_is_followed_by_what_has_come(
+    watch: Watch, supervisor: Supervisor, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is there as a whole is asked for once more, long before the time is over; that is no answer from memory."""
+    monkeypatch.setattr(analysis_sight, "OVER_S", 0.01)
+    monkeypatch.setattr(calling, "_TOLD_WITHIN_S", 0.0)
+    supervisor.answer = lambda request: None if request.refresh else done(request, served=True)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(watch.analysed(request_of(watch, refresh=True), RESPONSE, Looks()))
+        await supervisor.has_asked.wait()
+        await _fold(StoryStore(redis), AnalysisStore(redis), analysed(3))
+    assert (running.result().is_whole, running.result().is_served) == (True, False)
+    assert [request.refresh for request in supervisor.asked] == [True, False]
+
+
+async def test_what_has_come_is_enough_where_nobody_says_so(
+    watch: Watch, supervisor: Supervisor, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who failed is not asked again by that."""
+    monkeypatch.setattr(analysis_sight, "STILL_S", 0.3)
+    supervisor.answer = lambda _: None
+    failed = analysed(3, knowledge={"status": "failed", "error": "KeyError: 'x'"})
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(watch.analysed(request_of(watch), RESPONSE, Looks()))
+        await supervisor.has_asked.wait()
+        await _fold(StoryStore(redis), AnalysisStore(redis), failed)
+    result = running.result()
+    assert (result.is_done, result.is_whole) == (True, False)
+    assert result.document is not None
+    assert result.document.body()["background"]["knowledge"]["status"] == "failed"
+
+
+async def test_a_request_that_is_lost_is_sent_again_while_nothing_moves(
+    watch: Watch, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only when the time is over."""
+    monkeypatch.setattr(analysis_sight, "STILL_S", 0.05)
+    supervisor.answer = lambda request: done(request) if len(supervisor.asked) > 1 else None
+    async with asyncio.timeout(60):
+        assert (await watch.analysed(request_of(watch), RESPONSE, Looks())).is_whole
+    assert len(supervisor.asked) == 2
 
 
 async def _fold(stories: StoryStore, analyses: AnalysisStore, body: dict[str, Any]) -> None:
@@ -213,6 +278,7 @@ async def test_what_takes_too_long_is_shown_as_far_as_it_is(
     assert await run_aloud(Wish(place, wait_s=0.5)) == FAILED
     out, err = capsys.readouterr()
     assert ("3 facts; Coffee Corner Cafe" in out) is has_any
+    assert ("0 of 9 agents ok, 9 at work" in out) is not has_any
     assert (place / "state" / "agent_analysis.json").exists() is has_any
     assert err.endswith(
         "tasklore: not finished after 0.5 s; the agents go on, and "
@@ -239,6 +305,141 @@ async def test_whose_worker_is_away_is_said_while_it_is_waited_for(
     assert "and 6 more is alive; what they find waits until one is: `tasklore worker workers.agents.story`" in told
 
 
+def test_one_who_is_away_is_spoken_of_as_one() -> None:
+    """Another agent than ours has another cure."""
+    assert away_text(["ForeshadowingAgent"]) == (
+        "no worker of ForeshadowingAgent is alive; what it finds waits until one is: `tasklore worker`"
+    )
+
+
+ELEVENTH = """
+[agents.foreshadowing]
+agent = "ForeshadowingAgent"
+task = "look_ahead"
+"""
+
+
+async def test_who_is_at_work_is_counted_and_has_a_row(
+    place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An eleventh agent without a worker is one of eleven."""
+    with (place / "story.toml").open("a") as file:
+        file.write(ELEVENTH)
+    supervisor.answer = lambda request: AnalysisReply(
+        story_id=STORY, response_number=3, kind="pending", document=analysed(request.response_number)
+    )
+    assert await run_aloud(Wish(place, wait_s=0)) == FAILED
+    out, _ = capsys.readouterr()
+    assert ": 10 of 11 agents ok, 1 at work, in " in out
+    assert [line.split() for line in out.splitlines() if line.startswith("foreshadowing")] == [
+        ["foreshadowing", "at", "work"]
+    ]
+    assert await run_aloud(Wish(place, everything=True, wait_s=0)) == FAILED
+    assert capsys.readouterr().out.splitlines()[0].startswith("Ch1-R1  unfinished  10 of 11 ok  ")
+
+
+async def test_what_was_there_before_all_were_asked_again_is_not_told_as_found(
+    place: Path, supervisor: Supervisor, redis: Redis, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor is it left in the folder."""
+    async with open_stores() as stores:
+        await stores.stories.load(read_story(place))
+    await _kept([3], redis)
+    supervisor.answer = lambda _: AnalysisReply(kind="pending", document=analysed(3))
+    assert await run_aloud(Wish(place, wait_s=0, refresh=True)) == FAILED
+    out, err = capsys.readouterr()
+    assert out.startswith("Ch2-R3, 0 of 9 agents ok, 9 at work, in ")
+    assert len(out.splitlines()) == 1
+    assert "not finished after 0 s" in err
+    assert not (place / "state").exists()
+
+
+async def test_the_document_of_a_later_response_stays(
+    place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line says so; what cannot be read is written over."""
+    state = place / "state" / "agent_analysis.json"
+    assert await run_aloud(Wish(place)) == OK
+    assert await run_aloud(Wish(place, (Path("Ch1-R002.md"),))) == OK
+    assert read_document(state.read_bytes()).meta.response_number == 3
+    assert capsys.readouterr().err == f"tasklore: {state} stays: it is of response 3, a later one\n"
+    assert await run_aloud(Wish(place, everything=True)) == OK
+    assert capsys.readouterr().err == ""
+    state.write_text("{}")
+    assert await run_aloud(Wish(place, (Path("Ch1-R002.md"),))) == OK
+    assert read_document(state.read_bytes()).meta.response_number == 2
+
+
+class ClosedPipe(io.StringIO):
+    """What is printed when nobody reads it any more."""
+
+    def write(self, _text: str) -> int:
+        """Refuse it."""
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize(("everything", "number"), [(False, 3), (True, 1)])
+async def test_the_document_is_there_before_anything_is_printed(
+    everything: bool, number: int, place: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads what is printed may have heard enough."""
+    monkeypatch.setattr(sys, "stdout", ClosedPipe())
+    with pytest.raises(Interrupted, match="ended by signal 13"):
+        await run_aloud(Wish(place, everything=everything))
+    written = read_document((place / "state" / "agent_analysis.json").read_bytes())
+    assert written.meta.response_number == number
+
+
+async def test_what_was_served_may_rest_on_an_older_past(
+    place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A response whose story was analysed anew before it is told so."""
+    times = {1: "2026-01-01T00:00:00+00:00", 2: "2026-01-01T09:00:00+00:00", 3: "2026-01-01T09:00:00+01:00"}
+
+    def answer(request: AnalysisRequest) -> AnalysisReply:
+        body = analysed(request.response_number)
+        body["meta"] = {**body["meta"], "updated": times[request.response_number]}
+        return done(request, document=body, served=True)
+
+    supervisor.answer = answer
+    assert await run_aloud(Wish(place, everything=True)) == OK
+    lines = capsys.readouterr().out.splitlines()[:3]
+    told = "  the story before it changed, --refresh looks again"
+    assert [line.endswith(told) for line in lines] == [False, False, True]
+
+
+async def test_a_link_out_of_the_folder_is_not_sent(
+    place: Path, supervisor: Supervisor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether it is named or one of all."""
+    (tmp_path / "secret").write_text("secret")
+    (place / "responses" / "Ch2-R004.md").symlink_to(tmp_path / "secret")
+    for wish in (Wish(place), Wish(place, everything=True), Wish(place, (Path("Ch2-R004.md"),))):
+        assert await run_aloud(wish) == USAGE
+        assert "it is a link out of the story's folder" in capsys.readouterr().err
+    assert supervisor.asked == []
+
+
+async def test_rules_alone_are_spoken_of_where_a_model_is_set_up(
+    place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker may not know of it; where a model answered somebody, nothing is amiss."""
+    told = "a model is set up here, and rules found all of this"
+    body = analysed(3, "plot_threads", "relationship", plot_threads={"by": "rules"}, relationship={"by": "rules"})
+    body["meta"] |= {"agents_ok": 10, "agents_fail": 0}
+    supervisor.answer = lambda request: done(request, document=body)
+    monkeypatch.delenv("TASKLORE_LLM_API_KEY", raising=False)
+    monkeypatch.delenv("TASKLORE_LLM_BASE_URL", raising=False)
+    await run_aloud(Wish(place))
+    assert told not in capsys.readouterr().err
+    monkeypatch.setenv("TASKLORE_LLM_BASE_URL", "http://127.0.0.1:1/v1")
+    await run_aloud(Wish(place))
+    assert told in capsys.readouterr().err
+    body["background"]["relationship"] = {"by": "gpt-4.1-mini"}
+    await run_aloud(Wish(place))
+    assert told not in capsys.readouterr().err
+
+
 async def test_all_are_analysed_in_order_a_line_each(
     place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -258,7 +459,7 @@ async def test_all_are_analysed_in_order_a_line_each(
     assert lines[2] == "  knowledge failed: KeyError: 'x'"
     assert lines[3].startswith("Ch2-R3  partial ")
     assert lines[5].startswith("3 responses in ")
-    assert lines[5].endswith(", 28 findings, 2 missing, $0.0048.")
+    assert lines[5].endswith(", 28 sections, 2 missing, $0.0048.")
     assert lines[6].endswith(" tokens of context.")
     assert read_document((place / "state" / "agent_analysis.json").read_bytes()).meta.response_number == 3
 

@@ -216,7 +216,7 @@ async def test_a_story_is_shown_to_people(folder: Path, stories: StoryStore, red
     assert "contradiction" in facts
     assert "foreshadowing (ForeshadowingAgent)" in facts
     assert " ".join(bonds.splitlines()[2].split()) == "Ana Reyes, Ben Okafor 28 Acquaintance Friend with 3 more"
-    assert threads.splitlines()[1].split() == ["THREAD-001", "The", "licence", "critical", "5"]
+    assert threads.splitlines()[1].split() == ["THREAD-001", "The", "licence", "critical", "5", "responses"]
     assert resolved == "1 thread resolved.\n"
 
 

@@ -1,4 +1,4 @@
-"""An analysis while it goes, as a terminal and as a log see it."""
+"""An analysis while it goes, as a terminal, a log and a program see it."""
 
 import io
 from pathlib import Path
@@ -8,7 +8,7 @@ from rich.console import Console
 
 from contracts.analysis import AnalysisDocument, read_document
 from contracts.analysis_roster import ROSTER
-from tasklore.analysis_board import PlainBoard, _LiveBoard, board
+from tasklore.analysis_board import _LiveBoard, board
 
 EXAMPLE = read_document((Path(__file__).parent / "example.json").read_bytes())
 SECTIONS = [seat.section for seat in ROSTER]
@@ -37,24 +37,9 @@ def test_a_terminal_sees_one_line_a_section_however_narrow_it_is(width: int) -> 
     assert ("(now 28, Acquaintance)" in out.getvalue()) is (width >= 80)
 
 
-def test_a_log_gets_a_line_when_a_section_has_come(capsys: pytest.CaptureFixture[str]) -> None:
-    """Once, and again when it is another one; sections of nobody who was asked are none of its business."""
-    plain = PlainBoard([*SECTIONS[:4]])
-    for document in (
-        None,
-        _part("relationship"),
-        _part("relationship", "knowledge"),
-        _part("relationship", "plot_threads"),
-    ):
-        plain.show(document)
-    told = capsys.readouterr()
-
-    assert told.out == ""
-    assert [line.split()[:2] for line in told.err.splitlines()] == [["relationship", "ok"], ["plot_threads", "ok"]]
-
-
-def test_programs_see_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither on stdout nor on stderr."""
-    with board("Ch5-R120", ROSTER, is_silent=True) as silent:
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_programs_and_logs_see_nothing_meanwhile(is_silent: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither on stdout nor on stderr: what is printed in the end says it once."""
+    with board("Ch5-R120", ROSTER, is_silent=is_silent) as silent:
         silent.show(EXAMPLE)
     assert capsys.readouterr() == ("", "")

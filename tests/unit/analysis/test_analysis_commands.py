@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -47,11 +48,34 @@ def test_a_path_finds_its_value(path: str, value: object) -> None:
         ("background.relationship.interaction[0].score", "background.relationship.interactions[0].score"),
         ("background.relationship.interactions[3].score", "background.relationship.interactions[0].score"),
         ("meta.resp_no", "meta.resp_num"),
+        ('facts["Nobody"][0]', "immediate.fact_extract.facts"),
+        ('facts["David Perk"][0]', 'immediate.fact_extract.facts["David Park"][0]'),
+        ("relationship.interactions[9]", "background.relationship.interactions[0]"),
+        ("relationships.interactions[9].previous", "background.relationship.interactions[0].prev"),
     ],
 )
 def test_an_unknown_path_names_the_nearest(path: str, nearest: str) -> None:
     """So that a slip is mended by copying."""
-    with pytest.raises(UnknownPath, match=rf"the nearest is '{nearest}'".replace("[", r"\[").replace("]", r"\]")):
+    with pytest.raises(UnknownPath, match=f"the nearest is {re.escape(repr(nearest))}$"):
+        value_at(BODY, path)
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (
+            'facts["Nobody"][0]',
+            "'immediate.fact_extract.facts' has the names 'David Park', 'Sarah Mitchell'; the nearest",
+        ),
+        ("relationship.interactions[9]", "'background.relationship.interactions' has a list of 1, [0] to [0]; the"),
+        ("meta.status.x", "'meta.status' has a single value; the nearest is 'meta.status'"),
+        ("nonsense", "'$' has the names 'version', 'meta', 'background', 'immediate', 'stats'; the nearest is '$'"),
+        ("reduction.x", "it begins in more than one place: 'immediate.fact_extract.reduction', "),
+    ],
+)
+def test_an_unknown_path_tells_what_is_there_instead(path: str, told: str) -> None:
+    """From the one place where the longest part of it begins."""
+    with pytest.raises(UnknownPath, match=f"^there is no .*: {re.escape(told)}"):
         value_at(BODY, path)
 
 

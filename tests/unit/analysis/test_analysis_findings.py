@@ -58,11 +58,11 @@ def test_each_section_of_the_example_is_told_in_a_few_words() -> None:
         ("knowledge", {"status": "failed"}, "failed: it did not say why"),
         ("thread_extract", {"status": "late"}, "late: it did not answer in time"),
         ("contradiction", {"status": "skipped"}, "skipped"),
-        ("weather", {"sky": ["grey", "low"], "wind": {"from": "north"}, "note": "a\x1b[31m"}, "2 sky, 1 wind"),
+        ("weather", {"sky": ["grey", "low"], "wind": {"from": "north"}, "note": "a\x1b[31m"}, "sky: 2, wind: 1"),
         ("weather", {"status": "unsure"}, "unsure"),
-        ("weather", {"status": "unsure", "sky": ["low"]}, "unsure: 1 sky"),
+        ("weather", {"status": "unsure", "sky": ["low"]}, "unsure: sky: 1"),
         # As somebody else wrote it: nothing of it is as ours.
-        ("knowledge", {"facts": [{"nonsense": 1}]}, "1 facts"),
+        ("knowledge", {"facts": [{"nonsense": 1}]}, "facts: 1"),
     ],
 )
 def test_a_section_that_is_empty_failed_or_not_ours_is_told_too(
@@ -85,6 +85,7 @@ def test_what_is_waited_for_is_listed_in_the_order_of_the_seats() -> None:
         ("weather", DONE, "m-1", 7),
     ]
     assert [one.is_there for one in found] == [False, False, True]
+    assert found[0].told == "at work"
     assert [one.section for one in findings(None, ["knowledge"])] == ["knowledge"]
 
 
