@@ -8,9 +8,10 @@ READY := .venv/.ready
 demo: $(READY) ## play the main job on real servers, then leave nothing behind
 	$(BIN)/tasklore demo
 
-# Three at a time on two cores: most of them wait for processes, not for a core.
+# Three at a time on two cores: most of them wait for processes, not for a core. In their own order: by the number of
+# tests, the files with a few long ones would come last, one after the other.
 test: $(READY) ## every test, on real nats-server and valkey processes
-	$(BIN)/pytest -q -n 3 --dist loadfile
+	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 long: $(READY) ## the tests that take minutes, left out of test: a task of 60 s under a lease of 2 s
 	$(BIN)/pytest -q -m long
