@@ -196,6 +196,7 @@ def _opened(changes: Changes, numbers: Iterable[int]) -> list[str]:
     return [thread.id for change in found if change is not None for thread in change.threads]
 
 
+@pytest.mark.long
 def test_a_person_with_a_copy_of_the_story_needs_no_more_than_two_commands(tmp_path: Path) -> None:
     """`tasklore up` and `analysis run`: what comes of it is a file that needs no system any more."""
     (tmp_path / "tmp").mkdir()
