@@ -74,11 +74,6 @@ class AnalysisStore:
         [names] = await look(self._exchange, story_id, {keys.story(story_id).documents: NAMES})
         return numbers_in(names)
 
-    async def latest(self, story_id: str) -> AnalysisDocument | None:
-        """Return the analysis of the last response that has one, None when none has."""
-        numbers = await self.numbers(story_id)
-        return await self.read(story_id, numbers[-1]) if numbers else None
-
     async def record(self, story_id: str, number: int) -> tuple[int, bytes | None, bytes | None]:
         """Return the revision of the story, and the document and the record of a response, as they were stored."""
         of = keys.story(story_id)

@@ -61,11 +61,6 @@ class FakeAnalyses:
         self._stories.revision(story_id)
         return tuple(sorted(number for number, kept in self._of(story_id).items() if kept.document is not None))
 
-    async def latest(self, story_id: str) -> AnalysisDocument | None:
-        """Return the analysis of the last response that has one, None when none has."""
-        numbers = await self.numbers(story_id)
-        return await self.read(story_id, numbers[-1]) if numbers else None
-
     async def record(self, story_id: str, number: int) -> tuple[int, bytes | None, bytes | None]:
         """Return the revision of the story, and the document and the record of a response."""
         revision = self._stories.revision(story_id)

@@ -154,9 +154,6 @@ async def test_the_analyses_written_last_are_kept(shelf: Shelf) -> None:
     assert (await shelf.analyses.record(STORY, 2))[1:] == (None, None)
     assert await shelf.stories.section(STORY, 2, "knowledge") is None
     assert (await shelf.stories.standing(STORY, 9)).scores == {PAIR: 21}
-    latest = await shelf.analyses.latest(STORY)
-    assert latest is not None
-    assert latest.meta.response_number == 4
 
 
 async def test_nothing_stays_of_an_analysis_that_is_not_kept(redis: Redis) -> None:
@@ -245,9 +242,9 @@ async def test_a_response_that_is_not_kept_makes_nothing_stale(shelf: Shelf) -> 
     assert (await read(shelf, 1)).meta.status == "stale"
 
 
-async def test_there_is_no_latest_of_none(shelf: Shelf) -> None:
+async def test_of_a_response_that_nobody_analysed_there_is_nothing(shelf: Shelf) -> None:
     """None, and no error."""
-    assert await shelf.analyses.latest(STORY) is None
+    assert await shelf.analyses.numbers(STORY) == ()
     assert await shelf.analyses.read(STORY, 1) is None
     assert await shelf.analyses.raw(STORY, 1) is None
 

@@ -186,7 +186,6 @@ async def test_a_deleted_story_leaves_nothing(shelf: Shelf, valkey_or_redis: Red
         lambda shelf: shelf.analyses.raw("nowhere", 1),
         lambda shelf: shelf.analyses.record("nowhere", 1),
         lambda shelf: shelf.analyses.numbers("nowhere"),
-        lambda shelf: shelf.analyses.latest("nowhere"),
     ],
 )
 async def test_a_story_that_is_not_there_is_an_error(shelf: Shelf, ask: Callable[[Shelf], Awaitable[object]]) -> None:

@@ -14,8 +14,9 @@ from contracts.stories import SeatSettings
 from memory.rendering.tokens import counter
 from tests.unit.story.stage import RESPONSE, story
 from workers import Agent, Context, Parameters
-from workers.agents.story.asking import Answer, Block, asked, fitted, patience_s, picked
+from workers.agents.story.asking import Block, asked, fitted, patience_s, picked
 from workers.agents.story.reading.prose import GAP
+from workers.answers import Answer
 from workers.testing import NOW, KitServices, ScriptedLlm
 
 #: A section whose role has files, and whose prompt takes no values.

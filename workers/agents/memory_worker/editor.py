@@ -16,7 +16,8 @@ from contracts.messages import Fact
 from memory.documents.paths import Path
 from memory.rendering.quoting import plain, quoted
 from workers.agents.memory_worker.finding import MAX_SAID, Finding, read_path
-from workers.agents.memory_worker.prompting import Answer, Asked, ask
+from workers.agents.memory_worker.prompting import Asked, ask
+from workers.answers import Answer
 from workers.listening.context import ListenContext
 
 FOLDER = Folder(__file__).with_name("editor")

@@ -17,7 +17,8 @@ from memory.documents.kinds import Kind
 from memory.documents.paths import Path, exists, lookup
 from memory.rendering.quoting import plain, quoted
 from workers.agents.memory_worker.finding import Finding, Place, read_path
-from workers.agents.memory_worker.prompting import Answer, ask, together, tokens_of
+from workers.agents.memory_worker.prompting import ask, together, tokens_of
+from workers.answers import Answer
 from workers.listening.context import ListenContext
 
 FOLDER = Folder(__file__).with_name("finder")

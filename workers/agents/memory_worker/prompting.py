@@ -5,34 +5,20 @@ import re
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
 
 from contracts.errors import LlmNotConfigured
 from workers.agent_files import AgentFiles, load_agent_files
+from workers.answers import Answer
 from workers.listening.context import ListenContext
 
-#: Parts of a schema that tell a model nothing which the prompt does not say shorter.
-_WORDY = ("title", "description", "default")
 _PIECES = re.compile(r"[^\W\d_]+|\d{1,3}|_+|\s+|[^\w\s]+")
 #: Letters that one token holds: real prompts of ours have more, so that an estimate is above the bill.
 _LETTERS = 6
 #: Signs that one token holds, in JSON.
 _SIGNS = 3
-
-
-class Answer(BaseModel):
-    """What a model fills: unknown fields are ignored, and its schema is as short as it can be."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
-
-    @classmethod
-    def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
-        """Return the schema without titles, descriptions and references."""
-        schema = super().model_json_schema(*args, **options)
-        short: dict[str, Any] = _shortened(schema, schema.pop("$defs", {}))
-        return short
 
 
 T = TypeVar("T", bound=Answer)
@@ -86,24 +72,6 @@ def _weight(piece: str) -> int:
     if first.isalpha():
         return -(-len(piece) // _LETTERS) if piece.isascii() else len(piece)
     return 1 if first.isdigit() else -(-len(piece) // _SIGNS)
-
-
-def _shortened(part: Any, definitions: Mapping[str, Any]) -> Any:
-    """Return a part of a schema with what it refers to in place, and without words."""
-    if isinstance(part, list):
-        return [_shortened(inner, definitions) for inner in part]
-    if not isinstance(part, dict):
-        return part
-    if "$ref" in part:
-        return _shortened(definitions[part["$ref"].rpartition("/")[2]], definitions)
-    # Beside the names of fields, which may be such a word themselves.
-    return {
-        name: {field: _shortened(inner, definitions) for field, inner in value.items()}
-        if name == "properties"
-        else _shortened(value, definitions)
-        for name, value in part.items()
-        if name not in _WORDY
-    }
 
 
 async def together(questions: Iterable[Coroutine[Any, Any, R]]) -> list[R]:

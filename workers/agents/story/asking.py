@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from contracts.analysis_roster import roster_of
 from contracts.errors import LlmError
@@ -19,6 +19,7 @@ from memory.rendering.tokens import counter
 from workers import Context
 from workers.agent_files import load_agent_files
 from workers.agents.story.reading.prose import clipped
+from workers.answers import Answer
 
 log = structlog.get_logger(__name__)
 
@@ -37,25 +38,7 @@ _MARK = 60
 #: The part of the time until its section is late that may be over before a model is given up, so that the rules still
 #: come in time; and seconds that it has in any case, since a task that waited long is better late than without it.
 _SHARE, _LEAST_S = 0.6, 1.0
-#: Parts of a schema that tell a model nothing which the prompt does not say shorter.
-_WORDY = ("title", "description", "default")
 _ANGLES = str.maketrans("<>", "\u2039\u203a")
-
-
-class Answer(BaseModel):
-    """What a model fills: unknown fields are ignored, and its schema is as short as it can be.
-
-    Bounds of numbers and lengths are better checked by whoever asks: one slip would cost the whole answer.
-    """
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
-
-    @classmethod
-    def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
-        """Return the schema without titles, descriptions and references."""
-        schema = super().model_json_schema(*args, **options)
-        short: dict[str, Any] = _shortened(schema, schema.pop("$defs", {}))
-        return short
 
 
 T = TypeVar("T", bound=Answer)
@@ -231,24 +214,3 @@ def _aware(time: datetime) -> datetime:
 @cache
 def _schema_tokens(answer: type[Answer]) -> int:
     return tokens_of(json.dumps(answer.model_json_schema()))
-
-
-def _shortened(part: Any, definitions: Mapping[str, Any]) -> Any:
-    """Return a part of a schema with what it refers to in place, without words, and with every field demanded."""
-    if isinstance(part, list):
-        return [_shortened(inner, definitions) for inner in part]
-    if not isinstance(part, dict):
-        return part
-    if "$ref" in part:
-        return _shortened(definitions[part["$ref"].rpartition("/")[2]], definitions)
-    short = {
-        # Fields may be called like such a word themselves.
-        name: {field: _shortened(inner, definitions) for field, inner in value.items()}
-        if name == "properties"
-        else _shortened(value, definitions)
-        for name, value in part.items()
-        if name not in _WORDY
-    }
-    if "properties" in short:
-        short |= {"required": list(short["properties"]), "additionalProperties": False}
-    return short

@@ -10,7 +10,7 @@ from pydantic import JsonValue, ValidationError
 from contracts.analysis_background import Conflict, Contradictions, Knowledge, KnownFact
 from contracts.stories import Entity, StoryMemory, StoryResponse
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Answer, Asked, Block, asked
+from workers.agents.story.asking import RULES, Asked, Block, asked
 from workers.agents.story.reading.claims import Claim, Reader
 from workers.agents.story.reading.conflicts import OF_KIN, SEVERITIES, World, clashes_of
 from workers.agents.story.reading.grounding import MOST_CHECKED, quote_from
@@ -19,6 +19,7 @@ from workers.agents.story.reading.prose import sentences, stands_in
 from workers.agents.story.reading.relevance import content_of
 from workers.agents.story.rules.standing import claims_of_fact, reader_of, world_of
 from workers.agents.story.turn import Turn
+from workers.answers import Answer
 
 SECTION = "contradiction"
 #: Contradictions of one response, and characters of one statement in them.

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from contracts.analysis_immediate import EntityAnalysis, EntityFile
 from contracts.stories import Entity
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Answer, Asked, Block, asked, picked
+from workers.agents.story.asking import RULES, Asked, Block, asked, picked
 from workers.agents.story.reading.casting import cast_of
 from workers.agents.story.rules.tiers import MOST_CONDENSED, MOST_WHOLE, Tiers, file_tokens, tiers_of
 from workers.agents.story.turn import Turn
+from workers.answers import Answer
 
 SECTION = "entity_analysis"
 

@@ -17,13 +17,14 @@ from contracts.analysis_immediate import EntityAnalysis, FactExtraction
 from contracts.stories import Entity
 from memory.stories.arithmetic import reduction
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Answer, Asked, Block, asked, picked, tokens_of
+from workers.agents.story.asking import RULES, Asked, Block, asked, picked, tokens_of
 from workers.agents.story.reading.casting import Handles, cast_of
 from workers.agents.story.reading.file_lines import FileLine, lines_of
 from workers.agents.story.reading.prose import without_stop
 from workers.agents.story.reading.relevance import content_of
 from workers.agents.story.rules.tiers import file_tokens, tiers_of
 from workers.agents.story.turn import Turn
+from workers.answers import Answer
 
 SECTION = "fact_extract"
 

@@ -8,7 +8,7 @@ from typing import Literal
 from contracts.analysis_background import Knowledge, KnownFact
 from contracts.stories import Entity, StoryResponse
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Answer, Asked, Block, asked
+from workers.agents.story.asking import RULES, Asked, Block, asked
 from workers.agents.story.reading.casting import Cast, cast_of
 from workers.agents.story.reading.claims import Reader
 from workers.agents.story.reading.grounding import MOST_CHECKED, line_from
@@ -16,6 +16,7 @@ from workers.agents.story.reading.prose import stands_in
 from workers.agents.story.rules.standing import reader_of
 from workers.agents.story.rules.tellings import LONGEST_FACT, MOST_FACTS, Known, by_rules
 from workers.agents.story.turn import Turn
+from workers.answers import Answer
 
 SECTION = "knowledge"
 #: Known facts that a model is shown, those first that speak of who is in the response.

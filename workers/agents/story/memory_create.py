@@ -8,12 +8,13 @@ from contracts.analysis_background import MemoryCreation, NewMemory
 from contracts.stories import Entity, StoryResponse
 from memory.stories.settling import StandingStory, settled
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Answer, Asked, Block, asked
+from workers.agents.story.asking import RULES, Asked, Block, asked
 from workers.agents.story.reading.casting import Cast, cast_of, named
 from workers.agents.story.reading.grounding import MOST_CHECKED, line_from, quote_from, tags_from
 from workers.agents.story.reading.phrases import one_line
 from workers.agents.story.rules.remembering import HIGHEST, LONGEST_SUMMARY, by_rules, memory, place
 from workers.agents.story.turn import Turn
+from workers.answers import Answer
 
 #: Memories of one response: more were no choice.
 MOST_MEMORIES = 4

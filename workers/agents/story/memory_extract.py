@@ -8,11 +8,12 @@ from contracts.analysis_immediate import MemoryExtraction, RecalledMemory
 from contracts.stories import Entity, StoryMemory, StoryResponse, source_of
 from memory.stories.arithmetic import reduction
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Answer, Block, asked, tokens_of
+from workers.agents.story.asking import RULES, Block, asked, tokens_of
 from workers.agents.story.reading.casting import Handles, cast_of
 from workers.agents.story.reading.grounding import MOST_CHECKED, line_from
 from workers.agents.story.rules.recalling import LONGEST_WHY, Recall, number_of, summary_of, title_of, weighed
 from workers.agents.story.turn import Turn
+from workers.answers import Answer
 
 #: Characters that memories are chosen for, memories of each, and how many of each a model may choose from.
 MOST_CHARACTERS, MOST_MEMORIES, _OFFERED = 3, 3, 8

@@ -8,11 +8,12 @@ from contracts.analysis_background import PlotThreads, Thread
 from contracts.stories import Entity, StoryThread
 from memory.stories.settling import StandingStory, settled
 from workers import Agent, Context
-from workers.agents.story.asking import Answer, Asked, Block, asked, picked
+from workers.agents.story.asking import Asked, Block, asked, picked
 from workers.agents.story.reading.casting import cast_of, named
 from workers.agents.story.reading.grounding import MOST_CHECKED, line_from, quote_from, tags_from
 from workers.agents.story.rules.thread_rules import LONGEST_TITLE, MOST_NEW, Reading, by_rules, mere_name
 from workers.agents.story.turn import Turn
+from workers.answers import Answer
 
 #: Keywords of a thread that a model is shown.
 _KEYWORDS = 4

@@ -8,12 +8,13 @@ from contracts.analysis_background import Relationships
 from contracts.stories import Entity, StorySettings
 from memory.stories.settling import StandingStory, settled
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Answer, Block, asked
+from workers.agents.story.asking import RULES, Block, asked
 from workers.agents.story.reading.casting import Cast, cast_of, named
 from workers.agents.story.reading.deeds import deeds_in
 from workers.agents.story.reading.grounding import quote_from, tags_from
 from workers.agents.story.rules.feelings import Feelings, Show, cues_of, folded
 from workers.agents.story.turn import Turn
+from workers.answers import Answer
 
 #: What a model may say was shown in one response: more is no reading of it.
 _MOST_SHOWN = 12

@@ -15,13 +15,14 @@ from contracts.stories import Entity
 from memory.stories.arithmetic import pacing_alert, plain, variety_alert
 from memory.stories.view import PastScene
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Answer, Block, asked
+from workers.agents.story.asking import RULES, Block, asked
 from workers.agents.story.reading.casting import Handles, cast_of, named
 from workers.agents.story.reading.grounding import MOST_CHECKED
 from workers.agents.story.reading.prose import narration, stands_in
 from workers.agents.story.reading.story_time import clock_in, elapsed_minutes, moments_in
 from workers.agents.story.rules.scenes import HIGHEST, Measures, SceneType, is_nobody, measured, scene_of, tension_of
 from workers.agents.story.turn import Turn
+from workers.answers import Answer
 
 SECTION = "resp_analyzer"
 

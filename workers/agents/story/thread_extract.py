@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from contracts.analysis_immediate import LoadedThread, ThreadExtraction
 from memory.stories.arithmetic import reduction
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Answer, Block, asked, tokens_of
+from workers.agents.story.asking import RULES, Block, asked, tokens_of
 from workers.agents.story.reading.casting import cast_of
 from workers.agents.story.reading.grounding import MOST_CHECKED, line_from
 from workers.agents.story.rules.loading_threads import LONGEST_WHY, Pressing, pressing
 from workers.agents.story.turn import Turn
+from workers.answers import Answer
 
 #: Threads that are loaded, unless more are critical.
 MOST_LOADED = 5
