@@ -2,12 +2,16 @@
 
 import os
 import select
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
+
+from tests.acceptance.prefork import can_fork, fork
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,16 +29,38 @@ def tasklore(
     *arguments: str, cwd: Path, env: Mapping[str, str] | None = None, stdin: str = ""
 ) -> "subprocess.CompletedProcess[str]":
     """Run the command to its end."""
+    env = dict(env or environment())
+    if can_fork(env):
+        return _forked(arguments, cwd, env, stdin)
     return subprocess.run(
         [sys.executable, "-P", "-m", "tasklore", *arguments],
         cwd=cwd,
-        env=dict(env or environment()),
+        env=env,
         input=stdin,
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
         check=False,
     )
+
+
+def _forked(
+    arguments: tuple[str, ...], cwd: Path, env: Mapping[str, str], stdin: str
+) -> "subprocess.CompletedProcess[str]":
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as errors:
+        given.write(stdin.encode())
+        given.seek(0)
+        process = fork(arguments, env, cwd, (given.fileno(), said.fileno(), errors.fileno()), leads=False)
+        try:
+            status = process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            raise
+        outputs = []
+        for file in (said, errors):
+            file.seek(0)
+            outputs.append(file.read().decode())
+    return subprocess.CompletedProcess(arguments, status, *outputs)
 
 
 class Running:

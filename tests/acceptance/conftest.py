@@ -51,24 +51,3 @@ async def own_house(own_servers: EmbeddedServers, tmp_path: Path) -> AsyncIterat
         yield house
     finally:
         house.close()
-
-
-#: Marks of tests that are left out unless an expression of marks asks for them, and why they are.
-LEFT_OUT = {
-    "long": "takes a minute; only run when asked for by `-m long`",
-    "local_model": "asks a real model that packages of their own bring; only run by `make local-model`",
-}
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Name our marks."""
-    for mark, why in LEFT_OUT.items():
-        config.addinivalue_line("markers", f"{mark}: {why}")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave marked tests out unless an expression of marks was given."""
-    if not config.option.markexpr:
-        left_out = [item for item in items if any(map(item.get_closest_marker, LEFT_OUT))]
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=left_out)

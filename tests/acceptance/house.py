@@ -13,10 +13,11 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from runtime.child import GUARDED
 from runtime.embedded import EmbeddedServers
+from tests.acceptance.prefork import Forked, can_fork, fork
 
 ROOT = Path(__file__).resolve().parents[2]
 AGENTS = ROOT / "tests" / "acceptance" / "agents"
@@ -42,24 +43,16 @@ class Served:
 
     def __init__(self, arguments: list[str], environment: Mapping[str, str], log: Path) -> None:
         self._log = log
-        with log.open("ab") as errors:
-            self._process = subprocess.Popen(
-                ["/bin/sh", "-c", GUARDED, "sh", sys.executable, "-m", "tasklore", *arguments],
-                cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(ROOT), **QUICK, **environment},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,
-            )
+        env = {**os.environ, "PYTHONPATH": str(ROOT), **QUICK, **environment}
+        self._process, said = _forked(arguments, env, log) if can_fork(env) else _started(arguments, env, log)
         self._said: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._listen, args=(said,), daemon=True).start()
         self.http = ""
 
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._said.put(line.decode())
+    def _listen(self, said: IO[bytes]) -> None:
+        with said:
+            for line in said:
+                self._said.put(line.decode())
         self._said.put("")
 
     def ready(self) -> Self:
@@ -97,15 +90,14 @@ class Served:
 
     def kill(self) -> None:
         """Kill it with SIGKILL, as a crash would."""
-        if self._process.poll() is None:
-            os.kill(self._process.pid, signal.SIGKILL)
+        self._process.send_signal(signal.SIGKILL)
         self._process.wait(PATIENCE_S)
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        if isinstance(self._process, subprocess.Popen) and self._process.stdin is not None:
+            self._process.stdin.close()
 
     def terminate(self) -> None:
         """Ask it to leave, and return at once."""
-        self._process.terminate()
+        self._process.send_signal(signal.SIGTERM)
 
     def stop(self) -> None:
         """Freeze it with SIGSTOP."""
@@ -131,6 +123,28 @@ class Served:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
+
+
+def _forked(arguments: list[str], env: Mapping[str, str], log: Path) -> tuple[Forked, IO[bytes]]:
+    said, output = os.pipe()
+    with log.open("ab") as errors, Path(os.devnull).open("rb") as nothing, os.fdopen(output, "wb") as out:
+        process = fork(arguments, env, ROOT, (nothing.fileno(), out.fileno(), errors.fileno()), leads=True)
+    return process, os.fdopen(said, "rb")
+
+
+def _started(arguments: list[str], env: Mapping[str, str], log: Path) -> "tuple[subprocess.Popen[bytes], IO[bytes]]":
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", GUARDED, "sh", sys.executable, "-m", "tasklore", *arguments],
+            cwd=ROOT,
+            env=dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        )
+    assert process.stdout is not None
+    return process, process.stdout
 
 
 class House:

@@ -73,12 +73,12 @@ async def _struck(smith: Smith, folder: Path, deed: str, blow: Blow) -> Findings
     """Let *blow* fall on workers that commit *deed*, and return what the history shows in the end."""
     async with stand(smith, folder, seats=2, durability="standard", deed=deed, slots=2) as ground:
         async with asyncio.TaskGroup() as group:
-            following = group.create_task(ground.program.follow())
+            group.create_task(ground.program.follow())
             await ground.program.submit_all(Assignment("work", {"number": n, "ms": TASK_MS}) for n in range(TASKS))
             await blow(ground, folder)
             await until_reported(ground, QUIET_S)
             await ground.leave()
-            following.cancel()
+            ground.program.is_over = True
         await ground.program.read_all()
     return check(read_history(folder / "history"))
 
