@@ -1,0 +1,119 @@
+"""What a request over HTTP takes: alone, and with two hundred at once; a reply that is not the right one is counted.
+
+Client, supervisor, worker and servers share this machine, so that the crowd's figures are those of its cores.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from benchmarks.processes import NotMeasuredError, Worker, running
+from benchmarks.profiles import Profile
+from benchmarks.table import Row, missing, percentile
+
+#: Clients of the crowd, each with a connection that it keeps.
+CROWD = 200
+_ALONE, _TOGETHER = "HTTP request in words, one at a time", f"HTTP requests in words, {CROWD} at once"
+_READY_S = 60.0
+_ANSWER_S = 60.0
+_LIMIT = 50_000
+
+
+class _Taken(NamedTuple):
+    took_ms: list[float]
+    lost: int
+    seconds: float
+
+
+async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
+    """Return the rows, or one that says why there is no figure."""
+    rounds = max(2, profile.questions // CROWD)
+    try:
+        async with _served(nats_url, redis_url) as api:
+            await _asked(api, clients=8, each=5, base=0)
+            alone = await _asked(api, clients=1, each=100, base=1000)
+            crowd = await _asked(api, clients=CROWD, each=rounds, base=2000)
+    except (NotMeasuredError, TimeoutError, OSError) as error:
+        return [missing(_TOGETHER, str(error) or "no answer in time")]
+    return [_row(_ALONE, alone), _row(_TOGETHER, crowd)]
+
+
+def _row(what: str, taken: _Taken) -> Row:
+    count = len(taken.took_ms) + taken.lost
+    return Row(
+        what,
+        tasks_per_s=count / taken.seconds,
+        p50_ms=percentile(taken.took_ms, 0.5),
+        p99_ms=percentile(taken.took_ms, 0.99),
+        how=f"POST /v1/requests to one supervisor, budget agent, rules; {taken.lost} of {count} lost",
+    )
+
+
+@asynccontextmanager
+async def _served(nats_url: str, redis_url: str) -> AsyncIterator[str]:
+    """Run a supervisor and a worker, and give the address of the API."""
+    servers = {"TASKLORE_NATS_URL": nats_url, "TASKLORE_REDIS_URL": redis_url, "TASKLORE_LOG_LEVEL": "error"}
+    limits = {"TASKLORE_API_RATE": "1000000", "TASKLORE_API_BURST": "100000", "TASKLORE_SUPERVISOR_ID": "bench-http"}
+    house = (sys.executable, "-m", "tasklore")
+    async with (
+        running((*house, "worker", "workers.agents.budget"), servers) as worker,
+        running((*house, "supervisor"), servers | limits) as supervisor,
+    ):
+        await _said(worker, "ready http=")
+        await _said(supervisor, "ready http=")
+        yield await _said(supervisor, "api http=")
+
+
+async def _said(process: Worker, mark: str) -> str:
+    """Return what *process* has printed behind *mark*, once it has."""
+    async with asyncio.timeout(_READY_S):
+        while True:
+            for line in process.log.read_text(errors="replace").splitlines():
+                if line.startswith(mark):
+                    return line.removeprefix(mark)
+            process.ensure_running()
+            await asyncio.sleep(0.05)
+
+
+async def _asked(api: str, *, clients: int, each: int, base: int) -> _Taken:
+    """Return how long each request took that *clients* sent at once, *each* one after the other."""
+    started = time.perf_counter()
+    asking = [_client(api, range(base + number * each, base + (number + 1) * each)) for number in range(clients)]
+    found = await asyncio.gather(*asking)
+    seconds = time.perf_counter() - started
+    took = [one for times in found for one in times]
+    return _Taken(took, clients * each - len(took), seconds)
+
+
+async def _client(api: str, numbers: range) -> list[float]:
+    """Return the milliseconds of each request that was answered rightly, over one connection."""
+    place = urlsplit(api)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    took: list[float] = []
+    try:
+        for number in numbers:
+            body = json.dumps({"text": f"limit {_LIMIT}, spent {number}: how is my budget?"}).encode()
+            head = f"POST /v1/requests HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/json\r\n"
+            started = time.perf_counter()
+            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            async with asyncio.timeout(_ANSWER_S):
+                answer = await _answer(reader)
+            if answer == _LIMIT - number:
+                took.append((time.perf_counter() - started) * 1000)
+    finally:
+        writer.close()
+    return took
+
+
+async def _answer(reader: asyncio.StreamReader) -> object:
+    """Return what remains of the budget as the next answer says, None when it says something else."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
+    body = json.loads(await reader.readexactly(length))
+    report = (body.get("reply") or {}).get("report") or {}
+    return (report.get("result") or {}).get("remaining")

@@ -1,0 +1,58 @@
+"""The wiring of the HTTP API in a supervisor's process; what serves it is imported only where it is served."""
+
+from typing import TYPE_CHECKING
+
+from memory.conversation import Conversations
+from memory.documents.kinds import Kinds
+from memory.ledger import Ledger
+from memory.pipeline_runs import PipelineRuns
+from memory.requests import RequestRecords
+from memory.session import SessionCache
+from supervisor.opening import Ground
+from supervisor.pipelines.requests import PipelineRequests
+from supervisor.service import Service
+
+if TYPE_CHECKING:
+    from supervisor.http.serving import HttpServer
+
+
+def api_on(
+    ground: Ground, ledger: Ledger, service: Service, sessions: SessionCache, pipelines: PipelineRequests
+) -> "HttpServer | None":
+    """Return what serves the HTTP API, listening but not yet answering; None where it is switched off.
+
+    Raises:
+        ConfigurationError: the address cannot be listened on, or other machines reach it and there are no keys.
+    """
+    settings = ground.settings
+    if settings.api_port is None:
+        return None
+    from supervisor.http.limits import Limits
+    from supervisor.http.parts import Parts
+    from supervisor.http.serving import HttpServer, demand_keys
+    from supervisor.http.work import Work
+
+    keys = demand_keys(settings.api_host, settings.api_keys_file)
+    records = RequestRecords(ground.redis)
+    parts = Parts(
+        supervisor_id=settings.supervisor_id,
+        client=ground.link.client,
+        redis=ground.redis,
+        catalogue=lambda: ground.cards.catalogue,
+        service=service,
+        dispatch=ground.dispatch,
+        reports=ground.reports,
+        canceller=ground.canceller,
+        ledger=ledger,
+        conversations=Conversations(ground.redis),
+        records=records,
+        work=Work(service, records),
+        pipelines=pipelines,
+        runs=PipelineRuns(ground.redis),
+        sessions=sessions,
+        kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
+        keys=keys,
+        limits=Limits(settings.api_body_max_bytes, settings.api_rate, settings.api_burst),
+        grace_s=settings.grace_s,
+    )
+    return HttpServer(parts, settings.api_host, settings.api_port)

@@ -1,0 +1,129 @@
+"""The conversation that a client sends along, made into what "the same with 45k" can refer back to.
+
+A client of OpenAI's API holds the conversation and sends the whole of it. Its words count, as it may have edited one
+and ask again; what the store holds of them adds which task each answer came from. An answer that the store does not
+hold is understood from the question before it: by rules, which cost nothing and give the same every time.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import structlog
+from pydantic import ValidationError
+
+from contracts.errors import MemoryUnavailable
+from contracts.messages import ChatTurn, TaskCall
+from memory.inbox import is_utterance
+from supervisor.catalogue import Catalogue
+from supervisor.http.chat_forms import LONGEST_TEXT, ChatMessage
+from supervisor.http.parts import Parts
+from supervisor.interpretation import RuleInterpreter, Understood, Unfitting
+from supervisor.service import LOOK_BACK
+
+log = structlog.get_logger(__name__)
+
+#: Stored messages among which those that were sent are looked for.
+_STORED = 200
+_SPEAKERS = {"user": "person", "assistant": "assistant"}
+
+
+def derived_conversation(owner: Sequence[str | None], messages: Sequence[ChatMessage]) -> str:
+    """Return the id of a conversation that nobody named: of *owner*, by the first thing that the person said.
+
+    That stays as it is while a client sends the whole conversation. Two that begin alike share the id; neither is
+    answered out of the other, as both bring their own words.
+    """
+    first = next(message.text for message in messages if message.role == "user")
+    return f"chat-{hashlib.blake2b(json.dumps([*owner, first]).encode(), digest_size=16).hexdigest()}"
+
+
+class Recollection:
+    """Makes turns of the messages that a client sends along."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._rules = RuleInterpreter()
+
+    async def before(
+        self, conversation_id: str, user_id: str | None, messages: Sequence[ChatMessage]
+    ) -> list[ChatTurn]:
+        """Return *messages*, all that came before the one to be answered, as turns of the conversation, oldest first.
+
+        What other users were answered there counts for nothing. When the store does not answer, nothing is known there.
+        """
+        spoken = [message for message in messages if message.role in _SPEAKERS and message.text.strip()][-LOOK_BACK:]
+        if not any(message.role == "assistant" for message in spoken):
+            return _turns(conversation_id, spoken)
+        stored = await self._stored(conversation_id)
+        tasks = _tasks_of([turn for turn in stored if turn.user_id in (None, user_id)])
+        # A long sentence takes milliseconds to read, and twenty of them would hold up everybody else.
+        return await asyncio.to_thread(self._read, conversation_id, spoken, tasks)
+
+    def _read(self, conversation_id: str, spoken: Sequence[ChatMessage], tasks: "_Tasks") -> list[ChatTurn]:
+        catalogue = self._parts.catalogue()
+        turns: list[ChatTurn] = []
+        for turn in _turns(conversation_id, spoken):
+            asked = turns[-1] if turns and turns[-1].speaker == "person" else None
+            if turn.speaker == "assistant" and asked is not None:
+                known = tasks.get((asked.text.strip(), turn.text.strip()))
+                agent_id, task = known or self._task_in(asked.text, catalogue, turns[:-1])
+                turns.append(turn.model_copy(update={"agent_id": agent_id, "task": task}))
+            else:
+                turns.append(turn)
+        return turns
+
+    def _task_in(
+        self, text: str, catalogue: Catalogue, previous: Sequence[ChatTurn]
+    ) -> tuple[str | None, TaskCall | None]:
+        found = self._rules.understand(text, catalogue=catalogue, previous=previous)
+        if isinstance(found, Unfitting):
+            return None, None
+        return found.agent_id, found.task if isinstance(found, Understood) else found.call
+
+    async def _stored(self, conversation_id: str) -> list[ChatTurn]:
+        try:
+            bodies = await self._parts.conversations.recent(conversation_id, _STORED)
+        except MemoryUnavailable as error:
+            log.warning("conversation_away", error=str(error))
+            return []
+        turns = []
+        for body in bodies:
+            if is_utterance(body):
+                # What agents say to each other was never sent to a client.
+                continue
+            try:
+                turns.append(ChatTurn.model_validate_json(body))
+            except ValidationError:
+                log.warning("unreadable_turn")
+        return turns
+
+
+#: Which agent and task an answer came from, by what was asked and what was answered.
+_Tasks = dict[tuple[str, str], tuple[str | None, TaskCall | None]]
+
+
+def _tasks_of(stored: Sequence[ChatTurn]) -> _Tasks:
+    """Return the tasks of *stored* answers; of two alike the later one."""
+    asked = {turn.request_id: turn.text.strip() for turn in stored if turn.speaker == "person"}
+    return {
+        (asked[turn.request_id], turn.text.strip()): (turn.agent_id, turn.task)
+        for turn in stored
+        if turn.speaker == "assistant" and turn.request_id in asked
+    }
+
+
+def _turns(conversation_id: str, spoken: Sequence[ChatMessage]) -> list[ChatTurn]:
+    now = datetime.now(UTC)
+    return [
+        ChatTurn(
+            turn_id=f"sent-{number}",
+            conversation_id=conversation_id,
+            speaker="person" if message.role == "user" else "assistant",
+            text=message.text[:LONGEST_TEXT],
+            at=now,
+        )
+        for number, message in enumerate(spoken)
+    ]

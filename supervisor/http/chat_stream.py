@@ -1,0 +1,139 @@
+"""An answer in OpenAI's form: whole, or as a stream of chunks."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from contracts.messages import PersonReply
+from contracts.messages import Usage as Spending
+from supervisor.http.chat_errors import error_body
+from supervisor.http.chat_forms import MODEL, About, Choice, Completion, Said, Usage
+from supervisor.http.problems import Refused, refusal_of
+
+log = structlog.get_logger(__name__)
+
+#: Characters from which on a piece of the answer is sent: a few words.
+_PIECE = 24
+_WORDS = re.compile(r"\s*\S+\s?|\s+")
+#: What tells a client, and whatever lies between, that the answer is still worked at.
+_HEARTBEAT = b": still at it\n\n"
+_END = b"data: [DONE]\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply, what understanding the question spent on models, and when it was given, in seconds since 1970."""
+
+    reply: PersonReply
+    understanding: Spending
+    at: int
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent in all, by the agent too."""
+        agent = self.reply.report.usage if self.reply.report is not None else Spending()
+        said = agent.input_tokens + self.understanding.input_tokens
+        heard = agent.output_tokens + self.understanding.output_tokens
+        return Usage(prompt_tokens=said, completion_tokens=heard, total_tokens=said + heard)
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """An answer that is still to be worked at: `begin` does so. `at` is when it was asked for, as in `Answer`."""
+
+    begin: Callable[[], Coroutine[Any, Any, Answer]]
+    request_id: str
+    at: int
+
+
+def completion(answer: Answer) -> Completion:
+    """Return *answer* as one body."""
+    reply = answer.reply
+    return Completion(
+        id=_id(reply.request_id),
+        created=answer.at,
+        model=MODEL,
+        choices=(Choice(message=Said(content=reply.text)),),
+        usage=answer.usage,
+        tasklore=_about(reply),
+    )
+
+
+async def chunks(answering: Answering, *, with_usage: bool, beat_s: float) -> AsyncGenerator[bytes, None]:
+    """Yield an answer as events, the first one at once, and a sign of life every *beat_s* seconds until it is there.
+
+    What goes wrong is the last event, in OpenAI's form: the status was sent long before.
+    """
+    yield _chunk(answering, {"role": "assistant", "content": ""})
+    task = asyncio.ensure_future(answering.begin())
+    try:
+        while not task.done():
+            await asyncio.wait([task], timeout=beat_s)
+            if not task.done():
+                yield _HEARTBEAT
+        answer = task.result()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the client is told in its own form
+        yield _told(error)
+        return
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    for piece in pieces(answer.reply.text):
+        yield _chunk(answering, {"content": piece})
+    yield _chunk(answering, {}, finish_reason="stop", tasklore=_about(answer.reply).model_dump())
+    if with_usage:
+        yield _event(_head(answering) | {"choices": [], "usage": answer.usage.model_dump()})
+    yield _END
+
+
+def _chunk(answering: Answering, delta: dict[str, str], finish_reason: str | None = None, **more: Any) -> bytes:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+    return _event(_head(answering) | {"choices": [choice]} | more)
+
+
+def _head(answering: Answering) -> dict[str, Any]:
+    kind = "chat.completion.chunk"
+    return {"id": _id(answering.request_id), "object": kind, "created": answering.at, "model": MODEL}
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield *text* a few words at a time; together they are the whole of it."""
+    piece = ""
+    for word in _WORDS.findall(text):
+        piece += word
+        if len(piece) >= _PIECE:
+            yield piece
+            piece = ""
+    if piece:
+        yield piece
+
+
+def _told(error: Exception) -> bytes:
+    refused = refusal_of(error)
+    if refused.problem.status >= 500 and not isinstance(error, Refused):
+        log.error("chat_failed", exc_info=error)
+    return _event(error_body(refused.problem.model_dump()).model_dump())
+
+
+def _event(body: Mapping[str, Any]) -> bytes:
+    return b"data: " + json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+
+
+def _about(reply: PersonReply) -> About:
+    return About(
+        conversation_id=reply.conversation_id,
+        request_id=reply.request_id,
+        kind=reply.kind,
+        agent_id=reply.agent_id,
+        task=reply.task.name if reply.task is not None else None,
+        memory=reply.report.memory.outcome if reply.report is not None else None,
+    )
+
+
+def _id(request_id: str) -> str:
+    return f"chatcmpl-{request_id}"

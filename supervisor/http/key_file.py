@@ -1,0 +1,159 @@
+"""The file of API keys: a name, a hash, roles and a user for each; never a key itself.
+
+```json
+{"keys": [{"name": "shop", "sha256": "9f86d0...", "roles": ["ask"], "user": "alice"}]}
+```
+
+A key is 256 random bits, so that a plain hash of it tells nothing. The file is read again when it has changed: a key is
+taken back by removing its line.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, ClassVar, Final, Literal
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from contracts.errors import ConfigurationError, InvalidInput
+from contracts.identifiers import Name
+
+log = structlog.get_logger(__name__)
+
+#: `ask` may ask for work and see what came of it, `read` what is remembered, `admin` everything.
+Role = Literal["ask", "read", "admin"]
+ROLES: Final[tuple[Role, ...]] = ("ask", "read", "admin")
+
+#: How every key begins, so that a scanner for leaked secrets can know one.
+_MARK = "tlk_"
+_KEY_BYTES = 32
+#: Seconds between looks at whether the file has changed.
+_LOOK_S = 1.0
+#: Keys of one file; each request is compared with all of them.
+_MOST_KEYS = 1000
+
+
+class KeyEntry(BaseModel):
+    """One key: `sha256` is the hash of it in hexadecimal, `user` None may act for any user."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    name: Name
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    roles: Annotated[tuple[Role, ...], Field(min_length=1)]
+    user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+
+
+class KeyList(BaseModel):
+    """All keys of a file."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    keys: Annotated[tuple[KeyEntry, ...], Field(max_length=_MOST_KEYS)] = ()
+
+
+def hash_of(key: str) -> str:
+    """Return the hash under which *key* stands in a file."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_keys(path: Path) -> KeyList:
+    """Return the keys in *path*.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is no file of keys; the message names the place.
+    """
+    try:
+        found = KeyList.model_validate_json(path.read_bytes())
+    except OSError as error:
+        msg = f"cannot read the API keys in {str(path)!r}: {error.strerror}; make one with `tasklore api-key NAME`"
+        raise ConfigurationError(msg) from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise ConfigurationError(f"{str(path)!r} holds no API keys: {where}: {first['msg']}") from error
+    names = [entry.name for entry in found.keys]
+    if len(set(names)) < len(names):
+        raise ConfigurationError(f"{str(path)!r} has two keys of one name; rename one, rates are counted by name")
+    return found
+
+
+def make_key(path: Path, name: str, roles: tuple[Role, ...], user: str | None) -> str:
+    """Add a new key to *path*, which is made when it is not there, and return it: it is kept nowhere.
+
+    Raises:
+        InvalidInput: the name is taken, or unusable.
+        ConfigurationError: the file cannot be read or written.
+    """
+    known = read_keys(path).keys if path.exists() else ()
+    if name in {entry.name for entry in known}:
+        raise InvalidInput(f"there is a key named {name!r} in {str(path)!r}; remove it there, or choose another name")
+    key = _MARK + secrets.token_urlsafe(_KEY_BYTES)
+    try:
+        entry = KeyEntry(name=name, sha256=hash_of(key), roles=roles, user=user)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidInput(f"{first['loc'][0]}: {first['msg']}") from error
+    _write(path, KeyList(keys=(*known, entry)))
+    return key
+
+
+class KeyRing:
+    """The keys of a file as it is now."""
+
+    def __init__(self, path: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._monotonic = monotonic
+        self._seen = _stamp(path)
+        self._keys = read_keys(path)
+        self._look_at = monotonic() + _LOOK_S
+
+    def find(self, key: str) -> KeyEntry | None:
+        """Return the entry of *key*, or None; how long that takes tells nothing about the keys there are."""
+        self._look()
+        wanted, found = hash_of(key), None
+        for entry in self._keys.keys:
+            if hmac.compare_digest(entry.sha256, wanted):
+                found = entry
+        return found
+
+    def _look(self) -> None:
+        """Read the file again when it is another; one that is broken for a moment changes nothing."""
+        now = self._monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + _LOOK_S
+        stamp = _stamp(self._path)
+        if stamp == self._seen:
+            return
+        self._seen = stamp
+        try:
+            self._keys = read_keys(self._path)
+        except ConfigurationError as error:
+            log.warning("api_keys_not_reloaded", error=str(error))
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _write(path: Path, keys: KeyList) -> None:
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            json.dump(keys.model_dump(exclude_none=True), file, indent=1)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise ConfigurationError(f"cannot write {str(path)!r}: {error.strerror or error}") from error

@@ -1,0 +1,30 @@
+"""Whose a conversation is: a key for one user may go on with theirs, or begin one, and see nobody else's."""
+
+import hashlib
+
+from supervisor.http.keys import Caller
+from supervisor.http.parts import Parts
+from supervisor.http.problems import Refused
+
+
+async def demand_conversation(parts: Parts, caller: Caller, conversation_id: str | None) -> None:
+    """Return when *caller* may speak in, and look into, a conversation; None is none.
+
+    Raises:
+        Refused: 403, it is somebody else's.
+        MemoryUnavailable: that cannot be told now.
+    """
+    if caller.user_scope is None or conversation_id is None:
+        return
+    if conversation_id in await parts.conversations.of_user(caller.user_scope):
+        return
+    if await parts.conversations.recent(conversation_id, 1) or await parts.conversations.waiting(conversation_id):
+        detail = "this conversation is not of the user that the key is for; choose another id"
+        raise Refused(403, "other-conversation", detail)
+
+
+def own_conversation(caller: Caller, request_id: str) -> str:
+    """Return the conversation of a request that names none: of its own, and never another user's."""
+    if caller.user_scope is None:
+        return request_id
+    return f"c-{hashlib.blake2b(f'{caller.space}.{request_id}'.encode(), digest_size=16).hexdigest()}"

@@ -1,0 +1,101 @@
+"""What the routes stand on: the parts of the supervisor, as its wiring gives them."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from nats.aio.client import Client
+from redis.asyncio import Redis
+
+from contracts.messages import ChatTurn, PersonReply, PersonRequest, TaskAssignment
+from memory.conversation import Conversations
+from memory.documents.kinds import Kinds
+from memory.ledger import Ledger
+from memory.pipeline_runs import PipelineRuns
+from memory.requests import RequestRecords
+from memory.session import SessionCache
+from supervisor.cancellation import Canceller
+from supervisor.catalogue import Catalogue
+from supervisor.dispatch import Dispatch
+from supervisor.http.key_file import KeyRing
+from supervisor.http.limits import Limits
+from supervisor.http.work import Answering, Work
+from supervisor.pipelines.requests import PipelineRequests
+from supervisor.reports import ReportDesk
+
+
+class Service(Answering, Protocol):
+    """What the routes need of the service."""
+
+    async def answer(
+        self,
+        request: PersonRequest,
+        *,
+        routed: Callable[[TaskAssignment], None] = ...,
+        before: Sequence[ChatTurn] | None = ...,
+    ) -> PersonReply:
+        """Return the answer to *request*; *before* is what was said earlier, None: what the store holds."""
+
+    def task_id_of(self, request: PersonRequest) -> str:
+        """Return the id of the task that *request*, which has an id, becomes."""
+
+
+class Life:
+    """Whether the process still takes work, and what is open in it.
+
+    `draining` is set when it is asked to end: streams end. `leaving` is set when its grace is over: whoever still waits
+    is told where to ask later.
+    """
+
+    def __init__(self) -> None:
+        self.draining = asyncio.Event()
+        self.leaving = asyncio.Event()
+        self.streams = 0
+        self.inside = 0
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count one request that is being answered within the block."""
+        self.inside += 1
+        self._empty.clear()
+        try:
+            yield
+        finally:
+            self.inside -= 1
+            if not self.inside:
+                self._empty.set()
+
+    async def empty(self) -> None:
+        """Return when no request is being answered."""
+        await self._empty.wait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything that a module of routes is given; `keys` None lets anybody in, on the loopback address only."""
+
+    supervisor_id: str
+    client: Client
+    redis: Redis
+    catalogue: Callable[[], Catalogue]
+    service: Service
+    dispatch: Dispatch
+    reports: ReportDesk
+    canceller: Canceller
+    ledger: Ledger
+    conversations: Conversations
+    records: RequestRecords
+    work: Work
+    pipelines: PipelineRequests
+    runs: PipelineRuns
+    sessions: SessionCache
+    kinds: Kinds = field(default_factory=Kinds.load)
+    keys: KeyRing | None = None
+    limits: Limits = field(default_factory=Limits)
+    life: Life = field(default_factory=Life)
+    grace_s: float = 30.0
+    heartbeat_s: float = 15.0

@@ -1,0 +1,232 @@
+"""Pipelines: a run is started, looked at, steered and listened to, as over NATS."""
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from fastapi import APIRouter, Depends, Path, Query
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from starlette.responses import Response
+
+from contracts.identifiers import NAME_PATTERN, Name
+from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
+from memory.session import SessionRoot
+from supervisor.http.events import EventStream
+from supervisor.http.keys import Caller, allowed
+from supervisor.http.parts import Parts
+from supervisor.http.pipeline_runs import RunTold, demand_run, events_of, note_own, run_of
+from supervisor.http.problems import Fault, Refused, answers
+
+SessionId = Annotated[str, Path(pattern=NAME_PATTERN, description="A run, by the id of its session.")]
+#: Problems of a declaration that are told at once.
+_MOST = 100
+
+_ASKING = Depends(allowed("ask"))
+_READING = Depends(allowed("read"))
+
+
+class _Wish(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Run(_Wish):
+    """A pipeline, declared as its file says it, with the inputs of this run.
+
+    The same `session_id` again starts nothing twice. `keep` leaves the session there after success.
+    """
+
+    pipeline: dict[str, JsonValue]
+    inputs: dict[str, JsonValue] = Field(default_factory=dict)
+    session_id: Name | None = None
+    keep: bool = False
+    user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+
+
+class Resume(_Wish):
+    """How a run goes on: by another declaration when one is given, `inputs` standing for those that are not kept."""
+
+    pipeline: dict[str, JsonValue] | None = None
+    inputs: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Rerun(Resume):
+    """From which phase a run begins again."""
+
+    phase: Name
+
+
+class Cancel(_Wish):
+    """Why a run is cancelled."""
+
+    reason: Annotated[str, Field(max_length=1000)] = ""
+
+
+class Taken(BaseModel):
+    """A wish that was taken up: `reused` phases are not run again, `stale` ones no longer hold."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    session_id: str
+    text: str
+    stale: tuple[PhaseNote, ...] = ()
+    reused: tuple[PhaseNote, ...] = ()
+
+
+class RunListed(BaseModel):
+    """One run in a list."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    session_id: str
+    state: str
+    project: str | None
+    run: int
+    updated_at: datetime
+
+
+class RunList(BaseModel):
+    """Runs whose sessions are there, the last updated first; one that was completed is not, unless it was kept."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    runs: tuple[RunListed, ...]
+
+
+def routes(parts: Parts) -> APIRouter:
+    """Return the routes below `/v1/pipelines`."""
+    router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
+    _add_reading(router, parts)
+    _add_steering(router, parts)
+    return router
+
+
+def _add_reading(router: APIRouter, parts: Parts) -> None:
+    @router.get("", summary="List runs", responses=answers())
+    async def runs(
+        caller: Annotated[Caller, _READING],
+        state: Annotated[Literal["running", "failed", "completed", "cancelled"] | None, Query()] = None,
+        limit: Annotated[int, Query(ge=1, le=200, description="How many are looked at, at most.")] = 50,
+    ) -> RunList:
+        found = [root for root in await parts.sessions.sessions(state=state, limit=limit) if root.run]
+        if caller.user_scope is not None:
+            found = await _own(parts, caller.user_scope, limit, state)
+        return RunList(runs=tuple(map(_listed, found)))
+
+    @router.get("/{session_id}", summary="See how far a run is, or how it ended", responses=answers(404))
+    async def run(session_id: SessionId, caller: Annotated[Caller, _ASKING]) -> RunTold:
+        return await run_of(parts, caller, session_id)
+
+    @router.get(
+        "/{session_id}/events",
+        summary="Hear what becomes of a run",
+        response_class=Response,
+        responses={
+            200: {
+                "description": "Server-sent events.",
+                "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            },
+            **answers(404),
+        },
+    )
+    async def hear(session_id: SessionId, caller: Annotated[Caller, _ASKING]) -> Response:
+        await demand_run(parts, caller, session_id)
+        return EventStream.of(parts, events_of(parts, caller, session_id), None)
+
+
+def _add_steering(router: APIRouter, parts: Parts) -> None:
+    located = {"Location": {"description": "The run.", "schema": {"type": "string"}}}
+    taken: dict[str, Any] = {
+        "status_code": 202,
+        "response_model": Taken,
+        "responses": {202: {"model": Taken, "headers": located}, **answers(404, 409)},
+    }
+
+    @router.post("", summary="Run a pipeline", **taken)
+    async def start(body: Run, caller: Annotated[Caller, _ASKING]) -> Response:
+        _demand_json(body)
+        wish = PipelineRequest(
+            action="run",
+            session_id=body.session_id,
+            pipeline=body.pipeline,
+            inputs=body.inputs,
+            keep=body.keep,
+            user_id=caller.demand_user(body.user),
+        )
+        reply = await parts.pipelines.answer(wish)
+        if reply.kind == "accepted" and reply.session_id is not None:
+            await note_own(parts, caller, reply.session_id)
+        is_taken = reply.kind != "accepted" and body.session_id is not None and await _is_known(parts, body.session_id)
+        return _told(reply, 409 if is_taken else 422)
+
+    @router.post("/{session_id}/resume", summary="Go on with a run that is over", **taken)
+    async def resume(session_id: SessionId, body: Resume, caller: Annotated[Caller, _ASKING]) -> Response:
+        _demand_json(body)
+        wish = PipelineRequest(action="resume", session_id=session_id, pipeline=body.pipeline, inputs=body.inputs)
+        return await _steered(parts, caller, wish, is_running=False)
+
+    @router.post("/{session_id}/rerun", summary="Begin a run again at a phase", **taken)
+    async def rerun(session_id: SessionId, body: Rerun, caller: Annotated[Caller, _ASKING]) -> Response:
+        _demand_json(body)
+        wish = PipelineRequest(
+            action="rerun", session_id=session_id, pipeline=body.pipeline, inputs=body.inputs, phase=body.phase
+        )
+        return await _steered(parts, caller, wish, is_running=False)
+
+    @router.post("/{session_id}/cancel", summary="End a run", **taken)
+    async def cancel(session_id: SessionId, caller: Annotated[Caller, _ASKING], body: Cancel | None = None) -> Response:
+        reason = (body.reason if body is not None else "") or f"cancelled by {caller.name}"
+        wish = PipelineRequest(action="cancel", session_id=session_id, reason=reason)
+        return await _steered(parts, caller, wish, is_running=True)
+
+
+def _demand_json(body: Run | Resume) -> None:
+    """Return when what *body* declares can be kept as JSON.
+
+    Raises:
+        Refused: 422, there is a number that is none, or half of a surrogate pair.
+    """
+    try:
+        json.dumps([body.pipeline, body.inputs], allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise Refused(422, "unusable", "pipeline, inputs: only JSON in valid Unicode can be kept") from error
+
+
+async def _steered(parts: Parts, caller: Caller, wish: PipelineRequest, *, is_running: bool) -> Response:
+    """Return what becomes of *wish*, which is for a run that is, or is not, running.
+
+    Raises:
+        Refused: 404, there is no such run; 409, it is in another state, or its session is gone.
+    """
+    session_id = wish.session_id or ""
+    state = await demand_run(parts, caller, session_id)
+    is_there = await parts.runs.read(session_id) is not None
+    fits = is_there and (state == "running") == is_running
+    return _told(await parts.pipelines.answer(wish), 422 if fits else 409)
+
+
+def _told(reply: PipelineReply, refused: int) -> Response:
+    if reply.kind != "accepted" or reply.session_id is None:
+        faults = [Fault(where="pipeline", message=problem[:500]) for problem in reply.problems[:_MOST]]
+        detail = reply.text or "the pipeline cannot run"
+        raise Refused(refused, "refused", detail, faults=faults)
+    body = Taken(session_id=reply.session_id, text=reply.text, stale=reply.stale, reused=reply.reused)
+    headers = {"Location": f"/v1/pipelines/{reply.session_id}", "Cache-Control": "no-store"}
+    return Response(body.model_dump_json(), status_code=202, headers=headers, media_type="application/json")
+
+
+async def _is_known(parts: Parts, session_id: str) -> bool:
+    return await parts.runs.read(session_id) is not None or await parts.runs.outcome(session_id) is not None
+
+
+async def _own(parts: Parts, user_id: str, limit: int, state: str | None) -> list[SessionRoot]:
+    """Return the runs of one user, however many others have been updated since."""
+    roots = [await parts.sessions.root(session_id) for session_id in await parts.sessions.of_user(user_id)]
+    own = [root for root in roots if root is not None and root.run and state in (None, root.state)]
+    return sorted(own, key=lambda root: root.updated_ms, reverse=True)[:limit]
+
+
+def _listed(root: SessionRoot) -> RunListed:
+    updated = datetime.fromtimestamp(root.updated_ms / 1000, UTC)
+    return RunListed(
+        session_id=root.session_id, state=root.state, project=root.project, run=root.run, updated_at=updated
+    )

@@ -1,0 +1,168 @@
+"""Requests in plain words: ask, look what became of it, listen, cancel."""
+
+import time
+from typing import Annotated, ClassVar, Literal
+
+import structlog
+from fastapi import APIRouter, Depends, Header, Path
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from contracts.errors import MemoryUnavailable
+from contracts.identifiers import NAME_PATTERN, Name, new_id
+from contracts.messages import PersonRequest
+from memory.requests import RequestRecord, place_of
+from supervisor.http.asked import Asked, Place, look, wait_for
+from supervisor.http.events import EventStream, events_of
+from supervisor.http.keys import Caller, allowed
+from supervisor.http.owners import demand_conversation, own_conversation
+from supervisor.http.parts import Parts
+from supervisor.http.problems import Refused, answers, not_found, unavailable
+from supervisor.http.replies import EVENTS, Cancelled, cancelled, digest_of, json_response, under_way, while_heard
+from supervisor.http.work import is_unstarted
+
+log = structlog.get_logger(__name__)
+
+#: Milliseconds that a request is waited for in the process that took it; after that the ledger knows its end.
+_WAIT_MS = 600_000
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        pattern=NAME_PATTERN,
+        description="The id of what is asked for: the same again starts nothing twice. Without it each is a new one.",
+    ),
+]
+RequestId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a request: its Idempotency-Key.")]
+LastEventId = Annotated[
+    str | None, Header(alias="Last-Event-ID", pattern=r"^[0-9]{1,9}$", description="Events up to this are left out.")
+]
+
+
+class Ask(BaseModel):
+    """What a person wants, in plain words; `wait_seconds` 0 does not wait for the answer."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    text: Annotated[str, Field(min_length=1, max_length=20_000)]
+    user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    conversation: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    memory: Literal["use", "refresh", "bypass"] = "use"
+    wait_seconds: Annotated[float, Field(ge=0, le=600)] = 30.0
+
+
+_ASKING = Depends(allowed("ask"))
+
+
+def routes(parts: Parts) -> APIRouter:
+    """Return the routes below `/v1/requests`."""
+    router = APIRouter(prefix="/v1/requests", tags=["requests"])
+
+    @router.post(
+        "",
+        summary="Ask in plain words",
+        response_model=Asked,
+        responses={202: under_way(Asked), **answers(409)},
+    )
+    async def ask(
+        body: Ask, request: Request, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
+    ) -> Response:
+        place, text = await accepted(parts, caller, body, idempotency_key)
+        asked = await while_heard(request, wait_for(parts, place, body.wait_seconds, text))
+        if asked.reply is not None and is_unstarted(asked.reply):
+            raise unavailable(asked.reply.text)
+        return json_response(asked, f"/v1/requests/{place.request_id}", is_done=asked.state == "done")
+
+    @router.get("/{request_id}", summary="See what became of a request", responses=answers(404))
+    async def see(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Asked:
+        return await look(parts, _place(caller, request_id))
+
+    @router.get(
+        "/{request_id}/events",
+        summary="Hear what becomes of a request",
+        response_class=Response,
+        responses={
+            200: {"description": "Server-sent events.", "content": EVENTS},
+            204: {"description": "The last event was heard: there will be no other."},
+            **answers(404),
+        },
+    )
+    async def hear(
+        request_id: RequestId, caller: Annotated[Caller, _ASKING], last_event_id: LastEventId = None
+    ) -> Response:
+        place = _place(caller, request_id)
+        record = (await parts.records.find(place.key)).record
+        if record is None:
+            raise not_found(f"there is no request {request_id!r}, or it is more than a day old")
+        return EventStream.of(parts, events_of(parts, place, record.task_id, int(last_event_id or 0)), last_event_id)
+
+    @router.delete("/{request_id}", summary="Cancel a request", responses=answers(404))
+    async def cancel(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Cancelled:
+        record = (await parts.records.find(_place(caller, request_id).key)).record
+        if record is None:
+            raise not_found(f"there is no request {request_id!r}, or it is more than a day old")
+        return await cancelled(parts, record.task_id, f"cancelled by {caller.name}")
+
+    return router
+
+
+async def accepted(parts: Parts, caller: Caller, body: Ask, chosen: Name | None) -> tuple[Place, str]:
+    """Take up what *body* asks, once for an id that was *chosen*; return where it lies, and what was asked.
+
+    Raises:
+        Refused: 403, it is another user's; 409, another body came under that id.
+    """
+    user_id = caller.demand_user(body.user)
+    request_id = chosen or new_id(time.time_ns() // 1_000_000)
+    conversation_id = body.conversation or own_conversation(caller, request_id)
+    await demand_conversation(parts, caller, body.conversation)
+    request = PersonRequest(
+        text=body.text,
+        request_id=request_id,
+        conversation_id=conversation_id,
+        user_id=user_id,
+        memory=body.memory,
+        wait_ms=_WAIT_MS,
+    )
+    record = RequestRecord(
+        digest=digest_of(request.model_dump(mode="json")),
+        task_id=parts.service.task_id_of(request),
+        at_ms=time.time_ns() // 1_000_000,
+        conversation_id=conversation_id,
+        memory=body.memory,
+    )
+    place = _place(caller, request_id)
+    if await is_new(parts, place.key, record, chosen):
+        await parts.work.begin(place.key, request)
+    else:
+        asked = await look(parts, place, body.text)
+        is_unstarted_yet = asked.reply is not None and is_unstarted(asked.reply)
+        if is_unstarted_yet:
+            await parts.work.forget_end(place.key)
+        if is_unstarted_yet or asked.state == "accepted":
+            await parts.work.begin(place.key, request)
+    return place, body.text
+
+
+async def is_new(parts: Parts, key: str, record: RequestRecord, chosen: str | None) -> bool:
+    """Keep *record* and return True; False when the same request is there already.
+
+    Raises:
+        Refused: 409, another one came under the id that was *chosen*.
+    """
+    try:
+        earlier = await parts.records.claim(key, record)
+    except MemoryUnavailable as error:
+        # Without the store it is still asked, and its answer goes back; only a later look at it has to wait.
+        log.warning("request_not_kept", error=str(error))
+        return True
+    if earlier is not None and earlier.digest != record.digest:
+        detail = f"the Idempotency-Key {chosen!r} was used with another body; use a new one for another request"
+        raise Refused(409, "other-body", detail)
+    return earlier is None
+
+
+def _place(caller: Caller, request_id: str) -> Place:
+    return Place(place_of(caller.space, "request", request_id), request_id)

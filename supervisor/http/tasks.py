@@ -1,0 +1,197 @@
+"""Tasks, typed: for programs that know which agent and task they want, without a word of interpretation."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, ClassVar, Literal
+
+from fastapi import APIRouter, Depends, Path
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from starlette.requests import Request
+from starlette.responses import Response
+
+from contracts.identifiers import NAME_PATTERN, Name, new_id
+from contracts.messages import CompletionReport, TaskAssignment, TaskCall
+from memory.ledger import LedgerEntry
+from memory.requests import RequestRecord, place_of
+from supervisor.catalogue import Offer
+from supervisor.http.fitting import demand_fit, demand_offer
+from supervisor.http.keys import Caller, allowed
+from supervisor.http.owners import demand_conversation
+from supervisor.http.parts import Parts
+from supervisor.http.problems import Refused, answers, not_found
+from supervisor.http.replies import Cancelled, cancelled, digest_of, json_response, under_way, while_heard
+from supervisor.http.requests import IdempotencyKey, is_new
+from supervisor.service import MAX_ATTEMPTS
+
+TaskId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a task, as the answer to it says.")]
+
+
+class Send(BaseModel):
+    """A task for an agent; `within_seconds` is how long it may take, its time in the queue included."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    agent_id: Name
+    task: Name
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    conversation: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    memory: Literal["use", "refresh", "bypass"] = "use"
+    within_seconds: Annotated[float | None, Field(gt=0, le=604_800)] = None
+    max_attempts: Annotated[int | None, Field(ge=1, le=1000)] = None
+    wait_seconds: Annotated[float, Field(ge=0, le=600)] = 30.0
+
+
+class Sent(BaseModel):
+    """A task as it stands: `accepted`, `running`, or `done` with its one report, whatever its status."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    task_id: str
+    state: Literal["accepted", "running", "done"]
+    report: CompletionReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One task as it is ordered over HTTP; *chosen* is the id that its sender gave it, None when it gave none."""
+
+    offer: Offer
+    parameters: dict[str, Any]
+    user_id: str | None
+    conversation_id: str | None
+    chosen: str | None
+    memory: Literal["use", "refresh", "bypass"] = "use"
+    within_s: float | None = None
+    max_attempts: int | None = None
+
+
+_ASKING = Depends(allowed("ask"))
+
+
+def routes(parts: Parts) -> APIRouter:
+    """Return the routes below `/v1/tasks`."""
+    router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
+
+    @router.post(
+        "",
+        summary="Send a task to an agent",
+        response_model=Sent,
+        responses={202: under_way(Sent), **answers(404, 409)},
+    )
+    async def send(
+        body: Send, request: Request, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
+    ) -> Response:
+        user_id = caller.demand_user(body.user)
+        offer = demand_offer(parts.catalogue(), body.agent_id, body.task)
+        demand_fit(offer.task, body.parameters)
+        await demand_conversation(parts, caller, body.conversation)
+        order = Order(
+            offer=offer,
+            parameters=body.parameters,
+            user_id=user_id,
+            conversation_id=body.conversation,
+            chosen=idempotency_key,
+            memory=body.memory,
+            within_s=body.within_seconds,
+            max_attempts=body.max_attempts,
+        )
+        sent = await while_heard(request, carried_out(parts, caller, order, body.wait_seconds))
+        demand_taken(sent.report)
+        return json_response(sent, f"/v1/tasks/{sent.task_id}", is_done=sent.report is not None)
+
+    @router.get("/{task_id}", summary="See what became of a task", responses=answers(404))
+    async def see(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Sent:
+        return await _look(parts, caller, task_id)
+
+    @router.delete("/{task_id}", summary="Cancel a task", responses=answers(404))
+    async def cancel(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Cancelled:
+        await _look(parts, caller, task_id)
+        return await cancelled(parts, task_id, f"cancelled by {caller.name}")
+
+    return router
+
+
+async def carried_out(parts: Parts, caller: Caller, order: Order, wait_s: float) -> Sent:
+    """Send *order*, once for an id that was chosen, and return how it stands after *wait_s* seconds at the latest.
+
+    Raises:
+        Refused: 409, another order came under that id.
+        NotAccepted: it is not known to be stored; send it again with the same id.
+    """
+    now = datetime.now(UTC)
+    assignment = _assignment(parts, caller, order, now)
+    asked = assignment.model_dump(mode="json", exclude={"created_at", "deadline"})
+    record = RequestRecord(
+        digest=digest_of({**asked, "within_s": order.within_s}),
+        task_id=assignment.task_id,
+        at_ms=int(now.timestamp() * 1000),
+    )
+    fresh = await is_new(parts, _place(caller, assignment.task_id), record, order.chosen)
+    awaited = asyncio.ensure_future(parts.reports.report_of(assignment, wait_s, is_new=fresh))
+    leaving = asyncio.ensure_future(parts.life.leaving.wait())
+    try:
+        if fresh or await parts.ledger.read(assignment.task_id) is None:
+            await parts.dispatch.assign(assignment)
+        await asyncio.wait({awaited, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        report = awaited.result() if awaited.done() else None
+    finally:
+        awaited.cancel()
+        leaving.cancel()
+        await asyncio.gather(awaited, leaving, return_exceptions=True)
+    return Sent(task_id=assignment.task_id, state="done" if report is not None else "accepted", report=report)
+
+
+def demand_taken(report: CompletionReport | None) -> None:
+    """Return unless the agent refused what it was sent.
+
+    Raises:
+        Refused: 422, with the agent's own words.
+    """
+    if report is not None and report.status == "rejected":
+        told = report.error.message if report.error is not None else "the agent could not take the parameters"
+        raise Refused(422, "rejected", told)
+
+
+def _assignment(parts: Parts, caller: Caller, order: Order, now: datetime) -> TaskAssignment:
+    card = order.offer.task
+    within_s = order.within_s or card.deadline_s
+    chosen = order.chosen
+    # Two callers may choose one id, and a program on NATS may have chosen it too.
+    task_id = f"t-{place_of(caller.space, 'task', chosen)}" if chosen else new_id(time.time_ns() // 1_000_000)
+    return TaskAssignment(
+        task_id=task_id,
+        agent_id=order.offer.agent.agent_id,
+        supervisor_id=parts.supervisor_id,
+        task=TaskCall(name=card.name, parameters=order.parameters),
+        created_at=now,
+        deadline=now + timedelta(seconds=within_s) if within_s else None,
+        max_attempts=min(order.max_attempts or card.max_attempts, card.max_attempts or MAX_ATTEMPTS),
+        memory=order.memory,
+        user_id=order.user_id,
+        conversation_id=order.conversation_id,
+    )
+
+
+async def _look(parts: Parts, caller: Caller, task_id: str) -> Sent:
+    known = await parts.records.find(_place(caller, task_id))
+    entry = await parts.ledger.read(task_id)
+    # A key for one user sees what was sent with it; any other, every task there is.
+    if known.record is None and (caller.user_scope is not None or entry is None):
+        raise not_found(f"there is no task {task_id!r}, or it is past its time")
+    return _as_it_stands(task_id, entry)
+
+
+def _as_it_stands(task_id: str, entry: LedgerEntry | None) -> Sent:
+    if entry is None:
+        return Sent(task_id=task_id, state="accepted")
+    newest = entry.generations[entry.newest]
+    if newest.report is not None:
+        return Sent(task_id=task_id, state="done", report=CompletionReport.model_validate_json(newest.report))
+    return Sent(task_id=task_id, state="running" if newest.state == "running" else "accepted")
+
+
+def _place(caller: Caller, task_id: str) -> str:
+    return place_of(caller.space, "task-id", task_id)

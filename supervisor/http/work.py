@@ -1,0 +1,170 @@
+"""Requests under way in this process: each goes on when whoever asked has gone away, and any number wait for it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+import structlog
+
+from contracts.errors import MemoryUnavailable
+from contracts.messages import ChatTurn, PersonReply, PersonRequest, TaskAssignment
+from memory.requests import RequestEnd, RequestRecords
+from supervisor.http.problems import unavailable
+
+log = structlog.get_logger(__name__)
+
+#: Requests under way at once; each mostly waits for its report.
+MOST = 2000
+#: Milliseconds for which a request is this process's; renewed three times within it.
+_HOLD_MS = 9000
+_RENEW_S = 3.0
+
+
+class Answering(Protocol):
+    """What is needed of the service."""
+
+    async def answer(
+        self,
+        request: PersonRequest,
+        *,
+        routed: Callable[[TaskAssignment], None] = ...,
+        before: Sequence[ChatTurn] | None = None,
+    ) -> PersonReply:
+        """Return the answer to *request*; *routed* hears of the task that it became, *before* is what was said."""
+
+
+class Underway:
+    """One request: `routed` is the task it became, None until then; `reply` is there at its end."""
+
+    def __init__(self) -> None:
+        self.routed: TaskAssignment | None = None
+        self.reply: PersonReply | None = None
+        self.error: Exception | None = None
+        self.ended = asyncio.Event()
+        self.changed = asyncio.Event()
+
+    def note_routed(self, assignment: TaskAssignment) -> None:
+        """Take note of the task that it became."""
+        self.routed = assignment
+        self.changed.set()
+
+    async def wait(self, within_s: float) -> bool:
+        """Return whether it has ended, after *within_s* seconds at the latest."""
+        if not self.ended.is_set() and within_s > 0:
+            try:
+                async with asyncio.timeout(within_s):
+                    await self.ended.wait()
+            except TimeoutError:
+                return False
+        return self.ended.is_set()
+
+
+class Work:
+    """Runs requests by *service*, each under its place in *records*, and each once in this process."""
+
+    def __init__(self, service: Answering, records: RequestRecords) -> None:
+        self._service = service
+        self._records = records
+        self._under_way: dict[str, Underway] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    async def forget_end(self, place: str) -> None:
+        """Let what ended without a task at *place* be begun again.
+
+        Raises:
+            MemoryUnavailable: the store does not answer.
+        """
+        await self._records.let_go(place, None)
+
+    def find(self, place: str) -> Underway | None:
+        """Return what is under way at *place* here, or None."""
+        return self._under_way.get(place)
+
+    async def begin(self, place: str, request: PersonRequest) -> Underway | None:
+        """Begin *request*, or return what is under way at *place*; None when another process works on it.
+
+        Raises:
+            Refused: 503, too much is under way.
+        """
+        if (known := self._under_way.get(place)) is not None:
+            return known
+        if len(self._under_way) >= MOST:
+            raise unavailable(f"{MOST} requests are under way here; ask again with the same Idempotency-Key")
+        underway = self._under_way[place] = Underway()
+        try:
+            is_ours = await self._records.hold(place, _HOLD_MS)
+        except MemoryUnavailable:
+            # The service itself starts nothing twice.
+            is_ours = True
+        except BaseException:
+            self._end(place, underway)
+            raise
+        if not is_ours:
+            self._end(place, underway)
+            return None
+        task = asyncio.create_task(self._run(place, request, underway))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return underway
+
+    async def idle(self, within_s: float) -> None:
+        """Return when nothing is under way, after *within_s* seconds at the latest."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=within_s)
+
+    @asynccontextmanager
+    async def going(self) -> AsyncIterator[None]:
+        """Keep hold of what is under way within the block, and end it after: any other process may go on with it."""
+        renewing = asyncio.create_task(self._renew())
+        try:
+            yield
+        finally:
+            ending = {renewing, *self._tasks}
+            for task in ending:
+                task.cancel()
+            await asyncio.gather(*ending, return_exceptions=True)
+
+    async def _run(self, place: str, request: PersonRequest, underway: Underway) -> None:
+        end: RequestEnd | None = None
+        try:
+            reply = await self._service.answer(request, routed=underway.note_routed)
+            underway.reply = reply
+            if reply.kind != "pending":
+                end = RequestEnd(kind=reply.kind, missing=reply.missing, elapsed_ms=reply.elapsed_ms)
+        except Exception as error:
+            log.exception("http_work_failed")
+            underway.error = error
+            end = RequestEnd(kind="failed")
+        finally:
+            await self._let_go(place, end)
+            self._end(place, underway)
+
+    async def _let_go(self, place: str, end: RequestEnd | None) -> None:
+        try:
+            await self._records.let_go(place, end)
+        except MemoryUnavailable as error:
+            log.info("request_end_not_kept", error=str(error))
+
+    def _end(self, place: str, underway: Underway) -> None:
+        if self._under_way.get(place) is underway:
+            del self._under_way[place]
+        underway.ended.set()
+        underway.changed.set()
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_S)
+            if places := list(self._under_way):
+                try:
+                    await self._records.keep_holding(places, _HOLD_MS)
+                except MemoryUnavailable as error:
+                    log.info("requests_not_held", error=str(error))
+
+
+def is_unstarted(reply: PersonReply) -> bool:
+    """Tell whether *reply* says that nothing was started, so that the same request may be sent again."""
+    return reply.kind == "failed" and reply.report is None

@@ -1,0 +1,35 @@
+"""`tasklore api-key`: a new key for the HTTP API, shown once."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from contracts.errors import InvalidInput
+from supervisor.http.key_file import ROLES, Role, make_key
+from tasklore.screen import say
+
+#: Where a supervisor looks for the keys, and where they are kept without it.
+_VARIABLE, _DEFAULT = "TASKLORE_API_KEYS_FILE", "api-keys.json"
+
+
+def print_new_key(name: str, roles: Sequence[str], user: str | None, file: Path | None) -> None:
+    """Add a key to *file*, else to that of the environment, and print it: nobody can tell it afterwards.
+
+    Raises:
+        InvalidInput: the name is taken, or a role is none.
+        ConfigurationError: the file cannot be read or written.
+    """
+    path = file or Path(os.environ.get(_VARIABLE) or _DEFAULT)
+    chosen = tuple(dict.fromkeys(_role(role) for role in roles or ("ask",)))
+    key = make_key(path, name, chosen, user)
+    print(key, flush=True)
+    say(f"{name!r} may {', '.join(chosen)}{f' for {user!r}' if user else ''}; its hash is in {str(path)!r}")
+    if os.environ.get(_VARIABLE) != str(path):
+        say(f"a supervisor uses it with {_VARIABLE}={path.absolute()}")
+
+
+def _role(text: str) -> Role:
+    for role in ROLES:
+        if text == role:
+            return role
+    raise InvalidInput(f"--role {text!r} is none; choose {', '.join(ROLES)}")

@@ -1,0 +1,176 @@
+"""The HTTP API as it is served: two supervisors and a worker, killed, asked all at once, held to its own document."""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from runtime.embedded import EmbeddedServers
+from supervisor.http.key_file import make_key
+from tests.acceptance.house import BUDGET, PROBE, House, Served
+from tests.http_client import PATIENCE_S, ask
+
+CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
+BUDGET_QUESTION = "limit 50k, spent {spent}: how is my budget?"
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """A house with two supervisors, and the header of a key that both know."""
+
+    house: House
+    first: Served
+    second: Served
+    key: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """Run two supervisors of one id, and one worker."""
+    folder = tmp_path_factory.mktemp("http")
+    servers = EmbeddedServers(folder / "servers")
+    asyncio.run(servers.start())
+    house = House(servers, folder)
+    keys = folder / "keys.json"
+    key = {"Authorization": f"Bearer {make_key(keys, 'tests', ('admin',), None)}"}
+    settings = {"api_keys_file": keys, "api_rate": 100_000, "api_burst": 100_000}
+    try:
+        worker = house.worker(BUDGET, PROBE, "workers.agents.decision", "workers.agents.memory_worker")
+        first, second = house.supervisor(**settings), house.supervisor(**settings)
+        worker.ready()
+        yield Replicas(house, first.ready(), second.ready(), key)
+    finally:
+        house.close()
+        asyncio.run(servers.stop())
+
+
+def wait(label: str, ms: int) -> dict[str, object]:
+    """Return a task that takes *ms*."""
+    return {"agent_id": "ProbeAgent", "task": "fresh", "parameters": {"label": label, "ms": ms}}
+
+
+async def began(house: House, label: str) -> None:
+    """Return once a run of *label* has begun."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            if house.runs(label):
+                return
+            await asyncio.sleep(0.02)
+
+
+async def test_a_sentence_is_answered_and_known_by_the_other_replica(served: Replicas) -> None:
+    """The whole way: words, a worker, a report, and the same reply from a process that had no part in it."""
+    body = {"text": BUDGET_QUESTION.format(spent=42_000), "user": "ann"}
+    answer = await ask(served.first.api, "POST", "/v1/requests", body, served.key)
+    assert (answer.status, answer.body["reply"]["report"]["result"]["remaining"]) == (200, 8000)
+
+    path = f"/v1/requests/{answer.body['request_id']}"
+    assert (await ask(served.second.api, "GET", path, headers=served.key)).body["reply"] == answer.body["reply"]
+
+
+async def test_a_running_task_is_cancelled_on_either(served: Replicas) -> None:
+    """It is sent by one supervisor and cancelled by the other."""
+    sent = await ask(served.first.api, "POST", "/v1/tasks", wait("cut", 60_000) | {"wait_seconds": 0}, served.key)
+    assert sent.status == 202
+    await began(served.house, "cut")
+    came = await ask(served.second.api, "DELETE", sent.headers["location"], headers=served.key)
+
+    assert came.body == {"outcome": "cancelled", "status": "cancelled"}
+    assert (await ask(served.first.api, "GET", sent.headers["location"], headers=served.key)).body["state"] == "done"
+
+
+async def test_an_agent_in_a_world_decides(served: Replicas) -> None:
+    """Senses and messages in, an action out; what the agent refuses comes back in its words."""
+    moment = {
+        "name": "Ana",
+        "sensory_data": {
+            "position": {"x": 2, "z": 1},
+            "worldObjects": [{"type": "coin", "position": {"x": 5, "z": 5}}],
+        },
+        "simulation_time": 7,
+        "agents": ["Bob"],
+        "new_messages": [{"sender": "Bob", "message": "Where are the coins?"}],
+    }
+    path = "/v1/agents/DecisionAgent/brain/decide"
+    decided = await ask(served.first.api, "POST", path, moment, served.key)
+    assert (decided.status, decided.body["action"], decided.body["target"]) == (200, "text", {"agent": "Bob"})
+
+    refused = await ask(served.first.api, "POST", path, moment | {"agents": []}, served.key)
+    assert (refused.status, "add it there" in refused.body["detail"]) == (422, True)
+
+
+async def test_two_hundred_at_once_lose_nobody(served: Replicas) -> None:
+    """Over both supervisors, each with its own answer, while each is asked twice under one id."""
+
+    async def one(number: int, served_by: Served) -> object:
+        body = {"text": BUDGET_QUESTION.format(spent=10_000 + number)}
+        key = served.key | {"Idempotency-Key": f"crowd-{number}"}
+        answer = await ask(served_by.api, "POST", "/v1/requests", body, key)
+        return answer.body["reply"]["report"]["result"]["remaining"]
+
+    both = served.first, served.second
+    remaining = await asyncio.gather(*(one(number % 200, both[number % 2 ^ number // 200]) for number in range(400)))
+
+    assert remaining == [40_000 - number % 200 for number in range(400)]
+
+
+async def test_what_a_killed_supervisor_had_taken_is_told_by_another(served: Replicas) -> None:
+    """The task runs on; whoever asks the other replica gets its report."""
+    doomed = served.house.supervisor(api_port=0).ready()
+    sent = asyncio.create_task(
+        ask(doomed.api, "POST", "/v1/tasks", wait("orphan", 1500), {"Idempotency-Key": "orphan-1"})
+    )
+    await began(served.house, "orphan")
+    doomed.kill()
+    with pytest.raises((OSError, asyncio.IncompleteReadError)):
+        await sent
+    again = await ask(
+        served.first.api, "POST", "/v1/tasks", wait("orphan", 1500), served.key | {"Idempotency-Key": "orphan-1"}
+    )
+
+    assert (again.status, again.body["report"]["status"]) == (200, "completed")
+    assert len(served.house.runs("orphan")) == 1
+
+
+async def test_a_supervisor_that_is_asked_to_leave_answers_first(served: Replicas) -> None:
+    """Who waits gets the report; the process then ends by itself, with nothing held against it."""
+    leaving = served.house.supervisor(api_port=0).ready()
+    waiting = asyncio.create_task(ask(leaving.api, "POST", "/v1/tasks", wait("last", 1000)))
+    await began(served.house, "last")
+    leaving.terminate()
+
+    assert (await waiting).body["report"]["status"] == "completed"
+    assert await asyncio.to_thread(leaving.wait) == 0
+
+
+def hold_to_document(served: Replicas, *options: str) -> str:
+    """Return what schemathesis found, having sent what the document allows and what it does not."""
+    program = shutil.which("st", path=str(Path(sys.executable).parent))
+    assert program is not None
+    command = [program, "--config-file", str(CONFIGURATION), "run", f"{served.first.api}/openapi.json"]
+    header = f"Authorization: {served.key['Authorization']}"
+    done = subprocess.run(
+        [*command, "--header", header, "--request-timeout", "60", "--generation-deterministic", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=served.house.folder,
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_the_document_is_kept(served: Replicas) -> None:
+    """Nothing that a program made from it would send or expect is answered otherwise."""
+    assert "passed" in hold_to_document(served, "--phases", "examples,coverage")
+
+
+@pytest.mark.long
+def test_the_document_is_kept_whatever_is_sent(served: Replicas) -> None:
+    """With hundreds of examples an operation, and sequences of them."""
+    assert "passed" in hold_to_document(served, "--max-examples", "200")

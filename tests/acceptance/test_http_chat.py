@@ -1,0 +1,389 @@
+"""OpenAI's own client holds conversations with a real system, and programs read what came of them over HTTP."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+
+from runtime.embedded import EmbeddedServers
+from supervisor.http.key_file import Role, make_key
+from tests.acceptance.house import BUDGET, NAPPER, PATIENCE_S, House
+from tests.acceptance.talk import FOOD, MEMORY, SWITCHBOARD
+from tests.llm_double import ScriptedLlm, answer
+
+BUDGETED = "Check my budget: limit 50000, spent 42000, history [5000, 7000, 8000, 6000]"
+
+
+@dataclass(frozen=True)
+class Api:
+    """The address of a running system's API, a key for each of four callers, and the model of its supervisor."""
+
+    url: str
+    keys: dict[str, str]
+    model: ScriptedLlm
+
+    def openai(self, who: str = "anybody", **options: Any) -> openai.OpenAI:
+        """Return OpenAI's client for *who*; it tries nothing twice, so that each refusal is seen."""
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=self.keys[who], max_retries=0, **options)
+
+    def ask(self, method: str, path: str, who: str = "anybody", **options: Any) -> httpx2.Response:
+        """Return what *method* of *path* answers to *who*."""
+        headers = {"Authorization": f"Bearer {self.keys[who]}"} | options.pop("headers", {})
+        return httpx2.request(method, self.url + path, headers=headers, timeout=PATIENCE_S, **options)
+
+    def until(self, path: str, field: str) -> Any:
+        """Return *field* of what lies at *path*, once there is something in it."""
+        gives_up_at = time.monotonic() + PATIENCE_S
+        while not (found := self.ask("GET", path).json()[field]):
+            assert time.monotonic() < gives_up_at, f"no {field} at {path}"
+            time.sleep(0.05)
+        return found
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """Run a system whose API demands keys, and whose model answers when a test says what."""
+    folder = tmp_path_factory.mktemp("http_chat")
+    file = folder / "keys.json"
+    callers: dict[str, tuple[tuple[Role, ...], str | None]] = {
+        "anybody": (("ask", "read"), None),
+        "ana": (("ask", "read"), "ana"),
+        "bob": (("ask", "read"), "bob"),
+        "reader": (("read",), None),
+    }
+    keys = {name: make_key(file, name, roles, user) for name, (roles, user) in callers.items()}
+    servers = EmbeddedServers(folder / "servers")
+    asyncio.run(servers.start())
+    house = House(servers, folder)
+    try:
+        worker = house.worker(BUDGET, NAPPER, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key="")
+        with ScriptedLlm() as model:
+            supervisor = house.supervisor(api_keys_file=file, llm_base_url=model.base_url, llm_api_key="sk-test")
+            worker.ready()
+            supervisor.ready().await_log("api_ready")
+            told = next(line for line in supervisor.log().splitlines() if "api_ready" in line)
+            yield Api(json.loads(told)["url"], keys, model)
+    finally:
+        house.close()
+        asyncio.run(servers.stop())
+
+
+def person(text: str) -> Any:
+    """Return what a person says."""
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str | None) -> Any:
+    """Return what was answered."""
+    return {"role": "assistant", "content": text}
+
+
+def test_a_client_that_sends_its_whole_history_holds_a_conversation(api: Api) -> None:
+    """By the words alone: it names no conversation, and no value twice."""
+    client = api.openai()
+    first = client.chat.completions.create(model="tasklore", messages=[person(BUDGETED)], temperature=0)
+    reply = first.choices[0].message.content
+    assert reply is not None
+    assert "Remaining: 8,000" in reply
+    assert first.choices[0].finish_reason == "stop"
+    messages = [person(BUDGETED), assistant(reply), person("the same with 45k spent")]
+    second = client.chat.completions.create(model="tasklore", messages=messages)
+    assert "spent 45,000; history 5,000, 7,000, 8,000, 6,000" in str(second.choices[0].message.content)
+    # No model was asked, so nothing was used of any.
+    assert second.usage is not None
+    assert second.usage.total_tokens == 0
+    about = second.model_dump()["tasklore"]
+    assert about["agent_id"] == "BudgetTrackerAgent"
+    told = api.ask("GET", f"/v1/conversations/{about['conversation_id']}").json()["messages"]
+    assert [one["message"] for one in told[:3]] == [BUDGETED, reply, "the same with 45k spent"]
+
+
+def test_a_history_that_was_made_up_counts_as_it_is_told(api: Api) -> None:
+    """Nothing of it was ever said here: a client may have edited it, or come from another system."""
+    messages = [
+        {"role": "system", "content": "You are a budget."},
+        person("Check my budget: limit 900, spent 100"),
+        assistant("800 left, my friend."),
+        person("the same but spent 300"),
+    ]
+    told = api.openai().chat.completions.create(model="tasklore", messages=messages).choices[0].message.content
+    assert "Remaining: 600" in str(told)
+
+
+def test_usage_is_what_the_model_says_it_used(api: Api) -> None:
+    """To understand the words that the rules cannot read; only this answer is charged with it."""
+    quoted = {"field": "spent", "values": ["42k"], "quote": "blew 42k", "earlier": False, "remembered": False}
+    reading = {
+        "reasoning": "blew means spent",
+        "agent_id": "BudgetTrackerAgent",
+        "task_name": "analyze_budget",
+        "values": [quoted],
+    }
+    api.model.queue(answer(reading, input_tokens=321, output_tokens=45))
+    asked = [person("Check my budget: limit 50k and I blew 42k on shoes")]
+    told = api.openai().chat.completions.create(model="tasklore", messages=asked)
+    assert "Remaining: 8,000" in str(told.choices[0].message.content)
+    assert told.usage is not None
+    assert (told.usage.prompt_tokens, told.usage.completion_tokens, told.usage.total_tokens) == (321, 45, 366)
+    free = api.openai().chat.completions.create(model="tasklore", messages=[person(BUDGETED)])
+    assert free.usage is not None
+    assert free.usage.total_tokens == 0
+
+
+async def test_a_streamed_conversation_asks_back_and_goes_on(api: Api) -> None:
+    """With the asynchronous client: role first, then words, an end, and the usage when it is wished for."""
+    client = openai.AsyncOpenAI(base_url=f"{api.url}/v1", api_key=api.keys["anybody"])
+    messages = [person("Check my budget: limit 50000, history [5000, 7000]")]
+
+    async def streamed() -> tuple[str, list[Any]]:
+        stream = await client.chat.completions.create(
+            model="tasklore", messages=messages, stream=True, stream_options={"include_usage": True}
+        )
+        chunks = [chunk async for chunk in stream]
+        return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices), chunks
+
+    question, chunks = await streamed()
+    assert question == "What is spent?"
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
+    assert chunks[-1].usage.total_tokens == 0
+    assert len({chunk.id for chunk in chunks}) == 1
+    messages += [assistant(question), person("42000")]
+    told, chunks = await streamed()
+    assert "Remaining: 8,000" in told
+    assert len([chunk for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]) > 5
+    await client.close()
+
+
+@pytest.mark.parametrize("place", ["metadata", "header"])
+def test_a_client_that_names_its_conversation_need_not_send_it(api: Api, place: str) -> None:
+    """What was said is in the store."""
+    client, name = api.openai(), f"named-in-{place}"
+    named: dict[str, Any] = (
+        {"metadata": {"conversation_id": name}}
+        if place == "metadata"
+        else {"extra_headers": {"X-Conversation-Id": name}}
+    )
+    client.chat.completions.create(model="tasklore", messages=[person(BUDGETED)], **named)
+    told = client.chat.completions.create(model="tasklore", messages=[person("again with spent 1000")], **named)
+    assert "Remaining: 49,000" in str(told.choices[0].message.content)
+    # Without its name there is nothing to do again.
+    other = client.chat.completions.create(model="tasklore", messages=[person("again with spent 1000")])
+    assert "Remaining" not in str(other.choices[0].message.content)
+
+
+def test_a_failure_is_said_and_not_raised(api: Api) -> None:
+    """It is an answer like any other; OpenAI's client would try an error again."""
+    told = api.openai().chat.completions.create(model="tasklore", messages=[person("take a nap of 13")])
+    assert "thirteen is no good number" in str(told.choices[0].message.content)
+    assert told.model_dump()["tasklore"]["kind"] == "failed"
+
+
+def test_the_same_key_again_starts_nothing_twice(api: Api) -> None:
+    """As a client does that has lost the answer."""
+    client, once = api.openai(), {"Idempotency-Key": "once / 1"}
+    first, second = [
+        client.chat.completions.create(model="tasklore", messages=[person("take a nap of 20")], extra_headers=once)
+        for _ in range(2)
+    ]
+    assert first.id == second.id
+    with pytest.raises(openai.ConflictError):
+        client.chat.completions.create(model="tasklore", messages=[person("take a nap of 30")], extra_headers=once)
+
+
+def test_there_is_one_model(api: Api) -> None:
+    """Listed and by its name; another is not found."""
+    client = api.openai()
+    assert [model.id for model in client.models.list()] == ["tasklore"]
+    assert client.models.retrieve("tasklore").owned_by == "tasklore"
+    with pytest.raises(openai.NotFoundError) as refusal:
+        client.models.retrieve("gpt-4")
+    assert (refusal.value.code, refusal.value.param) == ("model_not_found", "model")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"[]", 400),
+        (b"null", 400),
+        (b"\xff\xfe", 400),
+        (b'{"model": "tasklore"}', 400),
+        (b'{"model": "tasklore", "messages": "hi"}', 400),
+        (b'{"model": "tasklore", "messages": [1]}', 400),
+        (b'{"model": "tasklore", "messages": [{"role": "king", "content": "hi"}]}', 400),
+        (b'{"model": "tasklore", "messages": [{"role": "user", "content": {"text": "hi"}}]}', 400),
+        (b'{"model": "tasklore", "messages": [{"role": "user", "content": "\\ud800"}]}', 400),
+        (b'{"model": "tasklore", "messages": [{"role": "user", "content": "hi"}], "user": "\\udc00"}', 400),
+        (b'{"model": "tasklore", "messages": [{"role": "user", "content": "hi"}], "stream": "maybe"}', 400),
+        (b'{"model": "tasklore", "messages": [{"role": "user", "content": "hi"}], "metadata": {"a": {}}}', 400),
+        (b'{"model": "tasklore", "messages": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400),
+        (b'{"model": "no", "messages": [{"role": "user", "content": "hi"}]}', 404),
+        (b'{"model": "tasklore", "messages": [{"role": "user", "content": "' + b"x" * 1_000_000 + b'"}]}', 413),
+        (b'{"model": "tasklore", "messages": [{"role": "user", "content": "' + b"x" * 2_000_000 + b'"}]}', 413),
+    ],
+)
+def test_a_body_that_makes_no_sense_is_refused_in_openais_form(api: Api, body: bytes, status: int) -> None:
+    """With the status that its clients make an error of, and never as a fault of the server."""
+    told = api.ask("POST", "/v1/chat/completions", content=body, headers={"Content-Type": "application/json"})
+    assert told.status_code == status, told.text
+    assert {"message", "type", "param", "code"} == set(told.json()["error"])
+
+
+def test_who_may_not_ask_is_refused_in_openais_form(api: Api) -> None:
+    """An unknown key, one that may only read, and one for somebody else."""
+    hello: dict[str, Any] = {"model": "tasklore", "messages": [person("hi")]}
+    with pytest.raises(openai.AuthenticationError) as unknown:
+        openai.OpenAI(base_url=f"{api.url}/v1", api_key="tlk_no", max_retries=0).chat.completions.create(**hello)
+    assert unknown.value.code == "invalid_api_key"
+    with pytest.raises(openai.PermissionDeniedError):
+        api.openai("reader").chat.completions.create(**hello)
+    with pytest.raises(openai.PermissionDeniedError):
+        api.openai("ana").chat.completions.create(user="bob", **hello)
+
+
+def test_letters_of_the_whole_world_come_back_as_they_went(api: Api) -> None:
+    """In the conversation, and under a user of such a name."""
+    text, user = "Größe: 日本語 \U0001f600 ٤٢ \u202eabc", "Ünï \U0001f600"
+    told = api.openai().chat.completions.create(model="tasklore", messages=[person(text)], user=user)
+    page = api.ask("GET", f"/v1/conversations/{told.model_dump()['tasklore']['conversation_id']}").json()
+    assert page["messages"][0]["message"] == text
+    listed = api.ask("GET", "/v1/conversations", params={"user": user}).json()
+    assert listed["conversations"] == [page["conversation_id"]]
+
+
+def test_a_conversation_is_read_a_page_at_a_time(api: Api) -> None:
+    """From its end to its beginning, each message once."""
+    client = api.openai("ana")
+    for number in range(3):
+        client.chat.completions.create(
+            model="tasklore", messages=[person(f"hello {number}")], metadata={"conversation_id": "ana-pages"}
+        )
+    said, before = [], ""
+    while True:
+        page = api.ask("GET", f"/v1/conversations/ana-pages?limit=4{before}", "ana").json()
+        said = [one["message"] for one in page["messages"]] + said
+        if page["before"] is None:
+            break
+        before = f"&before={page['before']}"
+    assert [text for text in said if text.startswith("hello")] == ["hello 0", "hello 1", "hello 2"]
+    assert len(said) == 6
+
+
+def test_nobody_reaches_the_conversations_of_another_user(api: Api) -> None:
+    """Neither to read them, nor to have something in them done again."""
+    hers = {"metadata": {"conversation_id": "of-ana"}}
+    api.openai("ana").chat.completions.create(model="tasklore", messages=[person(BUDGETED)], **hers)  # type: ignore[call-overload]
+    with pytest.raises(openai.PermissionDeniedError):
+        api.openai("bob").chat.completions.create(model="tasklore", messages=[person("the same again")], **hers)  # type: ignore[call-overload]
+    assert api.ask("GET", "/v1/conversations/of-ana", "bob").status_code == 404
+    assert api.ask("GET", "/v1/conversations", "bob", params={"user": "ana"}).status_code == 403
+    assert "of-ana" not in api.ask("GET", "/v1/conversations", "bob").json()["conversations"]
+    assert "of-ana" in api.ask("GET", "/v1/conversations", "ana").json()["conversations"]
+    assert api.ask("GET", "/v1/conversations").status_code == 422
+
+
+def test_what_a_chat_taught_is_read_and_taken_back(api: Api) -> None:
+    """Documents, their history page by page, and an undo that the memory worker carries out."""
+    taught = [person("I love scrambled eggs with lox, and I'm allergic to peanuts")]
+    api.openai("ana").chat.completions.create(model="tasklore", messages=taught)
+    api.until(f"/v1/memory/ana/{FOOD}/history", "plans")
+    api.until("/v1/memory/ana/resource_user_health/history", "plans")
+    listed = {one["resource"]: one["revision"] for one in api.ask("GET", "/v1/memory/ana", "ana").json()["documents"]}
+    assert listed[FOOD] == 1
+
+    read = api.ask("GET", f"/v1/memory/ana/{FOOD}", "ana")
+    assert read.json()["food"]["likes"][0]["display"] == "Scrambled eggs with lox"
+    assert read.headers["etag"].startswith('"1-')
+    again = api.ask("GET", f"/v1/memory/ana/{FOOD}", "ana", headers={"If-None-Match": read.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert "Scrambled eggs with lox" in api.ask("GET", f"/v1/memory/ana/{FOOD}?format=markdown", "ana").text
+
+    first = api.ask("GET", "/v1/memory/ana/history?limit=1", "ana").json()
+    rest = api.ask("GET", f"/v1/memory/ana/history?limit=50&before={first['next']}", "ana").json()
+    numbers = [plan["number"] for plan in [*first["plans"], *rest["plans"]]]
+    assert (numbers, rest["next"]) == (sorted(set(numbers), reverse=True), None)
+
+    plan = api.ask("GET", f"/v1/memory/ana/{FOOD}/history", "ana").json()["plans"][0]
+    assert plan["evidence"] in taught[0]["content"]
+    undo = {"plan_id": plan["plan_id"]}
+    assert api.ask("POST", "/v1/memory/ana/resource_user_routine/undo", "ana", json=undo).status_code == 404
+    done = api.ask("POST", f"/v1/memory/ana/{FOOD}/undo", "ana", json=undo)
+    assert (done.status_code, done.json()["undoes"], done.json()["revisions"]) == (200, plan["plan_id"], {FOOD: 2})
+    assert api.ask("GET", f"/v1/memory/ana/{FOOD}", "ana").json()["food"]["likes"] == []
+    refused = api.ask("POST", "/v1/memory/ana/undo", "ana", json=undo)
+    assert (refused.status_code, refused.headers["content-type"]) == (409, "application/problem+json")
+
+
+@pytest.mark.parametrize("path", ["", "/history", f"/{FOOD}", f"/{FOOD}/history", "/undo", f"/{FOOD}/undo"])
+def test_nobody_reaches_the_memory_of_another_user(api: Api, path: str) -> None:
+    """Whatever there is in it."""
+    method, body = ("POST", {"plan_id": "p"}) if path.endswith("undo") else ("GET", None)
+    assert api.ask(method, f"/v1/memory/ana{path}", "bob", json=body).status_code == 403
+
+
+def test_a_document_that_is_none_is_not_found(api: Api) -> None:
+    """Nor is a plan that nobody made."""
+    assert api.ask("GET", "/v1/memory/ana/poems").status_code == 404
+    assert api.ask("GET", "/v1/memory/ana/poems/history").status_code == 404
+    assert api.ask("POST", "/v1/memory/ana/undo", json={"plan_id": "none"}).status_code == 404
+    assert api.ask("GET", "/v1/memory/ana/history?limit=0").status_code == 422
+
+
+def nap(ms: int) -> dict[str, Any]:
+    """Return a pipeline that naps."""
+    phase = {"name": "rest", "agent": "NapAgent", "task": "take_nap", "parameters": {"ms": ms}}
+    return {"name": "napping", "phases": [phase]}
+
+
+def test_a_pipeline_is_run_and_listened_to(api: Api) -> None:
+    """From what there is when somebody begins to listen, to its result."""
+    taken = api.ask("POST", "/v1/pipelines", "ana", json={"pipeline": nap(200), "session_id": "nap-1"})
+    assert (taken.status_code, taken.headers["location"]) == (202, "/v1/pipelines/nap-1")
+    told = api.ask("GET", "/v1/pipelines/nap-1/events", "ana").text
+    events = [block.partition("\n")[0] for block in told.split("\n\n") if block.startswith("event")]
+    assert (events[0], events[-1]) == ("event: state", "event: done")
+    run = api.ask("GET", "/v1/pipelines/nap-1", "ana").json()
+    assert (run["state"], run["outcome"]["phases"][0]["status"]) == ("completed", "done")
+    again = api.ask("POST", "/v1/pipelines", "ana", json={"pipeline": nap(200), "session_id": "nap-1"})
+    assert again.status_code == 202
+    other = api.ask("POST", "/v1/pipelines", "ana", json={"pipeline": nap(1), "session_id": "nap-1"})
+    assert other.status_code == 409
+    assert api.ask("GET", "/v1/pipelines/nap-1", "bob").status_code == 404
+
+
+def test_a_run_is_cancelled_and_taken_up_again(api: Api) -> None:
+    """As far as its state allows; another user's key does not find it."""
+    wish = {"pipeline": nap(60_000), "session_id": "nap-2"}
+    assert api.ask("POST", "/v1/pipelines", "ana", json=wish).status_code == 202
+    assert api.ask("POST", "/v1/pipelines/nap-2/resume", "ana", json={}).status_code == 409
+    assert api.ask("POST", "/v1/pipelines/nap-2/cancel", "bob").status_code == 404
+    assert [one["session_id"] for one in api.ask("GET", "/v1/pipelines?state=running", "ana").json()["runs"]] == [
+        "nap-2"
+    ]
+    assert api.ask("GET", "/v1/pipelines", "bob").json()["runs"] == []
+    assert api.ask("POST", "/v1/pipelines/nap-2/cancel", "ana", json={"reason": "enough"}).status_code == 202
+    assert "event: done" in api.ask("GET", "/v1/pipelines/nap-2/events", "ana").text
+    assert api.ask("GET", "/v1/pipelines/nap-2", "ana").json()["state"] == "cancelled"
+    assert api.ask("POST", "/v1/pipelines/nap-2/cancel", "ana").status_code == 409
+    rerun = api.ask("POST", "/v1/pipelines/nap-2/rerun", "ana", json={"phase": "rest", "pipeline": nap(1)})
+    assert rerun.status_code == 202, rerun.text
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [{}, {"name": "x"}, {"name": "x", "phases": [{"name": "a", "agent": "Nobody", "task": "b"}]}, {"name": "\ud800"}],
+)
+def test_a_pipeline_that_cannot_run_is_refused_with_every_problem(api: Api, pipeline: dict[str, Any]) -> None:
+    """And nothing was started."""
+    body = json.dumps({"pipeline": pipeline}).encode()
+    refused = api.ask("POST", "/v1/pipelines", content=body, headers={"Content-Type": "application/json"})
+    assert refused.status_code == 422, refused.text
+    assert api.ask("POST", "/v1/pipelines/nowhere/resume", json={}).status_code == 404

@@ -1,0 +1,167 @@
+"""The HTTP API on real servers in this process, with a service that answers when it is told to."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from redis.asyncio import Redis
+
+from contracts import subjects
+from contracts.identifiers import new_id
+from contracts.messages import AgentCard, ChatTurn, PersonReply, PersonRequest, TaskAssignment, TaskCall, TaskCard
+from memory.conversation import Conversations
+from memory.ledger import Ledger
+from memory.pipeline_runs import PipelineRuns
+from memory.requests import RequestRecords
+from memory.session import SessionCache
+from runtime.connection import connected
+from runtime.embedded import EmbeddedServers
+from runtime.link import Link
+from runtime.outbox import open_outbox
+from runtime.streams import Sizes, declare_streams
+from supervisor.cancellation import Canceller
+from supervisor.catalogue import Catalogue
+from supervisor.dispatch import Dispatch
+from supervisor.http.parts import Parts
+from supervisor.http.serving import HttpServer
+from supervisor.http.work import Work
+from supervisor.reports import ReportDesk
+
+SUPERVISOR = "HttpStand"
+CARD = AgentCard(
+    agent_id="EchoAgent",
+    tasks=(
+        TaskCard(
+            name="echo",
+            parameters={
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["word"],
+                "properties": {"word": {"type": "string", "aliases": ["text"]}},
+            },
+        ),
+    ),
+    digest="0011223344556677",
+)
+
+
+@dataclass
+class Scripted:
+    """A service that answers every request once `gate` is open, and keeps both turns as the real one does."""
+
+    conversations: Conversations
+    dispatch: Dispatch
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: list[PersonRequest] = field(default_factory=list)
+    error: Exception | None = None
+    assigns: bool = False
+
+    def task_id_of(self, request: PersonRequest) -> str:
+        """Return an id that follows from the request's."""
+        return f"r-{request.request_id}"
+
+    async def answer(
+        self,
+        request: PersonRequest,
+        *,
+        routed: Callable[[TaskAssignment], None] = lambda _assignment: None,
+        before: Sequence[ChatTurn] | None = None,
+    ) -> PersonReply:
+        """Wait for the gate, and say the text back."""
+        self.asked.append(request)
+        await self._keep(request, "person", request.text)
+        if self.assigns:
+            assignment = assigned(self.task_id_of(request), request.text)
+            await self.dispatch.assign(assignment)
+            routed(assignment)
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        await self._keep(request, "assistant", f"Heard: {request.text}")
+        return PersonReply(
+            request_id=request.request_id or "none",
+            conversation_id=request.conversation_id or "none",
+            kind="unable",
+            text=f"Heard: {request.text}",
+        )
+
+    async def _keep(self, request: PersonRequest, speaker: Any, text: str) -> None:
+        assert request.conversation_id is not None
+        turn_id = f"{request.user_id}-{request.request_id}-{speaker[0]}"
+        turn = ChatTurn(
+            turn_id=turn_id[-64:],
+            conversation_id=request.conversation_id,
+            user_id=request.user_id,
+            speaker=speaker,
+            text=text,
+            at="2026-01-01T00:00:00Z",  # type: ignore[arg-type]  # read as every message is
+            request_id=request.request_id,
+        )
+        body = turn.model_dump_json().encode()
+        await self.conversations.append(request.conversation_id, body, turn_id, user_id=request.user_id)
+
+
+def assigned(task_id: str, word: str = "hi") -> TaskAssignment:
+    """Return an assignment of the one task there is."""
+    return TaskAssignment(
+        task_id=task_id,
+        agent_id="EchoAgent",
+        supervisor_id=SUPERVISOR,
+        task=TaskCall(name="echo", parameters={"word": word}),
+        created_at="2026-01-01T00:00:00Z",  # type: ignore[arg-type]  # read as every message is
+    )
+
+
+@dataclass
+class Stand:
+    """One served API: its address, and the parts that it stands on."""
+
+    url: str
+    parts: Parts
+    service: Scripted
+    server: HttpServer
+
+
+@asynccontextmanager
+async def http_stand(servers: EmbeddedServers, redis: Redis, **parts: Any) -> AsyncIterator[Stand]:
+    """Serve the API within the block; *parts* replace those of the stand."""
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(connected(servers.nats_url, f"stand-{new_id(0)}"))
+        await declare_streams(client, Sizes())
+        outbox = await stack.enter_async_context(open_outbox(Link(client)))
+        ledger = Ledger(redis)
+        dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger)
+        await client.subscribe(subjects.reports_to(SUPERVISOR), cb=reports.hear_hint)
+        conversations, records = Conversations(redis), RequestRecords(redis)
+        service = Scripted(conversations, dispatch)
+        made = {
+            "supervisor_id": SUPERVISOR,
+            "client": client,
+            "redis": redis,
+            "catalogue": lambda: Catalogue([CARD]),
+            "service": service,
+            "dispatch": dispatch,
+            "reports": reports,
+            "canceller": Canceller(client, outbox, ledger, "stand"),
+            "ledger": ledger,
+            "conversations": conversations,
+            "records": records,
+            "work": Work(service, records),
+            "pipelines": None,
+            "runs": PipelineRuns(redis),
+            "sessions": SessionCache(redis),
+            "grace_s": 5.0,
+        }
+        whole = Parts(**(made | parts))
+        server = HttpServer(whole, "127.0.0.1", 0)
+        running = asyncio.create_task(server.run())
+        try:
+            yield Stand(server.url, whole, service, server)
+        finally:
+            hurried = asyncio.Event()
+            hurried.set()
+            await server.drain(hurried)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)

@@ -1,0 +1,209 @@
+"""The door of the HTTP API: keys, users, hosts, sizes and rates; every refusal is a problem that says the cure."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import ConfigurationError
+from runtime.embedded import EmbeddedServers
+from supervisor.http.key_file import KeyRing, Role, make_key
+from supervisor.http.limits import Limits
+from supervisor.http.serving import HttpServer, demand_keys
+from tests.http_client import Answer, Connection, ask
+from tests.integration.http_stand import Stand, http_stand
+
+HELLO = {"text": "hello"}
+
+
+@pytest.fixture
+async def stand(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
+    """Serve the API without keys, with small limits."""
+    async with http_stand(servers, redis, limits=Limits(body_bytes=2000)) as found:
+        found.service.gate.set()
+        yield found
+
+
+@pytest.fixture
+async def guarded(
+    servers: EmbeddedServers, redis: Redis, tmp_path: Path
+) -> AsyncIterator[tuple[Stand, dict[str, Any]]]:
+    """Serve the API with keys: the headers of each by name."""
+    path, headers = tmp_path / "keys.json", {}
+    made: list[tuple[str, Role, str | None]] = [
+        ("ann", "ask", "ann"),
+        ("bob", "ask", "bob"),
+        ("reader", "read", None),
+        ("admin", "admin", None),
+    ]
+    for name, role, user in made:
+        headers[name] = {"Authorization": f"Bearer {make_key(path, name, (role,), user)}"}
+    async with http_stand(servers, redis, keys=KeyRing(path)) as found:
+        found.service.gate.set()
+        yield found, headers
+
+
+def problem(answer: Answer, status: int) -> str:
+    """Return the detail of *answer*, which is a problem with *status* and no more than it says."""
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert answer.body["status"] == status
+    assert answer.body["type"].startswith("urn:tasklore:problem:")
+    return str(answer.body["detail"])
+
+
+async def test_a_key_is_needed_where_there_are_keys(guarded: tuple[Stand, dict[str, Any]]) -> None:
+    """None, a wrong one and another scheme are refused, also for paths that are not there; the page is for all."""
+    stand, headers = guarded
+    for wrong in ({}, {"Authorization": "Bearer tlk_guess"}, {"Authorization": "Basic YTpi"}):
+        answer = await ask(stand.url, "POST", "/v1/requests", HELLO, wrong)
+        assert "tasklore api-key" in problem(answer, 401)
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert (await ask(stand.url, "GET", "/v1/nothing")).status == 401
+    assert (await ask(stand.url, "GET", "/openapi.json")).status == 200
+    assert (await ask(stand.url, "GET", "/v1/agents", headers=headers["ann"])).status == 200
+
+
+async def test_a_role_that_is_missing_is_named(guarded: tuple[Stand, dict[str, Any]]) -> None:
+    """Reading is not asking; admin is both."""
+    stand, headers = guarded
+    refused = await ask(stand.url, "POST", "/v1/requests", HELLO, headers["reader"])
+    assert "'ask'" in problem(refused, 403)
+    assert (await ask(stand.url, "POST", "/v1/requests", HELLO, headers["admin"])).status == 200
+
+
+async def test_a_key_for_one_user_acts_for_no_other(guarded: tuple[Stand, dict[str, Any]]) -> None:
+    """It asks as that user without naming them; neither their requests nor their talks are another's."""
+    stand, headers = guarded
+    own = await ask(stand.url, "POST", "/v1/requests", HELLO | {"conversation": "talk"}, headers["ann"])
+    assert (own.status, stand.service.asked[0].user_id) == (200, "ann")
+    assert "another user" in problem(
+        await ask(stand.url, "POST", "/v1/requests", HELLO | {"user": "bob"}, headers["ann"]), 403
+    )
+    path = f"/v1/requests/{own.body['request_id']}"
+    assert (await ask(stand.url, "GET", path, headers=headers["ann"])).status == 200
+    for method, place in (("GET", path), ("GET", f"{path}/events"), ("DELETE", path)):
+        problem(await ask(stand.url, method, place, headers=headers["bob"]), 404)
+    problem(await ask(stand.url, "POST", "/v1/requests", HELLO | {"conversation": "talk"}, headers["bob"]), 403)
+
+
+async def test_two_users_may_choose_one_id(guarded: tuple[Stand, dict[str, Any]]) -> None:
+    """Each has their own request under it, in a conversation of its own."""
+    stand, headers = guarded
+    for name in ("ann", "bob"):
+        key = headers[name] | {"Idempotency-Key": "same"}
+        answer = await ask(stand.url, "POST", "/v1/requests", {"text": f"I am {name}"}, key)
+        assert answer.body["reply"]["text"] == f"Heard: I am {name}"
+    first, second = stand.service.asked
+    assert first.conversation_id != second.conversation_id
+
+
+async def test_without_keys_only_this_machine_is_answered(stand: Stand) -> None:
+    """A page that a browser loaded from elsewhere comes under another name, and no page may read an answer."""
+    assert "TASKLORE_API_KEYS_FILE" in problem(
+        await ask(stand.url, "GET", "/v1/agents", headers={"Host": "evil.example"}), 403
+    )
+    for host in ("localhost:1", "127.0.0.1", "[::1]:80"):
+        answer = await ask(stand.url, "GET", "/v1/agents", headers={"Host": host, "Origin": "http://evil.example"})
+        assert answer.status == 200
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_an_address_that_others_reach_needs_keys() -> None:
+    """It is refused at the start, with the ways out."""
+    assert demand_keys("127.0.0.1", None) is None
+    assert demand_keys("::1", None) is None
+    with pytest.raises(ConfigurationError, match="tasklore api-key"):
+        demand_keys("0.0.0.0", None)
+
+
+async def test_an_address_that_is_taken_is_told(stand: Stand) -> None:
+    """With the settings that choose another."""
+    port = int(stand.url.rpartition(":")[2])
+    with pytest.raises(ConfigurationError, match="TASKLORE_API_PORT"):
+        HttpServer(stand.parts, "127.0.0.1", port)
+
+
+async def test_a_body_may_only_be_so_large(stand: Stand) -> None:
+    """Whether its sender says so or not."""
+    large = {"text": "x" * 3000}
+    assert "2,000 bytes" in problem(await ask(stand.url, "POST", "/v1/requests", large), 413)
+    async with Connection(stand.url) as connection:
+        connection.writer.write(
+            b"POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n" + b"c00\r\n" + b"x" * 0xC00 + b"\r\n0\r\n\r\n"
+        )
+        problem(await connection.answer(), 413)
+
+
+async def test_what_comes_too_fast_is_told_when_to_go_on(servers: EmbeddedServers, redis: Redis) -> None:
+    """429 with whole seconds."""
+    async with http_stand(servers, redis, limits=Limits(rate=0.5, burst=3)) as stand:
+        answers = [await ask(stand.url, "GET", "/v1/agents") for _ in range(4)]
+    assert [answer.status for answer in answers[:3]] == [200] * 3
+    assert problem(answers[3], 429)
+    assert 1 <= int(answers[3].headers["retry-after"]) <= 2
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "word"),
+    [
+        ("GET", "/v2", None, 404, "GET /docs"),
+        ("PATCH", "/v1/requests/r1", None, 405, "DELETE, GET"),
+        ("POST", "/v1/requests", b"{", 400, "no JSON"),
+        ("POST", "/v1/requests", {"text": ""}, 422, "text: "),
+        ("POST", "/v1/requests", {"text": "x", "wait": 1}, 422, "wait: "),
+        ("POST", "/v1/requests", [], 422, "body: "),
+        ("GET", "/v1/requests/a%20b", None, 422, "request_id: "),
+        ("GET", "/v1/requests/unknown", None, 404, "'unknown'"),
+        ("GET", "/v1/tasks/unknown", None, 404, "'unknown'"),
+        ("GET", "/v1/agents/Nobody", None, 404, "'Nobody'"),
+    ],
+)
+async def test_every_error_is_a_problem(
+    stand: Stand, method: str, path: str, body: object, status: int, word: str
+) -> None:
+    """Of one form, with what is wrong and what to do."""
+    answer = await ask(stand.url, method, path, body)
+    assert word in problem(answer, status)
+    if status == 405:
+        assert answer.headers["allow"] == "DELETE, GET"
+
+
+async def test_a_body_of_another_kind_is_refused(stand: Stand) -> None:
+    """A form, which any page may send, too."""
+    answer = await ask(stand.url, "POST", "/v1/requests", HELLO, {"Content-Type": "text/plain"})
+    assert "application/json" in problem(answer, 415)
+
+
+async def test_what_an_agent_hears_is_no_sense(stand: Stand) -> None:
+    """Messages among the senses are refused with the field where they belong."""
+    senses = {"position": {"x": 1, "z": 1}, "receivedTexts": ["hi"]}
+    body = {"name": "Ana", "simulation_time": 1, "sensory_data": senses}
+    answer = await ask(stand.url, "POST", "/v1/agents/EchoAgent/brain/decide", body)
+    assert "send it in new_messages" in problem(answer, 422)
+
+
+async def test_the_page_needs_nothing_from_anywhere_else(stand: Stand) -> None:
+    """No script, no address but its own, and it may load none; every path is on it."""
+    page = await ask(stand.url, "GET", "/docs")
+    document = (await ask(stand.url, "GET", "/openapi.json")).body
+
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")
+    assert not re.search(r"<script|https?://|src=", page.body)
+    assert all(path in page.body for path in document["paths"])
+    assert "/v1/requests/{request_id}/events" in document["paths"]
+
+
+async def test_the_document_tells_every_answer(stand: Stand) -> None:
+    """Each operation of ours names its problems, and what takes no body no answer about one."""
+    document = (await ask(stand.url, "GET", "/openapi.json")).body
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            told = set(operation["responses"])
+            assert {"401", "403", "429", "500", "503"} <= told
+            assert ("413" in told) == ("requestBody" in operation)
+            assert operation["security"] == [{"ApiKey": []}]
+    assert "HTTPValidationError" not in document["components"]["schemas"]

@@ -1,0 +1,269 @@
+"""Requests over HTTP: answered, waited for, repeated, looked up on another replica, and never lost with a client."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts import subjects
+from contracts.messages import CompletionReport, MemoryNote, Progress
+from memory.requests import place_of
+from runtime.embedded import EmbeddedServers
+from tests.http_client import PATIENCE_S, Connection, ask, until
+from tests.integration.http_stand import SUPERVISOR, Stand, http_stand
+
+HELLO = {"text": "hello"}
+
+
+@pytest.fixture
+async def stand(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
+    """Serve the API; the service answers at once unless its gate is shut."""
+    async with http_stand(servers, redis, heartbeat_s=0.05) as found:
+        found.service.gate.set()
+        yield found
+
+
+def report_on(task_id: str) -> CompletionReport:
+    """Return the report of a task that went well."""
+    return CompletionReport(
+        task_id=task_id,
+        agent_id="EchoAgent",
+        supervisor_id=SUPERVISOR,
+        task_name="echo",
+        status="completed",
+        result={"word": "hi"},
+        memory=MemoryNote(outcome="miss"),
+        worker_id="w",
+        finished_at="2026-01-01T00:00:00Z",  # type: ignore[arg-type]  # read as every message is
+    )
+
+
+async def shown(stand: Stand, path: str, state: str) -> dict[str, object]:
+    """Return what *path* shows once its state is *state*."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            answer = await ask(stand.url, "GET", path)
+            if answer.body.get("state") == state:
+                return dict(answer.body)
+            await asyncio.sleep(0.02)
+
+
+async def test_what_is_ready_in_time_comes_at_once(stand: Stand) -> None:
+    """With 200, its own id, and everything of the reply; the same can be asked for later."""
+    answer = await ask(stand.url, "POST", "/v1/requests", HELLO)
+
+    assert (answer.status, answer.body["state"], answer.body["reply"]["text"]) == (200, "done", "Heard: hello")
+    later = await ask(stand.url, "GET", f"/v1/requests/{answer.body['request_id']}")
+    assert (later.status, later.body["reply"]["text"]) == (200, "Heard: hello")
+
+
+async def test_what_takes_longer_is_told_where_it_will_be(stand: Stand) -> None:
+    """202 and a place; the work goes on, and is there when it is done."""
+    stand.service.gate.clear()
+    answer = await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0})
+    assert (answer.status, answer.body["state"], answer.headers["retry-after"]) == (202, "accepted", "1")
+    stand.service.gate.set()
+
+    done = await shown(stand, answer.headers["location"], "done")
+    assert done["reply"]["text"] == "Heard: hello"  # type: ignore[index]  # it is done
+
+
+async def test_the_same_key_starts_nothing_twice(stand: Stand) -> None:
+    """Ten at once and one later have one answer; another body under that key is refused."""
+    key = {"Idempotency-Key": "once"}
+    stand.service.gate.clear()
+    asking = [asyncio.create_task(ask(stand.url, "POST", "/v1/requests", HELLO, key)) for _ in range(10)]
+    await shown(stand, "/v1/requests/once", "accepted")
+    stand.service.gate.set()
+    answers = [*await asyncio.gather(*asking), await ask(stand.url, "POST", "/v1/requests", HELLO, key)]
+
+    assert {(answer.status, answer.body["reply"]["text"]) for answer in answers} == {(200, "Heard: hello")}
+    assert len(stand.service.asked) == 1
+    other = await ask(stand.url, "POST", "/v1/requests", {"text": "other"}, key)
+    assert (other.status, other.body["type"]) == (409, "urn:tasklore:problem:other-body")
+
+
+async def test_another_replica_tells_what_became_of_it(stand: Stand, servers: EmbeddedServers, redis: Redis) -> None:
+    """While somebody works on it, and once it has ended: nothing is begun there."""
+    stand.service.gate.clear()
+    answer = await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0})
+    place = answer.headers["location"]
+    async with http_stand(servers, redis) as other:
+        assert (await ask(other.url, "GET", place)).body["state"] == "accepted"
+        stand.service.gate.set()
+        done = await shown(other, place, "done")
+        assert done["reply"]["text"] == "Heard: hello"  # type: ignore[index]  # it is done
+        assert other.service.asked == []
+
+
+async def test_a_request_whose_process_died_is_begun_again(servers: EmbeddedServers, redis: Redis) -> None:
+    """By the replica that is asked about it, with the words that the conversation has kept."""
+    async with http_stand(servers, redis) as first:
+        answer = await ask(first.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0, "user": "ann"})
+        await shown(first, answer.headers["location"], "accepted")
+        await until(lambda: bool(first.service.asked))
+    async with http_stand(servers, redis) as second:
+        second.service.gate.set()
+        done = await shown(second, answer.headers["location"], "done")
+        assert done["reply"]["text"] == "Heard: hello"  # type: ignore[index]  # it is done
+        assert [(one.text, one.user_id) for one in second.service.asked] == [("hello", "ann")]
+
+
+async def test_a_fault_of_ours_is_told_as_one_and_may_be_asked_again(stand: Stand) -> None:
+    """500 without a word of what broke; the next with the same key is worked on anew."""
+    key = {"Idempotency-Key": "broken"}
+    stand.service.error = RuntimeError("secret")
+    answer = await ask(stand.url, "POST", "/v1/requests", HELLO, key)
+    assert (answer.status, "secret" in str(answer.body)) == (500, False)
+    assert (await ask(stand.url, "GET", "/v1/requests/broken")).body["reply"]["kind"] == "failed"
+    stand.service.error = None
+
+    assert (await ask(stand.url, "POST", "/v1/requests", HELLO, key)).body["reply"]["text"] == "Heard: hello"
+
+
+async def test_a_listener_hears_every_stage_and_one_that_is_late_hears_the_end(stand: Stand) -> None:
+    """Accepted, routed, progress, partial, done, with signs of life between; then 204 for whoever heard it all."""
+    stand.service.gate.clear()
+    stand.service.assigns = True
+    await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0}, {"Idempotency-Key": "told"})
+    path, said = "/v1/requests/told/events", Progress(task_id="r-told", agent_id="EchoAgent", at="2026-01-01T00:00:00Z")  # type: ignore[arg-type]
+    subject = subjects.progress(SUPERVISOR, "r-told")
+    heard = []
+    async with Connection(stand.url) as listener:
+        listener.send("GET", path)
+        assert (await listener.head())[1]["content-type"].startswith("text/event-stream")
+        async for number, name, _ in listener.events():
+            heard.append((number, name))
+            if name == "routed":
+                for change in ({"fraction": 0.5}, {"text": "half"}):
+                    await stand.parts.client.publish(subject, said.model_copy(update=change).model_dump_json().encode())
+            elif name == ":" and ("3", "partial") in heard:
+                stand.service.gate.set()
+    stages = [one for one in heard if one[1] != ":"]
+    assert stages == [("1", "accepted"), ("2", "routed"), ("3", "progress"), ("3", "partial"), ("4", "done")]
+
+    async with Connection(stand.url) as late:
+        late.send("GET", path, headers={"Last-Event-ID": "2"})
+        await late.head()
+        assert [name async for _, name, _ in late.events()] == ["done"]
+    assert (await ask(stand.url, "GET", path, headers={"Last-Event-ID": "4"})).status == 204
+    assert (await ask(stand.url, "GET", "/v1/requests/nobody/events")).status == 404
+
+
+async def test_a_client_that_hangs_up_leaves_nothing_behind(stand: Stand) -> None:
+    """Tasks, subscriptions, streams and connections are as many as before, and the work is done all the same."""
+    stand.service.gate.clear()
+    await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0}, {"Idempotency-Key": "left"})
+    await asyncio.sleep(0.1)
+
+    def open_things() -> tuple[int, int, int, int, int]:
+        subscriptions = len(stand.parts.client._subs)
+        life = stand.parts.life
+        return len(asyncio.all_tasks()), subscriptions, life.streams, life.inside, stand.server.connections
+
+    before = open_things()
+    clients = [Connection(stand.url) for _ in range(40)]
+    for number, client in enumerate(clients):
+        await client.__aenter__()
+        if number % 2:
+            client.send("GET", "/v1/requests/left/events")
+        else:
+            client.send("POST", "/v1/requests", HELLO, {"Idempotency-Key": "left"})
+    await until(lambda: (stand.parts.life.inside, stand.parts.life.streams) == (40, 20))
+    for client in clients:
+        await client.__aexit__(None, None, None)
+
+    await until(lambda: open_things() == before)
+    stand.service.gate.set()
+    await shown(stand, "/v1/requests/left", "done")
+
+
+async def test_a_report_alone_tells_the_end(stand: Stand, servers: EmbeddedServers, redis: Redis) -> None:
+    """A task that outlives whoever waited is found in the ledger, its answer made of the report."""
+    stand.service.gate.clear()
+    stand.service.assigns = True
+    await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0}, {"Idempotency-Key": "long"})
+    running = await shown(stand, "/v1/requests/long", "running")
+    assert (running["agent_id"], running["task_id"]) == ("EchoAgent", "r-long")
+    await stand.parts.ledger.finish("r-long", 1, "completed", report_on("r-long").model_dump_json().encode())
+    async with http_stand(servers, redis) as other:
+        done = await shown(other, "/v1/requests/long", "done")
+    assert done["reply"]["kind"] == "answer"  # type: ignore[index]  # it is done
+    assert "Word: hi" in done["reply"]["text"]  # type: ignore[index]
+
+
+async def test_a_task_is_sent_once_and_its_report_comes_back(stand: Stand) -> None:
+    """Typed, checked against the card; a repeat under its key finds the report, whatever the agent's spelling."""
+    body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"text": "hi"}, "wait_seconds": 0}
+    key = {"Idempotency-Key": "task-1"}
+    sent = await ask(stand.url, "POST", "/v1/tasks", body, key)
+    assert (sent.status, sent.body["state"]) == (202, "accepted")
+    task_id, place = sent.body["task_id"], sent.headers["location"]
+    await stand.parts.ledger.finish(task_id, 1, "completed", report_on(task_id).model_dump_json().encode())
+
+    again = await ask(stand.url, "POST", "/v1/tasks", body | {"wait_seconds": 5}, key)
+    assert (again.status, again.body["report"]["result"]) == (200, {"word": "hi"})
+    assert (await ask(stand.url, "GET", place)).body["state"] == "done"
+    assert (await ask(stand.url, "DELETE", place)).body == {"outcome": "too_late", "status": "completed"}
+    assert (await ask(stand.url, "POST", "/v1/tasks", body | {"max_attempts": 1}, key)).status == 409
+    assert (await stand.parts.client.jetstream().get_last_msg("TASKS", "tasks.EchoAgent.echo")).data
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "word"),
+    [
+        ({"agent_id": "EchoAgnt"}, 404, "did you mean 'EchoAgent'?"),
+        ({"task": "ecco"}, 404, "did you mean 'echo'?"),
+        ({"parameters": {}}, 422, "parameters.word: is needed"),
+        ({"parameters": {"word": "x", "wrod": 1}}, 422, "did you mean 'word'?"),
+        ({"max_attempts": 0}, 422, "max_attempts"),
+    ],
+)
+async def test_a_task_that_does_not_fit_names_the_cure(
+    stand: Stand, change: dict[str, object], status: int, word: str
+) -> None:
+    """Before anything is sent."""
+    body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}} | change
+    answer = await ask(stand.url, "POST", "/v1/tasks", body)
+
+    assert answer.status == status
+    assert word in answer.body["detail"]
+
+
+async def test_what_waits_when_the_process_leaves_is_answered_within_its_grace(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    """A request and a task are done in time and answered; another task is not, and is told where it will be."""
+    async with http_stand(servers, redis, grace_s=1.0) as leaving:
+        body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}}
+        soon, timely, never = (
+            asyncio.create_task(ask(leaving.url, "POST", path, sent, {"Idempotency-Key": key}))
+            for path, sent, key in (
+                ("/v1/requests", HELLO, "soon"),
+                ("/v1/tasks", body, "timely"),
+                ("/v1/tasks", body, "never"),
+            )
+        )
+        await until(lambda: leaving.parts.life.inside == 3 and bool(leaving.service.asked))
+        draining = asyncio.create_task(leaving.server.drain(asyncio.Event()))
+        await until(leaving.parts.life.draining.is_set)
+        leaving.service.gate.set()
+        assert (await soon).body["reply"]["text"] == "Heard: hello"
+        task_id = f"t-{place_of('', 'task', 'timely')}"
+        hint = subjects.report(SUPERVISOR, task_id, 1)
+        await leaving.parts.client.publish(hint, report_on(task_id).model_dump_json().encode())
+
+        assert (await timely).body["report"]["result"] == {"word": "hi"}
+        assert (await never).status == 202
+        await draining
+        with pytest.raises(OSError):
+            await ask(leaving.url, "GET", "/v1/agents")
+
+
+async def test_two_hundred_at_once_are_all_answered(stand: Stand) -> None:
+    """Each by its own words."""
+    asking = [ask(stand.url, "POST", "/v1/requests", {"text": f"word {number}"}) for number in range(200)]
+    answers = await asyncio.gather(*asking)
+
+    assert [answer.body["reply"]["text"] for answer in answers] == [f"Heard: word {number}" for number in range(200)]

@@ -1,0 +1,270 @@
+"""What clients of OpenAI's API send is read, refused or recollected, and what they are told has its form."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from pydantic import ValidationError
+
+from contracts.errors import MemoryUnavailable
+from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonReply, Usage
+from runtime.llm import Expense, Reply, Spent
+from supervisor.catalogue import Catalogue
+from supervisor.http.chat_errors import answers, error_body
+from supervisor.http.chat_forms import ChatMessage, ChatRequest, demand_served
+from supervisor.http.chat_history import Recollection, derived_conversation
+from supervisor.http.chat_stream import Answer, completion, pieces
+from supervisor.http.parts import Parts
+from supervisor.http.problems import Refused
+from supervisor.interpretation import RuleInterpreter, Understood
+from supervisor.interpretation.spending import Counted, counting
+from workers.agents.budget import agent
+from workers.card import card_of
+
+CATALOGUE = Catalogue([card_of(agent)])
+ASKED = "Check my budget: limit 50000, spent 42000, history [5000, 7000]"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def said(role: str, content: Any) -> dict[str, Any]:
+    """Return one message."""
+    return {"role": role, "content": content}
+
+
+def request(*messages: dict[str, Any], **options: Any) -> ChatRequest:
+    """Return a request."""
+    body = {"model": "tasklore", "messages": messages or (said("user", "hi"),), **options}
+    return ChatRequest.model_validate_json(json.dumps(body))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"temperature": 0, "top_p": 0.1, "seed": 7, "max_tokens": 5, "max_completion_tokens": 5, "stop": ["."]},
+        {"n": 1, "tools": [], "functions": [], "logprobs": False, "response_format": {"type": "text"}},
+        {"tools": None, "n": None, "stream": None, "stream_options": None, "metadata": None, "tool_choice": "auto"},
+        {"store": True, "service_tier": "auto", "reasoning_effort": "low", "of_tomorrow": {"a": 1}},
+    ],
+)
+def test_what_changes_nothing_is_ignored(options: dict[str, Any]) -> None:
+    """Clients send it by habit."""
+    assert demand_served(request(**options)) == "hi"
+
+
+@pytest.mark.parametrize(
+    ("options", "param"),
+    [
+        ({"n": 2}, "n"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ({"functions": [{"name": "f"}]}, "functions"),
+        ({"logprobs": True}, "logprobs"),
+        ({"modalities": ["text", "audio"]}, "modalities"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+    ],
+)
+def test_what_would_be_waited_for_in_vain_is_refused(options: dict[str, Any], param: str) -> None:
+    """With the field, as a client looks for it."""
+    with pytest.raises(Refused) as refusal:
+        demand_served(request(**options))
+    error = error_body(refusal.value.problem.model_dump()).error
+    assert (error.param, error.type, error.code) == (param, "invalid_request_error", "unsupported_parameter")
+
+
+@pytest.mark.parametrize(
+    ("messages", "status"),
+    [
+        ([said("assistant", "hi")], 400),
+        ([said("user", "hi"), said("system", "be brief")], 400),
+        ([said("user", "")], 400),
+        ([said("user", None)], 400),
+        ([said("user", " \n")], 400),
+        ([said("user", [{"type": "image_url", "image_url": {"url": "x"}}])], 400),
+        ([said("user", [{"type": "image_url"}]), said("user", "hi")], 400),
+        ([said("user", "x" * 20_001)], 413),
+    ],
+)
+def test_a_last_message_that_cannot_be_answered_is_refused(messages: list[dict[str, Any]], status: int) -> None:
+    """Before anything is asked of anybody."""
+    with pytest.raises(Refused) as refusal:
+        demand_served(request(*messages))
+    assert refusal.value.problem.status == status
+
+
+@pytest.mark.parametrize("content", ["\ud800", ["\ud800"], [{"type": "text", "text": "\udfff"}]])
+def test_half_a_surrogate_pair_is_refused_at_the_door(content: Any) -> None:
+    """As the web framework reads bodies: with Python's own reader of JSON, which lets it pass."""
+    with pytest.raises(ValidationError):
+        ChatRequest.model_validate({"model": "tasklore", "messages": [said("user", content)]})
+
+
+def test_texts_in_parts_are_one_text() -> None:
+    """As chat UIs send what was pasted."""
+    parts = [{"type": "text", "text": "Zahl\u2009: ٤٢"}, {"type": "text", "text": "\U0001f600"}]
+    assert demand_served(request(said("user", parts))) == "Zahl\u2009: ٤٢\n\U0001f600"
+
+
+def test_a_conversation_keeps_its_id_as_it_grows() -> None:
+    """And has another for another owner, or another beginning; what a system prompt says plays no part."""
+    begun = request(said("system", "It is noon."), said("user", "hi")).messages
+    grown = request(
+        said("system", "It is one."), said("user", "hi"), said("assistant", "ho"), said("user", "!")
+    ).messages
+    assert derived_conversation(["key", "ana"], begun) == derived_conversation(["key", "ana"], grown)
+    others = [derived_conversation(owner, begun) for owner in (["key", "bob"], ["key", None], ["k2", "ana"])]
+    assert (
+        len({*others, derived_conversation(["key", "ana"], begun), derived_conversation(["key", "ana"], grown[1:])})
+        == 4
+    )
+    assert derived_conversation(["key", "ana"], request(said("user", "ho")).messages) not in others
+
+
+@dataclass
+class Stored:
+    """Stands for the store of conversations."""
+
+    turns: list[ChatTurn] = field(default_factory=list)
+    is_away: bool = False
+
+    async def recent(self, conversation_id: str, count: int) -> list[bytes]:
+        """Return what is stored."""
+        if self.is_away:
+            raise MemoryUnavailable("away")
+        return [turn.model_dump_json().encode() for turn in self.turns]
+
+
+@dataclass
+class Standing:
+    """Stands for the parts that recollecting needs."""
+
+    conversations: Stored = field(default_factory=Stored)
+
+    def catalogue(self) -> Catalogue:
+        """Return what can be asked."""
+        return CATALOGUE
+
+
+async def recollected(standing: Standing, *messages: dict[str, Any]) -> list[ChatTurn]:
+    """Return *messages* as turns."""
+    told = [ChatMessage.model_validate(message) for message in messages]
+    return await Recollection(cast("Parts", standing)).before("c", "ana", told)
+
+
+def understood(text: str, before: Sequence[ChatTurn]) -> dict[str, Any]:
+    """Return the parameters that *text* asks for."""
+    found = RuleInterpreter().understand(text, catalogue=CATALOGUE, previous=before)
+    assert isinstance(found, Understood), found
+    return found.task.parameters
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+async def test_a_history_that_the_store_does_not_know_can_be_referred_to(*, is_away: bool) -> None:
+    """The answers in it are understood from their questions, whatever they say."""
+    before = await recollected(
+        Standing(Stored(is_away=is_away)),
+        said("system", "Be kind."),
+        said("user", "Check my budget: limit 50000, history [5000, 7000]"),
+        said("assistant", "What is spent?"),
+        said("user", "42000"),
+        said("assistant", "You have 8,000 left."),
+    )
+    assert understood("the same with 45k spent", before) == {
+        "budget_limit": 50_000,
+        "spent": 45_000,
+        "history": [5000, 7000],
+    }
+
+
+async def test_what_the_store_knows_of_an_answer_counts() -> None:
+    """A model may have understood what the rules cannot read."""
+    call = understood(ASKED, [])
+    common = {"conversation_id": "c", "at": NOW, "request_id": "r"}
+    stored = [
+        ChatTurn(turn_id="1", speaker="person", text="how do I stand?", **common),
+        ChatTurn.model_validate(
+            {
+                "turn_id": "2",
+                "speaker": "assistant",
+                "text": "Well.",
+                "agent_id": "BudgetTrackerAgent",
+                "task": {"name": "analyze_budget", "parameters": call},
+                **common,
+            }
+        ),
+    ]
+    sent = said("user", "how do I stand?"), said("assistant", "Well.\n")
+    before = await recollected(Standing(Stored(stored)), *sent)
+    assert understood("again with spent 1", before) == {**call, "spent": 1}
+    # Words that were not answered so are not that answer.
+    others = await recollected(Standing(Stored(stored)), sent[0], said("assistant", "Badly."))
+    assert others[-1].task is None
+    # Nor are those that another user was told.
+    of_bob = [turn.model_copy(update={"user_id": "bob"}) for turn in stored]
+    assert (await recollected(Standing(Stored(of_bob)), *sent))[-1].task is None
+
+
+async def test_a_history_is_looked_back_at_as_far_as_a_stored_one() -> None:
+    """However long a conversation is sent along."""
+    before = await recollected(Standing(), *[said(role, f"{n}") for n in range(300) for role in ("user", "assistant")])
+    assert (len(before), before[-1].text) == (20, "299")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "one", " led by space", "a  b\n\n  c\n", "日本語" * 200, "x" * 1000, "\U0001f600 " * 50]
+)
+def test_the_pieces_of_an_answer_are_the_whole_of_it(text: str) -> None:
+    """Letter by letter, and none of them empty."""
+    told = list(pieces(text))
+    assert "".join(told) == text
+    assert all(told)
+
+
+def test_usage_is_what_models_were_paid_for() -> None:
+    """By the agent, and by understanding the question."""
+    report = CompletionReport(
+        task_id="t",
+        agent_id="A",
+        supervisor_id="S",
+        task_name="n",
+        status="completed",
+        memory=MemoryNote(outcome="miss"),
+        worker_id="w",
+        usage=Usage(input_tokens=100, output_tokens=10),
+        finished_at=NOW,
+    )
+    reply = PersonReply(request_id="r", conversation_id="c", kind="answer", text="ok", report=report)
+    usage = completion(Answer(reply, Usage(input_tokens=5, output_tokens=2), 0)).usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (105, 12, 117)
+    assert completion(Answer(reply.model_copy(update={"report": None}), Usage(), 0)).usage.total_tokens == 0
+
+
+class Paid:
+    """A model that costs two tokens a question."""
+
+    configured = True
+
+    async def ask(self, role: str, answer: Any, *, spent: Spent | None = None, **_: Any) -> Reply[Any]:
+        """Count the cost where it is asked for."""
+        if spent is not None:
+            spent.add(Expense(input_tokens=2))
+        return Reply(answer, Expense(input_tokens=2), "m", 1, 0.0)
+
+
+async def test_what_is_asked_while_nobody_counts_is_counted_for_nobody() -> None:
+    """Each request counts its own."""
+    model = Counted(Paid())
+    with counting() as first:
+        await model.ask("supervisor", ChatMessage, system="", user="")
+        with counting() as second:
+            await model.ask("supervisor", ChatMessage, system="", user="")
+    await model.ask("supervisor", ChatMessage, system="", user="")
+    assert (first.usage.input_tokens, second.usage.input_tokens) == (2, 2)
+
+
+def test_every_error_is_documented_in_openais_form() -> None:
+    """A value that cannot be used is a bad request there, never a 422."""
+    told = answers(404)
+    assert 422 not in told
+    assert {400, 401, 403, 404, 413, 429, 500, 503} <= set(told)

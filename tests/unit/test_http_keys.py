@@ -1,0 +1,114 @@
+"""API keys and rates: what stands in a file, what a key may do, and how fast it may come."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import ConfigurationError, InvalidInput
+from supervisor.http.key_file import KeyRing, hash_of, make_key, read_keys
+from supervisor.http.keys import Caller
+from supervisor.http.limits import Rates
+from supervisor.http.problems import Refused
+from tasklore.api_keys import print_new_key
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        """Return what it shows."""
+        return self.now
+
+
+def test_a_key_is_in_no_file(tmp_path: Path) -> None:
+    """Only its hash is, with its roles and user, for its owner alone."""
+    path = tmp_path / "keys.json"
+    key = make_key(path, "shop", ("ask", "read"), "alice")
+    assert key not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    [entry] = read_keys(path).keys
+    assert (entry.sha256, entry.roles, entry.user) == (hash_of(key), ("ask", "read"), "alice")
+
+
+def test_a_name_is_one_keys(tmp_path: Path) -> None:
+    """Rates are counted by it."""
+    path = tmp_path / "keys.json"
+    make_key(path, "shop", ("ask",), None)
+    with pytest.raises(InvalidInput, match="there is a key named 'shop'"):
+        make_key(path, "shop", ("ask",), None)
+    assert make_key(path, "other", ("ask",), None)
+    assert len(read_keys(path).keys) == 2
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"keys": [{"name": "x"}]}', '{"keys": [], "more": 1}'])
+def test_a_file_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
+    """With its place; a server does not start with half of its keys."""
+    path = tmp_path / "keys.json"
+    path.write_text(content)
+    with pytest.raises(ConfigurationError, match=r"keys\.json"):
+        read_keys(path)
+
+
+def test_a_key_that_is_taken_out_of_the_file_is_known_no_more(tmp_path: Path) -> None:
+    """Within a second, without a new start; a file that is broken for a moment changes nothing."""
+    path, clock = tmp_path / "keys.json", Clock()
+    key = make_key(path, "shop", ("ask",), None)
+    ring = KeyRing(path, clock)
+    assert ring.find(key) is not None
+    assert ring.find(f"{key}x") is None
+    path.write_text("{")
+    clock.now += 1.5
+    assert ring.find(key) is not None
+    path.write_text(json.dumps({"keys": []}))
+    clock.now += 1.5
+    assert ring.find(key) is None
+
+
+def test_an_admin_may_do_what_the_others_may() -> None:
+    """And nobody else what is not theirs."""
+    Caller("a", frozenset({"admin"})).demand_role("read")
+    Caller("a", frozenset({"read"})).demand_role("ask", "read")
+    with pytest.raises(Refused, match="role 'read'"):
+        Caller("a", frozenset({"ask"})).demand_role("read")
+
+
+def test_a_scoped_key_stands_for_its_user() -> None:
+    """Named or not; another is refused without telling whether there is one."""
+    scoped = Caller("a", frozenset({"ask"}), "ann")
+    assert (scoped.demand_user(None), scoped.demand_user("ann")) == ("ann", "ann")
+    with pytest.raises(Refused) as refused:
+        scoped.demand_user("bob")
+    assert "bob" not in str(refused.value)
+    assert Caller("b", frozenset({"ask"})).demand_user("bob") == "bob"
+
+
+def test_a_burst_is_taken_and_then_so_many_a_second() -> None:
+    """Each name for itself."""
+    clock = Clock()
+    rates = Rates(2.0, 3, clock)
+    assert [rates.take("a") for _ in range(4)] == [0, 0, 0, 1]
+    assert rates.take("b") == 0
+    clock.now += 0.5
+    assert [rates.take("a"), rates.take("a")] == [0, 1]
+    clock.now += 100
+    assert [rates.take("a") for _ in range(4)] == [0, 0, 0, 1]
+
+
+def test_the_command_shows_a_key_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On stdout alone, so that a script can take it; what to do with it is said beside it."""
+    monkeypatch.delenv("TASKLORE_API_KEYS_FILE", raising=False)
+    path = tmp_path / "keys.json"
+    print_new_key("shop", ["read", "ask", "ask"], None, path)
+    said = capsys.readouterr()
+    entry = KeyRing(path).find(said.out.strip())
+    assert entry is not None
+    assert entry.roles == ("read", "ask")
+    assert f"TASKLORE_API_KEYS_FILE={path}" in said.err
+    with pytest.raises(InvalidInput, match="ask, read, admin"):
+        print_new_key("other", ["root"], None, path)
