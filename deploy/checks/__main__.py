@@ -1,0 +1,124 @@
+"""`python -m deploy.checks [NAME...]`: one line a check, and 1 when one failed; a check that cannot be made failed too.
+
+Names choose among them; `--list` tells which there are.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from deploy import manifests as generated
+from deploy.checks import (
+    compose,
+    custom,
+    monitoring,
+    mutations,
+    network,
+    pins,
+    promises,
+    rendering,
+    scanners,
+    schemas,
+    servers,
+    values,
+    whole,
+)
+from deploy.checks.finding import CannotCheck, Problem
+
+#: What nobody can find out without a cluster, an image registry or a container engine.
+UNVERIFIED = (
+    "admission of pods by an API server and their scheduling",
+    "the loops of KEDA and of the horizontal pod autoscaler (its formula drives real workers in a test)",
+    "that the network enforces its policies (what they come to is worked out here)",
+    "volumes, and the charts of NATS and Valkey with these values",
+    "what docker compose makes of the file when it runs",
+    "certificates and secrets of a real deployment",
+    "how Grafana shows the dashboards (every query of theirs is parsed)",
+)
+
+
+def _overlays(check: Callable[[str], list[Problem]]) -> Callable[[], list[Problem]]:
+    def both() -> list[Problem]:
+        return [Problem(f"{one}: {two.place}", two.what, two.cure) for one in rendering.OVERLAYS for two in check(one)]
+
+    return both
+
+
+def _stale() -> list[Problem]:
+    return [Problem(f"k8s/base/{name}", "is stale", "run python -m deploy.manifests") for name in generated.stale()]
+
+
+def _promised(overlay: str) -> list[Problem]:
+    found = rendering.rendered(overlay)
+    return promises.problems(found) + whole.problems(found, is_production=overlay == "prod")
+
+
+def _missed(overlay: str) -> list[Problem]:
+    cure = "promise it in deploy/checks, or list it as free in mutations.py"
+    try:
+        holes = mutations.uncaught(rendering.rendered(overlay), is_production=overlay == "prod")
+    except ValueError as error:
+        return [Problem("mutations", str(error), "the checks before this one say what")]
+    return [Problem(told, "can be removed and no check misses it", cure) for told in holes]
+
+
+CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
+    "generated": ("manifests are as their parts make them", _stale),
+    "kustomize": ("both overlays build", rendering.problems),
+    "schema": (f"strict schemas of Kubernetes {' and '.join(schemas.VERSIONS)}", schemas.problems),
+    "custom": ("custom resources have known fields", _overlays(lambda one: custom.problems(rendering.rendered(one)))),
+    "promises": ("what manifests promise of security and durability", _overlays(_promised)),
+    "network": ("who may reach whom, pair by pair", _overlays(lambda one: network.problems(rendering.rendered(one)))),
+    "mutations": ("no promise can be removed unnoticed", _overlays(_missed)),
+    "values": ("values for the charts of NATS and Valkey", values.problems),
+    "checkov": ("checkov over the manifests of production and the Dockerfile", scanners.checkov_problems),
+    "dockerfile": ("hadolint over the Dockerfile", scanners.hadolint_problems),
+    "pins": ("the image installs what was tested", pins.problems),
+    "compose": ("the compose file, and its services confined", compose.problems),
+    "monitoring": ("rules, alerts and dashboards ask for what is exported", monitoring.problems),
+    "dashboards": ("dashboards are as their code builds them, every query parsed", monitoring.dashboard_problems),
+    "nats": ("nats-server reads its configuration", servers.nats_problems),
+    "valkey": ("Valkey loads its users, and a dry run refuses what none may", servers.valkey_problems),
+}
+_AT_ONCE = 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make the checks that are named, or all of them, and tell of each."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.checks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(CHECKS)}; all of them by default")
+    parser.add_argument("--list", action="store_true", help="tell which there are, and end")
+    given = parser.parse_args(arguments)
+    if strangers := sorted(set(given.names) - set(CHECKS)):
+        parser.error(f"no check is called {', '.join(strangers)}; there are {', '.join(CHECKS)}")
+    names = given.names or list(CHECKS)
+    if given.list:
+        sys.stdout.write("".join(f"{name:<12} {CHECKS[name][0]}\n" for name in names))
+        return 0
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        failed = sum(not is_well for is_well in pool.map(_make, names))
+    if not given.names:
+        sys.stdout.write("".join(f"unverified   {what}\n" for what in UNVERIFIED))
+    sys.stdout.write(f"{len(names) - failed} passed, {failed} failed\n")
+    return 1 if failed else 0
+
+
+def _make(name: str) -> bool:
+    about, check = CHECKS[name]
+    began = time.monotonic()
+    try:
+        found = [str(problem) for problem in check()]
+    except CannotCheck as error:
+        found = [f"cannot be checked: {error}"]
+    except (ValueError, OSError) as error:
+        found = [f"cannot be checked: {type(error).__name__}: {error}"]
+    took = time.monotonic() - began
+    told = f"{'failed' if found else 'ok':<8} {name:<12} {about} ({took:.1f} s)\n"
+    sys.stdout.write(told + "".join(f"         - {line}\n" for line in found))
+    return not found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

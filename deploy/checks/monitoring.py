@@ -1,0 +1,120 @@
+"""Rules, alerts and dashboards name only what is exported, and no alert goes without a test, a runbook and a reason.
+
+What Prometheus itself thinks of them is asked by `make monitoring-check`, which needs its Debian packages.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import yaml
+
+from deploy.checks import tools
+from deploy.checks.finding import CannotCheck, Problem, at, listed
+from deploy.checks.tools import ROOT
+from runtime.metrics_table import exported
+
+_PROMETHEUS = ROOT / "deploy" / "prometheus"
+_DASHBOARDS = ROOT / "deploy" / "grafana" / "dashboards"
+_RUNBOOKS = ROOT / "deploy" / "runbooks"
+_NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+_SEVERITIES = {"critical", "warning"}
+
+
+class Asked(NamedTuple):
+    """A query, and where it stands."""
+
+    place: str
+    expr: str
+
+
+def problems() -> list[Problem]:
+    """Return what rules, tests and runbooks lack, and what is asked for and not exported."""
+    return [*_unknown_names([*rule_queries(), *panel_queries(), *scaler_queries()]), *_unfinished_alerts()]
+
+
+def dashboard_problems() -> list[Problem]:
+    """Return what is wrong with dashboards: a query that cannot be parsed, or a file that is stale."""
+    done = tools.run("python", "-m", "deploy.grafana.build", "--check")
+    if "ModuleNotFoundError" in done.stderr:
+        raise CannotCheck(
+            "requirements/monitoring.txt is not installed beside requirements/deploy.txt; make deploy-check"
+        )
+    told = done.stdout.splitlines() or done.stderr.splitlines()[-1:]
+    return [Problem("deploy/grafana", line, "see deploy/grafana/build.py") for line in told if done.returncode]
+
+
+def rule_queries() -> Iterator[Asked]:
+    """Yield what rules and alerts ask."""
+    for rule in _rules():
+        yield Asked(f"rule {at(rule, 'record') or at(rule, 'alert')}", str(at(rule, "expr")))
+
+
+def panel_queries() -> Iterator[Asked]:
+    """Yield what panels, and the variables of dashboards, ask."""
+    for file in sorted(_DASHBOARDS.glob("*.json")):
+        board = json.loads(file.read_text(encoding="utf-8"))
+        for panel in listed(board, "panels"):
+            for target in listed(panel, "targets"):
+                yield Asked(f"{file.name}, {at(panel, 'title')}", str(at(target, "expr")))
+        for variable in listed(board, "templating", "list"):
+            yield Asked(f"{file.name}, a variable", str(at(variable, "query")))
+
+
+def scaler_queries() -> Iterator[Asked]:
+    """Yield what scalers ask Prometheus."""
+    for file in sorted((ROOT / "k8s" / "base").glob("*.yaml")):
+        for manifest in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+            for trigger in listed(manifest, "spec", "triggers"):
+                if at(trigger, "type") == "prometheus":
+                    yield Asked(f"{file.name}, a trigger", str(at(trigger, "metadata", "query")))
+
+
+def names_in(expr: str) -> set[str]:
+    """Return the series of ours, and the recorded ones, that *expr* names."""
+    bare = _QUOTED.sub("", expr)
+    return {name for name in _NAME.findall(bare) if ":" in name or name.startswith(("tasklore_", "process_"))}
+
+
+def _rules() -> Iterator[object]:
+    for file in sorted((_PROMETHEUS / "rules").glob("*.yml")):
+        for group in listed(yaml.safe_load(file.read_text(encoding="utf-8")), "groups"):
+            yield from listed(group, "rules")
+
+
+def _unknown_names(asked: Iterable[Asked]) -> Iterator[Problem]:
+    known = exported() | {str(at(rule, "record")) for rule in _rules()}
+    for place, expr in asked:
+        for name in sorted(names_in(expr) - known):
+            yield Problem(
+                place, f"asks for {name}, which nothing exports or records", "docs/metrics.md lists what there is"
+            )
+
+
+def _unfinished_alerts() -> Iterator[Problem]:
+    tests = [
+        test
+        for file in sorted((_PROMETHEUS / "tests").glob("*.yml"))
+        for one in listed(yaml.safe_load(file.read_text(encoding="utf-8")), "tests")
+        for test in listed(one, "alert_rule_test")
+    ]
+    for rule in _rules():
+        name = at(rule, "alert")
+        if name is None:
+            continue
+        fires = {bool(listed(test, "exp_alerts")) for test in tests if at(test, "alertname") == name}
+        if fires != {True, False}:
+            yield Problem(
+                f"alert {name}", "has no test that fires it, or none that does not", "see deploy/prometheus/tests"
+            )
+        if at(rule, "labels", "severity") not in _SEVERITIES or not at(rule, "annotations", "summary"):
+            yield Problem(f"alert {name}", "has no severity or no summary", "critical wakes somebody, warning does not")
+        runbook = f"deploy/runbooks/{name}.md"
+        if not str(at(rule, "annotations", "runbook_url")).endswith(runbook) or not (ROOT / runbook).is_file():
+            yield Problem(f"alert {name}", "has no runbook", f"write {runbook} and name it as runbook_url")
+    alerts = {str(at(rule, "alert")) for rule in _rules()}
+    for file in sorted(_RUNBOOKS.glob("*.md")):
+        if file.stem not in alerts:
+            yield Problem(f"deploy/runbooks/{file.name}", "is of no alert", "delete it")

@@ -1,0 +1,60 @@
+"""What the image installs: all that the wheel needs, in the very versions that the tests ran with."""
+
+import re
+import tomllib
+from importlib.metadata import requires
+from pathlib import Path
+
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+
+from deploy.checks.finding import Problem
+from deploy.checks.tools import ROOT
+
+IMAGE, TESTED = ROOT / "deploy" / "requirements.txt", ROOT / "requirements" / "dev.txt"
+#: Extras of ours that the image has.
+EXTRAS = ("tokens",)
+_PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
+_CURE = "make it anew; docs/deploy.md says how"
+
+
+def problems() -> list[Problem]:
+    """Return what is missing, has another version than in the tests, or has no hash."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = [one for extra in EXTRAS for one in project["optional-dependencies"][extra]]
+    needed = {name for one in (*project["dependencies"], *extras) for name in _names(Requirement(one))}
+    image, tested = pins(IMAGE), pins(TESTED)
+    place = "deploy/requirements.txt"
+    found = [Problem(place, f"lacks {name}", _CURE) for name in sorted(needed - image.keys())]
+    for name, versions in sorted(image.items()):
+        if name in tested and not versions <= tested[name]:
+            what = f"has {name} {', '.join(sorted(versions))}, tests ran with {', '.join(sorted(tested[name]))}"
+            found.append(Problem(place, what, _CURE))
+    text = IMAGE.read_text("utf-8")
+    if text.count("--hash=sha256:") < len(image):
+        found.append(Problem(place, "has pins without a hash", _CURE))
+    return found
+
+
+def pins(file: Path) -> dict[str, set[str]]:
+    """Return the versions of each package that *file* pins; there may be one for each of several machines."""
+    found: dict[str, set[str]] = {}
+    for name, version in _PIN.findall(file.read_text("utf-8")):
+        found.setdefault(_plain(name), set()).add(version)
+    return found
+
+
+def _names(wanted: Requirement) -> set[str]:
+    """Return what *wanted* is called, and what its extras bring directly."""
+    brought = [Requirement(one) for one in requires(wanted.name) or [] if wanted.extras]
+    markers = [(one.name, one.marker) for one in brought]
+    with_extras = {name for name, marker in markers for extra in wanted.extras if _is_for(marker, extra)}
+    return {_plain(name) for name in {wanted.name, *with_extras}}
+
+
+def _is_for(marker: Marker | None, extra: str) -> bool:
+    return marker is not None and marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""})
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

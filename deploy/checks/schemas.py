@@ -1,0 +1,28 @@
+"""The strict schemas of Kubernetes: of the newest release known offline, and of the oldest one that is meant."""
+
+import tempfile
+from pathlib import Path
+
+from deploy.checks.finding import Problem
+from deploy.checks.rendering import OVERLAYS, rendered_text
+from deploy.checks.tools import run
+
+#: The oldest has `sleep` before a pod ends, and `matchLabelKeys` in spreads.
+VERSIONS = ("1.30", "1.37")
+
+
+def problems() -> list[Problem]:
+    """Return what does not fit the schema of a release, in any overlay; custom resources have schemas of our own."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for overlay in OVERLAYS:
+            file = Path(folder, f"{overlay}.yaml")
+            file.write_text(rendered_text(overlay), "utf-8")
+            for version in VERSIONS:
+                done = run("kubernetes-validate", "--strict", "--no-warn", "--quiet", "-k", version, file)
+                if done.returncode != 0:
+                    words = (done.stdout + done.stderr).replace(str(file), overlay).strip()
+                    found.append(
+                        Problem(f"k8s/overlays/{overlay}", f"Kubernetes {version}: {words}", "correct the field")
+                    )
+    return found

@@ -1,0 +1,123 @@
+"""Writes what is generated in `k8s/base`: `python -m deploy.manifests`; with `--check` it only says what is stale.
+
+The manifests are made of the same parts that `tasklore k8s agent` prints for agents of other people.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from contracts import subjects
+from contracts.identifiers import PARTITIONS
+from tasklore.k8s.pods import API_PORT, SECRETS, Manifest, Role, deployment, job, labels_of, selector_of
+from tasklore.k8s.printing import as_yaml
+from tasklore.k8s.scaling import Consumer, Scale, scaled_object
+from tasklore.k8s.workers import Wanted, worker_manifests
+from workers.loading import load_agents
+
+ROOT = Path(__file__).resolve().parents[1]
+BASE = ROOT / "k8s" / "base"
+#: Rules and alerts as Prometheus reads them; whoever runs its operator gets the same ones as a PrometheusRule.
+RULES = ROOT / "deploy" / "prometheus" / "rules"
+
+#: What is served by the deployment as it is; agents of other people come beside them.
+OURS = ("budget", "switchboard", "memory")
+#: Reports that wait for one supervisor more.
+_REPORTS_A_POD = 256
+#: Messages to agents that wait in one partition, likewise.
+_MESSAGES_A_POD = 500
+_HEADING = "# Made by `python -m deploy.manifests`; change tasklore/k8s or deploy/manifests.py instead.\n"
+
+_SUPERVISOR = Role(
+    "supervisor",
+    "supervisor",
+    ("supervisor",),
+    grace_s=60,
+    has_api=True,
+    asks_models=True,
+    memory="1Gi",
+    settings={
+        "TASKLORE_API_HOST": "0.0.0.0",  # noqa: S104 - in a pod everybody comes from outside
+        "TASKLORE_API_PORT": str(API_PORT),
+        "TASKLORE_API_KEYS_FILE": f"{SECRETS}/api.keys",
+        "TASKLORE_EVIDENCE_DIR": "/tmp/evidence",  # noqa: S108 - a pod's own, and gone with it
+    },
+)
+
+
+def generated() -> dict[str, str]:
+    """Return every generated file of `k8s/base` by name."""
+    return {
+        "supervisor.yaml": _text(_supervisor()),
+        "bootstrap.yaml": _text(job(Role("bootstrap", "bootstrap", ("bootstrap", *OURS), grace_s=30))),
+        "budget.yaml": _text(_worker("budget", OURS[:1])),
+        "memory.yaml": _text(_worker("memory", OURS[1:])),
+        "rules.yaml": _text([_rules()]),
+    }
+
+
+def stale() -> list[str]:
+    """Return the names of generated files that are missing or not as they would be made now."""
+    return [name for name, text in generated().items() if not _same(BASE / name, text)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write every file, or with `--check` return 1 when one is stale."""
+    if "--check" in arguments:
+        found = stale()
+        sys.stdout.write("".join(f"stale: k8s/base/{name}; run python -m deploy.manifests\n" for name in found))
+        return 1 if found else 0
+    BASE.mkdir(parents=True, exist_ok=True)
+    for name, text in generated().items():
+        (BASE / name).write_text(text, "utf-8")
+    return 0
+
+
+def _supervisor() -> list[Manifest]:
+    """Return the supervisor: two at least, for what people ask is stored nowhere that could be counted."""
+    service: Manifest = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "tasklore-api", "namespace": _SUPERVISOR.namespace, "labels": labels_of(_SUPERVISOR)},
+        "spec": {
+            "selector": selector_of(_SUPERVISOR),
+            "ports": [{"name": "api", "port": 80, "targetPort": "api", "protocol": "TCP"}],
+        },
+    }
+    inboxes = [Consumer(subjects.MESSAGES, f"inbox-{number}", _MESSAGES_A_POD) for number in range(PARTITIONS)]
+    consumers = [Consumer(subjects.REPORTS, "SupervisorAgent", _REPORTS_A_POD), *inboxes]
+    return [*deployment(_SUPERVISOR), service, scaled_object(_SUPERVISOR, Scale(fewest=2, most=6), consumers)]
+
+
+def _worker(name: str, references: tuple[str, ...]) -> list[Manifest]:
+    agents = [agent for reference in references for agent in load_agents(reference)]
+    return worker_manifests(Wanted(references, "tasklore", name=name), agents)
+
+
+def _rules() -> Manifest:
+    """Return the rules of `deploy/prometheus/rules` for Prometheus' operator."""
+    groups = [group for file in sorted(RULES.glob("*.yml")) for group in yaml.safe_load(file.read_text())["groups"]]
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": {
+            "name": "tasklore",
+            "namespace": "tasklore",
+            "labels": {"app.kubernetes.io/name": "tasklore", "app.kubernetes.io/part-of": "tasklore"},
+        },
+        "spec": {"groups": groups},
+    }
+
+
+def _text(manifests: Sequence[Manifest]) -> str:
+    return _HEADING + as_yaml(manifests)
+
+
+def _same(file: Path, text: str) -> bool:
+    return file.is_file() and file.read_text("utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,123 @@
+"""Everything that is done on NATS, each with the subjects that a user needs for it and no others."""
+
+from dataclasses import dataclass
+
+from contracts import subjects
+from runtime.access import inbox_prefix
+
+#: The streams that hold what somebody said or wants done, and those of the two buckets.
+STREAMS = (
+    subjects.LATER,
+    subjects.TASKS,
+    subjects.REPORTS,
+    subjects.TURNS,
+    subjects.FACTS,
+    subjects.MESSAGES,
+    subjects.DEAD,
+)
+BUCKETS = (subjects.bucket_stream(subjects.AGENTS_BUCKET), subjects.bucket_stream(subjects.WORKERS_BUCKET))
+
+_API = "$JS.API"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that a role does: subjects with NATS wildcards that it publishes to and subscribes to."""
+
+    what: str
+    publish: tuple[str, ...] = ()
+    subscribe: tuple[str, ...] = ()
+
+
+def says(what: str, *subject_patterns: str) -> Operation:
+    """Publish to each of *subject_patterns*."""
+    return Operation(what, publish=subject_patterns)
+
+
+def hears(what: str, *subject_patterns: str) -> Operation:
+    """Subscribe to each of *subject_patterns*."""
+    return Operation(what, subscribe=subject_patterns)
+
+
+def hears_answers(role: str) -> Operation:
+    """Hear the answers to what *role* asks, and nobody else's."""
+    return hears("hear answers", f"{inbox_prefix(role)}.>")
+
+
+def answers(*roles: str) -> Operation:
+    """Answer what *roles* ask: nowhere else, whatever address a request gives for its answer."""
+    return says("answer requests", *(f"{inbox_prefix(role)}.>" for role in roles))
+
+
+def takes(stream: str, durable: str) -> Operation:
+    """Take from the consumer *durable* of *stream*, `*` for each: pull, renew, acknowledge, see that it is there."""
+    return Operation(
+        f"take {stream} as {durable}",
+        publish=(
+            f"{_API}.CONSUMER.MSG.NEXT.{stream}.{durable}",
+            f"{_API}.CONSUMER.INFO.{stream}.{durable}",
+            f"$JS.ACK.{stream}.{durable}.>",
+        ),
+        subscribe=(subjects.stream_deleted(stream), subjects.consumer_deleted(stream, durable)),
+    )
+
+
+def looks_into(*streams: str) -> Operation:
+    """Ask how many messages *streams* hold and how they are configured; of no message what is in it."""
+    return says("look into streams", *(f"{_API}.STREAM.INFO.{stream}" for stream in streams))
+
+
+def reads(*streams: str) -> Operation:
+    """Read any message of *streams* without taking it."""
+    return says("read streams", *(f"{_API}.DIRECT.GET.{stream}" for stream in streams))
+
+
+def reads_last(stream: str, subject: str) -> Operation:
+    """Read the last message of *stream* on *subject*, which may have wildcards, and no other."""
+    return says(f"read {subject}", f"{_API}.DIRECT.GET.{stream}.{subject}")
+
+
+def erases(*streams: str) -> Operation:
+    """Delete or overwrite messages of *streams*, and have their files turned over."""
+    return says(
+        "erase messages",
+        *(f"{_API}.STREAM.MSG.DELETE.{stream}" for stream in streams),
+        *(f"{_API}.STREAM.PURGE.{stream}" for stream in streams),
+        *(f"{subjects.filler(stream)}.*" for stream in streams),
+    )
+
+
+def unschedules() -> Operation:
+    """Take the next run of a task that was cancelled out of LATER."""
+    return says("unschedule runs", f"{_API}.STREAM.PURGE.{subjects.LATER}")
+
+
+def provides() -> Operation:
+    """Make streams, buckets and consumers, and adjust them."""
+    every = (*STREAMS, *BUCKETS)
+    return says(
+        "make streams and consumers",
+        *(f"{_API}.STREAM.{call}.{stream}" for stream in every for call in ("INFO", "CREATE", "UPDATE")),
+        *(f"{_API}.CONSUMER.{call}.{stream}.*" for stream in STREAMS for call in ("INFO", "DURABLE.CREATE")),
+    )
+
+
+def examines() -> Operation:
+    """Ask what `tasklore doctor` asks: the account, the server, who reads which stream."""
+    lists = (f"{_API}.CONSUMER.LIST.{stream}" for stream in STREAMS)
+    return says("examine", f"{_API}.INFO", "$SYS.REQ.USER.INFO", *lists)
+
+
+def announces(agent_id: str) -> Operation:
+    """Put the card of *agent_id* and the presence of its workers into their buckets, having looked what lies there."""
+    agents, workers = subjects.bucket_stream(subjects.AGENTS_BUCKET), subjects.bucket_stream(subjects.WORKERS_BUCKET)
+    card = f"$KV.{subjects.AGENTS_BUCKET}.{agent_id}"
+    return says(
+        f"announce {agent_id}",
+        card,
+        f"$KV.{subjects.WORKERS_BUCKET}.{agent_id}.*",
+        f"{_API}.STREAM.INFO.{agents}",
+        f"{_API}.STREAM.INFO.{workers}",
+        f"{_API}.DIRECT.GET.{agents}.{card}",
+        f"{_API}.DIRECT.GET.{workers}",
+    )

@@ -1,0 +1,257 @@
+"""Who does what: each role with its operations on NATS and its keys and commands on Valkey."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from contracts import subjects
+from contracts.identifiers import checked_name, user_token
+from deploy.privileges import operations as do
+from deploy.privileges.operations import Operation
+
+#: The supervisor id of the deployment.
+SUPERVISOR = "SupervisorAgent"
+
+#: Commands on one key at a time that store, change and read; scripts, transactions and what a connection begins with.
+_STORE = (
+    *("ping", "client|setname", "time", "evalsha", "script|load", "multi", "exec", "discard", "watch", "unwatch"),
+    *("get", "mget", "set", "incr", "incrby", "exists", "type", "del", "unlink", "pexpire", "persist", "pttl"),
+    *("hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hset", "hsetnx", "hincrby", "hdel"),
+    *("lindex", "llen", "lpos", "lrange", "lset", "lpop", "ltrim", "rpush"),
+    *("sadd", "srem", "scard", "sismember", "smembers", "publish", "subscribe", "unsubscribe"),
+    *("zadd", "zrem", "zremrangebyrank", "zremrangebyscore", "zpopmin", "zcard", "zcount", "zrank", "zscore", "zscan"),
+    *("zrange", "zrangebylex", "zrangebyscore", "zrevrange", "zrevrangebyscore"),
+)
+#: Commands that show every key there is, whoever's: not for whoever runs code of others.
+_SEARCH = ("scan",)
+_EXAMINE = ("info", "config|get", "bgrewriteaof", "bgsave", "lastsave")
+#: What a program needs to note in the ledger that its task is accepted, and to look whether it has ended.
+_ACCEPT = (
+    *("ping", "client|setname", "time", "evalsha", "script|load", "pexpire"),
+    *("hget", "hmget", "hgetall", "hexists", "hset", "hsetnx", "hincrby"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One user of both servers. `owns` are key patterns that it reads and writes, `reads` those that it only reads."""
+
+    name: str
+    purpose: str
+    operations: tuple[Operation, ...] = ()
+    commands: tuple[str, ...] = ()
+    owns: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+
+    @property
+    def publish(self) -> tuple[str, ...]:
+        """Every subject that it may publish to, each once."""
+        return tuple(dict.fromkeys(subject for one in self.operations for subject in one.publish))
+
+    @property
+    def subscribe(self) -> tuple[str, ...]:
+        """Every subject that it may subscribe to, each once."""
+        return tuple(dict.fromkeys(subject for one in self.operations for subject in one.subscribe))
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who there is beside supervisor, memory worker, bootstrap job and operator.
+
+    `workers` has the agents that each Deployment of workers serves; `programs` has, for each program of others by its
+    supervisor id, under which names it speaks to agents.
+    """
+
+    workers: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"budget": ("BudgetTrackerAgent",)})
+    programs: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"program": ("program",)})
+
+    def roles(self) -> tuple[Role, ...]:
+        """Return every role."""
+        programs = [_program(name, speakers) for name, speakers in self.programs.items()]
+        workers = [_worker(f"worker-{name}", agents) for name, agents in self.workers.items()]
+        asking = ("operator", *(program.name for program in programs))
+        return (_supervisor(asking), _memory(), *workers, _bootstrap(), _operator(), *programs)
+
+
+def _supervisor(asking: Iterable[str]) -> Role:
+    cards = subjects.bucket_stream(subjects.AGENTS_BUCKET)
+    presences = subjects.bucket_stream(subjects.WORKERS_BUCKET)
+    return Role(
+        "supervisor",
+        "Answers people and programs, drives pipelines and analyses, delivers what is said to agents.",
+        (
+            do.hears_answers("supervisor"),
+            do.answers(*asking),
+            do.hears(
+                "be asked", subjects.requests(SUPERVISOR), subjects.pipelines(SUPERVISOR), subjects.analyses(SUPERVISOR)
+            ),
+            do.hears("hear wishes to cancel", subjects.CANCEL_ANY),
+            do.hears("hear of cards", subjects.CARD_NOTICES),
+            do.hears("hear reports", subjects.reports_to(SUPERVISOR)),
+            do.hears("hear progress", f"progress.{SUPERVISOR}.*", "runs.*"),
+            do.hears(
+                "hear of streams", subjects.stream_notices(subjects.TASKS), subjects.stream_notices(subjects.LATER)
+            ),
+            do.takes(subjects.REPORTS, SUPERVISOR),
+            do.takes(subjects.MESSAGES, "*"),
+            do.says("assign tasks", "tasks.*.*"),
+            do.says("report what was cancelled", "reports.*.*.*"),
+            do.says("pass turns on", "turns.*.*"),
+            do.says("wish to cancel", subjects.CANCEL_ANY),
+            do.says("tell of runs", "runs.*"),
+            do.says("set unreadable messages aside", "dead.messages.>"),
+            do.looks_into(subjects.TASKS, subjects.LATER, subjects.MESSAGES, subjects.DEAD, cards, presences),
+            do.reads(cards, presences),
+            do.reads_last(subjects.REPORTS, subjects.reports_to(SUPERVISOR)),
+            do.unschedules(),
+        ),
+        (*_STORE, *_SEARCH),
+        owns=(
+            *_keys(
+                *("task", "ended", "stream", "conversation", "inbox", "observations", "user-conversations"),
+                *("session", "sessions"),
+            ),
+            *_keys(
+                "request",
+                "running",
+                "run",
+                "user-sessions",
+                "project",
+                "projects",
+                "story",
+                "stories",
+                "analysis",
+                "analysing",
+            ),
+            _READS,
+        ),
+        reads=_keys("doc"),
+    )
+
+
+#: Where it is noted what of a document was shown: whoever reads documents writes here.
+_READS = "tl:doc:*:reads"
+
+
+def _worker(name: str, agents: tuple[str, ...]) -> Role:
+    return Role(
+        name,
+        f"Runs the tasks of {', '.join(agents)}.",
+        _works(name, agents),
+        tuple(_STORE),
+        owns=_working_keys(agents),
+        reads=_keys("doc", "story", "stories", "analysis"),
+        channels=("tl:flights",),
+    )
+
+
+def _works(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
+    named = [checked_name(agent, "agent_id") for agent in agents]
+    return (
+        do.hears_answers(name),
+        *(do.takes(subjects.TASKS, agent) for agent in named),
+        *(do.announces(agent) for agent in named),
+        *(do.says(f"bury tasks of {agent}", f"dead.{subjects.tasks_of(agent)}") for agent in named),
+        do.says("report", "reports.*.*.*"),
+        do.says("tell progress", "progress.*.*"),
+        do.says("cancel children", subjects.CANCEL_ANY),
+        do.hears("hear wishes to cancel", subjects.CANCEL_ANY),
+    )
+
+
+def _working_keys(agents: tuple[str, ...]) -> tuple[str, ...]:
+    own = [
+        f"tl:{kind}:{{{agent}}}*" for agent in agents for kind in ("ltm", "ltm-hits", "ltm-quarantine", "ltm-imports")
+    ]
+    shared = _keys(
+        *(
+            "task",
+            "ended",
+            "flight",
+            "ltm-users",
+            "ltm-served",
+            "conversation",
+            "inbox",
+            "observations",
+            "user-conversations",
+        ),
+        *("session", "sessions", "project", "projects"),
+    )
+    return (*own, *shared, _READS)
+
+
+def _memory() -> Role:
+    agents = ("MemoryAgent", "SwitchboardAgent")
+    return Role(
+        "memory",
+        "Reads what people say, and keeps documents about them.",
+        (
+            *_works("memory", agents),
+            do.takes(subjects.TURNS, "*"),
+            do.takes(subjects.FACTS, "*"),
+            do.says("find facts", "facts.*.*"),
+            do.says("bury turns and facts", "dead.turns.>", "dead.facts.>"),
+        ),
+        (*_STORE, *_SEARCH),
+        owns=_working_keys(agents) + _keys("doc", "turns", "facts", "owners"),
+        channels=("tl:flights",),
+    )
+
+
+def _bootstrap() -> Role:
+    return Role(
+        "bootstrap",
+        "Makes streams and consumers, and is gone.",
+        (do.hears_answers("bootstrap"), do.provides()),
+        ("ping", "client|setname"),
+    )
+
+
+def _operator() -> Role:
+    cards = subjects.bucket_stream(subjects.AGENTS_BUCKET)
+    return Role(
+        "operator",
+        "A person with the command `tasklore`: asks, examines, cancels, sends dead letters again, forgets.",
+        (
+            do.hears_answers("operator"),
+            do.says(
+                "ask", subjects.requests(SUPERVISOR), subjects.pipelines(SUPERVISOR), subjects.analyses(SUPERVISOR)
+            ),
+            do.hears("watch runs", "runs.*", "progress.*.*"),
+            do.says("wish to cancel", subjects.CANCEL_ANY),
+            do.says("report what was cancelled", "reports.*.*.*"),
+            do.says("send again", "tasks.*.*", "turns.*.*", "facts.*.*", "messages.*.*.*"),
+            do.says("retire agents", f"$KV.{subjects.AGENTS_BUCKET}.*", f"$JS.API.DIRECT.GET.{cards}.$KV.>"),
+            do.looks_into(*do.STREAMS, *do.BUCKETS),
+            do.reads(*do.STREAMS, *do.BUCKETS),
+            do.says("read reports as their leader has them", f"$JS.API.STREAM.MSG.GET.{subjects.REPORTS}"),
+            do.erases(*do.STREAMS),
+            do.examines(),
+        ),
+        (*_STORE, *_SEARCH, *_EXAMINE),
+        owns=("tl:*",),
+        channels=("tl:flights",),
+    )
+
+
+def _program(name: str, speakers: tuple[str, ...]) -> Role:
+    checked_name(name, "program")
+    return Role(
+        name,
+        "A program of one's own: asks in words, assigns tasks under its own supervisor id, speaks to agents.",
+        (
+            do.hears_answers(name),
+            do.says("ask", subjects.requests(SUPERVISOR)),
+            do.says("assign tasks", "tasks.*.*"),
+            do.hears("hear its reports", subjects.reports_to(name), f"progress.{name}.*"),
+            do.reads_last(subjects.REPORTS, subjects.reports_to(name)),
+            do.says("speak to agents", *(f"messages.*.*.{user_token(speaker)}" for speaker in speakers)),
+        ),
+        tuple(_ACCEPT),
+        owns=_keys("task"),
+    )
+
+
+def _keys(*kinds: str) -> tuple[str, ...]:
+    """Return the pattern of every key of each of *kinds*; a key has its tag in braces after the kind."""
+    return tuple(f"tl:{kind}:{{*" for kind in kinds)

@@ -1,0 +1,57 @@
+"""The roles as users of Valkey: commands by name, keys by pattern, `default` switched off."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+from deploy.privileges.roles import Role
+
+_HEADING = """\
+# Made by `python -m deploy.privileges`; change deploy/privileges/roles.py instead.
+# Valkey takes no comments and no variables here: `python -m deploy.credentials` leaves these lines out, and puts the
+# SHA-256 of each role's password in place of @NAME@.
+"""
+
+
+def valkey_users(roles: Sequence[Role]) -> str:
+    """Return the file as it is shipped, passwords left open."""
+    return _HEADING + "\n".join(["user default off", *(_user(role) for role in roles)]) + "\n"
+
+
+def with_passwords(text: str, passwords: Mapping[str, str]) -> str:
+    """Return the file as Valkey loads it, with the password of each role.
+
+    Raises:
+        ValueError: a role has none.
+    """
+    for name, password in passwords.items():
+        text = text.replace(f"#{_mark(name)}", f"#{sha256(password.encode()).hexdigest()}")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    bare = [line.split()[1] for line in lines if "#@" in line]
+    if bare:
+        msg = f"no password for {', '.join(bare)}"
+        raise ValueError(msg)
+    return "\n".join(lines) + "\n"
+
+
+def _user(role: Role) -> str:
+    words = [
+        "user",
+        role.name,
+        "on",
+        f"#{_mark(role.name)}",
+        "sanitize-payload",
+        "resetchannels",
+        *(f"&{channel}" for channel in role.channels),
+        *(f"~{pattern}" for pattern in role.owns),
+        *(f"%R~{pattern}" for pattern in role.reads),
+        "-@all",
+        *(f"+{command}" for command in sorted(role.commands)),
+    ]
+    if role.reads:
+        # A script is taken to write whatever it is given, and what it does is checked once more when it does it.
+        words.append(f"({' '.join(['+evalsha', *(f'~{pattern}' for pattern in role.reads)])})")
+    return " ".join(words)
+
+
+def _mark(name: str) -> str:
+    return f"@{name}@"

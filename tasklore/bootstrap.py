@@ -1,0 +1,89 @@
+"""`tasklore bootstrap`: streams, buckets and consumers, made by the one who has the right to, for all who have not."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import structlog
+from nats.aio.client import Client
+
+from contracts import subjects
+from contracts.errors import ConfigurationError, Forbidden, Unreachable
+from contracts.identifiers import checked_name
+from runtime import logs
+from runtime.connection import connected
+from runtime.partitions import ACK_WAIT_S
+from runtime.settings import Settings
+from runtime.streams import Sizes, Source, declare_consumer, declare_streams
+from supervisor.delivering import inbox_sources
+from supervisor.wiring import REPORT_ACK_WAIT_S
+from tasklore.exits import OK
+from tasklore.places import current_endpoints
+from workers.agent import Agent
+from workers.listening.declaration import Queue
+from workers.listening.opening import sources_of
+from workers.loading import load_agents
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between attempts to reach a server that is not there yet.
+_PAUSE_S = 1.0
+
+
+async def bootstrap(references: Sequence[str], agent_ids: Sequence[str], wait_s: float) -> int:
+    """Declare everything for the agents of *references* and *agent_ids*, and return the exit code.
+
+    Servers that are not there yet are waited for, *wait_s* seconds; what exists already is left as it is, or adjusted.
+
+    Raises:
+        ConfigurationError: an agent cannot be loaded, or nothing says where NATS is.
+        DriftedConfiguration: something exists with another configuration.
+        Forbidden: this user may not make streams.
+        Unreachable: NATS does not answer within *wait_s*.
+    """
+    settings = Settings.load()
+    logs.configure(settings.log_level, settings.log_format)
+    if settings.provision == "never":
+        raise ConfigurationError("TASKLORE_PROVISION is 'never' here; leave it out where the bootstrap runs")
+    sources = wanted_sources(settings, [agent for one in references for agent in load_agents(one)], agent_ids)
+    url = settings.nats_url or current_endpoints().nats
+    gives_up_at = time.monotonic() + wait_s
+    while True:
+        try:
+            async with connected(url, "tasklore-bootstrap") as client:
+                await _declare(client, settings, sources)
+        except Forbidden:
+            raise
+        except Unreachable as error:
+            if time.monotonic() + _PAUSE_S > gives_up_at:
+                raise
+            log.warning("nats_not_ready", error=str(error))
+            await asyncio.sleep(_PAUSE_S)
+        else:
+            print(f"Everything is there: the streams and {len(sources)} consumers.")
+            return OK
+
+
+def wanted_sources(settings: Settings, agents: Sequence[Agent], agent_ids: Sequence[str] = ()) -> list[Source]:
+    """Return every consumer that a deployment of *agents*, and others known by name alone, reads."""
+    supervisor_id = settings.supervisor_id
+    working = dict.fromkeys([*(agent.agent_id for agent in agents if agent.tasks), *agent_ids])
+    heard: dict[Queue, None] = dict.fromkeys(
+        listener.queue for agent in agents for listener in agent.listeners.values()
+    )
+    return [
+        Source(subjects.REPORTS, supervisor_id, subjects.reports_to(supervisor_id), REPORT_ACK_WAIT_S),
+        *inbox_sources(),
+        *(_tasks_of(checked_name(agent_id, "--agent-id"), settings) for agent_id in working),
+        *(source for queue in heard for source in sources_of(queue, min(ACK_WAIT_S, settings.ack_wait_s))),
+    ]
+
+
+def _tasks_of(agent_id: str, settings: Settings) -> Source:
+    return Source(subjects.TASKS, agent_id, subjects.tasks_of(agent_id), settings.ack_wait_s)
+
+
+async def _declare(client: Client, settings: Settings, sources: Sequence[Source]) -> None:
+    await declare_streams(client, Sizes(settings.tasks_max_bytes, settings.replicas, settings.dead_max_bytes))
+    for source in sources:
+        await declare_consumer(client, source)

@@ -1,0 +1,139 @@
+"""The manifests of a worker: of what its agents declare follows what scales it, and whose rights it needs."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from contracts import subjects
+from contracts.errors import ConfigurationError
+from contracts.identifiers import PARTITIONS
+from tasklore.k8s.pods import Manifest, Role, deployment, job
+from tasklore.k8s.scaling import Consumer, Scale, Series, scaled_object
+from workers.agent import Agent
+
+#: Messages of one partition that wait before a second pod helps to take them in; taking in is quick.
+_PARTITION_A_POD = 500
+#: Turns or facts that wait in their table for one pod: what its 16 users at once are given, 32 rows each.
+_ROWS_A_POD = 512
+#: Seconds: a worker has no right to the stream LATER, and lets every task wait for its next run in its queue.
+_RETRY_SCHEDULE_S = "86400"
+#: Letters of a name that still fit beside a prefix where Kubernetes allows 63.
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a person says of a worker: which agents, in which image, and how much of it there may be.
+
+    *longest_s* is how many seconds the longest task may take; a pod that is asked to end waits for it.
+    """
+
+    references: tuple[str, ...]
+    image: str
+    name: str | None = None
+    namespace: str = "tasklore"
+    slots: int = 16
+    most: int = 10
+    longest_s: int = 300
+
+
+def worker_manifests(wanted: Wanted, agents: Sequence[Agent]) -> list[Manifest]:
+    """Return the Deployment of a worker that serves *agents*, with its scaler and all that it needs.
+
+    Raises:
+        ConfigurationError: a name or a reference cannot be used in a cluster; says which, and what to do.
+    """
+    role = _role(wanted, agents)
+    scaler = scaled_object(role, Scale(most=wanted.most), _consumers(agents, wanted.slots), _series(agents, role))
+    return [*deployment(role), scaler]
+
+
+def bootstrap_manifests(wanted: Wanted, agents: Sequence[Agent]) -> list[Manifest]:
+    """Return the Job that makes the consumers which *agents* read; workers may not make any.
+
+    Raises:
+        ConfigurationError: as for `worker_manifests`.
+    """
+    name = f"bootstrap-{worker_name(wanted, agents)}"
+    arguments = ("bootstrap", *_portable(wanted.references))
+    role = Role(
+        name,
+        "bootstrap",
+        arguments,
+        image=wanted.image,
+        namespace=wanted.namespace,
+        grace_s=30,
+        labels={"tasklore.dev/bootstraps": agents[0].agent_id},
+    )
+    return job(role)
+
+
+def _role(wanted: Wanted, agents: Sequence[Agent]) -> Role:
+    listens = any(agent.listeners for agent in agents)
+    name = worker_name(wanted, agents)
+    asks = listens or any("llm" in task.uses for agent in agents for task in agent.tasks.values())
+    return Role(
+        name,
+        "memory" if listens else f"worker-{name}",
+        ("worker", *_portable(wanted.references)),
+        image=wanted.image,
+        namespace=wanted.namespace,
+        grace_s=wanted.longest_s,
+        asks_models=asks,
+        settings={"TASKLORE_SLOTS": str(wanted.slots), "TASKLORE_RETRY_SCHEDULE_S": _RETRY_SCHEDULE_S},
+        labels={"tasklore.dev/agent": agents[0].agent_id},
+    )
+
+
+def _consumers(agents: Sequence[Agent], slots: int) -> list[Consumer]:
+    """Return the consumers that *agents* read: one an agent with tasks, one a partition of a queue that is heard.
+
+    One pod for as many tasks as it has slots: what is under way counts too, so that pods stay while they work.
+    """
+    found = [Consumer(subjects.TASKS, agent.agent_id, slots) for agent in agents if agent.tasks]
+    streams = {"turns": subjects.TURNS, "facts": subjects.FACTS}
+    for queue in sorted({queue for agent in agents for queue in agent.listeners}):
+        durables = [f"{queue}-{number}" for number in range(PARTITIONS)]
+        found += [Consumer(streams[queue], durable, _PARTITION_A_POD) for durable in durables]
+    return found
+
+
+def _series(agents: Sequence[Agent], role: Role) -> list[Series]:
+    """Return what waits in the tables of Valkey, where no consumer counts it.
+
+    Only the pods themselves know. Where there is none, nothing waits that was taken in; where one is there and cannot
+    be scraped, nobody knows, and the query has no answer.
+    """
+    queues = sorted({queue for agent in agents for queue in agent.listeners})
+    pods = f'up{{namespace="{role.namespace}",pod=~"{role.full_name}-.+"}}'
+    unless_blind = f"(vector(0) unless on() ({pods} == 0))"
+    return [Series(f"max(tasklore_{queue}_pending) or {unless_blind}", _ROWS_A_POD) for queue in queues]
+
+
+def worker_name(wanted: Wanted, agents: Sequence[Agent]) -> str:
+    """Return what the worker is called: what was wished, or the first agent's id as Kubernetes spells names.
+
+    Raises:
+        ConfigurationError: what was wished is no name there.
+    """
+    if wanted.name is None:
+        parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", agents[0].agent_id)
+        return re.sub(r"[^a-z0-9]+", "-", parts.lower()).strip("-")[:_LONGEST_NAME].rstrip("-") or "agent"
+    if not re.fullmatch(rf"[a-z]([a-z0-9-]{{0,{_LONGEST_NAME - 2}}}[a-z0-9])?", wanted.name):
+        msg = f"--name {wanted.name!r} is no name in Kubernetes; use up to {_LONGEST_NAME} of a-z, 0-9 and '-'"
+        raise ConfigurationError(msg)
+    return wanted.name
+
+
+def _portable(references: Sequence[str]) -> tuple[str, ...]:
+    """Return *references* as they are, when they can mean the same in an image as here."""
+    for reference in references:
+        path = PurePosixPath(reference.partition(":")[0])
+        if path.is_absolute() or ".." in path.parts:
+            msg = (
+                f"{reference!r} lies elsewhere in an image; go to its folder and write './{path.name}', "
+                "which an image that has it in /app finds too"
+            )
+            raise ConfigurationError(msg)
+    return tuple(references)

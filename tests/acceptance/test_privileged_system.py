@@ -1,0 +1,241 @@
+"""A whole system on guarded servers: everything works with the rights of each role, and a refusal is told at once."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from contracts.errors import Forbidden, NotAccepted, Unreachable
+from deploy.privileges.roles import Cast
+from runtime.connection import connected
+from runtime.jetstream import ask_jetstream
+from runtime.link import Link
+from runtime.outbox import open_outbox
+from runtime.valkey import connect
+from supervisor.asking import asking
+from tests.acceptance.command import environment, tasklore
+from tests.acceptance.guarded import Guarded, guarded
+from tests.acceptance.house import BUDGET, NAPPER, PATIENCE_S, PROBE, House, Served
+
+CAST = Cast(workers={"budget": ("BudgetTrackerAgent",), "nap": ("NapAgent", "ProbeAgent")})
+MEMORY = ("workers.agents.switchboard", "workers.agents.memory_worker")
+#: Agents whose code the bootstrap does not have.
+NAPS = ("--agent-id", "NapAgent", "--agent-id", "ProbeAgent")
+PIPELINE = """
+name = "naps"
+description = "Two naps, one after the other."
+
+[[phase]]
+name = "first"
+agent = "NapAgent"
+task = "take_nap"
+parameters = {ms = 5}
+writes = ["ms"]
+
+[[phase]]
+name = "second"
+agent = "NapAgent"
+task = "take_nap"
+parameters = {ms = "${first:ms}"}
+writes = ["ms"]
+"""
+#: Seconds in which a refusal is told: the deadlines that it must not wait for are 5 s and more.
+AT_ONCE_S = 4.0
+
+
+class Guests:
+    """A house on guarded servers, with every process that there is under its own role."""
+
+    def __init__(self, pair: Guarded, folder: Path) -> None:
+        self.pair = pair
+        self.house = House(pair, folder)  # type: ignore[arg-type]  # of its servers it asks the addresses alone
+        self.folder = folder
+        self.napping: Served
+
+    def run(self, role: str, *arguments: str) -> "CompletedProcess[str]":
+        """Run a command with the rights of *role*."""
+        env = environment(**self.pair.environment(role), TASKLORE_ACK_WAIT_S="2")
+        return tasklore(*arguments, cwd=self.folder, env=env)
+
+    def worker(self, role: str, *references: str) -> Served:
+        """Start a worker with the rights of *role*."""
+        return self.house.worker(*references, **self.pair.settings(role))
+
+    def supervisor(self, role: str = "supervisor") -> Served:
+        """Start a supervisor with the rights of *role*."""
+        return self.house.supervisor(**self.pair.settings(role))
+
+
+@pytest.fixture(scope="module")
+def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
+    """Bootstrap, then run a supervisor, two workers and a memory worker, each with its own rights."""
+    folder = tmp_path_factory.mktemp("guests")
+    with guarded(folder, CAST) as pair:
+        guests = Guests(pair, folder)
+        try:
+            for _ in range(2):
+                done = guests.run("bootstrap", "bootstrap", BUDGET, *MEMORY, *NAPS)
+                assert done.returncode == 0, done.stderr
+            started = [
+                guests.supervisor(),
+                guests.worker("worker-budget", BUDGET),
+                guests.worker("worker-nap", NAPPER, PROBE),
+                guests.worker("memory", *MEMORY),
+            ]
+            for process in started:
+                process.ready()
+            guests.napping = started[2]
+            yield guests
+            for process in started:
+                assert "nats_refused" not in process.log()
+                assert "NOPERM" not in process.log()
+        finally:
+            guests.house.close()
+
+
+@pytest.fixture
+def as_role(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
+    """Return a function that gives this very process the rights of a role."""
+
+    def become(role: str) -> None:
+        for name, value in guests.pair.environment(role).items():
+            monkeypatch.setenv(name, value)
+
+    return become
+
+
+def test_a_question_is_asked_computed_and_remembered(guests: Guests) -> None:
+    """The second wording is answered from memory: supervisor, worker and operator have what they need."""
+    first = guests.run("operator", "ask", "--json", "limit 50k, spent 42000: how is my budget?")
+    again = guests.run("operator", "ask", "--json", "limit 50,000, spent 42k: how is my budget?")
+    assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
+    memory = json.loads(again.stdout)["report"]["memory"]
+    assert memory["outcome"] == "hit", memory
+
+
+def test_what_a_person_tells_is_kept_read_and_forgotten(guests: Guests) -> None:
+    """The switchboard finds the fact, the memory worker keeps it, the operator reads it and has it forgotten."""
+    told = guests.run("operator", "memory", "tell", "--user", "ann", "--json", "I like omelettes")
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert [fact["state"] for fact in json.loads(told.stdout)["facts"]] == ["done"]
+    forgotten = guests.run("operator", "memory", "forget", "ann", "--yes", "--json")
+    assert forgotten.returncode == 0, forgotten.stdout + forgotten.stderr
+    assert json.loads(forgotten.stdout)["left"] == {}
+
+
+def test_doctor_finds_nothing_that_it_may_not_look_at(guests: Guests) -> None:
+    """The operator sees streams, consumers, workers and both servers."""
+    done = guests.run("operator", "doctor", "--json", "--monitor", f"http://127.0.0.1:{guests.pair.nats.monitor_port}")
+    report = json.loads(done.stdout)
+    amiss = {one["check"] for one in report["findings"] if one["mark"] not in ("ok", "note")}
+    # Tests hurry; everything else is as it should be.
+    assert amiss == {"settings.ack_wait"}, report["findings"]
+
+
+def test_a_dead_letter_is_seen_sent_again_and_deleted(guests: Guests) -> None:
+    """The worker may bury its own task, and the operator may dig it out."""
+    assert guests.run("operator", "ask", "take a nap of 13").returncode == 1
+    listed = guests.run("operator", "dlq", "list", "--json")
+    assert "thirteen" in listed.stdout, listed.stderr
+    again = guests.run("operator", "dlq", "redrive", "--all", "--yes")
+    assert again.returncode == 0, again.stdout + again.stderr
+    purged = guests.run("operator", "dlq", "purge", "--all", "--yes")
+    assert purged.returncode == 0, purged.stdout + purged.stderr
+
+
+async def test_a_program_asks_and_tells_and_a_long_task_keeps_its_lease(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+    """Longer than the acknowledgement wait, and run once: the worker may renew what it holds."""
+    as_role("program")
+    async with asking("program") as asker:
+        report = await asker.ask("NapAgent", "take_nap", {"ms": 3000}, within=timedelta(seconds=30))
+        await asker.tell("coins.Alice", "program", "Found coins!", time=5)
+    assert (report.status, report.attempt) == ("completed", 1)
+
+
+async def test_a_task_of_a_killed_worker_goes_to_another(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+    """Redelivery needs no rights beyond those of every worker."""
+    as_role("program")
+    async with asking("program") as asker:
+        wanted = {"label": "killed", "ms": 1500}
+        asked = asyncio.ensure_future(asker.ask("ProbeAgent", "fresh", wanted, within=timedelta(seconds=PATIENCE_S)))
+        while not guests.house.runs("killed"):  # noqa: ASYNC110 - a file is the only sign
+            await asyncio.sleep(0.01)
+        other = guests.worker("worker-nap", NAPPER, PROBE)
+        guests.napping.kill()
+        guests.napping = await asyncio.to_thread(other.ready)
+        report = await asked
+    assert (report.status, len(guests.house.runs("killed"))) == ("completed", 2)
+
+
+def test_a_pipeline_runs_to_its_end(guests: Guests) -> None:
+    """Sessions, events and the history of a project, asked for and watched by the operator."""
+    (guests.folder / "naps.toml").write_text(PIPELINE, "utf-8")
+    done = guests.run("operator", "pipeline", "run", "naps.toml")
+    assert done.returncode == 0, done.stderr
+
+
+async def test_a_program_cannot_speak_as_somebody_else(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+    """What is refused is told at once, with role, subject and cure."""
+    as_role("program")
+    began = time.monotonic()
+    async with asking("program") as asker:
+        with pytest.raises(NotAccepted, match=r"role 'program' publish to 'messages\.[^']*'; use the credentials"):
+            await asker.tell("coins.Alice", "Bob", "I am Bob", time=5)
+    assert time.monotonic() - began < AT_ONCE_S
+
+
+async def test_a_worker_is_told_at_once_what_it_may_not_do(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+    """Requests, stored messages and answers alike."""
+    as_role("worker-budget")
+    began = time.monotonic()
+    async with connected(guests.pair.nats_url, "trying") as client, open_outbox(Link(client)) as outbox:
+        for call in ("STREAM.DELETE.TASKS", "CONSUMER.MSG.NEXT.TASKS.NapAgent", "STREAM.INFO.TASKS"):
+            with pytest.raises(Forbidden, match=rf"'worker-budget' publish to '\$JS.API.{call}'; use the credentials"):
+                await ask_jetstream(client, call)
+        with pytest.raises(NotAccepted, match="let the role 'worker-budget' publish to"):
+            await outbox.put("tasks.NapAgent.take_nap", b"{}", "x")
+    assert time.monotonic() - began < AT_ONCE_S
+
+
+async def test_answers_that_cannot_be_heard_are_told_of_at_once(guests: Guests, as_role, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """A process whose name is not that of its key asks below a prefix that is another's."""
+    as_role("operator")
+    monkeypatch.setenv("TASKLORE_ROLE", "bootstrap")
+    began = time.monotonic()
+    async with connected(guests.pair.nats_url, "trying") as client:
+        with pytest.raises(Forbidden, match="subscribe to '_inbox_bootstrap"):
+            await ask_jetstream(client, "INFO")
+    assert time.monotonic() - began < AT_ONCE_S
+
+
+def test_a_command_with_the_rights_of_another_role_ends_with_the_reason(guests: Guests) -> None:
+    """A worker's credentials do not ask; they do not make streams either."""
+    began = time.monotonic()
+    asked = guests.run("worker-budget", "ask", "limit 50k, spent 42000: how is my budget?")
+    made = guests.run("bootstrap", "ask", "anything")
+    assert time.monotonic() - began < 2 * AT_ONCE_S
+    for done, role in ((asked, "worker-budget"), (made, "bootstrap")):
+        assert done.returncode == 3
+        assert f"role '{role}' publish to 'requests.SupervisorAgent'" in done.stderr
+
+
+def test_processes_with_the_rights_of_another_role_do_not_start(guests: Guests) -> None:
+    """A worker of another agent, and a supervisor that may not be asked, end and say why."""
+    refused = [guests.worker("worker-budget", NAPPER), guests.supervisor("worker-budget")]
+    for process in refused:
+        assert process.wait() != 0
+        assert "does not let the role 'worker-budget'" in process.log()
+
+
+async def test_valkey_tells_whom_it_does_not_know(guests: Guests, as_role, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """A role with another's password is refused with the cure, not taken for a server that is away."""
+    as_role("supervisor")
+    monkeypatch.setenv("TASKLORE_ROLE", "operator")
+    async with connect(guests.pair.redis_url) as client:
+        with pytest.raises(Unreachable, match="refuses the user or password"):
+            await client.check()

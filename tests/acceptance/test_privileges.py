@@ -1,0 +1,332 @@
+"""What each role may do, tried out on real servers with the shipped configuration: all of that, and nothing else."""
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import nats
+import pytest
+from nats.aio.client import Client
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, NoPermissionError
+
+from deploy.privileges.__main__ import DEPLOY as SHIPPED
+from deploy.privileges.__main__ import generated
+from deploy.privileges.nats_accounts import nats_accounts
+from deploy.privileges.roles import Cast, Role
+from runtime.access import Access, inbox_prefix
+from runtime.embedded import NatsServer
+from runtime.refusals import Refusal, read_refusal
+from tests.acceptance.guarded import EXAMINER, Guarded, config, guarded, nats_variables
+
+ROLES = {role.name: role for role in Cast().roles()}
+
+#: What nobody may do who serves, asks or looks, whatever the declaration says.
+NEVER = (
+    "$JS.API.STREAM.DELETE.TASKS",
+    "$JS.API.STREAM.SNAPSHOT.TASKS",
+    "$JS.API.STREAM.RESTORE.TASKS",
+    "$JS.API.STREAM.NAMES",
+    "$JS.API.CONSUMER.CREATE.TASKS",
+    "$JS.API.CONSUMER.CREATE.TASKS.mine.tasks.>",
+    "$JS.API.CONSUMER.DELETE.TASKS.BudgetTrackerAgent",
+    "$JS.API.META.LEADER.STEPDOWN",
+    "$SYS.REQ.SERVER.PING",
+    "$SYS.REQ.ACCOUNT.TASKLORE.CONNZ",
+    "schedules.tasks.t-1.1",
+    "due.tasks.OtherAgent.check",
+    "anything",
+)
+#: What a worker of the budget agent must not do, beyond that.
+NOT_A_WORKER = (
+    "tasks.BudgetTrackerAgent.check",
+    "tasks.OtherAgent.check",
+    "turns.0.dXNlcg",
+    "facts.0.dXNlcg",
+    "messages.0.dXNlcg.dXNlcg",
+    "dead.tasks.OtherAgent.check",
+    "requests.SupervisorAgent",
+    "$KV.agents.OtherAgent",
+    "$KV.workers.OtherAgent.w-1",
+    "$JS.API.STREAM.CREATE.TASKS",
+    "$JS.API.STREAM.UPDATE.TASKS",
+    "$JS.API.STREAM.INFO.TASKS",
+    "$JS.API.STREAM.PURGE.TASKS",
+    "$JS.API.STREAM.MSG.GET.TASKS",
+    "$JS.API.STREAM.MSG.DELETE.TASKS",
+    "$JS.API.DIRECT.GET.TASKS",
+    "$JS.API.DIRECT.GET.LATER",
+    "$JS.API.DIRECT.GET.REPORTS",
+    "$JS.API.DIRECT.GET.KV_agents",
+    "$JS.API.CONSUMER.DURABLE.CREATE.TASKS.BudgetTrackerAgent",
+    "$JS.API.CONSUMER.MSG.NEXT.TASKS.OtherAgent",
+    "$JS.ACK.TASKS.OtherAgent.1.1.1.1.0",
+    "$JS.API.CONSUMER.MSG.NEXT.REPORTS.SupervisorAgent",
+    "_INBOX_operator.x",
+)
+NOT_HEARD_BY_A_WORKER = (">", "tasks.>", "reports.>", "turns.>", "requests.*", "_INBOX_supervisor.>", "$JS.API.>")
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """Run both servers, with TLS, for all tests here."""
+    with guarded(tmp_path_factory.mktemp("guarded")) as servers:
+        yield servers
+
+
+def test_what_is_shipped_is_what_is_declared() -> None:
+    """No configuration was edited by hand, or left behind by a change of the declaration."""
+    assert {path: (SHIPPED / path).read_text("utf-8") for path in generated(Cast())} == generated(Cast())
+
+
+@pytest.mark.parametrize("name", ["nats.conf", "cluster.conf"])
+def test_nats_server_takes_what_is_shipped(name: str, pair: Guarded, tmp_path: Path) -> None:
+    """Each configuration is valid to the server itself."""
+    binary = next(path for path in NatsServer(tmp_path).candidates() if path.is_file())
+    variables = dict(nats_variables(pair.folder, tmp_path))
+    done = subprocess.run([binary, "-t", "-c", config(name)], env=variables, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0, done.stderr
+
+
+def test_valkey_knows_every_word_of_the_tls_configuration(pair: Guarded, tmp_path: Path) -> None:
+    """One that was built without TLS says so once it has read it all; another one misses the certificate."""
+    words = [
+        pair.valkey.find_binary(),
+        SHIPPED / "valkey" / "valkey.conf",
+        "--include",
+        SHIPPED / "valkey" / "tls.conf",
+    ]
+    done = subprocess.run([*words, "--dir", tmp_path], capture_output=True, text=True, timeout=20)
+    assert "TLS" in done.stdout
+    assert "Bad directive" not in done.stdout + done.stderr
+    assert "FATAL CONFIG FILE ERROR" not in done.stdout + done.stderr
+
+
+def test_roles_need_names_that_differ_as_variables() -> None:
+    """Two users that would share one key are refused."""
+    with pytest.raises(ValueError, match="differ"):
+        nats_accounts([Role("a-b", ""), Role("a_b", "")])
+
+
+@pytest.mark.parametrize("name", ROLES)
+async def test_nats_lets_each_role_publish_what_is_declared_and_nothing_else(name: str, pair: Guarded) -> None:
+    """Every subject of every role is tried by every other one."""
+    tried = {_sample(pattern) for role in ROLES.values() for pattern in role.publish} | {*NEVER, *NOT_A_WORKER}
+    async with _trying(pair, name) as (client, refused):
+        for subject in tried:
+            # What this would do is refused for its form: only whether it gets that far matters here.
+            await client.publish(subject, b"[", reply=f"{inbox_prefix(name)}.x")
+        await _spoken(client)
+        assert _of(refused, "publish") == {
+            subject.lower() for subject in tried if not _covers(ROLES[name].publish, subject)
+        }
+        assert {subject.lower() for subject in NEVER} <= _of(refused, "publish")
+
+
+@pytest.mark.parametrize("name", ROLES)
+async def test_nats_lets_each_role_hear_what_is_declared_and_nothing_else(name: str, pair: Guarded) -> None:
+    """Every subscription of every role is tried by every other one."""
+    tried = {pattern for role in ROLES.values() for pattern in role.subscribe} | {*NOT_HEARD_BY_A_WORKER}
+    async with _trying(pair, name) as (client, refused):
+        for pattern in tried:
+            await client.subscribe(pattern)
+        await _spoken(client)
+        assert _of(refused, "subscription") == {
+            pattern.lower() for pattern in tried if not _covers(ROLES[name].subscribe, pattern)
+        }
+
+
+async def test_a_worker_has_nothing_of_what_others_have(pair: Guarded) -> None:
+    """Spelled out once, so that no change of the declaration widens it unseen."""
+    worker = ROLES["worker-budget"]
+    assert [one for one in (*NOT_A_WORKER, *NEVER) if _covers(worker.publish, one)] == []
+    assert [one for one in NOT_HEARD_BY_A_WORKER if _covers(worker.subscribe, one)] == []
+
+
+async def test_a_stranger_is_not_let_in(pair: Guarded) -> None:
+    """Without the key of a role, and without TLS that is vouched for, there is no connection."""
+    authority = pair.access("operator").nats_options()["tls"]
+    errors: list[Exception] = []
+
+    async def hear(error: Exception) -> None:
+        errors.append(error)
+
+    for options in ({"tls": authority}, {}):
+        with pytest.raises((nats.errors.Error, OSError)):
+            await nats.connect(pair.nats_url, allow_reconnect=False, connect_timeout=2, error_cb=hear, **options)
+    words = " ".join(map(str, errors)).lower()
+    assert "authorization violation" in words
+    assert "certificate" in words
+
+
+@pytest.mark.parametrize("name", ROLES)
+async def test_valkey_lets_each_role_do_what_is_declared_and_nothing_else(name: str, pair: Guarded) -> None:
+    """Every command on every kind of key is tried in a dry run, for every role."""
+    role, kinds = ROLES[name], {pattern for one in ROLES.values() for pattern in (*one.owns, *one.reads)}
+    async with _valkey(pair, None) as admin:
+        for command, words in _COMMANDS.items():
+            for key in sorted(map(_key, kinds)):
+                said = await admin.execute_command(
+                    "ACL", "DRYRUN", name, *(key if one is _KEY else one for one in words)
+                )
+                assert (said == b"OK") is _may(role, command, key), (command, key, said)
+
+
+@pytest.mark.parametrize("name", ROLES)
+async def test_valkey_refuses_every_role_what_only_an_administrator_does(name: str, pair: Guarded) -> None:
+    """Nobody throws data away as a whole, changes settings or users, or runs code that is not a script of ours."""
+    async with _valkey(pair, name) as client:
+        await client.ping()
+        for words in _ADMINISTRATION:
+            with pytest.raises(NoPermissionError):
+                await client.execute_command(*words)
+
+
+async def test_valkey_refuses_a_worker_the_memory_of_others(pair: Guarded) -> None:
+    """For real, and not in a dry run: other agents' answers, documents, waiting facts, and every list of keys."""
+    refused = (
+        ("GET", "tl:ltm:{OtherAgent}:v1.1:check"),
+        ("HSET", "tl:doc:{dXNlcg}:profile", "body", "{}"),
+        ("HGETALL", "tl:facts:{dXNlcg}"),
+        ("SCAN", "0"),
+        ("KEYS", "*"),
+        ("SUBSCRIBE", "elsewhere"),
+        ("GET", "not-ours"),
+    )
+    async with _valkey(pair, "worker-budget") as client:
+        for words in refused:
+            with pytest.raises(NoPermissionError):
+                await client.execute_command(*words)
+        assert await client.get("tl:ltm:{BudgetTrackerAgent}:v1.1:check") is None
+        assert await client.hgetall("tl:doc:{dXNlcg}:profile") == {}
+
+
+async def test_valkey_lets_nobody_in_without_a_password(pair: Guarded) -> None:
+    """The user that every client is by default is switched off."""
+    async with Redis(port=pair.valkey.port, retry=Retry(NoBackoff(), 0)) as client:
+        with pytest.raises(AuthenticationError):
+            await client.ping()
+
+
+@asynccontextmanager
+async def _trying(pair: Guarded, name: str) -> AsyncIterator[tuple[Client, list[Refusal]]]:
+    """Connect as *name* with the plain library, and collect what is refused."""
+    refused: list[Refusal] = []
+
+    async def hear(error: Exception) -> None:
+        refusal = read_refusal(str(error))
+        if refusal is not None:
+            refused.append(refusal)
+
+    client = await nats.connect(pair.nats_url, error_cb=hear, skip_subject_validation=True, **_options(pair, name))
+    try:
+        yield client, refused
+    finally:
+        async with asyncio.timeout(5):
+            await client.close()
+
+
+async def _spoken(client: Client) -> None:
+    """Return once the server has answered all that was said: the ping of one flush overtakes what is yet unsent."""
+    await client.flush(10)
+    await client.flush(10)
+
+
+def _options(pair: Guarded, name: str) -> dict[str, object]:
+    access: Access = pair.access(name)
+    return access.nats_options()
+
+
+def _of(refused: list[Refusal], kind: str) -> set[str]:
+    return {refusal.subject for refusal in refused if refusal.kind == kind}
+
+
+def _sample(pattern: str) -> str:
+    """Return a subject that *pattern* matches."""
+    return ".".join("x" if token in ("*", ">") else token for token in pattern.split("."))
+
+
+def _covers(patterns: tuple[str, ...], subject: str) -> bool:
+    """Return whether one of *patterns* has every subject in it that *subject*, perhaps a pattern too, matches."""
+    return any(_has(pattern.split("."), subject.split(".")) for pattern in patterns)
+
+
+def _has(pattern: list[str], subject: list[str]) -> bool:
+    for place, token in enumerate(pattern):
+        if token == ">":
+            return len(subject) > place
+        if place >= len(subject) or subject[place] == ">" or (token != "*" and token != subject[place]):
+            return False
+    return len(pattern) == len(subject)
+
+
+#: Stands for a key in a command.
+_KEY = "KEY"
+#: Commands that are tried, with the words they take: what changes a key, what reads it, and a script on it.
+_COMMANDS: dict[str, tuple[str, ...]] = {
+    "get": ("GET", _KEY),
+    "hgetall": ("HGETALL", _KEY),
+    "zscore": ("ZSCORE", _KEY, "x"),
+    "set": ("SET", _KEY, "x"),
+    "hset": ("HSET", _KEY, "x", "y"),
+    "zadd": ("ZADD", _KEY, "1", "x"),
+    "unlink": ("UNLINK", _KEY),
+    "evalsha": ("EVALSHA", "0" * 40, "1", _KEY),
+    "rename": ("RENAME", _KEY, _KEY),
+    "dump": ("DUMP", _KEY),
+    "eval": ("EVAL", "return 1", "1", _KEY),
+}
+_READING = {"get", "hgetall", "zscore"}
+_ADMINISTRATION = (
+    ("FLUSHALL",),
+    ("FLUSHDB",),
+    ("KEYS", "*"),
+    ("CONFIG", "SET", "appendonly", "no"),
+    ("ACL", "LIST"),
+    ("ACL", "SETUSER", "default", "on"),
+    ("SHUTDOWN", "NOSAVE"),
+    ("SCRIPT", "FLUSH"),
+    ("EVAL", "return 1", "0"),
+    ("FUNCTION", "LIST"),
+    ("MODULE", "LIST"),
+    ("REPLICAOF", "NO", "ONE"),
+    ("CLIENT", "KILL", "TYPE", "normal"),
+    ("MONITOR",),
+    ("MIGRATE", "127.0.0.1", "1", "tl:task:{x}", "0", "1"),
+)
+
+
+def _key(pattern: str) -> str:
+    """Return a key that *pattern* matches, as `memory.keys` would make one."""
+    return pattern.replace("{*", "{x}").replace("*", "x")
+
+
+def _may(role: Role, command: str, key: str) -> bool:
+    if command not in role.commands:
+        return False
+    reads = (*role.owns, *role.reads) if command in _READING | {"evalsha"} else role.owns
+    return any(_matches(pattern, key) for pattern in reads)
+
+
+def _matches(pattern: str, key: str) -> bool:
+    first, *rest = pattern.split("*")
+    if not key.startswith(first):
+        return False
+    at = len(first)
+    for part in rest[:-1]:
+        at = key.find(part, at) + len(part)
+        if at < len(part):
+            return False
+    return not rest or key[at:].endswith(rest[-1])
+
+
+@asynccontextmanager
+async def _valkey(pair: Guarded, name: str | None) -> AsyncIterator[Redis]:
+    """Connect as *name*, for None as whoever may ask what others may do."""
+    username, password = (name, pair.password(name)) if name is not None else (EXAMINER, EXAMINER)
+    async with Redis(port=pair.valkey.port, username=username, password=password, socket_timeout=10) as client:
+        yield client
