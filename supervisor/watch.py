@@ -1,40 +1,44 @@
-"""A look at DEAD now and then, so that whoever scrapes this process sees how much lies there and for how long."""
+"""A look at a stream, or into the ledger, now and then, so that whoever scrapes this process sees what is there."""
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 import structlog
 from nats.aio.client import Client
 
-from contracts import subjects
-from contracts.errors import TaskloreError
+from contracts.errors import MemoryUnavailable, TaskloreError
+from memory.tally import Tally
 from runtime.jetstream import ask_jetstream
 
 log = structlog.get_logger(__name__)
 
 #: Seconds between looks: a scraper comes every 15 s or so, and then sees what was purged before.
 LOOK_S = 5.0
+#: Seconds between looks into the ledger, each of which takes 30 ms of our CPU time and 7 ms of the server's.
+TALLY_S = 10.0
 
 
-class DeadLetterWatch:
-    """What DEAD held at the last look; both numbers are 0 when it is empty, or could not be asked.
+class StreamWatch:
+    """What a stream held at the last look; both numbers are 0 when it is empty, or could not be asked.
 
     Args:
-        client: A connection to the server that has the stream.
+        client: A connection to the server that has it.
+        stream: Its name.
         now: Seconds since 1970.
     """
 
-    def __init__(self, client: Client, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, client: Client, stream: str, now: Callable[[], float] = time.time) -> None:
         self._client = client
+        self._stream = stream
         self._now = now
         self._waiting = 0
         self._oldest_at: float | None = None
 
     def waiting(self) -> float:
-        """Return how many letters lay there."""
+        """Return how many messages lay there."""
         return self._waiting
 
     def oldest_s(self) -> float:
@@ -51,9 +55,42 @@ class DeadLetterWatch:
     async def look(self) -> None:
         """Ask once."""
         try:
-            state: dict[str, Any] = (await ask_jetstream(self._client, f"STREAM.INFO.{subjects.DEAD}"))["state"]
+            state: dict[str, Any] = (await ask_jetstream(self._client, f"STREAM.INFO.{self._stream}"))["state"]
         except TaskloreError as error:
-            log.info("dead_letters_not_counted", error=str(error))
+            log.info("stream_not_counted", stream=self._stream, error=str(error))
             state = {"messages": 0}
         self._waiting = state["messages"]
         self._oldest_at = datetime.fromisoformat(state["first_ts"]).timestamp() if self._waiting else None
+
+
+class LedgerWatch:
+    """How many tasks had ended in each state at the last look; what is known stays while the ledger is away."""
+
+    def __init__(self, tally: Tally, now: Callable[[], float] = time.monotonic) -> None:
+        self._tally = tally
+        self._now = now
+        self._read_at = now()
+        self._ended: Mapping[str, int] = {}
+
+    def ended(self) -> Mapping[str, int]:
+        """Return the numbers by state, none before the first look."""
+        return self._ended
+
+    def age_s(self) -> float:
+        """Return for how many seconds the ledger has not been read, from the start when it never was."""
+        return max(0.0, self._now() - self._read_at)
+
+    async def run(self) -> None:
+        """Look every `TALLY_S` seconds until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(TALLY_S)
+
+    async def look(self) -> None:
+        """Ask once."""
+        try:
+            self._ended = {"completed": 0, **await self._tally.read()}
+        except MemoryUnavailable as error:
+            log.info("ledger_not_counted", error=str(error))
+        else:
+            self._read_at = self._now()

@@ -2,12 +2,19 @@
 
 import threading
 from decimal import Decimal
+from pathlib import Path
 
 import prometheus_client
 from prometheus_client.parser import text_string_to_metric_families
 
+from runtime.broker import make_broker
 from runtime.llm_prices import Expense
 from runtime.metrics import MAX_TASKS, Metrics
+from runtime.metrics_table import families, page
+
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+#: What FastStream adds in a process that hears and speaks every family of subjects that a worker does, rounded up.
+FRAME_SERIES = 150
 
 COUNTED = {
     "tasklore_tasks_total": {"agent", "task", "outcome"},
@@ -35,7 +42,8 @@ COUNTED = {
     "tasklore_event_loop_lag_seconds": set(),
     "tasklore_turns_total": {"outcome"},
     "tasklore_facts_total": {"outcome"},
-    "tasklore_edits_total": {"operation"},
+    "tasklore_messages_total": {"outcome"},
+    "tasklore_document_edits_total": {"operation", "outcome"},
     "tasklore_edits_refused_total": {"reason"},
     "tasklore_stale_drafts_total": set(),
     "tasklore_listen_retries_total": {"queue"},
@@ -99,7 +107,9 @@ def test_what_counts_a_loss_stands_at_zero_before_the_first() -> None:
     losses = (
         "stale_reports_refused consumer_missing publish_retries publish_refused dead_letters reconnects crashed_runs"
     )
-    losses = f"{losses} turns facts edits edits_refused stale_drafts listen_retries pipeline_runs pipeline_phases"
+    losses = (
+        f"{losses} turns facts document_edits edits_refused stale_drafts listen_retries pipeline_runs pipeline_phases"
+    )
     losses = f"{losses} analyses analysis_sections"
     for name in f"{losses} replaced_runs orphaned_deliveries streams_lost tasks_republished retries".split():
         assert set(found[f"tasklore_{name}_total"].values()) == {0.0}
@@ -193,10 +203,10 @@ def test_gauges_are_read_when_scraped() -> None:
 def test_dead_letters_are_counted_where_somebody_looks_after_them() -> None:
     """How many lie there and for how long, beside the counter of a like name; elsewhere there is no such series."""
     metrics = Metrics()
-    assert "tasklore_dead_letters_waiting" not in samples(metrics)
+    assert "tasklore_dead_letters" not in samples(metrics)
     metrics.watch_dead_letters(lambda: 3, lambda: 86_400.5)
     metrics.count_dead_letter("gave_up")
-    assert value(metrics, "tasklore_dead_letters_waiting") == 3
+    assert value(metrics, "tasklore_dead_letters") == 3
     assert value(metrics, "tasklore_dead_letters_oldest_seconds") == 86_400.5
     assert value(metrics, "tasklore_dead_letters_total", reason="gave_up") == 1
 
@@ -218,14 +228,17 @@ def test_what_listeners_do_is_counted_by_outcome() -> None:
     metrics = Metrics()
     metrics.count_turn("learned")
     metrics.count_fact("applied")
-    metrics.count_edit("insert")
+    metrics.count_edit("insert", "applied")
+    metrics.count_edit("delete", "refused")
     metrics.count_edit_refused("overlap")
     metrics.count_stale_draft()
     metrics.count_listen_retry("facts")
     assert value(metrics, "tasklore_turns_total", outcome="learned") == 1
     assert value(metrics, "tasklore_turns_total", outcome="nothing") == 0
     assert value(metrics, "tasklore_facts_total", outcome="applied") == 1
-    assert value(metrics, "tasklore_edits_total", operation="insert") == 1
+    assert value(metrics, "tasklore_document_edits_total", operation="insert", outcome="applied") == 1
+    assert value(metrics, "tasklore_document_edits_total", operation="insert", outcome="refused") == 0
+    assert value(metrics, "tasklore_document_edits_total", operation="delete", outcome="refused") == 1
     assert value(metrics, "tasklore_edits_refused_total", reason="overlap") == 1
     assert value(metrics, "tasklore_stale_drafts_total") == 1
     assert value(metrics, "tasklore_listen_retries_total", queue="facts") == 1
@@ -277,12 +290,60 @@ def test_an_outcome_from_the_future_is_counted_too() -> None:
 
 
 def test_a_process_with_all_its_agents_stays_under_two_thousand_series() -> None:
-    """Twenty agents of three tasks each, on a scraper that pays by the series."""
+    """Twenty agents with as many tasks as have series of their own, all outcomes, on a scraper that pays by the series.
+
+    The frame's own are in it, as many as the families of subjects that a process hears and speaks, and four models.
+    """
+    metrics = families()
+    make_broker("nats://127.0.0.1:1", "counted", metrics.registry, lambda: None)
+    for number in range(2 * MAX_TASKS):
+        agent = f"A{number % 20}"
+        end_task(metrics, agent, f"t{number}", "completed", queued_s=0, run_s=0)
+        metrics.count_lookup(agent, "hit")
+    for role in ("default", "summary", "interpreter", "finder"):
+        metrics.record(role, "m", Expense(1, 2, Decimal(0)), 0.3, "LlmTimeout")
+    assert sum(len(series) for series in samples(metrics).values()) <= 2000 - FRAME_SERIES
+
+
+def test_what_waits_is_told_by_agent_where_somebody_looks() -> None:
+    """Tasks, their time, workers, the oldest; series come and go with what there is to tell."""
+    metrics, waiting = Metrics(), {"A": 3.0}
+    assert "tasklore_tasks_unfinished" not in samples(metrics)
+    metrics.watch_tasks(lambda: waiting, lambda: {"A": 12.5}, lambda: {"A": 0.0, "B": 2.0}, lambda: 7.5)
+    assert value(metrics, "tasklore_tasks_unfinished", agent="A") == 3
+    assert value(metrics, "tasklore_backlog_slot_seconds", agent="A") == 12.5
+    assert value(metrics, "tasklore_workers", agent="B") == 2
+    assert value(metrics, "tasklore_oldest_task_age_seconds") == 7.5
+    del waiting["A"]
+    assert "tasklore_tasks_unfinished" not in samples(metrics)
+
+
+def test_the_ledgers_count_is_told_once_it_is_known() -> None:
+    """Nothing before that, as a zero would be a lie; then every outcome, also those that a newer writer adds."""
     metrics = Metrics()
-    for number in range(60):
-        end_task(metrics, f"A{number % 20}", f"t{number}", "completed", queued_s=0, run_s=0)
-        metrics.count_lookup(f"A{number % 20}", "hit")
-    assert sum(len(series) for series in samples(metrics).values()) <= 2000
+    known: dict[str, int] = {}
+    metrics.watch_ledger(lambda: known, lambda: 2.5)
+    assert value(metrics, "tasklore_ledger_age_seconds") == 2.5
+    assert "tasklore_ledger_tasks" not in samples(metrics)
+    known |= {"completed": 7, "postponed": 1}
+    told = samples(metrics)["tasklore_ledger_tasks"]
+    assert told[frozenset({("outcome", "completed")})] == 7
+    assert told[frozenset({("outcome", "failed")})] == 0
+    assert told[frozenset({("outcome", "postponed")})] == 1
+
+
+def test_the_page_of_metrics_is_up_to_date() -> None:
+    """Made anew with `python -m runtime.metrics_table > docs/metrics.md`."""
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_the_page_lists_every_name_that_is_exported() -> None:
+    """Of a process that watches everything."""
+    text = PAGE.read_text(encoding="utf-8")
+    metrics = families()
+    missing = {one.name for one in metrics.declared if f"| `{one.name}` |" not in text}
+    assert missing == set()
+    assert {name for name in COUNTED if f"`{name.removesuffix('_count')}`" not in text} == set()
 
 
 def test_two_registries_do_not_know_each_other_or_the_global_one() -> None:

@@ -1,0 +1,72 @@
+"""What carries messages: slots, deliveries, leases, publishing, connections, and the event loop under all of it."""
+
+from collections.abc import Callable
+
+from runtime.counting.series import Children, Series
+from runtime.counting.words import PEERS, REFUSALS
+
+
+class TransportCounts:
+    """What every process counts of the messages that it holds and sends."""
+
+    def __init__(self, series: Series) -> None:
+        self._slots = series.gauge("slots", "Messages that may be held at once.")
+        self._slots_used = series.gauge("slots_used", "Messages held now.")
+        deliveries = series.counter("deliveries", "Messages that arrived.", "redelivered")
+        self._deliveries = {again: deliveries.labels(str(again).lower()) for again in (False, True)}
+        heartbeats = series.counter("lease_heartbeats", "Renewals of leases on held messages.", "result")
+        self._heartbeats = {True: heartbeats.labels("sent"), False: heartbeats.labels("failed")}
+        self._consumer_missing = series.counter("consumer_missing", "Reads of a consumer or stream that is not there.")
+        self._orphaned = series.counter("orphaned_deliveries", "Deliveries of a consumer that is gone.")
+        self._publish_retries = series.counter("publish_retries", "Messages sent again under the same id.")
+        refused = series.counter("publish_refused", "Messages that a stream did not take.", "reason")
+        self._publish_refused = Children(refused, REFUSALS)
+        self._streams_lost = series.counter("streams_lost", "Streams of tasks found new in the place of another.")
+        self._tasks_republished = series.counter("tasks_republished", "Tasks published anew after that.")
+        self._reconnects = Children(series.counter("reconnects", "Connections lost and tried again.", "peer"), PEERS)
+        self._loop_lag = series.gauge("event_loop_lag_seconds", "How late the event loop is.")
+
+    def watch_slots(self, slots: int, used: Callable[[], float]) -> None:
+        """Export how many messages may be held, and what *used* says at each scrape."""
+        self._slots.set(slots)
+        self._slots_used.set_function(used)
+
+    def watch_event_loop(self, lag_s: Callable[[], float]) -> None:
+        """Export what *lag_s* says at each scrape; it is called from another thread."""
+        self._loop_lag.set_function(lag_s)
+
+    def count_delivery(self, *, redelivered: bool) -> None:
+        """Count a message that arrived, for the first time or again."""
+        self._deliveries[redelivered].inc()
+
+    def count_lease_heartbeat(self, *, delivered: bool) -> None:
+        """Count a lease that was renewed, or could not be."""
+        self._heartbeats[delivered].inc()
+
+    def count_consumer_missing(self) -> None:
+        """Count that a consumer or its stream was not there."""
+        self._consumer_missing.inc()
+
+    def count_orphaned(self, number: int) -> None:
+        """Count deliveries of a consumer that is gone: they run to their end and cannot be acknowledged."""
+        self._orphaned.inc(number)
+
+    def count_publish_retry(self) -> None:
+        """Count a message that was sent again."""
+        self._publish_retries.inc()
+
+    def count_publish_refused(self, reason: str) -> None:
+        """Count a message that a stream did not take, each time that it was sent; *reason* is one of `REFUSALS`."""
+        self._publish_refused[reason].inc()
+
+    def count_stream_lost(self) -> None:
+        """Count that a stream of tasks was found to be another than before."""
+        self._streams_lost.inc()
+
+    def count_tasks_republished(self, number: int) -> None:
+        """Count *number* tasks that were published anew after their stream was lost."""
+        self._tasks_republished.inc(number)
+
+    def count_reconnect(self, peer: str) -> None:
+        """Count a connection that was lost and is tried again; *peer* is `nats` or `redis`."""
+        self._reconnects[peer].inc()

@@ -1,0 +1,60 @@
+"""The system as a whole, told by processes that look after it: what waits, for whom, how much ended and how.
+
+Every replica of such a process tells the same: whoever adds up takes the maximum of them, not the sum.
+"""
+
+from collections.abc import Callable, Mapping
+
+from contracts.messages import Status
+from runtime.counting.series import Series
+from runtime.counting.words import words_of
+
+
+class WholeCounts:
+    """Gauges that exist only where somebody watches: elsewhere a zero would be a lie."""
+
+    def __init__(self, series: Series) -> None:
+        self._series = series
+
+    def watch_dead_letters(self, waiting: Callable[[], float], oldest_s: Callable[[], float]) -> None:
+        """Export what *waiting* and *oldest_s* say at each scrape; only a process that looks after DEAD has these."""
+        self._series.told("dead_letters", "Messages that lie set aside now.", "", lambda: {"": waiting()})
+        about = "Since the oldest of them was set aside."
+        self._series.gauge("dead_letters_oldest_seconds", about).set_function(oldest_s)
+
+    def watch_waiting(self, queue: str, waiting: Callable[[], float], oldest_s: Callable[[], float]) -> None:
+        """Export what *waiting* and *oldest_s* say of *queue* (turns, facts or messages) in a process that reads it.
+
+        Both are of all users and the same in every such process: whoever scales by them takes the maximum, not the sum.
+        """
+        one = queue.removesuffix("s")
+        self._series.gauge(f"{queue}_pending", f"All {queue} that wait, whoever reads them.").set_function(waiting)
+        self._series.gauge(f"oldest_{one}_age_seconds", f"Since the oldest of those {queue} was said.").set_function(
+            oldest_s
+        )
+
+    def watch_tasks(
+        self,
+        unfinished: Callable[[], Mapping[str, float]],
+        slot_s: Callable[[], Mapping[str, float]],
+        workers: Callable[[], Mapping[str, float]],
+        oldest_s: Callable[[], float],
+    ) -> None:
+        """Export by agent how many tasks wait or run, what they will take of slots, and how many workers live."""
+        told = self._series.told
+        told("tasks_unfinished", "Tasks that wait or run.", "agent", unfinished)
+        about = "Seconds of a slot that these tasks take, as long as such tasks took lately."
+        told("backlog_slot_seconds", about, "agent", slot_s)
+        told("workers", "Workers that are alive.", "agent", workers)
+        about = "Since the oldest task that waits or runs was sent."
+        self._series.gauge("oldest_task_age_seconds", about).set_function(oldest_s)
+
+    def watch_ledger(self, ended: Callable[[], Mapping[str, int]], age_s: Callable[[], float]) -> None:
+        """Export how many generations of tasks *ended* in each state, nothing until the ledger was read, and when."""
+        self._series.gauge("ledger_age_seconds", "Since the ledger was last read.").set_function(age_s)
+
+        def by_outcome() -> Mapping[str, float]:
+            known = ended()
+            return {word: known.get(word, 0) for word in (*words_of(Status), *known)} if known else {}
+
+        self._series.told("ledger_tasks", "Tasks that ended, as the ledger has counted them.", "outcome", by_outcome)

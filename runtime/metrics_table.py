@@ -1,0 +1,117 @@
+"""The page that lists every series there is, made from what is declared: `python -m runtime.metrics_table`."""
+
+import sys
+from collections.abc import Iterator
+
+from contracts.messages import Status
+from runtime.broker import make_broker
+from runtime.counting.series import PREFIX
+from runtime.counting.words import MAX_TASKS, words_of
+from runtime.metrics import Metrics
+
+_HEAD = """# Metrics
+
+Every process serves its own at `/metrics`, in the text format of Prometheus, on the address of its probes
+(`TASKLORE_HTTP_HOST`, `TASKLORE_HTTP_PORT`; 9464 in the manifests). A process is one scrape target: there is no mode
+for several processes and no global registry. No label is an id, a user or a text, so the number of series does not grow
+with use: at most 2,000 in a process with twenty agents. Names of tasks may come from strangers, so that after {most} of
+them any further one is counted as `other`.
+
+What counts a loss stands at 0 from the start, so that `increase` sees the first one. Gauges that tell of the system as
+a whole are of supervisors, or of the processes that listen; each replica tells the same, so take `max`, not `sum`. They
+exist only where somebody looks.
+
+`deploy/prometheus` holds the rules and alerts over these, `deploy/grafana` the dashboards, `deploy/runbooks` what to do
+when one fires. This page is made by `python -m runtime.metrics_table > docs/metrics.md`; a test compares the two.
+
+"""
+
+_LEDGER = """## Counters that add up
+
+`tasklore_tasks_total` counts the reports that workers sent. Without kills its sum over all workers is the number of
+reports, but for tasks that were cancelled before a worker had them: a supervisor reports these. A worker that is killed
+takes its counters along, and what it had counted since the last scrape.
+
+`tasklore_ledger_tasks` does not lose anything. The script that stores the report which counts for a task (each
+generation of a task has exactly one) counts it in the same write, in a hash of the cluster slot of that task. So a
+repetition after a lost reply counts nothing, a killed worker changes nothing, and a crash of the server that takes back
+the last second takes it back of the report and of the count. A supervisor reads the 16,384 counters every 10 s. A
+report that was published while the ledger was away is counted when the supervisor has put it into the ledger. The
+number goes back only when the store's data does; it is not reduced when a task's time to live ends, or when a user is
+forgotten. It begins with the first report stored by this version: of what older versions stored nothing was counted.
+
+"""
+
+
+def families() -> Metrics:
+    """Return metrics on which everything is declared that any process may export."""
+
+    def nothing() -> float:
+        return 0.0
+
+    metrics = Metrics("documented")
+    metrics.watch_dead_letters(nothing, nothing)
+    for queue in ("turns", "facts", "messages"):
+        metrics.watch_waiting(queue, nothing, nothing)
+    metrics.watch_tasks(dict, dict, dict, nothing)
+    metrics.watch_ledger(lambda: {"completed": 0}, nothing)
+    return metrics
+
+
+def exported() -> frozenset[str]:
+    """Return every name that a scrape may have, those of histograms with their endings."""
+    endings = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("",), "gauge": ("",)}
+    found = {f"{PREFIX}build_info"}
+    for one in families().declared:
+        found |= {one.name + ending for ending in endings[one.kind]}
+    for name, kind, _ in _frame():
+        found |= {name + ending for ending in endings[kind]}
+    return frozenset(found)
+
+
+def page() -> str:
+    """Return docs/metrics.md."""
+    return _HEAD.format(most=MAX_TASKS) + "".join(_ours()) + _LEDGER + "".join(_others())
+
+
+def main() -> None:
+    """Print the page."""
+    sys.stdout.write(page())
+
+
+def _ours() -> Iterator[str]:
+    yield "## Ours\n\n| name | kind | labels | what it tells |\n|---|---|---|---|\n"
+    build = [(f"{PREFIX}build_info", "gauge", ("version",), "The running version; always 1.")]
+    for name, kind, labels, about in build + [
+        (one.name, one.kind, one.labels, one.about) for one in families().declared
+    ]:
+        spelled = ", ".join(f"`{label}`" for label in labels)
+        yield f"| `{name}` | {kind} | {spelled} | {about} |\n"
+    words = ", ".join(f"`{word}`" for word in words_of(Status))
+    yield f"\nAn `outcome` of a task is one of {words}.\n\n"
+
+
+def _others() -> Iterator[str]:
+    yield (
+        "## Of the frame and of the process\n\nRequests, progress, cancellation and cards pass through FastStream, "
+        "which counts them by the family of their subject. Its series are for finding faults; no alert rests on "
+        "them.\n\n"
+        "| name | kind | what it tells |\n|---|---|---|\n"
+    )
+    for name, kind, about in _frame():
+        yield f"| `{name}` | {kind} | {about.rstrip('.')}. |\n"
+
+
+def _frame() -> Iterator[tuple[str, str, str]]:
+    """Yield name, kind and meaning of each family that is not ours: the frame's, and those of the process."""
+    metrics = Metrics("documented")
+    ours = {one.name.removesuffix("_total") for one in metrics.declared} | {f"{PREFIX}build"}
+    make_broker("nats://127.0.0.1:4222", "documented", metrics.registry, lambda: None)
+    for family in sorted(metrics.registry.collect(), key=lambda one: one.name):
+        if family.name not in ours:
+            ending = "_total" if family.type == "counter" else ""
+            yield family.name + ending, family.type, family.documentation
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""What a supervisor looks at now and then, so that whoever scrapes it sees the system as a whole."""
+
+from typing import Protocol
+
+from redis.asyncio import Redis
+
+from contracts import subjects
+from memory.tally import Tally
+from runtime.link import Link
+from runtime.metrics import Metrics
+from supervisor.backlog import BacklogWatch
+from supervisor.cards import CardIndex
+from supervisor.run_times import RunTimes
+from supervisor.watch import LedgerWatch, StreamWatch
+
+
+class Watch(Protocol):
+    """Something that looks until it is cancelled."""
+
+    async def run(self) -> None:
+        """Look again and again."""
+
+
+def watches_on(metrics: Metrics, link: Link, redis: Redis, cards: CardIndex, run_times: RunTimes) -> tuple[Watch, ...]:
+    """Return all of them, to be run; *metrics* exports what they saw last."""
+    dead, messages = StreamWatch(link.client, subjects.DEAD), StreamWatch(link.client, subjects.MESSAGES)
+    backlog = BacklogWatch(link, lambda: cards.catalogue.cards, run_times)
+    ledger = LedgerWatch(Tally(redis))
+    metrics.watch_dead_letters(dead.waiting, dead.oldest_s)
+    metrics.watch_waiting("messages", messages.waiting, messages.oldest_s)
+    metrics.watch_tasks(backlog.unfinished, backlog.slot_s, backlog.workers, backlog.oldest_s)
+    metrics.watch_ledger(ledger.ended, ledger.age_s)
+    return dead, messages, backlog, ledger
