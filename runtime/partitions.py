@@ -1,0 +1,184 @@
+"""Ordered partitions of a stream: their messages are taken in one after the other, or set aside, and no more.
+
+What is done while a message holds its partition up has to be a matter of milliseconds. An acknowledgement leaves the
+body in the stream's files until somebody is forgotten, or the server begins new ones; who may not wait for that has
+each message overwritten, at 5 to 20 ms of the server's disk.
+"""
+
+import functools
+import random
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+from pydantic_core import from_json
+
+from contracts import subjects
+from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted, TaskloreError
+from contracts.identifiers import PARTITIONS, user_token
+from runtime.dead_letter import dead_letter
+from runtime.leases import Leases
+from runtime.link import Link
+from runtime.outbox import Outbox
+from runtime.pull import Delivery, PullEngine, PullMeter
+from runtime.streams import Source, declare_consumer
+
+log = structlog.get_logger(__name__)
+
+#: Seconds until a message that a process took, and died over, goes to another; its partition waits for that.
+ACK_WAIT_S = 10.0
+#: Seconds after which a message is offered again that could not be taken in: about what a store needs to restart.
+RETURN_S = 1.0
+#: Offers of one message after which it is let go although the server did not erase it: it must not hold up the others.
+MOST_ERASURES = 5
+
+#: What is said in DEAD of a message that is none of ours.
+_UNREADABLE = "unreadable"
+#: Characters of the longest user id that a header is made of.
+_LONGEST_USER = 256
+
+#: Takes one message in, as often as it comes; raises InvalidInput for what is none, and it is set aside, or
+#: MemoryUnavailable or NotAccepted, and it is offered again.
+Take = Callable[[Delivery], Awaitable[None]]
+
+
+class Erases(Protocol):
+    """What is needed of `runtime.erasing.Eraser`."""
+
+    async def erase(self, stream: str, sequence: int) -> object:
+        """Overwrite the message on the server's disk; one that is gone already is no error."""
+
+
+class CountsLetters(Protocol):
+    """What a desk counts."""
+
+    def count_dead_letter(self, reason: str) -> None:
+        """Count a message that was set aside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Names in dead letters: who set a message aside, for a listening agent or as a supervisor."""
+
+    worker_id: str
+    agent_id: str | None = None
+    supervisor_id: str | None = None
+
+
+class PartitionDesk:
+    """Has each message of *stream* taken in by *take*; fits `runtime.pull.Desk`.
+
+    *eraser* overwrites each message on the server's disk; None leaves that to whoever forgets a user.
+    """
+
+    def __init__(
+        self,
+        stream: str,
+        take: Take,
+        whose: Whose,
+        *,
+        outbox: Outbox,
+        meter: CountsLetters,
+        eraser: Erases | None = None,
+    ) -> None:
+        self._stream = stream
+        self._take = take
+        self._whose = whose
+        self._outbox = outbox
+        self._meter = meter
+        self._eraser = eraser
+
+    async def work(self, batch: list[Delivery], line: PullEngine) -> None:
+        """Take *batch* in, one message after the other."""
+        for delivery in batch:
+            try:
+                await self._taken_or_buried(delivery)
+            except (MemoryUnavailable, NotAccepted) as error:
+                log.warning("not_taken_in", stream=self._stream, error=str(error))
+                line.hand_back(delivery, RETURN_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
+                continue
+            if await self._erased(delivery):
+                line.settle(delivery)
+            else:
+                line.hand_back(delivery, RETURN_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
+
+    async def _taken_or_buried(self, delivery: Delivery) -> None:
+        try:
+            await self._take(delivery)
+        except InvalidInput as error:
+            await self._bury(delivery, error)
+
+    async def _erased(self, delivery: Delivery) -> bool:
+        """Return whether the body is off the server's disk, as far as that is wanted, or was tried often enough."""
+        if self._eraser is None:
+            return True
+        try:
+            await self._eraser.erase(self._stream, delivery.sequence)
+        except TaskloreError as error:
+            lets_go = delivery.deliveries >= MOST_ERASURES
+            log.warning("not_erased", stream=self._stream, sequence=delivery.sequence, error=str(error), last=lets_go)
+            return lets_go
+        return True
+
+    async def _bury(self, delivery: Delivery, error: InvalidInput) -> None:
+        """Put the message into DEAD; raises NotAccepted when that does not take it."""
+        letter = dead_letter(
+            delivery,
+            reason=_UNREADABLE,
+            error=error,
+            attempts=delivery.deliveries,
+            generation=1,
+            agent_id=self._whose.agent_id,
+            worker_id=self._whose.worker_id,
+            supervisor_id=self._whose.supervisor_id,
+        )
+        where = subjects.dead(delivery.subject)
+        # A stream made anew counts from one again: the body tells two messages of one number apart.
+        message_id = f"dead:{where}:{delivery.sequence}:{zlib.crc32(delivery.body):08x}"
+        await self._outbox.put(where, letter, message_id, headers=_user_in(delivery.body), waits_when_full=True)
+        self._meter.count_dead_letter(_UNREADABLE)
+
+
+def ordered_sources(stream: str, name: str, ack_wait_s: float = ACK_WAIT_S) -> list[Source]:
+    """Return the partitions of *stream*, durables `{name}-{number}`: one message at a time in each, whoever reads."""
+    return [
+        Source(stream, f"{name}-{number}", subjects.partition_filter(stream, number), ack_wait_s, max_ack_pending=1)
+        for number in range(PARTITIONS)
+    ]
+
+
+async def open_partitions(
+    link: Link,
+    sources: Sequence[Source],
+    desk: PartitionDesk,
+    *,
+    leases: Leases,
+    meter: PullMeter,
+    heal: Callable[[Source], Awaitable[str]],
+    may_create: bool,
+) -> list[PullEngine]:
+    """Return an engine for each of *sources*, ready to run; their consumers are made first where *may_create* says so.
+
+    Raises:
+        DriftedConfiguration: a consumer reads something else.
+        JetStreamRefused: the server does not make one.
+        Unreachable: it does not answer.
+    """
+    engines = []
+    for source in sources:
+        if may_create:
+            await declare_consumer(link.client, source)
+        engines.append(PullEngine(link, source, 1, desk, leases, meter, functools.partial(heal, source)))
+    return engines
+
+
+def _user_in(body: bytes) -> dict[str, str] | None:
+    """Return the header by which forgetting finds a letter about *body*, of which it may keep the beginning alone."""
+    try:
+        user = from_json(body).get("user_id")
+        is_one = isinstance(user, str) and 1 <= len(user) <= _LONGEST_USER
+        return {subjects.USER_HEADER: user_token(user)} if is_one else None
+    except (ValueError, AttributeError):
+        return None

@@ -1,0 +1,129 @@
+"""What is said to agents over NATS goes into their inboxes: once each, and in order within a conversation.
+
+Every supervisor reads the same partitions, of which the server gives one message at a time to one of them.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+import structlog
+
+from contracts import subjects
+from contracts.agent_messages import AgentMessage, read_agent_message
+from contracts.conversations import Utterance
+from contracts.errors import InvalidInput
+from contracts.identifiers import user_of, user_token
+from runtime.outbox import Outbox
+from runtime.partitions import ACK_WAIT_S, CountsLetters, Erases, PartitionDesk, Whose, ordered_sources
+from runtime.pull import Delivery, PullEngine
+from runtime.streams import Source
+
+log = structlog.get_logger(__name__)
+
+#: Seconds at the end for what is under way: a message takes milliseconds, and is offered again if it takes longer.
+_LAST_WORDS_S = 2.0
+
+
+class Posts(Protocol):
+    """What is needed of `memory.inbox.Inbox`."""
+
+    async def post(self, owner: str, message: Utterance, *, user_id: str | None = None) -> bool:
+        """Deliver *message* to *owner* once; False when it is known already. Raises MemoryUnavailable."""
+
+
+class DeliveryMeter(CountsLetters, Protocol):
+    """What a desk for messages counts."""
+
+    def count_message(self, outcome: str) -> None:
+        """Count a message that is dealt with."""
+
+
+class MessageDesk(PartitionDesk):
+    """Puts each message into the inbox of its conversation, by its id, so that it may come as often as it likes.
+
+    *eraser* overwrites it on the server's disk, once it is there.
+    """
+
+    def __init__(
+        self, whose: Whose, *, inbox: Posts, outbox: Outbox, meter: DeliveryMeter, eraser: Erases | None = None
+    ) -> None:
+        super().__init__(subjects.MESSAGES, self._post, whose, outbox=outbox, meter=meter, eraser=eraser)
+        self._inbox = inbox
+        self._messages = meter
+
+    async def _post(self, delivery: Delivery) -> None:
+        message = read_message(delivery)
+        is_new = await self._inbox.post(message.conversation_id, message.as_utterance(), user_id=message.user_id)
+        self._messages.count_message("delivered" if is_new else "known")
+
+
+class Delivering:
+    """The partitions of messages as one part of a process: `run` until `drain`."""
+
+    def __init__(self, engines: Sequence[PullEngine]) -> None:
+        self._engines = engines
+
+    async def run(self) -> None:
+        """Read every partition; returns after `drain`."""
+        async with asyncio.TaskGroup() as group:
+            for engine in self._engines:
+                group.create_task(engine.run())
+
+    def reconnected(self) -> None:
+        """Ask anew in every partition."""
+        for engine in self._engines:
+            engine.reconnected()
+
+    async def drain(self) -> None:
+        """Take nothing more, and return when what is under way is acknowledged or handed back."""
+        for engine in self._engines:
+            engine.stop()
+        try:
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await asyncio.gather(*(engine.emptied() for engine in self._engines))
+        except TimeoutError:
+            log.warning("messages_left_under_way")
+
+    def vital_sign(self) -> tuple[bool, str]:
+        """Return whether every partition makes progress or is provably idle, and a word on the first that does not."""
+        signs = [engine.vital_sign() for engine in self._engines]
+        return next((sign for sign in signs if not sign[0]), signs[0])
+
+    @property
+    def ready(self) -> bool:
+        """Whether every partition can be read."""
+        return all(engine.ready for engine in self._engines)
+
+
+def inbox_sources(ack_wait_s: float = ACK_WAIT_S) -> list[Source]:
+    """Return the partitions of MESSAGES, durables `inbox-0` to `inbox-15`; the seconds are at most `ACK_WAIT_S`."""
+    return ordered_sources(subjects.MESSAGES, "inbox", min(ACK_WAIT_S, ack_wait_s))
+
+
+def read_message(delivery: Delivery) -> AgentMessage:
+    """Return the message in *delivery*.
+
+    Raises:
+        InvalidInput: it is none, or lies where others are spoken to, or where somebody else speaks.
+    """
+    message = read_agent_message(delivery.body)
+    wanted = subjects.messages(message.conversation_id, message.sender)
+    if delivery.subject == wanted:
+        return message
+    *whose, speaks = delivery.subject.split(".")
+    # Who may speak as whom is held by the server to the subject, so that it counts, and not what the body says.
+    if whose == wanted.split(".")[:-1]:
+        raise InvalidInput(f"sender is {message.sender!r}, but it was sent as {_named(speaks)}; speak as yourself")
+    raise InvalidInput(
+        f"conversation_id is {message.conversation_id!r}, but it lies on {delivery.subject!r}; publish it to {wanted!r}"
+    )
+
+
+def _named(token: str) -> str:
+    try:
+        name = user_of(token)
+    except InvalidInput:
+        name = ""
+    # What is no base64 at all is passed over when it is read.
+    return repr(name) if user_token(name) == token else f"{token!r}, which is nobody's token"

@@ -1,0 +1,116 @@
+"""The wiring of what a supervisor drives and delivers, on the connections that the wiring of its process opened."""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+
+from memory.analysis import AnalysisStore
+from memory.inbox import Inbox
+from memory.pipeline_runs import PipelineRuns
+from memory.project import ProjectMemory
+from memory.session import SessionCache
+from memory.stories.store import StoryStore
+from runtime.erasing import Eraser
+from runtime.leases import Leases
+from runtime.link import Link
+from runtime.metrics import Metrics
+from runtime.outbox import Outbox
+from runtime.partitions import Whose, open_partitions
+from runtime.settings import Settings
+from runtime.streams import Source
+from supervisor.analyses.desk import AnalysisDesk
+from supervisor.analyses.parts import Parts as AnalysisParts
+from supervisor.analyses.requests import AnalysisRequests
+from supervisor.cancellation import Canceller
+from supervisor.cards import CardIndex
+from supervisor.delivering import Delivering, MessageDesk, inbox_sources
+from supervisor.dispatch import Dispatch
+from supervisor.pipelines.desk import PipelineDesk
+from supervisor.pipelines.live import Parts as PipelineParts
+from supervisor.pipelines.live import teller
+from supervisor.pipelines.requests import Driving, PipelineRequests
+from supervisor.reports import ReportDesk
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is open in a supervisor's process, whose name is *name*."""
+
+    name: str
+    settings: Settings
+    metrics: Metrics
+    link: Link
+    redis: Redis
+    outbox: Outbox
+    cards: CardIndex
+    dispatch: Dispatch
+    reports: ReportDesk
+    canceller: Canceller
+
+
+def pipelines_on(ground: Ground, sessions: SessionCache) -> tuple[PipelineDesk, PipelineRequests]:
+    """Return what drives pipelines and what takes wishes of them, on *sessions*."""
+    settings = ground.settings
+    parts = PipelineParts(
+        supervisor_id=settings.supervisor_id,
+        runs=PipelineRuns(ground.redis),
+        cache=sessions,
+        projects=ProjectMemory(ground.redis),
+        dispatch=ground.dispatch,
+        reports=ground.reports,
+        canceller=ground.canceller,
+        tell=teller(ground.link),
+        meter=ground.metrics,
+        evidence_dir=settings.evidence_dir.absolute(),
+    )
+    # Another process may have this one's name and number, on another machine or later.
+    holder = f"{ground.name}-{secrets.token_hex(4)}"
+    desk = PipelineDesk(parts, holder=holder, lease_s=settings.pipeline_lease_s)
+    driving = Driving(desk.look_soon, desk.wish)
+    return desk, PipelineRequests(parts, cards=lambda: ground.cards.catalogue.cards, driving=driving)
+
+
+def analyses_on(ground: Ground) -> tuple[AnalysisDesk, AnalysisRequests]:
+    """Return what drives analyses and what takes wishes of them."""
+    settings = ground.settings
+    parts = AnalysisParts(
+        supervisor_id=settings.supervisor_id,
+        stories=StoryStore(ground.redis),
+        analyses=AnalysisStore(ground.redis),
+        dispatch=ground.dispatch,
+        reports=ground.reports,
+        canceller=ground.canceller,
+        catalogue=lambda: ground.cards.catalogue,
+        meter=ground.metrics,
+        keep=settings.analyses_kept,
+    )
+    desk = AnalysisDesk(parts, lease_s=settings.analysis_lease_s)
+    return desk, AnalysisRequests(parts, desk)
+
+
+async def open_delivering(ground: Ground, leases: Leases, heal: Callable[[Source], Awaitable[str]]) -> Delivering:
+    """Return what delivers messages to agents; its consumers are made where that is allowed, and by *heal* when lost.
+
+    Raises:
+        DriftedConfiguration: a consumer reads something else.
+        Unreachable: the server does not answer.
+    """
+    desk = MessageDesk(
+        Whose(ground.name, supervisor_id=ground.settings.supervisor_id),
+        inbox=Inbox(ground.redis),
+        outbox=ground.outbox,
+        meter=ground.metrics,
+        eraser=Eraser(ground.link) if ground.settings.erase_said == "at_once" else None,
+    )
+    engines = await open_partitions(
+        ground.link,
+        inbox_sources(ground.settings.ack_wait_s),
+        desk,
+        leases=leases,
+        meter=ground.metrics,
+        heal=heal,
+        may_create=ground.settings.provision == "auto",
+    )
+    return Delivering(engines)
