@@ -1,0 +1,88 @@
+"""The example's world with real workers: every text arrives once, and the same seed makes the same world."""
+
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.world_rows import SMALL, run_world
+from supervisor.asking import asking
+from tests.acceptance.command import PATIENCE_S, await_none_in, environment
+from tests.acceptance.house import ROOT, House
+
+DECISION = "workers.agents.decision"
+
+
+async def test_every_text_arrives_once_and_the_same_seed_makes_the_same_world(own_house: House) -> None:
+    """Two runs: one with two workers of which one is killed while a step is decided, one with the worker that is left.
+
+    What is killed is missed within its deadline, so that nobody is late; and no run depends on the other, since they
+    talk in conversations of their own.
+    """
+    workers = [own_house.worker(DECISION) for _ in range(2)]
+    for worker in workers:
+        worker.ready()
+    servers = own_house.servers
+    async with asking("CoinWorld", nats_url=servers.nats_url, redis_url=servers.redis_url) as asker:
+        first = await run_world(asker, servers.redis_url, "first", SMALL, halfway=workers[1].kill)
+        second = await run_world(asker, servers.redis_url, "second", SMALL)
+
+    assert not workers[1].is_running
+    for run in (first, second):
+        assert (run.lost, run.twice, run.strange, run.late) == (0, 0, 0, 0)
+        assert run.texts
+    assert len(set(first.worlds)) == SMALL[1]
+    assert second.worlds == first.worlds
+
+
+def test_a_run_that_is_interrupted_leaves_nothing_but_its_recording(tmp_path: Path) -> None:
+    """It starts a system by itself; Ctrl-C ends all of it quietly, and what was recorded goes the same again."""
+    (tmp_path / "tmp").mkdir()
+    options = ("--agents", "4", "--coins", "400", "--size", "20", "--record", str(tmp_path / "run"))
+    with _coin_world(tmp_path, *options) as world:
+        try:
+            said = b"".join(_line(world) for _ in range(20))
+            world.send_signal(signal.SIGINT)
+            rest, errors = world.communicate(timeout=PATIENCE_S)
+        finally:
+            world.kill()
+    assert (world.returncode, errors) == (130, b"")
+    assert await_none_in(tmp_path) == {}
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+    with _coin_world(tmp_path, "--replay", str(tmp_path / "run")) as again:
+        repeated, errors = again.communicate(timeout=PATIENCE_S)
+    assert (again.returncode, errors) == (0, b"")
+    assert repeated == said + rest
+
+
+def test_a_port_that_cannot_be_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    """In one line, with its range."""
+    with _coin_world(tmp_path, "--port", "70000") as world:
+        _, errors = world.communicate(timeout=PATIENCE_S)
+
+    assert world.returncode == 2
+    assert errors.endswith(b"--port is 70000; it goes from 0 to 65535\n")
+
+
+def _coin_world(place: Path, *options: str) -> "subprocess.Popen[bytes]":
+    """Start the example as a person does, in a checkout, where no system is known."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "examples.coin_world", "--no-page", *options],
+        cwd=ROOT,
+        env=environment(TMPDIR=str(place / "tmp"), TASKLORE_DATA_DIR=str(place / "nothing")),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # What was read ahead would be missing in the rest.
+        bufsize=0,
+    )
+
+
+def _line(world: "subprocess.Popen[bytes]") -> bytes:
+    """Return the next line of what it says."""
+    assert world.stdout is not None
+    readable, _, _ = select.select([world.stdout], [], [], PATIENCE_S)
+    assert readable, "it is silent"
+    return world.stdout.readline()

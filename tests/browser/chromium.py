@@ -1,0 +1,15 @@
+"""The browser of this machine, never one that playwright brings."""
+
+import os
+import shutil
+
+from playwright.sync_api import Browser, Playwright
+
+
+def launched(playwright: Playwright) -> Browser:
+    """Start Debian's Chromium without a window."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert path is not None, "there is no chromium; run tests/browser/install.sh"
+    # Chromium refuses its sandbox to root, who is alone on a build machine.
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    return playwright.chromium.launch(executable_path=path, args=arguments)
