@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test long lint bench chaos soak memory-storm pipeline-storm local-model clean
+.PHONY: demo test long lint browser deploy-check monitoring-check image bench chaos soak memory-storm \
+	pipeline-storm local-model clean
 
 demo: $(READY) ## play the main job on real servers, then leave nothing behind
 	$(BIN)/tasklore demo
@@ -16,11 +17,26 @@ test: $(READY) ## every test, on real nats-server and valkey processes
 long: $(READY) ## the tests that take minutes, left out of test: a task of 60 s under a lease of 2 s
 	$(BIN)/pytest -q -m long
 
+browser: $(READY) ## the page of the coin world in Debian's Chromium, which it installs when it may
+	sh tests/browser/install.sh
+	$(BIN)/pytest -q -m browser tests/browser
+
 lint: $(READY) ## format, style, types and the walls between the rooms
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+deploy-check: $(READY) .venv-deploy/.ready ## manifests, image file, compose, servers' configurations, autoscaling drill
+	$(BIN)/python -m deploy.checks
+	$(BIN)/pytest -q -m long tests/acceptance/test_scaling.py
+
+monitoring-check: $(READY) ## a real Prometheus, which it installs when it may, scrapes real processes under load
+	sh deploy/prometheus/install.sh
+	$(BIN)/pytest -q -m monitoring tests/acceptance/test_monitoring.py
+
+image: $(READY) ## build the image and try it out: as root on Debian, whose packages it installs
+	$(BIN)/python -m deploy.image
 
 bench: $(READY) ## measure against raw operations and other task queues; takes some minutes
 	$(BIN)/python -m benchmarks
@@ -49,5 +65,11 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
+.venv-deploy/.ready: requirements/deploy.txt requirements/monitoring.txt
+	$(PYTHON) -m venv .venv-deploy
+	.venv-deploy/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		-r requirements/deploy.txt -r requirements/monitoring.txt
+	touch $@
+
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.peers
+	rm -rf .venv .venv-deploy .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.peers

@@ -17,6 +17,7 @@ from benchmarks import (
     decision_rows,
     document_rows,
     front_door,
+    http_rows,
     listening_rows,
     memory_rows,
     nats_rows,
@@ -24,7 +25,9 @@ from benchmarks import (
     pipeline_rows,
     project_rows,
     prompt_rows,
+    scrape_rows,
     session_rows,
+    world_rows,
 )
 from benchmarks.producer import Producer
 from benchmarks.profiles import FULL, SHORT, Profile
@@ -70,6 +73,9 @@ SIMPLE: dict[str, tuple[str, Callable[[EmbeddedServers, Profile], Awaitable[list
     "projects": ("project memory", lambda on, profile: project_rows.measure(on.redis_url, profile)),
     "analysis": ("analyses", lambda on, profile: analysis_rows.measure(on.nats_url, on.redis_url, profile)),
     "decisions": ("questions of agents", lambda _on, profile: decision_rows.measure(profile)),
+    "world": ("a world of agents", lambda on, profile: world_rows.measure(on.nats_url, on.redis_url, profile)),
+    "http": ("requests over HTTP", lambda on, profile: http_rows.measure(on.nats_url, on.redis_url, profile)),
+    "scrape": ("scrapes", lambda on, profile: scrape_rows.measure(on.redis_url, profile)),
     "peers": ("peers", lambda on, profile: peer_rows.measure(on.redis_url, profile)),
 }
 FAMILIES = ("raw", "ours", "gain", *SIMPLE)

@@ -4,11 +4,13 @@ One list holds everything: how many of its last messages are new says what is cu
 is kept, sent or shown twice.
 """
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from contracts.errors import InvalidInput
 from contracts.observations import LONGEST_UTTERANCE, Observation, Word
@@ -18,6 +20,20 @@ MessageId = Annotated[str, StringConstraints(min_length=1, max_length=128, patte
 
 #: Any text on any number of lines, without control characters.
 _SPEAKABLE = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
+
+
+def _speakable(text: str) -> str:
+    """Return *text*, which somebody can have said: any signs on any lines, but no controls."""
+    odd = next((sign for sign in text if sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cs")), None)
+    if odd is not None:
+        raise PydanticCustomError("unusable", "holds the control character {odd}; leave it out", {"odd": repr(odd)})
+    if not text.strip():
+        raise PydanticCustomError("unusable", "says nothing; leave the message out")
+    return text
+
+
+#: What comes in from a program as said: held to more than what is stored already.
+Speech = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_UTTERANCE), AfterValidator(_speakable)]
 
 
 class Utterance(BaseModel):
@@ -40,7 +56,8 @@ class Utterance(BaseModel):
 class Digest:
     """What is left of messages that fell out of the window: how many, of whom, from when to when, and a summary.
 
-    `summary` is a model's words on the first `summarised` of them, None without any.
+    `summary` is a model's words on the first `summarised` of them, None without any. `removals` counts how often words
+    were removed from the conversation: a summary made of what was there before one is refused after it.
     """
 
     count: int = 0
@@ -49,6 +66,7 @@ class Digest:
     until: float | None = None
     summary: str | None = None
     summarised: int = 0
+    removals: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +104,14 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a conversation, oldest first; `before` is where the one before it ends, None at the beginning."""
+    """A part of a conversation, oldest first; `before` is where the one before it ends, None at the beginning.
+
+    `gone` is how many of its first messages the conversation no longer holds.
+    """
 
     messages: tuple[Utterance, ...]
     before: int | None
+    gone: int = 0
 
 
 def said_id(task_id: str) -> str:

@@ -61,6 +61,10 @@ class Unreachable(TaskloreError):
     """A server did not answer in time; check its address and that it runs."""
 
 
+class Forbidden(Unreachable):
+    """A server answers and does not let this user do that; use the credentials of a role that may."""
+
+
 class MemoryUnavailable(Unreachable):
     """Redis or Valkey did not answer within the time that remembering is worth; work goes on without it."""
 

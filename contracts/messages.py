@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
+from contracts.agent_messages import AgentMessage as AgentMessage
 from contracts.analysis_messages import AnalysisReply as AnalysisReply
 from contracts.analysis_messages import AnalysisRequest as AnalysisRequest
 from contracts.identifiers import Name
@@ -386,6 +387,7 @@ MESSAGES: dict[str, type[Message]] = {
         WorkerPresence,
         ChatTurn,
         ExtractedFacts,
+        AgentMessage,
         PersonRequest,
         PersonReply,
         PipelineRequest,

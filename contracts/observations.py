@@ -5,6 +5,7 @@ The keys on the wire are those of worlds written in JavaScript (`nearbyAgents`);
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
@@ -39,6 +40,9 @@ _SPEECH_WORDS = frozenset(
         "senders",
     }
 )
+_NUMBERS, _LISTS = (int, float), (list, tuple)
+#: Characters of a key whose meaning is kept.
+_LONGEST_KEY = 64
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 #: Signs that would let a name end the quotes, the list or the line it is told in.
@@ -47,6 +51,7 @@ _STRUCTURE = frozenset('"`{}<>[]\\;\u00a6')
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
+@lru_cache(maxsize=1024)
 def _one_name(text: str) -> str:
     """Return *text*, which can stand for itself in a sentence and cannot be taken for another."""
     odd = next((sign for sign in text if sign in _STRUCTURE or unicodedata.category(sign) in _UNSEEN), None)
@@ -177,13 +182,24 @@ def _speech_in(raw: Any) -> str | None:
         value = waiting.pop()
         if isinstance(value, dict):
             for key, inner in value.items():
-                if isinstance(key, str) and not isinstance(inner, int | float) and _names_speech(key):
+                kind = type(inner)
+                # Most of a look is coordinates.
+                if kind is float or kind is int:
+                    continue
+                if isinstance(key, str) and not isinstance(inner, _NUMBERS) and _names_speech(key):
                     return key
-            waiting += value.values()
-        elif isinstance(value, list | tuple):
+                if kind is not str:
+                    waiting.append(inner)
+        elif isinstance(value, _LISTS):
             waiting += value
     return None
 
 
 def _names_speech(key: str) -> bool:
+    # The same few keys come in every look; a long one is not worth keeping.
+    return _says_speech(key) if len(key) <= _LONGEST_KEY else _says_speech.__wrapped__(key)
+
+
+@lru_cache(maxsize=1024)
+def _says_speech(key: str) -> bool:
     return bool(_SPEECH.search(key)) or not _SPEECH_WORDS.isdisjoint(map(str.lower, _WORDS.findall(key)))

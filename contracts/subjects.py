@@ -10,6 +10,7 @@ LATER = "LATER"
 REPORTS = "REPORTS"
 TURNS = "TURNS"
 FACTS = "FACTS"
+MESSAGES = "MESSAGES"
 DEAD = "DEAD"
 
 AGENTS_BUCKET = "agents"
@@ -25,6 +26,7 @@ DUE_TASKS_ALL = "due.tasks.>"
 REPORTS_ALL = "reports.>"
 TURNS_ALL = "turns.>"
 FACTS_ALL = "facts.>"
+MESSAGES_ALL = "messages.>"
 DEAD_ALL = "dead.>"
 
 #: 1 for what a supervisor assigned; each redrive of a dead letter adds one.
@@ -58,7 +60,7 @@ MAX_MESSAGE = 1024 * 1024 - 1024
 
 
 def filler(stream: str) -> str:
-    """Return a subject of *stream*, one of our six, that no consumer reads: `~` is in no name and no partition."""
+    """Return a subject of *stream*, one of our seven, that no consumer reads: `~` is in no name and no partition."""
     return f"{'due' if stream == LATER else stream.lower()}.~filler"
 
 
@@ -151,8 +153,16 @@ def facts(user_id: str) -> str:
     return f"facts.{partition_of(user_id)}.{user_token(user_id)}"
 
 
+def messages(conversation_id: str, sender: str) -> str:
+    """Return where what *sender* says to the agent of *conversation_id* is published.
+
+    A server's permissions can hold a program to the name that it speaks under, by the last part.
+    """
+    return f"messages.{partition_of(conversation_id)}.{user_token(conversation_id)}.{user_token(sender)}"
+
+
 def partition_filter(stream: str, partition: int) -> str:
-    """Return the filter of one of the ordered partitions of TURNS or FACTS."""
+    """Return the filter of one of the ordered partitions of TURNS, FACTS or MESSAGES."""
     return f"{stream.lower()}.{partition}.>"
 
 
@@ -207,3 +217,8 @@ def retry_message_id(task_id: str, generation: int, attempt: int) -> str:
 def report_message_id(task_id: str, generation: int) -> str:
     """Return the deduplication id of a terminal report."""
     return f"{task_id}:{generation}:report"
+
+
+def agent_message_id(conversation_id: str, sender: str, message_id: str) -> str:
+    """Return the deduplication id of what is said to an agent: its own id is one of its conversation alone."""
+    return f"{user_token(conversation_id)}.{user_token(sender)}:{message_id}"

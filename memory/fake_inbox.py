@@ -35,6 +35,7 @@ class _Conversation:
     ids: dict[str, int] = field(default_factory=dict)
     waiting: list[Utterance] = field(default_factory=list)
     own: set[int] = field(default_factory=set)
+    answers: set[int] = field(default_factory=set)
     tasks: dict[str, _Range] = field(default_factory=dict)
     digest: Digest = field(default_factory=Digest)
     observed: dict[str, Observation] = field(default_factory=dict)
@@ -98,6 +99,8 @@ class FakeInbox:
         """Add what was said in the conversation of *turn*, as `memory.conversation.Conversations.append` does."""
         of = self._of(turn.conversation_id)
         is_new = of.add(utterance_of(turn))
+        if is_new and turn.speaker == "assistant":
+            of.answers.add(of.total)
         of.bound(self._keep)
         return is_new
 
@@ -120,6 +123,7 @@ class FakeInbox:
         arriving: Sequence[Utterance] = (),
         *,
         observations: int = 0,
+        senses: bool = True,
         user_id: str | None = None,
     ) -> Taken:
         """Return the conversation with which of it is new to the task."""
@@ -138,7 +142,10 @@ class FakeInbox:
             of.fold(min(known.since, of.total - self._window))
         of.bound(self._keep)
         done = of.observed.get(task_id)
-        return Taken(_history(of, known), _before(of, task_id, observations), done, known.is_settled)
+        before = _before(of, task_id, observations)
+        if not senses:
+            before = tuple(one.model_copy(update={"sensed": None}) for one in before)
+        return Taken(_history(of, known), before, done, known.is_settled)
 
     async def settle(
         self,
@@ -162,11 +169,11 @@ class FakeInbox:
         of.see_own()
         of.bound(self._keep)
 
-    async def summarise(self, owner: str, upto: int, text: str) -> bool:
+    async def summarise(self, owner: str, upto: int, text: str, *, removals: int | None = None) -> bool:
         """Keep *text* as the summary of the first *upto* messages."""
         checked_summary(text)
         of = self._of(owner)
-        if not of.digest.summarised < upto <= of.digest.count:
+        if removals not in (None, of.digest.removals) or not of.digest.summarised < upto <= of.digest.count:
             return False
         of.digest = replace(of.digest, summary=text, summarised=upto)
         return True
@@ -178,7 +185,8 @@ class FakeInbox:
         numbers = [number for number in of.said if not place or number < place]
         shown = numbers[-count:]
         is_first = not shown or shown[0] == numbers[0]
-        return Page(tuple(of.said[number] for number in shown), None if is_first else shown[0])
+        before = None if is_first else shown[0]
+        return Page(tuple(of.said[number] for number in shown), before, of.total - len(of.said))
 
     async def note(self, owner: str, task_id: str, observation: Observation) -> bool:
         """Keep what the agent observed in a task, once."""
@@ -212,8 +220,9 @@ def _owned(message: Utterance, user_id: str | None) -> Utterance:
 def _history(of: _Conversation, known: _Range) -> History:
     start = min(of.digest.count, known.since)
     shown = [number for number in of.said if start < number <= known.upto]
-    past = [number for number in shown if number <= known.since or number in of.own]
-    current = [number for number in shown if number > known.since and number not in of.own]
+    known_to_all = of.own | of.answers
+    past = [number for number in shown if number <= known.since or number in known_to_all]
+    current = [number for number in shown if number > known.since and number not in known_to_all]
     return History(tuple(of.said[number] for number in (*past, *current)), len(current), of.digest)
 
 

@@ -82,12 +82,13 @@ class Inbox:
         arriving: Sequence[Utterance] = (),
         *,
         observations: int = 0,
+        senses: bool = True,
         user_id: str | None = None,
     ) -> Taken:
         """Move *arriving* and then what waits into the conversation, and return it with which of it is new.
 
         The same task is shown the same again, but for what another has settled meanwhile. With it come the last
-        *observations* before that of the task.
+        *observations* before that of the task; without *senses* they hold only what the agent did.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time; taking again is safe.
@@ -99,7 +100,7 @@ class Inbox:
         commands.append(call(inbox_scripts.TAKE, owner, *self._limits, task, self._window, *words))
         commands.append(self._observations.to_recall(owner, observations, task))
         reply, observed = (await self._exchange.run(commands))[-2:]
-        done, before = told(observed)
+        done, before = told(observed, senses=senses)
         return Taken(_history(reply), before, done, is_settled=bool(reply[0]))
 
     async def settle(
@@ -127,17 +128,20 @@ class Inbox:
         commands.append(call(inbox_scripts.SETTLE, owner, *self._limits, task, *own))
         await self._exchange.run(commands)
 
-    async def summarise(self, owner: str, upto: int, text: str) -> bool:
+    async def summarise(self, owner: str, upto: int, text: str, *, removals: int | None = None) -> bool:
         """Keep *text* as what the first *upto* messages came to; False when as many are summarised already.
 
-        They must have left the window: `earlier.count` of them have.
+        They must have left the window: `earlier.count` of them have. With *removals*, those of the digest that *text*
+        was made after, it is refused when words were removed since: they may be in it.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time.
             InvalidInput: *text* is empty or too long.
         """
         checked_summary(text)
-        return bool((await self._exchange.run([call(inbox_scripts.SUMMARISE, owner, *self._limits, upto, text)]))[0])
+        known = "" if removals is None else removals
+        command = call(inbox_scripts.SUMMARISE, owner, *self._limits, upto, text, known)
+        return bool((await self._exchange.run([command]))[0])
 
     async def page(self, owner: str, before: int | None = None, count: int = 100) -> Page:
         """Return up to *count* messages before the number *before*, the last ones by default, oldest first.
@@ -150,8 +154,8 @@ class Inbox:
             InvalidInput: *count* or *before* is out of its range.
         """
         place, count = checked_page(before, count)
-        first, bodies = (await self._exchange.run([call(inbox_scripts.PAGE, owner, place, count)]))[0]
-        return Page(tuple(one for body in bodies if (one := read(body)) is not None), first or None)
+        first, bodies, gone = (await self._exchange.run([call(inbox_scripts.PAGE, owner, place, count)]))[0]
+        return Page(tuple(_readable(bodies)), first or None, gone)
 
     async def recent_observations(self, owner: str, count: int) -> tuple[Observation, ...]:
         """Return the last *count* observations, oldest first.
@@ -200,6 +204,17 @@ def is_utterance(body: bytes) -> bool:
     return True
 
 
+def is_answer(body: bytes) -> bool:
+    """Return whether *body* of a conversation is a turn of the assistant."""
+    # What an agent said is read for sure, and has no field of a turn.
+    if not body or is_utterance(body):
+        return False
+    try:
+        return ChatTurn.model_validate_json(body).speaker == "assistant"
+    except ValidationError:
+        return False
+
+
 def utterance_of(turn: ChatTurn) -> Utterance:
     """Return *turn* as a message: of `person`, or of the agent that answered; its text is cut to what one holds."""
     at = turn.at if turn.at.tzinfo is not None else turn.at.replace(tzinfo=UTC)
@@ -240,12 +255,15 @@ def checked_page(before: int | None, count: int) -> tuple[int, int]:
 
 
 def _history(reply: list[Any]) -> History:
-    """Return the conversation out of what TAKE returns; own messages that came among the new ones stand before them."""
+    """Return the conversation out of what TAKE returns; own messages that came among the new ones stand before them.
+
+    So do answers of an assistant: who asked has heard them, and who answered has said them.
+    """
     _, new, own, digest, first, bodies = reply
-    numbered = list(enumerate(bodies, start=first))
-    since = first + len(bodies) - new
-    past = [body for number, body in numbered if number < since or number in own]
-    current = [body for number, body in numbered if number >= since and number not in own]
+    at = max(0, len(bodies) - new)
+    is_past = [number in own or is_answer(body) for number, body in enumerate(bodies[at:], start=first + at)]
+    past = [*bodies[:at], *(body for body, past in zip(bodies[at:], is_past, strict=True) if past)]
+    current = [body for body, past in zip(bodies[at:], is_past, strict=True) if not past]
     earlier, heard = _readable(past), _readable(current)
     return History((*earlier, *heard), len(heard), _digest(dict(zip(digest[::2], digest[1::2], strict=True))))
 
@@ -265,4 +283,5 @@ def _digest(told: dict[bytes, bytes]) -> Digest:
         until=None if until is None else float(until),
         summary=None if summary is None else summary.decode(),
         summarised=int(told.get(b"summarised", 0)),
+        removals=int(told.get(b"removals", 0)),
     )

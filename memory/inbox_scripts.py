@@ -9,8 +9,8 @@ KEYS are the first five of `memory.keys.ConversationKeys`, of NOTE and OBSERVED 
 | POST | keep, keep_ms, id, body | 1: it waits; 0: known |
 | TAKE | keep, keep_ms, task, window, then id and body of each that arrives | see below |
 | SETTLE | keep, keep_ms, task, id of what was said or nothing, its body | number of the last that was seen |
-| SUMMARISE | keep, keep_ms, upto, text | 1: kept; 0: not so many have left the window, or more are summarised |
-| PAGE | number before which or 0 for the end, count | {number of the first or 0 at the beginning, {body, ...}} |
+| SUMMARISE | keep, keep_ms, upto, text, removals or nothing | 1: kept; 0: see below |
+| PAGE | number before which or 0 for the end, count | {number of the first or 0 at the beginning, {body, ...}, gone} |
 | RECENT | count | body, ... |
 | WAITING | - | body, ... |
 | REMOVE | bodies | how many were there |
@@ -23,7 +23,9 @@ agent said before it took the others.
 
 State holds `total` messages, how many were `seen`, the numbers of its `own` ones behind where some task begins, and a
 line for each of the last `tasks`: id, from, upto, 1 when it settled. Digest holds `count`, `since`, `until`, `by:` and
-a speaker each, `summary` and `summarised`. What was removed leaves an empty body: the others keep their numbers.
+a speaker each, `summary`, `summarised`, and how many `removals` there were. What was removed leaves an empty body: the
+others keep their numbers. A summary is kept when so many have left the window, fewer are summarised, and nothing was
+removed since it was begun. `gone` is how many of the first messages are no longer there.
 
 Each may be sent again when its reply was lost. A key that holds another type is not ours: it is replaced.
 """
@@ -253,8 +255,9 @@ SUMMARISE = _register(
     _APPEND
     + """
 local upto = tonumber(ARGV[3])
-local count, summarised = unpack(redis.call('HMGET', DIGEST, 'count', 'summarised'))
+local count, summarised, removals = unpack(redis.call('HMGET', DIGEST, 'count', 'summarised', 'removals'))
 if upto > tonumber(count or '0') or upto <= tonumber(summarised or '0') then return 0 end
+if ARGV[5] ~= '' and ARGV[5] ~= (removals or '0') then return 0 end
 redis.call('HSET', DIGEST, 'summary', ARGV[4], 'summarised', whole(upto))
 return finish(1)
 """
@@ -266,8 +269,8 @@ PAGE = _register(
 local before, count, gone = tonumber(ARGV[1]), tonumber(ARGV[2]), total - left
 local upto = before > 0 and math.min(before - 1, total) or total
 local from = math.max(gone, upto - count)
-if upto <= from then return {0, {}} end
-return {from > gone and from + 1 or 0, redis.call('LRANGE', SAID, from - gone, upto - gone - 1)}
+if upto <= from then return {0, {}, gone} end
+return {from > gone and from + 1 or 0, redis.call('LRANGE', SAID, from - gone, upto - gone - 1), gone}
 """
 )
 
@@ -313,6 +316,11 @@ for _, body in ipairs(ARGV) do
 end
 -- Nothing tells whose words a summary is made of.
 redis.call('HDEL', DIGEST, 'summary', 'summarised')
+if removed > 0 then
+  redis.call('HINCRBY', DIGEST, 'removals', 1)
+  local left_ms = math.max(redis.call('PTTL', SAID), redis.call('PTTL', INBOX))
+  if left_ms > 0 then redis.call('PEXPIRE', DIGEST, left_ms) end
+end
 return removed
 """
 )

@@ -1,6 +1,7 @@
 """The parts that keys are made of: each is checked or percent-escaped, so that none can pass for another."""
 
 import re
+from typing import NamedTuple
 from urllib.parse import quote
 
 from contracts.errors import InvalidInput
@@ -11,6 +12,20 @@ MAX_FREE_ID = 512
 
 _NAME = re.compile(NAME_PATTERN)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+\Z")
+
+
+class EntryKey(NamedTuple):
+    """The parts of a long-term memory key; `user_token` is None for a shared entry."""
+
+    agent_id: str
+    version: str
+    user_token: str | None
+    question: str
+
+    @property
+    def task_name(self) -> str:
+        """The task that the question asks."""
+        return self.question.partition(":")[0]
 
 
 def checked_resource(resource_id: str) -> str:

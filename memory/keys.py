@@ -11,6 +11,7 @@
 | `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.imports` |
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger` |
+| `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.tally` |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `memory.incarnations` |
 | `tl:conversation:{id}` | list | 30 days after its last use | what was said, oldest first: turns and utterances |
 | `tl:conversation:{id}:ids` | sorted set | the same | the ids of that, and of what waits, so that none is added twice |
@@ -58,19 +59,23 @@
 | `tl:analysis:{id}:written` | sorted set | none | those analyses, by which was written before which |
 | `tl:stories:{index}` | sorted set | none | every story, by when it was loaded or told a response last, in ms |
 | `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when somebody has to look, in ms |
+| `tl:request:{id}` | strings | 1 day | what was asked over HTTP; `:held` while it is worked on, `:end` how it ended |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
-A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue, session, project, story
-or conversation. Each part is checked or percent-escaped, so that none can open a second pair or imitate its neighbour.
+A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue, session, project, story,
+request, conversation or slot. Each part is checked or percent-escaped: none opens a second pair or imitates another.
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from contracts.errors import InvalidInput
+from memory.key_parts import EntryKey as EntryKey
 from memory.key_parts import checked_name, checked_queue, checked_resource, checked_token, escaped
+from memory.slots import companion, companions
 
 #: The channel on which single flights that others wait for are announced.
 FLIGHTS = "tl:flights"
@@ -83,20 +88,6 @@ _TASK = "tl:task:"
 _VERSION = re.compile(r"[A-Za-z0-9._+-]{1,64}\Z")
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_.-]{1,512}\Z")
 _ENTRY = re.compile(r"tl:ltm:\{([A-Za-z0-9_-]{1,64})\}:v([^:]+):(?:u:([A-Za-z0-9_-]+):)?(.+)\Z", re.DOTALL)
-
-
-class EntryKey(NamedTuple):
-    """The parts of a long-term memory key; `user_token` is None for a shared entry."""
-
-    agent_id: str
-    version: str
-    user_token: str | None
-    question: str
-
-    @property
-    def task_name(self) -> str:
-        """The task that the question asks."""
-        return self.question.partition(":")[0]
 
 
 def ltm(agent_id: str, version: str, question: str, user_token: str | None = None) -> str:
@@ -202,6 +193,16 @@ def task_pattern() -> str:
 def parse_task(key: str) -> str:
     """Return the task id in a key made by `task`."""
     return unquote(key[len(_TASK) + 1 : -1])
+
+
+def ended(task_key: str) -> str:
+    """Return the key that counts how tasks ended, in the slot of *task_key*: its tag is another, its slot the same."""
+    return f"tl:ended:{{{companion(task_key[len(_TASK) + 1 : -1])}}}"
+
+
+def every_ended() -> Iterator[str]:
+    """Yield every key that counts how tasks ended, one a slot."""
+    return (f"tl:ended:{{{tag}}}" for tag in companions())
 
 
 def stream(name: str) -> str:
@@ -388,6 +389,11 @@ def stories() -> str:
 def analysing(supervisor_id: str) -> str:
     """Return the key that lists the analyses under way for *supervisor_id*."""
     return f"tl:analysing:{{{checked_name(supervisor_id, 'supervisor id')}}}"
+
+
+def request(digest: str) -> tuple[str, str, str]:
+    """Return the keys of what was asked over HTTP: the request, who works on it, how it ended."""
+    return (root := f"tl:request:{{{checked_name(digest, 'request digest')}}}"), f"{root}:held", f"{root}:end"
 
 
 def _documents(user_token: str) -> str:

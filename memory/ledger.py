@@ -194,10 +194,21 @@ class Ledger:
 
     async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
         """Return `finish` of each of *reports*, in one round trip; of two for one generation the first wins."""
-        script, keep, key_of = scripts.FINISH, self._keep_ms, keys.task
+        script, keep = scripts.FINISH, self._keep_ms
         earlier = await self._exchange.run(
             [
-                ("EVALSHA", script, 1, key_of(task_id), generation, status, report, keep, *user)
+                (
+                    "EVALSHA",
+                    script,
+                    2,
+                    key := keys.task(task_id),
+                    keys.ended(key),
+                    generation,
+                    status,
+                    report,
+                    keep,
+                    *user,
+                )
                 for task_id, generation, status, report, *user in reports
             ]
         )

@@ -1,4 +1,4 @@
-"""The Lua that runs inside Redis: each script touches one hash tag.
+"""The Lua that runs inside Redis: each script touches one hash tag, and FINISH a second one of the same slot.
 
 Each may be sent again when its reply was lost: only two counters, hits and refused reports, can then count twice.
 
@@ -8,7 +8,7 @@ Each may be sent again when its reply was lost: only two counters, hits and refu
 | HOLD | task | generation, worker, lease_ms | 1: done; 0: it ended; -1: another worker's |
 | RELEASE_RUN | task | generation, token, 1 to excuse it | 1: done; 0: it ended, or is not that run |
 | PARK | task | generation, token, wait_ms, assignment or nothing, keep_ms, 1 to excuse it | 1: done; 0: not that run |
-| FINISH | task | generation, status, report, keep_ms, user or nothing | nil: it counts; the earlier one; or {wish} |
+| FINISH | task, ended | generation, status, report, keep_ms, user or nothing | nil: it counts; the earlier; or {wish} |
 | CANCEL | task | generation or 0 for the newest, reason, keep_ms | the report, or {generation, state, assignment} |
 | ONCE | task | generation, worker, name, token, keep_ms | 1: yours to make; 0: another's; -1: the run was replaced |
 | ACCEPT | task | generation, assignment, keep_ms | nil |
@@ -145,6 +145,10 @@ if stored then
   return stored
 end
 if wish and ARGV[2] ~= 'cancelled' then return {wish} end
+if type(redis.pcall('HINCRBY', KEYS[2], ARGV[2], 1)) == 'table' then
+  redis.call('DEL', KEYS[2])
+  redis.call('HINCRBY', KEYS[2], ARGV[2], 1)
+end
 redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3])
 if ARGV[2] ~= 'failed' then redis.call('HDEL', key, 'assignment' .. g) end
 if ARGV[5] and ARGV[5] ~= '' then redis.call('HSET', key, 'user', ARGV[5]) end

@@ -14,7 +14,7 @@ import structlog
 from faststream import ExceptionMiddleware
 from faststream.exceptions import SkipMessage
 from faststream.message import StreamMessage
-from faststream.nats import NatsBroker
+from faststream.nats import NatsBroker, NatsNKey, NatsSecurity
 from faststream.nats.prometheus.provider import NatsMetricsSettingsProvider
 from faststream.prometheus import ConsumeAttrs
 from faststream.prometheus.middleware import PrometheusMiddleware
@@ -26,8 +26,10 @@ from pydantic import ValidationError
 from contracts import subjects
 from contracts.errors import InvalidInput
 from contracts.messages import Message
+from runtime.access import Access, access_of, inbox_prefix
 from runtime.connection import PING_S, RECONNECT_WAIT_S
 from runtime.endpoints import addresses_in
+from runtime.refusals import Refusal, Refusals
 
 log = structlog.get_logger(__name__)
 
@@ -43,20 +45,38 @@ class UnreadableMessage(InvalidInput):
     """What came is no message of the kind that is said here; the message names the fields, for whoever sent it."""
 
 
-def make_broker(url: str, name: str, registry: CollectorRegistry, closed: Callable[[], None]) -> NatsBroker:
+def make_broker(
+    url: str,
+    name: str,
+    registry: CollectorRegistry,
+    closed: Callable[[], None],
+    refused: Callable[[Refusal], None] = lambda _refusal: None,
+) -> NatsBroker:
     """Return a broker called *name*, not yet connected, that never gives up reconnecting to *url*.
 
     It serves requests, progress, cancellation and cards. Tasks do not pass through it: the pull engine has a connection
     of its own (see docs/architecture.md). *closed* is told when the connection is closed for good, at the end too:
-    for a message that is too large the server ends it, and nats-py does not reconnect.
+    for a message that is too large the server ends it, and nats-py does not reconnect. *refused* is told what we
+    may not listen to.
     """
+    access = access_of()
+    refusals = Refusals(access.role)
+    # Whoever asks chooses where the answer goes: only what we listen to is ours.
+    refusals.listen(lambda refusal: refused(refusal) if refusal.kind == "subscription" else None)
 
     async def tell_closed() -> None:
         closed()
 
+    async def tell_error(error: Exception) -> None:
+        if not refusals.hear(error) and not isinstance(error, nats.errors.UnexpectedEOF | OSError):
+            log.info("broker_error", error=str(error) or type(error).__name__)
+
     return _Broker(
         addresses_in(url),
         name=name,
+        error_cb=tell_error,
+        security=_security(access),
+        inbox_prefix=inbox_prefix(access.role) if access.role else "_INBOX",
         max_reconnect_attempts=-1,
         reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # the library sleeps it: a float serves
         connect_timeout=2,
@@ -69,12 +89,21 @@ def make_broker(url: str, name: str, registry: CollectorRegistry, closed: Callab
             PrometheusMiddleware[Any, Any](
                 settings_provider_factory=lambda _message: _ByFamily(),
                 registry=registry,
-                app_name=name,
+                # Its own name would be a label with an id in it; the scraper knows the process anyway.
+                app_name="tasklore",
                 metrics_prefix="tasklore_broker",
             ),
             _loud_failures(),
         ],
     )
+
+
+def _security(access: Access) -> NatsSecurity | None:
+    """Return what the broker shows of us, as `Access.nats_options` does for the other connections."""
+    context = access.nats_tls()
+    if access.seed_file is not None:
+        return NatsNKey.from_seed(access.nats_options()["nkeys_seed_str"], ssl_context=context)
+    return NatsSecurity(ssl_context=context) if context is not None else None
 
 
 def reads(model: type[M]) -> Callable[[StreamMessage[Msg]], Awaitable[M]]:

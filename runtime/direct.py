@@ -15,9 +15,10 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from contracts.errors import TaskloreError, Unreachable
+from contracts.errors import Forbidden, TaskloreError, Unreachable
 from runtime.jetstream import API_S
 from runtime.link import Arrival, Link, read_headers
+from runtime.refusals import unless_refused
 
 #: Messages read with one request, and the most bytes: 256 messages may have 200 MB.
 PAGE, PAGE_BYTES = 256, 8 * 1024 * 1024
@@ -91,16 +92,24 @@ class DirectReads:
 
         Raises:
             NoSuchStream: there is no such stream.
+            Forbidden: this user may not read it.
             Unreachable: the server does not answer in time.
         """
         self.asked += 1
         token = str(self.asked)
         page = self._awaited[token] = Page()
         body = json.dumps({"batch": PAGE, "max_bytes": PAGE_BYTES} | request).encode()
+        subject = f"$JS.API.DIRECT.GET.{self._stream}"
+
+        async def asked() -> None:
+            await self._client.publish(subject, body, f"{self.answers}.{token}")
+            await page.ended.wait()
+
         try:
             async with asyncio.timeout(API_S):
-                await self._client.publish(f"$JS.API.DIRECT.GET.{self._stream}", body, f"{self.answers}.{token}")
-                await page.ended.wait()
+                await unless_refused(self._client, subject, asked())
+        except Forbidden:
+            raise
         except (TimeoutError, OSError, nats.errors.Error) as error:
             msg = f"the NATS server did not answer within {API_S:g} s what lies in {self._stream}; try again"
             raise Unreachable(msg) from error

@@ -15,6 +15,7 @@ from contracts import subjects
 from contracts.identifiers import PARTITIONS
 from contracts.messages import (
     AgentCard,
+    AgentMessage,
     AnalysisReply,
     AnalysisRequest,
     Cancellation,
@@ -86,6 +87,13 @@ CHANNELS = (
         ExtractedFacts,
         True,
         f"What one turn told about a user, in stream {subjects.FACTS}; {PARTITIONS} partitions by user.",
+    ),
+    Channel(
+        "messages",
+        subjects.MESSAGES_ALL.replace(">", "{partition}.{conversation_token}.{sender_token}"),
+        AgentMessage,
+        True,
+        f"Something said to an agent, in stream {subjects.MESSAGES}; {PARTITIONS} partitions by conversation.",
     ),
     Channel(
         "dead",

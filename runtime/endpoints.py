@@ -16,6 +16,8 @@ from contracts.errors import ConfigurationError
 NATS_VARIABLE = "TASKLORE_NATS_URL"
 REDIS_VARIABLE = "TASKLORE_REDIS_URL"
 DATA_DIR_VARIABLE = "TASKLORE_DATA_DIR"
+#: A directory with a file for each secret, called as its variable in small letters.
+SECRETS_VARIABLE = "TASKLORE_SECRETS_DIR"
 
 #: Where `tasklore up` keeps its data unless told otherwise, below the current directory.
 DEFAULT_DATA_DIR = ".tasklore"
@@ -31,7 +33,8 @@ _SECRET_QUERY = re.compile(r"(?<=[?&])([a-z_]*(?:password|token)[a-z_]*=)[^&]*")
 class Endpoints:
     """Addresses of one running system; None is not known, `workers` maps the id of a worker to its HTTP address.
 
-    `monitor` is where its nats-server tells about itself over HTTP, which only a server of ours is known to do.
+    `monitor` is where its nats-server tells about itself over HTTP, which only a server of ours is known to do; `api`
+    is the HTTP API of the supervisor, `http` its health and metrics.
     """
 
     nats: str
@@ -39,6 +42,7 @@ class Endpoints:
     http: str | None = None
     workers: Mapping[str, str] = field(default_factory=dict)
     monitor: str | None = None
+    api: str | None = None
 
     @property
     def redis_url(self) -> str:
@@ -59,7 +63,7 @@ def find_endpoints(environ: Mapping[str, str], data_dir: Path | None = None) -> 
     Raises:
         ConfigurationError: neither says where NATS is, or the file cannot be read.
     """
-    nats, redis = environ.get(NATS_VARIABLE) or None, environ.get(REDIS_VARIABLE) or None
+    nats, redis = _told(environ, NATS_VARIABLE), _told(environ, REDIS_VARIABLE)
     directory = data_dir or Path(environ.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR)
     if nats and redis:
         return Endpoints(nats, redis)
@@ -75,6 +79,18 @@ def find_endpoints(environ: Mapping[str, str], data_dir: Path | None = None) -> 
     )
 
 
+def _told(environ: Mapping[str, str], variable: str) -> str | None:
+    """Return *variable*, else what lies under its name among the secrets."""
+    if value := environ.get(variable):
+        return value
+    directory = environ.get(SECRETS_VARIABLE)
+    path = Path(directory, variable.lower()) if directory else None
+    try:
+        return path.read_text("utf-8").strip() or None if path is not None and path.is_file() else None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"cannot read {str(path)!r} ({type(error).__name__}); correct it") from error
+
+
 def read_endpoints(data_dir: Path) -> Endpoints | None:
     """Return what *data_dir* names, or None when it holds no such file.
 
@@ -84,8 +100,8 @@ def read_endpoints(data_dir: Path) -> Endpoints | None:
     path = data_dir / FILE_NAME
     try:
         content = json.loads(path.read_text("utf-8"))
-        workers, monitor = content.get("workers") or {}, content.get("monitor")
-        return Endpoints(content["nats"], content["redis"], content.get("http"), workers, monitor)
+        workers, monitor, api = content.get("workers") or {}, content.get("monitor"), content.get("api")
+        return Endpoints(content["nats"], content["redis"], content.get("http"), workers, monitor, api)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

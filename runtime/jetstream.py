@@ -9,7 +9,7 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 
-from contracts.errors import TaskloreError, Unreachable
+from contracts.errors import Forbidden, TaskloreError, Unreachable
 
 log = structlog.get_logger(__name__)
 
@@ -78,6 +78,7 @@ async def ask_jetstream(client: Client, call: str, body: Any = None, *, within_s
 
     Raises:
         JetStreamRefused: the server says no; its code says why.
+        Forbidden: this user may not ask that.
         Unreachable: no answer within *within_s* seconds, or JetStream is not enabled.
     """
     payload = b"" if body is None else json.dumps(body).encode()
@@ -87,6 +88,8 @@ async def ask_jetstream(client: Client, call: str, body: Any = None, *, within_s
     except nats.errors.NoRespondersError as error:
         msg = "the NATS server does not run JetStream; start it with -js"
         raise Unreachable(msg) from error
+    except Forbidden:
+        raise
     except (TimeoutError, OSError, nats.errors.Error) as error:
         msg = f"the NATS server did not answer {call.split('.', 2)[0].lower()} request {call!r} within {within_s:.3g} s"
         raise _Silence(msg) from error

@@ -12,6 +12,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from contracts.errors import Unreachable
+from runtime.access import access_of
 from runtime.connection import Listener, connected
 
 #: Beats in one acknowledgement wait: two may be lost before the server offers the message to somebody else.
@@ -108,7 +109,10 @@ class Leases:
     async def _beat(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        listener = Listener(closed=lambda: self._tell(Unreachable("the lease connection was closed for good")))
+        listener = Listener(
+            closed=lambda: self._tell(Unreachable("the lease connection was closed for good")),
+            refused=lambda refusal: self._tell(refusal.error(access_of().role)),
+        )
         async with connected(self._url, "tasklore-leases", listener) as client, asyncio.TaskGroup() as group:
             if self._beside is not None:
                 group.create_task(self._beat_beside(self._beside, self._stopping))

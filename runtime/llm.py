@@ -112,6 +112,7 @@ class Llm:
         self._sleep = sleep
         self._uniform = uniform
         self._slots = asyncio.Semaphore(settings.max_concurrency)
+        self._under_way = 0
         self._connecting = asyncio.Lock()
         self._client: AsyncOpenAI | None = None
 
@@ -129,6 +130,11 @@ class Llm:
     def configured(self) -> bool:
         """Say whether asking can succeed; when not, the built-in rules are all there is."""
         return self.settings.configured
+
+    @property
+    def has_room(self) -> bool:
+        """Whether half of the slots stay free when one more is taken: for questions that others must not wait for."""
+        return 2 * (self._under_way + 1) <= self.settings.max_concurrency
 
     def role(self, name: str) -> LlmRole:
         """Return which model answers for the role *name*, and within which limits."""
@@ -243,12 +249,20 @@ class Llm:
             raise LlmTimeout(f"no time is left to ask {role.model!r} for {question.role_name!r}")
         try:
             async with asyncio.timeout(left_s), self._slots:
-                client = await self._connect()
-                async with asyncio.timeout(role.attempt_deadline_s):
-                    return await complete(client, role, question.answer, question.system, question.user)
+                return await self._complete(question)
         except TimeoutError as error:
             limit_s = role.attempt_deadline_s if left_s is None else min(left_s, role.attempt_deadline_s)
             raise LlmTimeout(f"{role.model!r} did not answer {question.role_name!r} within {limit_s:.3g} s") from error
+
+    async def _complete(self, question: _Question[T]) -> bytes:
+        role = question.role
+        self._under_way += 1
+        try:
+            client = await self._connect()
+            async with asyncio.timeout(role.attempt_deadline_s):
+                return await complete(client, role, question.answer, question.system, question.user)
+        finally:
+            self._under_way -= 1
 
     async def _connect(self) -> "AsyncOpenAI":
         async with self._connecting:

@@ -18,6 +18,7 @@ import structlog
 from contracts.errors import MessageTooLarge, NotAccepted, QueueFull, TaskloreError
 from contracts.subjects import MAX_BODY, MAX_MESSAGE, MAX_SUBJECT, MESSAGE_ID_HEADER
 from runtime.link import Arrival, Link, read_headers
+from runtime.refusals import Refusal, refusals_of
 
 log = structlog.get_logger(__name__)
 
@@ -236,6 +237,13 @@ class Outbox:
         if refusal.reason == "full" and not letter.waits_when_full:
             letter.gives_up_at = min(letter.gives_up_at, now + FULL_S)
 
+    def hear_refusal(self, refusal: Refusal, words: str) -> None:
+        """Give up at once what this user may not publish: asking again would not help."""
+        for token, letter in list(self._letters.items()):
+            if (refusal.kind, refusal.subject) == ("publish", letter.subject.lower()):
+                self._meter.count_publish_refused("other")
+                self._end(token, letter, NotAccepted(f"{letter.subject}: not stored: {words}"))
+
     async def sweep(self) -> None:
         """Send again what was not answered in time, and give up what waited too long; runs until cancelled."""
         while True:
@@ -317,11 +325,17 @@ async def open_outbox(
     outbox = Outbox(link, meter, patience_s, heal)
     answers = await link.listen(f"{outbox.answers}.*", outbox.hear)
     sweeper = asyncio.create_task(outbox.sweep())
+    refusals = refusals_of(link.client)
+    if refusals is not None:
+        role = refusals.role
+        deafen = refusals.listen(lambda refusal: outbox.hear_refusal(refusal, str(refusal.error(role))))
     try:
         yield outbox
         if not await outbox.flush(5.0):
             log.warning("outbox_closed_with_letters", waiting=outbox.waiting)
     finally:
+        if refusals is not None:
+            deafen()
         sweeper.cancel()
         await asyncio.gather(sweeper, return_exceptions=True)
         await outbox.end_healing()

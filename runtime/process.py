@@ -12,12 +12,14 @@ import structlog
 from faststream import FastStream
 
 from contracts.errors import ConfigurationError, TaskloreError, Unreachable
+from runtime.access import access_of
 from runtime.broker import make_broker
 from runtime.connection import Listener
 from runtime.health import Check, HealthServer, Pulse
 from runtime.link import Link
 from runtime.metrics import Metrics
 from runtime.origin import demand_own_packages
+from runtime.refusals import Refusal
 from runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -51,7 +53,9 @@ class Process:
         self.nats_url = settings.nats_url
         self.redis_url = settings.redis_url
         self.metrics = Metrics(version("tasklore"))
-        self.broker = make_broker(self.nats_url, f"tasklore-{name}", self.metrics.registry, self._notice_closed)
+        self.broker = make_broker(
+            self.nats_url, f"tasklore-{name}", self.metrics.registry, self._notice_closed, self._notice_refusal
+        )
         self.address = ""
         self._settings = settings
         self._tasks: list[asyncio.Task[None]] = []
@@ -98,6 +102,10 @@ class Process:
     async def _begin_end(self) -> None:
         self._is_ending = True
 
+    def _serving(self) -> tuple[bool, str]:
+        """Say whether new work is welcome: whoever routes to this process must hear of its end before it has ended."""
+        return not self._is_ending, "leaving" if self._is_ending else "serving"
+
     @asynccontextmanager
     async def _opened(self, lifespan: Callable[[], AbstractAsyncContextManager[None]]) -> AsyncIterator[None]:
         """Open *lifespan*, which may wait for servers that are not there yet; a signal ends that too."""
@@ -139,7 +147,12 @@ class Process:
         return Listener(
             reconnected=count_and_tell,
             closed=lambda: self.fail(Unreachable("the connection to NATS was closed for good")),
+            refused=self._notice_refusal,
         )
+
+    def count_redis_reconnect(self) -> None:
+        """Count a connection to Redis that was lost and stands again."""
+        self.metrics.count_reconnect("redis")
 
     def serve_probes(self, stack: AsyncExitStack, alive: Mapping[str, Check], ready: Mapping[str, Check]) -> None:
         """Answer `/healthz`, `/readyz` and `/metrics` until *stack* ends; `address` is known from here on."""
@@ -149,7 +162,7 @@ class Process:
             self._settings.http_host,
             self._settings.http_port,
             alive={"event_loop": pulse.check, **alive},
-            ready=ready,
+            ready={"serving": self._serving, **ready},
             metrics=self.metrics.render,
         )
         server.start()
@@ -193,6 +206,11 @@ class Process:
             log.error("process_failed", process=self.name, error=str(error))
         if self._app is not None:
             self._app.exit()
+
+    def _notice_refusal(self, refusal: Refusal) -> None:
+        """End when the server does not let us do what this process is there for: nothing would ever come."""
+        if refusal.is_vital:
+            self.fail(refusal.error(access_of().role))
 
     def _notice_closed(self) -> None:
         """End because the broker hears nothing any more; that it is closed at the end is as it should be."""

@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.errors import ConfigurationError
 from contracts.identifiers import NAME_PATTERN
-from runtime.endpoints import DEFAULT_DATA_DIR, masked_url
+from runtime.endpoints import DEFAULT_DATA_DIR, SECRETS_VARIABLE, masked_url
 from runtime.llm_settings import DEFAULT_ROLE, LlmRole, LlmSettings
 
 log = structlog.get_logger(__name__)
@@ -55,6 +55,18 @@ class Settings(BaseSettings):
     """Address of Redis or Valkey; without it `tasklore up` starts one of its own."""
     nats_monitor_url: str | None = Field(default=None, repr=False)
     """Address of the HTTP monitoring of NATS, where `tasklore doctor` reads how often JetStream writes to disk."""
+    role: str | None = Field(default=None, pattern=NAME_PATTERN)
+    """Which role's rights this process has: user of Redis where its address names none, and prefix of NATS inboxes."""
+    nats_seed_file: Path | None = None
+    """A file with the seed of the nkey that proves the role to NATS; without it NATS has to be open to anybody."""
+    nats_ca_file: Path | None = None
+    """Certificates, in PEM, of the authority that NATS servers have to show; without it the system's count."""
+    redis_ca_file: Path | None = None
+    """The same for Redis or Valkey, whose address then begins with `rediss://`."""
+    redis_password_file: Path | None = None
+    """A file with the password for Redis where its address has none: what is in a file is in no list of processes."""
+    secrets_dir: Path | None = None
+    """A directory with a file for each secret: `nats.nkey`, `ca.crt`, or a variable in small letters."""
     data_dir: Path = Path(DEFAULT_DATA_DIR)
     """Where the servers of `tasklore up` keep what they store, and where `endpoints.json` says how to reach them."""
     durability: Literal["standard", "strict"] = "standard"
@@ -138,6 +150,18 @@ class Settings(BaseSettings):
     """Where health and metrics are served; `0.0.0.0` in a container."""
     http_port: Port = 0
     """The port for them; 0 is a free one, which the `workers` bucket and `endpoints.json` name."""
+    api_host: str = Field(default="127.0.0.1", min_length=1)
+    """Where a supervisor serves its HTTP API; an address that other machines reach needs `api_keys_file`."""
+    api_port: Port | None = 0
+    """The port for it; 0 is a free one, which `endpoints.json` names, `none` serves no API."""
+    api_keys_file: Path | None = None
+    """The API keys, as `tasklore api-key` writes them; without it programs of this machine need none."""
+    api_body_max_bytes: int = Field(default=1024**2, ge=1024, le=64 * 1024**2)
+    """The largest body of a request; a task larger than 960 KiB fits into no message anyway."""
+    api_rate: Positive = 100.0
+    """Requests a second of one API key to one supervisor; what is more is refused with 429 and when to go on."""
+    api_burst: int = Field(default=500, ge=1, le=100_000)
+    """How many of them may come at once after a pause."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least that is logged; what people wrote is never logged at info."""
     log_format: Literal["auto", "console", "json"] = "auto"
@@ -191,7 +215,7 @@ class Settings(BaseSettings):
         for variable, nearest in unknown_variables(os.environ).items():
             log.warning("unknown_setting", variable=variable, nearest=nearest)
         try:
-            settings = cls(**given)
+            settings = cls(_secrets_dir=_secrets_in(os.environ), **given)
             settings.llm()
         except ValidationError as error:
             sentences = [_sentence(details, given) for details in error.errors(include_url=False)]
@@ -241,6 +265,12 @@ class Settings(BaseSettings):
         if self.retry_base_s > self.retry_cap_s:
             raise ValueError(f"{PREFIX}RETRY_BASE_S must not exceed {PREFIX}RETRY_CAP_S ({self.retry_cap_s:g})")
         return self
+
+
+def _secrets_in(environ: Mapping[str, str]) -> str | None:
+    """Return the directory of secrets, when there is one: the library warns about any other."""
+    directory = environ.get(SECRETS_VARIABLE)
+    return directory if directory and Path(directory).is_dir() else None
 
 
 def variable_of(name: str) -> str:

@@ -23,6 +23,8 @@ PRESENCE_TTL = 15 * _SECOND
 
 #: Changes of a consumer that the server takes over without losing its place.
 _ADJUSTABLE = {"ack_wait", "max_waiting", "description", "max_ack_pending"}
+#: Those of them that are ours to set: whoever changed another by hand may have meant it.
+_ADJUSTED = ("ack_wait", "max_ack_pending")
 #: Changes of a stream that follow a setting and cost nothing that lies in it but what no longer fits.
 _ADJUSTABLE_STREAM = {"max_bytes"}
 
@@ -84,6 +86,7 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
         | {"max_age": 3600 * _SECOND, "max_msgs_per_subject": 1, "discard_new_per_subject": True},
         _stream(subjects.TURNS, [subjects.TURNS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
         _stream(subjects.FACTS, [subjects.FACTS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
+        _stream(subjects.MESSAGES, [subjects.MESSAGES_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
         _stream(subjects.DEAD, [subjects.DEAD_ALL], sizes)
         | {"discard": "old", "max_age": 30 * _DAY, "max_bytes": sizes.dead_max_bytes},
         _bucket(subjects.AGENTS_BUCKET, sizes),
@@ -176,7 +179,7 @@ async def declare_consumer(
         if drift:
             msg = f"{'; '.join(drift)}. Delete the consumer with the nats command"
             raise DriftedConfiguration(msg)
-        if info["config"].get("ack_wait") == wanted["ack_wait"] or not may_create:
+        if all(info["config"].get(key) == wanted[key] for key in _ADJUSTED) or not may_create:
             return str(info["created"])
     elif not may_create:
         msg = f"stream {source.stream} has no consumer {source.durable!r}; TASKLORE_PROVISION=never leaves it to others"

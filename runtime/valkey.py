@@ -7,7 +7,8 @@ third of a pipeline's time because every reply arms a timer.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from redis.asyncio import Redis
@@ -21,6 +22,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.maint_notifications import MaintNotificationsConfig
 
 from contracts.errors import ConfigurationError, Unreachable
+from runtime.access import access_of
 from runtime.endpoints import REDIS_VARIABLE, masked_url
 
 #: Seconds a call may last in all: the time the ledger is waited for; what is worth less brings a deadline of its own.
@@ -107,26 +109,40 @@ class Valkey(Redis):
             raise Unreachable(msg) from error
 
 
+def _ignore() -> None:
+    """Tell nobody."""
+
+
 @contextlib.asynccontextmanager
 async def connect(
-    url: str, *, name: str = "tasklore", max_connections: int = MAX_CONNECTIONS, deadline_s: float = DEADLINE_S
+    url: str,
+    *,
+    name: str = "tasklore",
+    max_connections: int = MAX_CONNECTIONS,
+    deadline_s: float = DEADLINE_S,
+    reconnected: Callable[[], None] = _ignore,
 ) -> AsyncIterator[Valkey]:
     """Open a client called *name* on the server that answers in bytes, and close its connections at the end.
 
+    Who we are is told by the address, else by the environment, see `runtime.access`.
+
     Nothing is connected before the first command, so that a process may start while the server is away (see `check`).
-    A call that finds *max_connections* others under way waits for its turn, within its deadline.
+    A call that finds *max_connections* others under way waits for its turn, within its deadline. *reconnected* is told
+    of every connection that was lost, or given up by us past a deadline, and stands again.
 
     Raises:
-        ConfigurationError: *url* is no address of a Redis server.
+        ConfigurationError: *url* is no address of a Redis server, or a file of ours cannot be read.
     """
+    access = access_of()
+    options = _options(name, max_connections, deadline_s) | access.redis_options(url)
     try:
-        pool = ConnectionPool.from_url(url, **_options(name, max_connections, deadline_s))
+        pool = ConnectionPool.from_url(url, **options)
     except (ValueError, TypeError) as error:
         msg = (
             f"{masked_url(url)!r} is no Redis address; set {REDIS_VARIABLE} to something like redis://127.0.0.1:6379/0"
         )
         raise ConfigurationError(msg) from error
-    pool.connection_class = _telling_loss(pool.connection_class)
+    pool.connection_class = _telling_loss(pool.connection_class, access.redis_tls(url), reconnected)
     client = Valkey(max_calls=max_connections, connection_pool=pool)
     client.deadline_s, client.address = deadline_s, masked_url(url)
     try:
@@ -156,13 +172,28 @@ def _options(name: str, max_connections: int, deadline_s: float) -> dict[str, An
     }
 
 
-def _telling_loss(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """Return *kind* of connection with the library's own error for a transport that is closed.
+def _telling_loss(
+    kind: type[AbstractConnection], tls: ssl.SSLContext | None, reconnected: Callable[[], None]
+) -> type[AbstractConnection]:
+    """Return *kind* of connection with the library's own error for a transport that is closed, and *tls* for all.
 
-    uvloop has a RuntimeError for it, which nobody who waits for Redis expects.
+    uvloop has a RuntimeError for it, which nobody who waits for Redis expects. The library reads the authorities of the
+    system anew for each connection, in which it trusts beside ours: 40 ms of the event loop, most of a memory's budget.
     """
 
     class Telling(kind):  # type: ignore[misc, valid-type]  # the class is known when the address is
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self._has_stood = False
+            if tls is not None:
+                self.ssl_context.context = tls
+
+        async def on_connect_check_health(self, check_health: bool = True) -> None:
+            await super().on_connect_check_health(check_health)
+            if self._has_stood:
+                reconnected()
+            self._has_stood = True
+
         async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
             try:
                 await super().send_packed_command(command, check_health)

@@ -1,8 +1,9 @@
-"""Tasks asked for by a program of one's own, such as the server of a simulated world: no words, no interpretation.
+"""Tasks asked for, and agents spoken to, by a program of one's own, such as the server of a simulated world.
 
 ```python
 async with asking("CoinWorld") as asker:
     report = await asker.ask("DecisionAgent", "decide", {"name": "Alice", ...}, conversation_id="coins.Alice")
+    await asker.tell("coins.Alice", "Bob", "Found coins!", time=5)
 ```
 """
 
@@ -14,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from contracts import subjects
+from contracts.agent_messages import agent_message
 from contracts.errors import TaskExpired
 from contracts.identifiers import checked_name, new_id
 from contracts.messages import CompletionReport, MemoryMode, TaskAssignment, TaskCall
@@ -22,7 +24,7 @@ from runtime import valkey
 from runtime.connection import connected
 from runtime.endpoints import find_endpoints
 from runtime.link import Link
-from runtime.outbox import open_outbox
+from runtime.outbox import Outbox, open_outbox
 from supervisor.dispatch import Dispatch
 from supervisor.reports import ReportDesk
 
@@ -33,10 +35,11 @@ _REPORT_S = 1.0
 
 
 class Asker:
-    """Sends tasks under one supervisor id and returns their reports; made by `asking`."""
+    """Sends tasks under one supervisor id and returns their reports, and speaks to agents; made by `asking`."""
 
-    def __init__(self, supervisor_id: str, dispatch: Dispatch, reports: ReportDesk) -> None:
+    def __init__(self, supervisor_id: str, outbox: Outbox, dispatch: Dispatch, reports: ReportDesk) -> None:
         self._supervisor_id = supervisor_id
+        self._outbox = outbox
         self._dispatch = dispatch
         self._reports = reports
 
@@ -89,6 +92,40 @@ class Asker:
             raise TaskExpired(msg)
         return found
 
+    async def tell(
+        self,
+        conversation_id: str,
+        sender: str,
+        message: str,
+        *,
+        time: float,
+        message_id: str | None = None,
+        user_id: str | None = None,
+    ) -> str:
+        """Say *message* as *sender* to the agent of *conversation_id*, at *time* of its world; return the message id.
+
+        It is stored when this returns, and new to the agent's next task once a supervisor has delivered it. The same
+        *message_id* again is the same message. It is a known person's when *user_id* says whose.
+
+        Raises:
+            InvalidInput: it cannot be said; names every field that is wrong.
+            NotAccepted: it is not known to be stored; say it again with the same message id.
+        """
+        said = agent_message(
+            message_id=message_id or new_id(int(datetime.now(UTC).timestamp() * 1000)),
+            conversation_id=conversation_id,
+            sender=sender,
+            message=message,
+            time=time,
+            user_id=user_id,
+        )
+        await self._outbox.put(
+            subjects.messages(said.conversation_id, said.sender),
+            said.model_dump_json(exclude_none=True).encode(),
+            subjects.agent_message_id(said.conversation_id, said.sender, said.message_id),
+        )
+        return said.message_id
+
 
 @asynccontextmanager
 async def asking(
@@ -114,4 +151,4 @@ async def asking(
         ledger = Ledger(redis)
         reports = ReportDesk(client, ledger)
         await client.subscribe(subjects.reports_to(supervisor_id), cb=reports.hear_hint)
-        yield Asker(supervisor_id, Dispatch(outbox, ledger), reports)
+        yield Asker(supervisor_id, outbox, Dispatch(outbox, ledger), reports)

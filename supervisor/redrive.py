@@ -16,6 +16,8 @@ from supervisor.letters import FOREIGN, Letter
 
 #: A subject of tasks in printable ASCII, without wildcards.
 _SUBJECT = re.compile(re.escape(subjects.TASKS_ALL.removesuffix(">")) + r"[!-)+-=?-~]+")
+#: Where only what cannot be read is given up: sending that again does not change it.
+_SAID = subjects.MESSAGES_ALL.removesuffix(">")
 #: What may stand in a header line: a letter in DEAD is whatever somebody wrote there.
 _HEADER_NAME = re.compile(r"(?!Nats-)[A-Za-z0-9-]{1,64}")
 _HEADER_VALUE = re.compile(r"[ -~]{0,1024}")
@@ -56,6 +58,9 @@ def redrive_of(letter: Letter, body: bytes, now: datetime, renewal: Renewal = KE
     content = letter.content
     if content.reason == FOREIGN:
         raise InvalidInput(f"letter {letter.sequence} is none of Tasklore's: {content.error.message}; purge it")
+    if content.subject.startswith(_SAID):
+        msg = f"letter {letter.sequence} is no task: somebody has to say it anew, as its error tells; purge it"
+        raise InvalidInput(msg)
     if not _SUBJECT.fullmatch(content.subject):
         raise InvalidInput(f"letter {letter.sequence} came from {content.subject!r}, where no tasks are sent; purge it")
     generation = letter.generation + 1

@@ -3,7 +3,7 @@
 Pure functions. Results are rendered by their shape alone, so every agent's answer reads like this one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -62,6 +62,7 @@ def report_reply(
     request_id: str,
     conversation_id: str,
     problem: NotAccepted | None = None,
+    remembered: Collection[str] = (),
 ) -> PersonReply:
     """Return the answer to *assignment*.
 
@@ -72,8 +73,9 @@ def report_reply(
         request_id: the request that this answers.
         conversation_id: the conversation it belongs to.
         problem: why the task could not be handed over, None when it was.
+        remembered: parameters whose values the person did not say, but are remembered of them.
     """
-    kind, text = _said(report, card, assignment, request_id, problem)
+    kind, text = _said(report, card, assignment, request_id, problem, remembered)
     return PersonReply(
         request_id=request_id,
         conversation_id=conversation_id,
@@ -91,17 +93,30 @@ def _said(
     assignment: TaskAssignment,
     request_id: str,
     problem: NotAccepted | None,
+    remembered: Collection[str],
 ) -> tuple[ReplyKind, str]:
+    taken = f" I took {_asked(assignment.task, remembered, only=True)}." if remembered else ""
     if problem is not None:
-        return "failed", _describe_problem(problem, request_id)
+        return "failed", f"{_describe_problem(problem, request_id)}{taken}"
     if report is None:
         return "pending", (
             f"{assignment.agent_id} is still at it. Ask again with the request id {request_id} for the answer:"
-            f" nothing is started twice. Or stop it with `tasklore cancel {assignment.task_id}`."
+            f" nothing is started twice. Or stop it with `tasklore cancel {assignment.task_id}`.{taken}"
         )
     if report.status == "completed":
-        return "answer", describe_result(report, card, assignment.task)
-    return "failed", describe_failure(report)
+        return "answer", describe_result(report, card, assignment.task, remembered)
+    return "failed", f"{describe_failure(report)}{taken}"
+
+
+def _asked(call: TaskCall, remembered: Collection[str], *, only: bool = False) -> str:
+    """Return the parameters of *call* in words, those that are *remembered* as such; with *only*, no others."""
+    told = []
+    for name, value in call.parameters.items():
+        if name in remembered:
+            told.append(f"{name.replace('_', ' ')} {_inline(value)} as I remember it")
+        elif not only:
+            told.append(f"{name.replace('_', ' ')} {_inline(value)}")
+    return "; ".join(told)
 
 
 def _describe_problem(problem: NotAccepted, request_id: str) -> str:
@@ -114,14 +129,12 @@ def _describe_problem(problem: NotAccepted, request_id: str) -> str:
     )
 
 
-def describe_result(report: CompletionReport, card: TaskCard | None, call: TaskCall | None = None) -> str:
+def describe_result(
+    report: CompletionReport, card: TaskCard | None, call: TaskCall | None = None, remembered: Collection[str] = ()
+) -> str:
     """Return a completed *report* in words: what was asked, the result line by line, and where it came from."""
     label = _label(card.name if card is not None else report.task_name)
-    asked = (
-        "; ".join(f"{name.replace('_', ' ')} {_inline(value)}" for name, value in call.parameters.items())
-        if call
-        else ""
-    )
+    asked = _asked(call, remembered) if call else ""
     lines = list(_lines(report.result))
     if len(lines) > _MOST_LINES:
         lines = [*lines[:_MOST_LINES], f"... and {len(lines) - _MOST_LINES} lines more; the report holds them all."]

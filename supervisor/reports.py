@@ -22,6 +22,7 @@ from contracts.messages import CompletionReport, TaskAssignment
 from memory.ledger import Ledger
 from memory.runs import Finish
 from runtime.pull import Delivery, PullEngine
+from supervisor.run_times import RunTimes
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +42,8 @@ class ReportDesk:
         self._ledger = ledger
         self._waiters: dict[str, list[_Waiter]] = defaultdict(list)
         self._looking: set[asyncio.Task[None]] = set()
+        self.run_times = RunTimes()
+        """How long tasks took, as the reports that came here tell."""
 
     async def report_of(
         self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
@@ -101,6 +104,7 @@ class ReportDesk:
             if report is not None:
                 # Whoever waits comes first: a repair may take as long as the ledger is waited for.
                 self._serve(report)
+                self.run_times.note(report)
             if report is not None and report.fence == "none":
                 user = (delivery.headers or {}).get(subjects.USER_HEADER, "")
                 finish = Finish(report.task_id, report.generation, report.status, delivery.body, user)

@@ -33,8 +33,10 @@ MAX_ATTEMPTS = 5
 class Interpreting(Protocol):
     """What the service needs of an interpreter."""
 
-    async def interpret(self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn]) -> Interpretation:
-        """Return what *text* asks for, given what was said before."""
+    async def interpret(
+        self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn], user_id: str | None = None
+    ) -> Interpretation:
+        """Return what *text* asks for, given what was said before and who asks."""
 
 
 class Remembering(Protocol):
@@ -75,19 +77,29 @@ class Service:
         self._publish = publish
         self._now = now
 
-    async def answer(self, request: PersonRequest) -> PersonReply:
+    async def answer(
+        self,
+        request: PersonRequest,
+        *,
+        routed: Callable[[TaskAssignment], None] = lambda _assignment: None,
+        before: Sequence[ChatTurn] | None = None,
+    ) -> PersonReply:
         """Return the answer to *request*, or what is missing, or `pending` when it takes longer than `wait_ms`.
 
-        The same `request_id` again starts nothing twice: it finds the task that it started.
+        The same `request_id` again starts nothing twice: it finds the task that it started. *routed* hears of the task
+        when it has been handed over. *before* is what was said earlier, for whoever knows that better than the store;
+        None: what the store holds of the conversation.
         """
         started = time.monotonic()
         request_id = request.request_id or new_id(int(self._now().timestamp() * 1000))
         conversation_id = request.conversation_id or request_id
-        previous = await self._previous(conversation_id, request_id)
+        previous = before if before is not None else await self._previous(request, conversation_id, request_id)
         await self._note(request, request_id, conversation_id, "person", request.text)
-        found = await self._interpreter.interpret(request.text, catalogue=self._catalogue(), previous=previous)
+        found = await self._interpreter.interpret(
+            request.text, catalogue=self._catalogue(), previous=previous, user_id=request.user_id
+        )
         if isinstance(found, Understood):
-            reply = await self._run(found, request, request_id, conversation_id)
+            reply = await self._run(found, request, request_id, conversation_id, routed)
         else:
             reply = interpretation_reply(found, request_id=request_id, conversation_id=conversation_id)
         reply = fitting(reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)}))
@@ -97,12 +109,17 @@ class Service:
         return reply
 
     async def _run(
-        self, found: Understood, request: PersonRequest, request_id: str, conversation_id: str
+        self,
+        found: Understood,
+        request: PersonRequest,
+        request_id: str,
+        conversation_id: str,
+        routed: Callable[[TaskAssignment], None],
     ) -> PersonReply:
         now = self._now()
         card = self._card_of(found)
         assignment = TaskAssignment(
-            task_id=self._task_id(request, request_id),
+            task_id=self.task_id_of(request) if request.request_id is not None else request_id,
             agent_id=found.agent_id,
             supervisor_id=self._supervisor_id,
             task=found.task,
@@ -118,6 +135,7 @@ class Service:
         problem = None
         try:
             await self._dispatch.assign(assignment)
+            routed(assignment)
             report = await self._reports.report_of(assignment, request.wait_ms / 1000)
         except NotAccepted as error:
             log.warning("task_not_accepted", task_id=assignment.task_id, error=str(error))
@@ -129,18 +147,23 @@ class Service:
             request_id=request_id,
             conversation_id=conversation_id,
             problem=problem,
+            remembered=found.remembered,
         )
 
     def _card_of(self, found: Understood) -> TaskCard | None:
         offer = self._catalogue().find(found.agent_id, found.task.name)
         return offer.task if offer is not None else None
 
-    def _task_id(self, request: PersonRequest, request_id: str) -> str:
-        if request.request_id is None:
-            return request_id
-        return f"r-{_digest(self._supervisor_id, request.user_id, request.conversation_id, request_id)}"
+    def task_id_of(self, request: PersonRequest) -> str:
+        """Return the id of the task that *request* becomes, which has an id: the same whenever it is sent again."""
+        asked = self._supervisor_id, request.user_id, request.conversation_id, request.request_id
+        return f"r-{_digest(*asked)}"
 
-    async def _previous(self, conversation_id: str, request_id: str) -> list[ChatTurn]:
+    async def _previous(self, request: PersonRequest, conversation_id: str, request_id: str) -> list[ChatTurn]:
+        """Return what was said before to and by whoever asks now, or to nobody known.
+
+        What is known of one user may stand in an answer to them; it must not become a value for another.
+        """
         try:
             stored = await self._conversations.recent(conversation_id, LOOK_BACK)
         except MemoryUnavailable as error:
@@ -155,7 +178,8 @@ class Service:
                 turns.append(ChatTurn.model_validate_json(body))
             except ValidationError:
                 log.warning("unreadable_turn")
-        return [turn for turn in turns if turn.request_id != request_id]
+        theirs = (None, request.user_id)
+        return [turn for turn in turns if turn.request_id != request_id and turn.user_id in theirs]
 
     async def _note(
         self,

@@ -1,12 +1,13 @@
 """The wiring of a supervisor process: the one place where its connections are opened and its parts meet."""
 
 import asyncio
+import functools
 import os
-import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import structlog
 from faststream import ExceptionMiddleware
@@ -19,16 +20,12 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.errors import ConfigurationError, MemoryUnavailable, TaskloreError, Unreachable
 from contracts.messages import AgentCard, AnalysisReply, Cancellation, PersonReply, PersonRequest, PipelineReply
-from memory.analysis import AnalysisStore
 from memory.breaker import Breaker
 from memory.conversation import Conversations
 from memory.incarnations import Incarnations
 from memory.ledger import Ledger
 from memory.open_tasks import OpenTasks
-from memory.pipeline_runs import PipelineRuns
-from memory.project import ProjectMemory
 from memory.session import SessionCache
-from memory.stories.store import StoryStore
 from runtime import valkey
 from runtime.broker import UnreadableMessage, reads, reads_nothing, reads_or_ignores
 from runtime.connection import connected
@@ -41,20 +38,25 @@ from runtime.pull import PullEngine
 from runtime.settings import Settings
 from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
 from supervisor.analyses.desk import AnalysisDesk
-from supervisor.analyses.parts import Parts as AnalysisParts
 from supervisor.analyses.requests import AnalysisRequests
 from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
+from supervisor.delivering import Delivering
 from supervisor.dispatch import Dispatch
+from supervisor.front import api_on
 from supervisor.interpretation import make_interpreter
+from supervisor.interpretation.spending import Counted
+from supervisor.opening import Ground, analyses_on, open_delivering, pipelines_on
 from supervisor.pipelines.desk import PipelineDesk
-from supervisor.pipelines.live import Parts as PipelineParts
-from supervisor.pipelines.live import teller
-from supervisor.pipelines.requests import Driving, PipelineRequests
+from supervisor.pipelines.requests import PipelineRequests
+from supervisor.recollection import open_recollections
 from supervisor.recovery import Recovery
 from supervisor.reports import ReportDesk
 from supervisor.service import Service
-from supervisor.watch import DeadLetterWatch
+from supervisor.watching import Watch, watches_on
+
+if TYPE_CHECKING:
+    from supervisor.http.serving import HttpServer
 
 log = structlog.get_logger(__name__)
 
@@ -70,14 +72,21 @@ _APOLOGY = "Something went wrong here, not with what you asked. Ask again; if it
 RELOAD_S = 30.0
 
 
-async def run_supervisor(settings: Settings, *, on_ready: Callable[[str], None] = lambda _address: None) -> None:
+async def run_supervisor(
+    settings: Settings,
+    *,
+    on_ready: Callable[[str], None] = lambda _address: None,
+    on_api: Callable[[str], None] = lambda _address: None,
+) -> None:
     """Answer requests until SIGTERM or SIGINT; *on_ready* is told the HTTP address once requests are taken.
+
+    *on_api* is told that of the HTTP API just before, unless it is switched off.
 
     Raises:
         Unreachable: a server does not answer at the start, or the connection was closed for good.
         DriftedConfiguration: a stream or consumer is not as it should be.
     """
-    supervisor = Supervisor(settings, on_ready)
+    supervisor = Supervisor(settings, on_ready, on_api)
     await supervisor.process.run(supervisor.lifespan, supervisor.start, supervisor.drain)
 
 
@@ -95,14 +104,20 @@ class _Parts:
     pipelines: PipelineRequests
     analysing: AnalysisDesk
     analyses: AnalysisRequests
+    delivering: Delivering
+    watches: tuple[Watch, ...]
+    api: "HttpServer | None"
 
 
 class Supervisor:
     """One supervisor process; its frame calls `lifespan`, `start` and `drain`."""
 
-    def __init__(self, settings: Settings, on_ready: Callable[[str], None]) -> None:
+    def __init__(
+        self, settings: Settings, on_ready: Callable[[str], None], on_api: Callable[[str], None] = lambda _address: None
+    ) -> None:
         self._settings = settings
         self._on_ready = on_ready
+        self._on_api = on_api
         self.process = Process(f"{settings.supervisor_id}-{os.getpid()}", settings)
         self._cards = CardIndex()
         self._parts: _Parts | None = None
@@ -172,8 +187,9 @@ class Supervisor:
                 "reports": parts.engine.vital_sign,
                 "pipelines": parts.desk.vital_sign,
                 "analyses": parts.analysing.vital_sign,
+                "messages": parts.delivering.vital_sign,
             }
-            self.process.serve_probes(stack, vital, {"reports": self._ready})
+            self.process.serve_probes(stack, vital, {"reports": self._ready, "messages": self._delivers})
             yield
             await self.process.end_tasks()
 
@@ -184,9 +200,7 @@ class Supervisor:
         if settings.provision == "auto":
             await declare_streams(client, self._sizes())
             await declare_consumer(client, self._reports())
-        redis = await stack.enter_async_context(
-            valkey.connect(process.redis_url, name=process.name, max_connections=settings.redis_max_connections)
-        )
+        redis = await self._connect_redis(stack)
         leases = await stack.enter_async_context(
             Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
         )
@@ -197,24 +211,17 @@ class Supervisor:
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
         await llm.warm_up()
         dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger)
+        heal, source = functools.partial(self._heal, client), self._reports()
         engine = PullEngine(
-            link, self._reports(), REPORT_SLOTS, reports, leases, process.metrics, lambda: self._heal(client)
+            link, source, REPORT_SLOTS, reports, leases, process.metrics, functools.partial(heal, source)
         )
         await client.subscribe(subjects.reports_to(settings.supervisor_id), cb=reports.hear_hint)
-        recovery = Recovery(
-            client,
-            outbox,
-            OpenTasks(redis),
-            Incarnations(redis),
-            tell_ledger=dispatch.tell_ledger,
-            heal=lambda: self._provision(client),
-            meter=process.metrics,
-        )
+        recovery = self._recovery(client, redis, outbox, dispatch)
         await recovery.listen()
         service = Service(
             settings.supervisor_id,
             catalogue=lambda: self._cards.catalogue,
-            interpreter=make_interpreter(llm),
+            interpreter=make_interpreter(Counted(llm), open_recollections(redis, settings.kinds_dir)),
             dispatch=dispatch,
             reports=reports,
             conversations=Conversations(redis),
@@ -224,55 +231,32 @@ class Supervisor:
         # Values of many megabytes must not hold up a report, nor the renewal of a lease.
         large = await stack.enter_async_context(valkey.connect(process.redis_url, name=f"{process.name}-sessions"))
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
-        with_pipelines = self._pipelines(redis, sessions, link, dispatch, reports, canceller)
-        with_analyses = self._analyses(redis, dispatch, reports, canceller)
-        return _Parts(link, engine, service, recovery, canceller, sessions, *with_pipelines, *with_analyses)
-
-    def _pipelines(
-        self,
-        redis: Redis,
-        sessions: SessionCache,
-        link: Link,
-        dispatch: Dispatch,
-        reports: ReportDesk,
-        canceller: Canceller,
-    ) -> tuple[PipelineDesk, PipelineRequests]:
-        settings, process = self._settings, self.process
-        parts = PipelineParts(
-            supervisor_id=settings.supervisor_id,
-            runs=PipelineRuns(redis),
-            cache=sessions,
-            projects=ProjectMemory(redis),
-            dispatch=dispatch,
-            reports=reports,
-            canceller=canceller,
-            tell=teller(link),
-            meter=process.metrics,
-            evidence_dir=settings.evidence_dir.absolute(),
+        ground = Ground(
+            process.name, settings, process.metrics, link, redis, outbox, self._cards, dispatch, reports, canceller
         )
-        # Another process may have this one's name and number, on another machine or later.
-        holder = f"{process.name}-{secrets.token_hex(4)}"
-        desk = PipelineDesk(parts, holder=holder, lease_s=settings.pipeline_lease_s)
-        driving = Driving(desk.look_soon, desk.wish)
-        return desk, PipelineRequests(parts, cards=lambda: self._cards.catalogue.cards, driving=driving)
+        delivering = await open_delivering(ground, leases, heal)
+        with_pipelines = pipelines_on(ground, sessions)
+        driven = (*with_pipelines, *analyses_on(ground))
+        api = api_on(ground, ledger, service, sessions, with_pipelines[1])
+        watches = watches_on(process.metrics, link, redis, self._cards, reports.run_times)
+        return _Parts(link, engine, service, recovery, canceller, sessions, *driven, delivering, watches, api)
 
-    def _analyses(
-        self, redis: Redis, dispatch: Dispatch, reports: ReportDesk, canceller: Canceller
-    ) -> tuple[AnalysisDesk, AnalysisRequests]:
-        settings = self._settings
-        parts = AnalysisParts(
-            supervisor_id=settings.supervisor_id,
-            stories=StoryStore(redis),
-            analyses=AnalysisStore(redis),
-            dispatch=dispatch,
-            reports=reports,
-            canceller=canceller,
-            catalogue=lambda: self._cards.catalogue,
+    async def _connect_redis(self, stack: AsyncExitStack) -> Redis:
+        process, most = self.process, self._settings.redis_max_connections
+        told = process.count_redis_reconnect
+        opened = valkey.connect(process.redis_url, name=process.name, max_connections=most, reconnected=told)
+        return await stack.enter_async_context(opened)
+
+    def _recovery(self, client: Client, redis: Redis, outbox: Outbox, dispatch: Dispatch) -> Recovery:
+        return Recovery(
+            client,
+            outbox,
+            OpenTasks(redis),
+            Incarnations(redis),
+            tell_ledger=dispatch.tell_ledger,
+            heal=lambda: self._provision(client),
             meter=self.process.metrics,
-            keep=settings.analyses_kept,
         )
-        desk = AnalysisDesk(parts, lease_s=settings.analysis_lease_s)
-        return desk, AnalysisRequests(parts, desk)
 
     def _make_ledger(self, redis: Redis) -> Ledger:
         settings = self._settings
@@ -287,21 +271,32 @@ class Supervisor:
         self.process.spawn(parts.recovery.run())
         self.process.spawn(parts.desk.run())
         self.process.spawn(parts.analysing.run())
+        self.process.spawn(parts.delivering.run())
         self.process.spawn(self._sweep_sessions())
         self.process.spawn(self._reload_cards())
-        self._watch_dead_letters(parts.link.client)
+        for watch in parts.watches:
+            self.process.spawn(watch.run())
+        if parts.api is not None:
+            self.process.spawn(parts.api.run())
+            self._on_api(parts.api.url)
         log.info("supervisor_ready", supervisor=self._settings.supervisor_id)
         self._on_ready(self.process.address)
 
     async def drain(self) -> None:
-        """Take no more reports, drive no more pipelines and analyses; another replica, or the next start, has them."""
+        """Take no more reports and messages, drive nothing more; another replica, or the next start, has it all."""
         parts = self._demand_parts()
+        if parts.api is not None:
+            # While reports still come in: who waits here waits for them.
+            await parts.api.drain(self.process.hurried)
         parts.engine.stop()
-        await asyncio.gather(parts.desk.drain(), parts.analysing.drain())
+        await asyncio.gather(parts.desk.drain(), parts.analysing.drain(), parts.delivering.drain())
 
     def _ready(self) -> tuple[bool, str]:
         ready = self._parts is not None and self._parts.engine.ready
         return ready, f"{len(self._cards.catalogue.cards)} agents known"
+
+    def _delivers(self) -> tuple[bool, str]:
+        return self._parts is not None and self._parts.delivering.ready, "inboxes of agents"
 
     def _reports(self) -> Source:
         supervisor_id = self._settings.supervisor_id
@@ -311,17 +306,12 @@ class Supervisor:
         if self._settings.provision == "auto":
             await declare_streams(client, self._sizes(), despite_drift=True)
 
-    async def _heal(self, client: Client) -> str:
+    async def _heal(self, client: Client, source: Source) -> str:
         may_create = self._settings.provision == "auto"
-        return await find_consumer(client, self._reports(), self._sizes(), may_create=may_create)
+        return await find_consumer(client, source, self._sizes(), may_create=may_create)
 
     def _sizes(self) -> Sizes:
         return Sizes(self._settings.tasks_max_bytes, self._settings.replicas, self._settings.dead_max_bytes)
-
-    def _watch_dead_letters(self, client: Client) -> None:
-        watch = DeadLetterWatch(client)
-        self.process.metrics.watch_dead_letters(watch.waiting, watch.oldest_s)
-        self.process.spawn(watch.run())
 
     async def _reload_cards(self) -> None:
         while True:
@@ -346,6 +336,7 @@ class Supervisor:
     def _reconnected(self) -> None:
         if self._parts is not None:
             self._parts.engine.reconnected()
+            self._parts.delivering.reconnected()
             self._parts.recovery.look_soon()
             self._parts.desk.look_soon()
             self._parts.analysing.look_soon()

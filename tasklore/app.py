@@ -10,6 +10,7 @@ from tasklore import (
     analysis_app,
     dlq_app,
     doctor_app,
+    k8s_app,
     ltm_app,
     memory_app,
     pipeline_app,
@@ -75,10 +76,10 @@ def up(
     """Run everything on this machine until Ctrl-C.
 
     That is NATS and Valkey, a supervisor and workers, each a process of its own. Prints one line when it is ready:
-    `ready nats=... redis=... http=...`, the last one the supervisor's health and metrics. DIR/endpoints.json (without
-    --data-dir: .tasklore/endpoints.json) then tells the other commands where it runs. With TASKLORE_NATS_URL and
-    TASKLORE_REDIS_URL set, those servers are used and none is started. What dies is started again.
-    TASKLORE_LOG_LEVEL=info lets every process tell more.
+    `ready nats=... redis=... http=... api=...`, where http is the supervisor's health and metrics and api its HTTP API.
+    DIR/endpoints.json (without --data-dir: .tasklore/endpoints.json) then tells the other commands where it runs. With
+    TASKLORE_NATS_URL and TASKLORE_REDIS_URL set, those servers are used and none is started. What dies is started
+    again. TASKLORE_LOG_LEVEL=info lets every process tell more.
     """
     from tasklore.running import run
     from tasklore.serving import serve_all
@@ -157,11 +158,34 @@ def worker(
 def supervisor() -> None:
     """Answer requests until SIGTERM or Ctrl-C.
 
-    Prints `ready http=...`, the address of its health and metrics, once requests are taken; logs go to stderr.
+    Prints `ready http=...`, the address of its health and metrics, once requests are taken, and before that
+    `api http=...`, where its HTTP API is; logs go to stderr.
     """
     from tasklore.serving import serve_supervisor
 
     serve_supervisor()
+
+
+@app.command(cls=Command, epilog=example("tasklore bootstrap budget memory switchboard"))
+def bootstrap(
+    references: References = None,
+    agent_ids: Annotated[
+        list[str] | None,
+        Option("--agent-id", metavar="ID", help="An agent whose code is not installed here, repeatable."),
+    ] = None,
+    wait: Annotated[
+        float, Option("--wait", metavar="S", min=0, max=3600, help="Seconds to wait for a server to come up.")
+    ] = 120.0,
+) -> int:
+    """Make the streams, buckets and consumers that a deployment needs, once, with the rights to do so.
+
+    For servers on which workers and supervisors may make nothing (TASKLORE_PROVISION=never there). Safe to repeat: what
+    exists is left as it is, or adjusted to the settings; what differs otherwise is named and ends with 2.
+    """
+    from tasklore.bootstrap import bootstrap as make_everything
+    from tasklore.running import run
+
+    return run(make_everything(references or [], agent_ids or [], wait))
 
 
 @app.command(cls=Command, epilog=example('tasklore cancel r-1f2e3d --reason "asked twice"'))
@@ -180,6 +204,27 @@ def cancel(
     return run(cancel_aloud(task, reason, as_json=as_json))
 
 
+@app.command("api-key", cls=Command, epilog=example("tasklore api-key shop --role ask --user alice --file keys.json"))
+def api_key(
+    name: Annotated[str, Argument(metavar="NAME", help="What the key is called; rates are counted by it.")],
+    roles: Annotated[
+        list[str] | None,
+        Option("--role", metavar="ROLE", help="ask, read or admin, repeatable; ask without it, admin is all three."),
+    ] = None,
+    user: Annotated[str | None, Option("--user", metavar="ID", help="The only user that it may act for.")] = None,
+    file: Annotated[
+        Path | None, Option("--file", metavar="FILE", help="Where keys are kept; else TASKLORE_API_KEYS_FILE.")
+    ] = None,
+) -> None:
+    """Make a key for the HTTP API and print it, once; only its hash is kept.
+
+    A supervisor reads the file again when it changes. Take a key back by removing its entry.
+    """
+    from tasklore.api_keys import print_new_key
+
+    print_new_key(name, roles or (), user, file)
+
+
 app.add_typer(pipeline_app.app, name="pipeline")
 app.add_typer(session_app.app, name="session")
 app.add_typer(project_app.app, name="project")
@@ -189,6 +234,7 @@ app.add_typer(story_app.app, name="story")
 app.add_typer(ltm_app.app, name="ltm")
 app.add_typer(memory_app.app, name="memory")
 app.add_typer(dlq_app.app, name="dlq")
+app.add_typer(k8s_app.app, name="k8s")
 
 
 app.command(cls=Command, epilog=example("tasklore doctor", "tasklore doctor --monitor http://127.0.0.1:8222 --strict"))(

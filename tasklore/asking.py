@@ -53,7 +53,8 @@ async def ask_aloud(request: PersonRequest, *, as_json: bool = False) -> int:
     else:
         print(printable(reply.text), flush=True)
         if reply.kind == "question":
-            say(f'answer with: tasklore ask --conversation {shlex.quote(reply.conversation_id)} "..."')
+            user = f" --user {shlex.quote(request.user_id)}" if request.user_id is not None else ""
+            say(f'answer with: tasklore ask --conversation {shlex.quote(reply.conversation_id)}{user} "..."')
     return FAILED if reply.kind in ("failed", "pending") else OK
 
 

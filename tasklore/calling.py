@@ -8,6 +8,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from contracts.errors import Unreachable
+from runtime.refusals import unless_refused
 
 #: Seconds in which a supervisor that was just started, or restarted, begins to take requests.
 NOBODY_S = 3.0
@@ -54,6 +55,7 @@ class Call:
         """Return what is replied within *patience_s*; a request that is not answered is sent again every *again_s*.
 
         Raises:
+            Forbidden: this user may not ask that.
             Unreachable: nobody takes it, or whoever took it fell silent.
         """
 
@@ -63,7 +65,7 @@ class Call:
         subscription = await self._client.subscribe(self._inbox, cb=hear)
         try:
             async with asyncio.timeout(patience_s):
-                return await self._until_heard(again_s)
+                return await unless_refused(self._client, self._subject, self._until_heard(again_s))
         except TimeoutError as error:
             msg = f"the supervisor fell silent for {patience_s:.0f} s; see whether it still runs, then ask again"
             raise Unreachable(msg) from error

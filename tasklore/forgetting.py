@@ -135,6 +135,7 @@ _STAYING = {
     subjects.REPORTS: "expired",
     subjects.TURNS: "was learned",
     subjects.FACTS: "was learned",
+    subjects.MESSAGES: "was delivered",
     subjects.DEAD: "was sent again",
 }
 

@@ -3,10 +3,24 @@
 from typing import Annotated, Any
 
 from typer import Context, Exit, Option, echo
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+
+#: Characters of one sentence, none of which is cut off.
+_WHOLE = 1_000
+
+
+class Group(TyperGroup):
+    """A group of commands that is listed with its first sentence whole."""
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        """Return the first sentence of the help whole."""
+        del limit
+        return super().get_short_help_str(_WHOLE)
+
 
 #: Plain help, the same on every terminal and in the manual; a crash of ours shows an ordinary traceback.
 SETTLED: dict[str, Any] = {
+    "cls": Group,
     "rich_markup_mode": None,
     "pretty_exceptions_enable": False,
     "add_completion": False,
@@ -16,6 +30,11 @@ SETTLED: dict[str, Any] = {
 
 class Command(TyperCommand):
     """A command whose help shows arguments by name alone, as its usage does."""
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        """Return the first sentence of the help whole: a list of commands folds it, where others cut it off."""
+        del limit
+        return super().get_short_help_str(_WHOLE)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of arguments and options."""

@@ -17,6 +17,8 @@ from tasklore.exits import FAILED, OK, Refused
 
 #: What a role prints on stdout, followed by its HTTP address, once it takes work.
 READY = "ready http="
+#: What a supervisor prints before that: where it serves its API.
+API = "api http="
 
 #: Seconds a role has to become ready; it needs two or three, on a busy machine more.
 READY_WITHIN_S = 60.0
@@ -46,6 +48,7 @@ class Role:
     ) -> None:
         self.name = name
         self.address = ""
+        self.api: str | None = None
         self._arguments = arguments
         self._environment = environment
         self._log = log
@@ -152,7 +155,10 @@ class Role:
         while line := await self._lines.readline():
             if line.startswith(READY.encode()):
                 return line.decode().removeprefix(READY).strip()
-            _write(line, self._log)
+            if line.startswith(API.encode()):
+                self.api = line.decode().removeprefix(API).strip()
+            else:
+                _write(line, self._log)
         return None
 
     async def _pass_on(self) -> None:

@@ -15,7 +15,7 @@ from runtime.endpoints import Endpoints, masked_url, remove_endpoints, write_end
 from runtime.settings import Settings
 from tasklore.exits import OK
 from tasklore.places import current_endpoints, demand_listener
-from tasklore.roles import READY
+from tasklore.roles import API, READY
 from tasklore.screen import patience, say
 from tasklore.system import Plan, System, running
 
@@ -84,7 +84,7 @@ def serve_supervisor() -> None:
 
     async def serve() -> None:
         await _demand_servers(settings)
-        await run_supervisor(settings, on_ready=_say_ready)
+        await run_supervisor(settings, on_ready=_say_ready, on_api=_say_api)
 
     _run(serve())
 
@@ -117,6 +117,10 @@ def _run(serve: Coroutine[Any, Any, None]) -> None:
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(serve)
+
+
+def _say_api(address: str) -> None:
+    print(f"{API}{address}", flush=True)
 
 
 def _say_ready(address: str) -> None:
@@ -157,7 +161,8 @@ def _announce(place: Path, system: System) -> None:
     found = system.endpoints
     write_endpoints(place, found)
     redis = masked_url(found.redis_url)
-    print(f"ready nats={masked_url(found.nats)} redis={redis} http={found.http}", flush=True)
+    api = f" api={found.api}" if found.api is not None else ""
+    print(f"ready nats={masked_url(found.nats)} redis={redis} http={found.http}{api}", flush=True)
     if sys.stderr.isatty():
         say('ask in another terminal: tasklore ask "limit 50k, spent 42000: how is my budget?"')
 

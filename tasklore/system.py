@@ -71,7 +71,8 @@ class System:
         """Where everything can be reached now; what is served over HTTP has another address after a restart."""
         workers = {worker.name: worker.address for worker in self._workers}
         monitor = next((server.monitor_url for server in self._servers if isinstance(server, NatsServer)), None)
-        return Endpoints(self._nats_url, self._redis_url, self._supervisor.address, workers, monitor)
+        supervisor = self._supervisor
+        return Endpoints(self._nats_url, self._redis_url, supervisor.address, workers, monitor, supervisor.api)
 
     async def start(self) -> None:
         """Start every role and return once all are ready; raises what the first one that cannot start raises."""

@@ -24,6 +24,7 @@ def _own_logs() -> Iterator[None]:
 LEFT_OUT = {
     "long": "takes a minute; only run when asked for by `-m long`",
     "browser": "drives a real browser, of the system's packages; only run by `make browser`",
+    "monitoring": "needs Debian's Prometheus and Alertmanager; only run by `make monitoring-check`",
     "local_model": "asks a real model that packages of their own bring; only run by `make local-model`",
 }
 

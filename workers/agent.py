@@ -135,7 +135,7 @@ class Agent:
             retry_base: the pause before its second run, which doubles with every further one; the worker's by default.
             retry_cap: the longest such pause.
             idempotent: whether running it twice does no harm, so that it may run while the ledger is away.
-            uses: "llm", "clock": what it touches through its context.
+            uses: "llm", "clock", "edits": what it touches through its context.
             keywords: words in a sentence that point at this task, beside those of the agent.
             examples: sentences that ask for it.
             in_words: whether a person may ask for it in words, or only pipelines, analyses and programs.

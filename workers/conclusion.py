@@ -15,10 +15,11 @@ from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted, ResultTooLa
 from contracts.identifiers import user_token
 from contracts.messages import TaskAssignment
 from memory.runs import Finish, Wish
+from runtime.dead_letter import dead_letter
 from runtime.outbox import Outbox
 from runtime.pull import Delivery, PullEngine
 from workers.settling import Settling
-from workers.verdict import Verdict, dead_letter
+from workers.verdict import Verdict
 
 log = structlog.get_logger(__name__)
 

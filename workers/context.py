@@ -13,6 +13,7 @@ from contracts.errors import InvalidInput, UndeclaredAccess
 from contracts.messages import ChatTurn, Progress, TaskAssignment, Usage
 from runtime.llm import Spent
 from workers.documents import ReadsDocuments, UserDocuments
+from workers.edits import TakesBack, UserEdits
 from workers.history import HistoryStore, TaskHistory
 from workers.project import ProjectStore, TaskProject
 from workers.run_time import RunTime
@@ -60,6 +61,10 @@ class Services(SessionServices, Protocol):
     @property
     def documents(self) -> ReadsDocuments:
         """The JSON memory of everybody, to be bound to one user before it is lent."""
+
+    @property
+    def edits(self) -> TakesBack:
+        """The edits of everybody's JSON memory, to be bound to one user before they are lent."""
 
     @property
     def kinds(self) -> "Kinds":
@@ -182,6 +187,19 @@ class Context:
         self._demand_owner("documents")
         services = self._services
         return UserDocuments(self._assignment.user_id, services.documents, services.kinds, services.now())
+
+    @property
+    def edits(self) -> UserEdits:
+        """The edits of the JSON memory of the user who asked, to be taken back.
+
+        Raises:
+            UndeclaredAccess: the task does not declare `uses=("edits",)`, or its answers are remembered.
+            InvalidInput: nobody known asked.
+        """
+        self._demand_use("edits", "edits")
+        self._demand_forgotten("edits", "what is done to documents")
+        services = self._services
+        return UserEdits(self._assignment.user_id, services.edits, self._attempt, services.now())
 
     @cached_property
     def session(self) -> TaskSession:

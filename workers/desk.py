@@ -12,6 +12,7 @@ from contracts import subjects
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import TaskAssignment
 from memory.entries import Remembered
+from runtime.dead_letter import dead_letter
 from runtime.pull import Delivery, PullEngine
 from workers.agent import Agent
 from workers.conclusion import Conclusion
@@ -19,7 +20,7 @@ from workers.due_copies import DueCopies
 from workers.order import Order, Unfit, read_order
 from workers.runner import Runner
 from workers.stores import Name, Stores
-from workers.verdict import Verdict, dead_letter, verdict_on
+from workers.verdict import Verdict, verdict_on
 
 log = structlog.get_logger(__name__)
 

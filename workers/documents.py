@@ -9,8 +9,6 @@ import structlog
 from contracts.errors import InvalidInput, MemoryUnavailable
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from memory.documents.history import PlanRecord
     from memory.documents.kinds import Kinds
     from memory.documents.paths import Path
@@ -20,12 +18,6 @@ log = structlog.get_logger(__name__)
 
 #: Tokens of documents in a prompt, about: a page and a half, a fifth of what recalling whole histories costs elsewhere.
 BUDGET_TOKENS = 800
-
-
-def place_name(path: "Path", value: "JsonValue") -> str:
-    """Return the name under which it is noted that *value* at *path* was read: an item's own, since indices shift."""
-    item = value.get("item") if isinstance(value, dict) else None
-    return str(path.parent / item) if isinstance(item, str) and item else str(path)
 
 
 class OwnReads(Protocol):
@@ -86,7 +78,7 @@ class UserDocuments:
         Raises:
             MemoryUnavailable: the store did not answer in time.
         """
-        from memory.documents.paths import lookup
+        from memory.documents.paths import lookup, place_name
         from memory.rendering.documents import render
 
         snapshot = await self.snapshot(None if resource is None else [resource])

@@ -19,6 +19,7 @@ from runtime.llm_wire import T
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
 
+    from memory.documents.fake_store import FakeDocumentStore
     from memory.documents.history import PlanRecord
     from memory.documents.items import Body
     from memory.documents.paths import Path
@@ -108,6 +109,7 @@ class ScriptedLlm:
         self._script = deque(script)
         self.asked: list[Asked] = []
         self.configured = bool(self._script)
+        self.has_room = True
 
     def role(self, name: str) -> LlmRole:  # noqa: ARG002 - one script answers for all
         """Return a model of that name: scripted."""
@@ -161,6 +163,13 @@ class KitServices:
     def kinds(self) -> Kinds:
         """Return the kinds that its documents have."""
         return self.documents.kinds
+
+    @cached_property
+    def edits(self) -> "FakeDocumentStore":
+        """Return a store without any edit to take back; a test puts there what it wants taken back."""
+        from memory.documents.fake_store import FakeDocumentStore
+
+        return FakeDocumentStore(self.kinds)
 
     @cached_property
     def sessions(self) -> "FakeSessions":

@@ -24,6 +24,7 @@ _STREAMS = (
     subjects.REPORTS,
     subjects.TURNS,
     subjects.FACTS,
+    subjects.MESSAGES,
     subjects.DEAD,
 )
 #: Bytes that a turn-over needs for a moment; a stream with less room would refuse tasks, or drop dead letters, for it.

@@ -1,13 +1,15 @@
-"""What is removed of a user where their words were kept: turns, facts, documents, conversations, answers.
+"""What is removed of a user where their words were kept: turns, facts, messages, documents, conversations, answers.
 
 Each class is a `workers.forgetting.ForgetsUser`.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from pydantic_core import from_json
 
+from contracts import subjects
 from contracts.identifiers import user_token
 from memory.askers import Askers
 from memory.claims import Counts
@@ -15,6 +17,7 @@ from memory.conversation import Conversations
 from memory.documents.store import DocumentStore
 from runtime.direct import Line, open_direct_reads
 from runtime.erasing import Eraser
+from workers.forgetting_tasks import names_user
 
 #: Turns of one conversation that are looked through: far above what one holds.
 _ALL_TURNS = 1_000_000
@@ -55,6 +58,44 @@ class QueueOfUser:
             messages = sum([len(page) async for page in reads.pages(self._subject_of(user_id))])
         counts = await self._rows.counts(user_id)
         return {"messages": messages, self._kind: counts.waiting + counts.parked + sum(counts.closed.values())}
+
+
+class MessagesOfUser:
+    """What waits to be delivered to agents: the user's words, and what nobody known says where they are alone.
+
+    It goes before the conversations, which it would enter anew.
+    """
+
+    def __init__(self, line: Line, conversations: Conversations) -> None:
+        self._line = line
+        self._eraser = Eraser(line)
+        self._conversations = conversations
+
+    async def forget(self, user_id: str) -> Mapping[str, int]:
+        """Erase it."""
+        erased = await self._eraser.erase_many(subjects.MESSAGES, await self._found(user_id))
+        return {"messages": erased.erased}
+
+    async def left(self, user_id: str) -> Mapping[str, int]:
+        """Count it."""
+        return {"messages": len(await self._found(user_id))}
+
+    async def _found(self, user_id: str) -> list[int]:
+        """Return the places of what is theirs."""
+        theirs: list[int] = []
+        unsigned: dict[str, list[int]] = defaultdict(list)
+        async with open_direct_reads(self._line, subjects.MESSAGES) as reads:
+            async for page in reads.pages(subjects.MESSAGES_ALL):
+                for one in page:
+                    if names_user(one.body, user_id):
+                        theirs.append(one.sequence)
+                    elif _user_of(one.body) is None:
+                        unsigned[_addressed(one.subject)].append(one.sequence)
+        for conversation_id in await self._conversations.of_user(user_id) if unsigned else ():
+            sequences = unsigned.get(user_token(conversation_id), [])
+            if sequences and not is_shared(await _whole(self._conversations, conversation_id), user_id):
+                theirs += sequences
+        return theirs
 
 
 class DocumentsOfUser:
@@ -99,12 +140,9 @@ class ConversationsOfUser:
         return {"conversations": len(await self._conversations.of_user(user_id))}
 
     async def _removed(self, conversation_id: str, user_id: str) -> bool:
-        # What waits goes first: it may be taken between the two.
-        turns = await self._conversations.waiting(conversation_id)
-        turns += await self._conversations.recent(conversation_id, _ALL_TURNS)
-        speakers = [_user_of(turn) for turn in turns]
-        if any(speaker not in (None, user_id) for speaker in speakers):
-            theirs = [turn for turn, speaker in zip(turns, speakers, strict=True) if speaker == user_id]
+        turns = await _whole(self._conversations, conversation_id)
+        if is_shared(turns, user_id):
+            theirs = [turn for turn in turns if _user_of(turn) == user_id]
             return bool(await self._conversations.drop(conversation_id, theirs))
         # Nobody else is known in it: what was said before they gave a name is theirs too.
         return await self._conversations.forget(conversation_id)
@@ -126,6 +164,22 @@ class AnswersOfUser:
         return {"answers": await self._askers.listed(user_token(user_id))}
 
 
+def is_shared(turns: Sequence[bytes], user_id: str) -> bool:
+    """Return whether somebody else who is known takes part in a conversation of *turns*."""
+    return any(_user_of(turn) not in (None, user_id) for turn in turns)
+
+
+async def _whole(conversations: Conversations, conversation_id: str) -> list[bytes]:
+    # What waits goes first: it may be taken between the two.
+    waiting = await conversations.waiting(conversation_id)
+    return waiting + await conversations.recent(conversation_id, _ALL_TURNS)
+
+
+def _addressed(subject: str) -> str:
+    """Return the token of the conversation that a message on *subject* is for; nothing when it tells none."""
+    return (*subject.split("."), "", "", "")[2]
+
+
 def _user_of(turn: bytes) -> object:
     """Return whose turn it is, None when nobody's; of one that cannot be read it is not known."""
     try:
@@ -142,11 +196,12 @@ def kept_words(
     documents: DocumentStore,
     conversations: Conversations,
     askers: Askers,
-) -> tuple[QueueOfUser | DocumentsOfUser | ConversationsOfUser | AnswersOfUser, ...]:
+) -> tuple[QueueOfUser | DocumentsOfUser | MessagesOfUser | ConversationsOfUser | AnswersOfUser, ...]:
     """Return all of these parts in order; *queues* are stream, subject and table, that of turns first."""
     return (
         *(QueueOfUser(line, stream, subject_of, rows) for stream, subject_of, rows in queues),
         DocumentsOfUser(documents),
+        MessagesOfUser(line, conversations),
         ConversationsOfUser(conversations),
         AnswersOfUser(askers),
     )

@@ -24,6 +24,7 @@ class HistoryStore(Protocol):
         arriving: "Sequence[Utterance]" = (),
         *,
         observations: int = 0,
+        senses: bool = True,
         user_id: str | None = None,
     ) -> "Taken":
         """Move what arrives and what waits into the history, and return it with which of it is new."""
@@ -39,8 +40,8 @@ class HistoryStore(Protocol):
     ) -> None:
         """Note that what the task took is no longer new, what it said, and what it sensed and did."""
 
-    async def summarise(self, owner: str, upto: int, text: str) -> bool:
-        """Keep *text* as the summary of the first *upto* messages."""
+    async def summarise(self, owner: str, upto: int, text: str, *, removals: int | None = None) -> bool:
+        """Keep *text* as the summary of the first *upto* messages, unless words were removed since it was made."""
 
     async def page(self, owner: str, before: int | None = None, count: int = 100) -> "Page":
         """Return up to *count* messages before the place *before*, the last ones by default."""
@@ -62,20 +63,31 @@ class TaskHistory:
         self._task_id = assignment.task_id
         self._user_id = assignment.user_id
         self._store = store
+        self._removals: int | None = None
 
     @property
     def said_id(self) -> str:
         """The message id of what the task says: the same in each of its runs, so that it is said once."""
         return said_id(self._task_id)
 
-    async def take(self, new_messages: "Sequence[Utterance]" = (), *, observations: int = 0) -> "Taken":
+    async def take(
+        self, new_messages: "Sequence[Utterance]" = (), *, observations: int = 0, senses: bool = True
+    ) -> "Taken":
         """Store *new_messages* and what waits, and return the conversation, of which the last `num_new` are new.
 
-        With it come the last *observations* of what the agent sensed and did. A message known by its id is stored once.
+        With it come the last *observations* of what the agent sensed and did; without *senses* only what it did, which
+        is quicker. A message known by its id is stored once.
         """
-        return await self._store.take(
-            self.conversation_id, self._task_id, new_messages, observations=observations, user_id=self._user_id
+        taken = await self._store.take(
+            self.conversation_id,
+            self._task_id,
+            new_messages,
+            observations=observations,
+            senses=senses,
+            user_id=self._user_id,
         )
+        self._removals = taken.history.earlier.removals
+        return taken
 
     async def observations(self, count: int) -> "tuple[Observation, ...]":
         """Return the last *count*, oldest first; `take` brings them with the messages at no further cost."""
@@ -101,6 +113,7 @@ class TaskHistory:
     async def summarise(self, upto: int, text: str) -> bool:
         """Keep *text* as what the first *upto* messages came to; False when more is summarised already.
 
-        They are those that have fallen out of what is shown: `earlier.count` at most.
+        They are those that have fallen out of what is shown: `earlier.count` at most. False also when somebody's words
+        were removed since the messages were taken: they may be in it. `workers.summary` asks a model for the text.
         """
-        return await self._store.summarise(self.conversation_id, upto, text)
+        return await self._store.summarise(self.conversation_id, upto, text, removals=self._removals)

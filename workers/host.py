@@ -14,7 +14,7 @@ from contracts.errors import MemoryUnavailable
 from contracts.messages import Cancellation, ChatTurn, Progress
 from memory.conversation import Conversations
 from memory.documents.kinds import Kinds
-from memory.documents.reader import DocumentReader
+from memory.documents.store import DocumentStore
 from memory.inbox import Inbox, is_utterance
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
@@ -46,7 +46,7 @@ class Lent:
     llm: Llm
     conversations: Conversations
     send_progress: Sender
-    documents: DocumentReader
+    documents: DocumentStore
     kinds: Kinds
     sessions: SessionCache
     session_flights: SingleFlight[Computed]
@@ -55,6 +55,11 @@ class Lent:
     inbox: Inbox
     agent_files: Path | None
     count_session_hits: Callable[[int], None]
+
+    @property
+    def edits(self) -> DocumentStore:
+        """The edits of the documents."""
+        return self.documents
 
     def now(self) -> datetime:
         """Return the time in UTC."""

@@ -15,7 +15,7 @@ from contracts.parameters import Parameters
 from workers.context import Context
 from workers.handler import Handler, read_handler
 
-Use = Literal["llm", "clock"]
+Use = Literal["llm", "clock", "edits"]
 
 #: Long enough for a question that comes back every month to be known again.
 REMEMBER_FOR = timedelta(days=30)

@@ -14,6 +14,10 @@ class LanguageModel(Protocol):
     def configured(self) -> bool:
         """Say whether asking can succeed."""
 
+    @property
+    def has_room(self) -> bool:
+        """Say whether a question more keeps nobody else waiting."""
+
     def role(self, name: str) -> LlmRole:
         """Return which model answers for the role *name*."""
 
@@ -50,6 +54,11 @@ class TaskLlm:
     def configured(self) -> bool:
         """Say whether asking can succeed; when not, answer by rules."""
         return self._model.configured
+
+    @property
+    def has_room(self) -> bool:
+        """Say whether half of the worker's questions at once stay free for others when one more is asked now."""
+        return self._model.has_room
 
     def role(self, name: str) -> LlmRole:
         """Return which model answers for the role *name*, for whoever writes down who said something."""

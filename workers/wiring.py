@@ -19,7 +19,7 @@ from contracts.messages import Cancellation, Progress, WorkerPresence
 from memory.breaker import Breaker
 from memory.conversation import Conversations
 from memory.documents.kinds import Kinds
-from memory.documents.reader import DocumentReader
+from memory.documents.store import DocumentStore
 from memory.inbox import Inbox
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
@@ -59,6 +59,7 @@ from workers.runner import Runner, Terms
 from workers.settling import Settling
 from workers.solitude import Solitude
 from workers.stores import Stores
+from workers.summary import role_files
 
 log = structlog.get_logger(__name__)
 
@@ -191,12 +192,16 @@ class Worker:
 
     async def _connect_redis(self, stack: AsyncExitStack, name: str) -> Redis:
         most = self._settings.redis_max_connections
-        return await stack.enter_async_context(valkey.connect(self.process.redis_url, name=name, max_connections=most))
+        told = self.process.count_redis_reconnect
+        return await stack.enter_async_context(
+            valkey.connect(self.process.redis_url, name=name, max_connections=most, reconnected=told)
+        )
 
     async def _open_llm(self, stack: AsyncExitStack) -> Llm:
         """Open the language models, those among them that the agents' own files name."""
         settings, agents = self._settings, self._agents
         files = [file for agent in agents for file in files_of(agent, settings.agent_files)]
+        files.append(role_files(settings.agent_files))
         llm = await stack.enter_async_context(Llm(llm_settings_of(settings, files), meter=self._metrics))
         asks = any(agent.listeners or any("llm" in task.uses for task in agent.tasks.values()) for agent in agents)
         if asks:
@@ -215,7 +220,7 @@ class Worker:
             llm,
             Conversations(redis),
             self._send_progress,
-            DocumentReader(redis, kinds),
+            DocumentStore(redis, kinds),
             kinds,
             SessionCache(large, max_value_bytes=settings.session_value_max_bytes),
             await stack.enter_async_context(flights),

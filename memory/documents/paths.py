@@ -18,7 +18,7 @@ from memory.documents.path_text import APPEND, Append, Step, read, spell
 
 __all__ = [
     "ABSENT", "APPEND", "Absent", "Append", "Found", "Path", "Step", "exists", "find", "lookup", "nearest", "parse",
-    "resolve", "step_into",
+    "place_name", "resolve", "step_into",
 ]  # fmt: skip
 
 
@@ -104,6 +104,12 @@ def find(body: JsonValue, path: Path) -> Found:
 def exists(body: JsonValue, path: Path) -> bool:
     """Return whether something stands at *path*."""
     return find(body, path) is not ABSENT
+
+
+def place_name(path: Path, value: JsonValue) -> str:
+    """Return the name under which it is noted that *value* at *path* was read: an item's own, since indices shift."""
+    item = value.get("item") if isinstance(value, dict) else None
+    return str(path.parent / item) if isinstance(item, str) and item else str(path)
 
 
 def lookup(body: JsonValue, path: Path) -> JsonValue:

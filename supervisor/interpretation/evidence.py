@@ -17,12 +17,26 @@ from supervisor.interpretation.words import stems_of, tokens_of
 _LONGEST_QUOTE = 2_000
 
 
+#: Amounts that belong to a field already: where each was said, and at which character.
+Used = set[tuple[str | None, int]]
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text that may be quoted: the sentence, or an earlier turn of the conversation with its id."""
+    """A text that may be quoted: the sentence, an earlier turn with its id, or what is remembered at a place."""
 
     scene: Scene
     turn_id: str | None = None
+    memory: str | None = None
+
+    @property
+    def name(self) -> str | None:
+        """What tells it from the others; None for the sentence itself."""
+        return self.memory or self.turn_id
+
+    def span(self, field: FieldShape, start: int, end: int) -> Span:
+        """Return that the value of *field* rests on these characters."""
+        return Span(field.name, start, end, self.scene.text[start:end], self.turn_id, self.memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +47,7 @@ class Proven:
     spans: tuple[Span, ...]
 
 
-def prove(
-    field: FieldShape, said: Sequence[str], quote: str, sources: Sequence[Source], used: set[tuple[str | None, int]]
-) -> Proven | None:
+def prove(field: FieldShape, said: Sequence[str], quote: str, sources: Sequence[Source], used: Used) -> Proven | None:
     """Return *said* as the value of *field*, or None when *quote* does not stand in a source or does not hold it.
 
     Amounts whose place is in *used* belong to other fields already and prove nothing.
@@ -63,12 +75,12 @@ def _places(quote: str, text: str) -> Iterator[int]:
 
 
 def _prove_at(
-    field: FieldShape, said: Sequence[str], source: Source, start: int, end: int, used: set[tuple[str | None, int]]
+    field: FieldShape, said: Sequence[str], source: Source, start: int, end: int, used: Used
 ) -> Proven | None:
     quote = source.scene.text[start:end]
     if field.is_list and not said:
         is_denied = any(token.text in NEGATIONS or token.text == "none" for token in tokens_of(quote))
-        return Proven([], (Span(field.name, start, end, quote, source.turn_id),)) if is_denied else None
+        return Proven([], (source.span(field, start, end),)) if is_denied else None
     if not said or (len(said) > 1 and not field.is_list):
         return None
     if field.is_numeric:
@@ -82,12 +94,12 @@ def _prove_at(
 
 
 def _prove_amounts(
-    field: FieldShape, said: Sequence[str], source: Source, start: int, end: int, used: set[tuple[str | None, int]]
+    field: FieldShape, said: Sequence[str], source: Source, start: int, end: int, used: Used
 ) -> Proven | None:
     free = [
         item
         for item in source.scene.items
-        if start <= item.found.start and item.found.end <= end and (source.turn_id, item.found.start) not in used
+        if start <= item.found.start and item.found.end <= end and (source.name, item.found.start) not in used
     ]
     taken: list[Item] = []
     for text in said:
@@ -99,7 +111,7 @@ def _prove_amounts(
     values = [value_in(field, item, source.scene) for item in taken]
     if any(isinstance(value, Doubt) for value in values):
         return None
-    spans = tuple(Span(field.name, item.found.start, item.found.end, item.found.text, source.turn_id) for item in taken)
+    spans = tuple(source.span(field, item.found.start, item.found.end) for item in taken)
     return Proven(values if field.is_list else values[0], spans)
 
 
@@ -116,8 +128,7 @@ def _prove_choices(field: FieldShape, said: Sequence[str], source: Source, start
     if not all(text in by_name and stems_of(text) and set(stems_of(text)) <= stems for text in said):
         return None
     values = [by_name[text] for text in said]
-    span = Span(field.name, start, start + len(quote), quote, source.turn_id)
-    return Proven(values if field.is_list else values[0], (span,))
+    return Proven(values if field.is_list else values[0], (source.span(field, start, start + len(quote)),))
 
 
 def _prove_texts(field: FieldShape, said: Sequence[str], source: Source, start: int, quote: str) -> Proven | None:
@@ -126,5 +137,5 @@ def _prove_texts(field: FieldShape, said: Sequence[str], source: Source, start: 
         place = next(_places(text, quote), -1) if text.strip() else -1
         if place < 0:
             return None
-        spans.append(Span(field.name, start + place, start + place + len(text), text, source.turn_id))
+        spans.append(source.span(field, start + place, start + place + len(text)))
     return Proven(list(said) if field.is_list else said[0], tuple(spans))

@@ -1,6 +1,6 @@
 """What an interpretation can come to: four frozen types, each carrying all that the next step needs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,7 +13,8 @@ class Span:
     """The characters a value of *field* rests on: `text[start:end]` of the sentence, or of the turn *turn_id*.
 
     A list has one for each item. A value kept from the conversation ("same history") points to the words that ask for
-    it, and *turn_id* names the turn whose task held it.
+    it, and *turn_id* names the turn whose task held it. *memory* is the place of what is remembered, as document and
+    path, when the value is taken from there.
     """
 
     field: str
@@ -21,6 +22,17 @@ class Span:
     end: int
     text: str
     turn_id: str | None = None
+    memory: str | None = None
+
+    @property
+    def source(self) -> str | None:
+        """What tells the text that it stands in from others; None for the sentence itself."""
+        return self.memory or self.turn_id
+
+
+def remembered_in(spans: Iterable[Span]) -> frozenset[str]:
+    """Return the fields whose values are taken from what is remembered of the person."""
+    return frozenset(span.field for span in spans if span.memory is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +47,11 @@ class Understood:
     spans: tuple[Span, ...] = ()
     is_certain: bool = True
     guessed: frozenset[str] = frozenset()
+
+    @property
+    def remembered(self) -> frozenset[str]:
+        """The fields whose values the person did not say: they are taken from what is remembered."""
+        return remembered_in(self.spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,5 +110,10 @@ Interpretation = Understood | Missing | Ambiguous | Unfitting
 class Interpreter(Protocol):
     """Turns words into a task, or into what to say instead."""
 
-    async def interpret(self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn]) -> Interpretation:
-        """Return what *text* asks for, given the earlier turns of its conversation, oldest first."""
+    async def interpret(
+        self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn], user_id: str | None = None
+    ) -> Interpretation:
+        """Return what *text* asks for, given the earlier turns of its conversation, oldest first.
+
+        *user_id* is who asks, None when nobody known does: then nothing that is remembered is looked at.
+        """

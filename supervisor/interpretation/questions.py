@@ -1,6 +1,6 @@
 """The questions asked back, and which fields an earlier one asked for: the only file that words or reads them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from contracts.messages import ChatTurn
 from supervisor.catalogue import Offer
@@ -65,6 +65,12 @@ def ask_to_confirm(offer: Offer, values: Mapping[str, object]) -> str:
     """Return the question for a task that only a language model saw in the words."""
     said = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
     return f"{_WHICH_TASK}{offer.label} with {said}?" if said else f"{_WHICH_TASK}{offer.label}?"
+
+
+def name_remembered(question: str, values: Mapping[str, object], names: Collection[str]) -> str:
+    """Return *question* with what of *values*, those of *names*, was taken from memory and not from the person."""
+    taken = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items() if name in names)
+    return f"{question} (I take {taken} as I remember it.)" if taken else question
 
 
 def asks_to_confirm(turn: ChatTurn) -> bool:

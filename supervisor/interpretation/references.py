@@ -19,7 +19,8 @@ _AS_BEFORE = re.compile(
     r"\b(?:the\s+)?(?:same\s+)?(?:as|like)\s+(?:before|last time|above|earlier|previously)\b", re.IGNORECASE
 )
 _EVERYTHING = re.compile(
-    r"\b(?:same (?:again|numbers|values|figures|question|thing|everything|as (?:before|last time|above|earlier))"
+    r"\b(?:same (?:again|with|but|numbers|values|figures|question|thing|everything"
+    r"|as (?:before|last time|above|earlier))"
     r"|(?:everything|all|the) (?:else|rest) (?:is |stays |remains )?(?:the )?(?:same|unchanged)"
     r"|(?:the )?rest (?:is |stays )?(?:the )?(?:same|unchanged))\b",
     re.IGNORECASE,

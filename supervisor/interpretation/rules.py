@@ -39,7 +39,14 @@ class RuleInterpreter:
     def __init__(self) -> None:
         self._indexed: tuple[Catalogue, Router] | None = None
 
-    async def interpret(self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn]) -> Interpretation:
+    async def interpret(
+        self,
+        text: str,
+        *,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn],
+        user_id: str | None = None,  # noqa: ARG002 - rules do not guess who means what they remember
+    ) -> Interpretation:
         """Return what *text* asks for; see `understand`."""
         return self.understand(text, catalogue=catalogue, previous=previous)
 

@@ -15,6 +15,7 @@ from nats.aio.client import Client
 
 from contracts import subjects
 from contracts.errors import TaskloreError, Unreachable
+from runtime.access import access_of
 from runtime.endpoints import NATS_VARIABLE, masked_url
 from runtime.jetstream import NOT_FOUND, JetStreamRefused, ask_jetstream
 from supervisor.cards import read_cards
@@ -112,7 +113,7 @@ async def examine_nats(url: str, streams: Sequence[str], clock: Callable[[], flo
 
 
 async def _ask_all(asker: _Asker, facts: NatsFacts, streams: Sequence[str]) -> NatsFacts:
-    reading = (subjects.TASKS, subjects.REPORTS, subjects.TURNS, subjects.FACTS)
+    reading = (subjects.TASKS, subjects.REPORTS, subjects.TURNS, subjects.FACTS, subjects.MESSAGES)
     async with asyncio.TaskGroup() as group:
         server = group.create_task(asker.who())
         account = group.create_task(asker.api("INFO"))
@@ -201,6 +202,7 @@ async def _connected(url: str) -> AsyncIterator[Client]:
                 max_reconnect_attempts=1,
                 reconnect_time_wait=0.1,
                 error_cb=on_error,
+                **access_of().nats_options(),
             )
     except TimeoutError as error:
         raise Unreachable(_why(url, errors)) from error

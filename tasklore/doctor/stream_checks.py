@@ -166,4 +166,4 @@ def _said(name: str) -> str:
 
 
 def _said_all(names: Sequence[str]) -> str:
-    return listed([_said(name) for name in names], at_most=8)
+    return listed([_said(name) for name in names], at_most=9)

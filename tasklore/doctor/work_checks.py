@@ -7,6 +7,7 @@ from contracts import subjects
 from contracts.messages import AgentCard, WorkerPresence
 from runtime.settings import Settings
 from runtime.streams import Source, differences
+from supervisor.delivering import inbox_sources
 from tasklore.doctor.facts import Answer, NatsFacts, Unanswered
 from tasklore.doctor.findings import Finding, counted, listed, note, ok, problem, unknown, warning
 
@@ -30,7 +31,8 @@ def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
 
 def _check_consumers(nats: NatsFacts) -> Iterator[Finding]:
     check, durable = "nats.consumers", 0
-    for stream in (subjects.TASKS, subjects.TURNS, subjects.FACTS):
+    streams = [subjects.TASKS, subjects.TURNS, subjects.FACTS, subjects.MESSAGES]
+    for stream in streams:
         unread = nats.consumers.get(stream)
         if isinstance(unread, Unanswered):
             yield unknown(check, f"the consumers of {stream} are not known: {unread.reason}", "allow CONSUMER.LIST")
@@ -40,7 +42,7 @@ def _check_consumers(nats: NatsFacts) -> Iterator[Finding]:
                 yield from _check_consumer(stream, consumer)
     if durable:
         said = counted(durable, "durable consumer")
-        yield ok(check, f"{said} of {subjects.TASKS}, {subjects.TURNS} and {subjects.FACTS}")
+        yield ok(check, f"{said} of {listed(streams)}")
 
 
 def _check_consumer(stream: str, consumer: Answer) -> Iterator[Finding]:
@@ -59,16 +61,20 @@ def _check_consumer(stream: str, consumer: Answer) -> Iterator[Finding]:
 
 
 def _check_drift(stream: str, consumer: Answer) -> Iterator[Finding]:
-    """Compare with what a worker declares; who reads turns and facts, and in which way, is its own affair."""
+    """Compare with what a worker or a supervisor declares; who reads turns and facts, and how, is its own affair."""
     name, config = consumer["name"], consumer["config"]
-    if stream != subjects.TASKS:
+    sources = {source.durable: source for source in inbox_sources()} if stream == subjects.MESSAGES else {}
+    if stream == subjects.TASKS:
+        sources[name] = Source(stream, name, _tasks_of(name), 30.0)
+    if name not in sources:
         return
-    wanted: dict[str, Any] = Source(stream, name, _tasks_of(name), 30.0).configuration()
+    whose = "workers" if stream == subjects.TASKS else "supervisors"
+    wanted: dict[str, Any] = sources[name].configuration()
     judged_apart = {"ack_wait", "max_deliver", "max_waiting"}
     expected = {key: value for key, value in wanted.items() if key not in judged_apart}
     for line in differences({"name": f"consumer {name} of {stream}"} | expected, config):
-        cure = f"`nats consumer rm {stream} {name}`: declared anew, no task is lost, one that runs may run twice"
-        yield problem("nats.drift", f"{line}; its workers do not start", cure)
+        cure = f"`nats consumer rm {stream} {name}`: declared anew, nothing is lost, a task that runs may run twice"
+        yield problem("nats.drift", f"{line}; its {whose} do not start", cure)
 
 
 def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:

@@ -48,6 +48,7 @@ class Served:
         self._said: queue.SimpleQueue[str] = queue.SimpleQueue()
         threading.Thread(target=self._listen, args=(said,), daemon=True).start()
         self.http = ""
+        self.api = ""
 
     def _listen(self, said: IO[bytes]) -> None:
         with said:
@@ -58,6 +59,8 @@ class Served:
     def ready(self) -> Self:
         """Return once the process takes work."""
         while line := self._said.get(timeout=PATIENCE_S):
+            if line.startswith("api http="):
+                self.api = line.removeprefix("api http=").strip()
             if line.startswith("ready http="):
                 self.http = line.removeprefix("ready http=").strip()
                 return self

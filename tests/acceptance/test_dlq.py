@@ -301,7 +301,7 @@ async def test_the_supervisor_exports_how_many_lie_there_and_for_how_long(ward: 
 
     async def waiting(number: float) -> None:
         async def is_seen() -> bool:
-            return await asyncio.to_thread(supervisor.metric, "tasklore_dead_letters_waiting") == number
+            return await asyncio.to_thread(supervisor.metric, "tasklore_dead_letters ") == number
 
         await ward.program.eventually(is_seen)
 

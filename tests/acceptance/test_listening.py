@@ -143,7 +143,7 @@ async def test_a_listener_is_shown_and_counted(own_house: House) -> None:
         assert worker.get("/readyz")[0] == worker.get("/healthz")[0] == 200
         assert worker.metric('tasklore_turns_total{outcome="learned"}') == 1
         assert worker.metric('tasklore_facts_total{outcome="applied"}') == 1
-        assert worker.metric('tasklore_edits_total{operation="insert"}') == 1
+        assert worker.metric('tasklore_document_edits_total{operation="insert",outcome="applied"}') == 1
         for name in ("tasklore_turns_pending", "tasklore_facts_pending", "tasklore_oldest_fact_age_seconds"):
             assert worker.metric(name) >= 0
         card = await scene.program.last("KV_agents", "$KV.agents.EarAgent")

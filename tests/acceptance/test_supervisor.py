@@ -192,7 +192,10 @@ async def test_a_supervisor_tells_its_health_and_that_requests_pass_its_broker(
     await ask(talker, "Check my budget: limit 1000, spent 1")
     assert supervisor.metric(name) == before + 1
     health, ready = supervisor.get("/healthz"), supervisor.get("/readyz")
-    assert (health[0], set(health[1]["checks"])) == (200, {"analyses", "event_loop", "pipelines", "reports"})
+    assert (health[0], set(health[1]["checks"])) == (
+        200,
+        {"analyses", "event_loop", "messages", "pipelines", "reports"},
+    )
     assert ready[0] == 200
 
 

@@ -23,7 +23,8 @@ from tests.acceptance.command import (
 )
 
 READY = re.compile(
-    r"ready nats=(nats://127\.0\.0\.1:\d+) redis=(redis://127\.0\.0\.1:\d+) http=(http://127\.0\.0\.1:\d+)\n"
+    r"ready nats=(nats://127\.0\.0\.1:\d+) redis=(redis://127\.0\.0\.1:\d+) http=(http://127\.0\.0\.1:\d+)"
+    r" api=http://127\.0\.0\.1:\d+\n"
 )
 QUESTION = "Check my budget: limit 50k, spent 42,000, history 5k, 7k, 8k and 6k"
 

@@ -138,10 +138,11 @@ def test_a_command_on_a_page_exists(command: str) -> None:
         return
     if words[:1] == ["-m"]:
         assert Path(program).name in ("python", "python3")
-        assert (ROOT / f"{words[1].replace('.', '/')}.py").is_file()
+        module = ROOT / words[1].replace(".", "/")
+        assert (module / "__main__.py" if module.is_dir() else module.with_suffix(".py")).is_file()
         return
     assert Path(program).name == "tasklore", command
-    group = words[0] in ("agents", "analysis", "dlq", "ltm", "memory", "pipeline", "project", "session", "story")
+    group = words[0] in ("agents", "analysis", "dlq", "k8s", "ltm", "memory", "pipeline", "project", "session", "story")
     told = _help(tuple(words[: 2 if group else 1]))
     for word in words:
         if word.startswith("--"):

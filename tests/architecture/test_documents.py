@@ -62,6 +62,7 @@ def test_addresses_are_the_subjects_of_the_wire() -> None:
     assert address["cards"] == "$KV.agents.{agent_id}"
     assert address["workers"] == "$KV.workers.{agent_id}.{worker_id}"
     assert subjects.turns("alice").count(".") == address["turns"].count(".")
+    assert subjects.messages("c", "Bob").count(".") == address["messages"].count(".")
 
 
 def test_documenting_connects_nobody() -> None:

@@ -46,6 +46,8 @@ BREACHES = [
     ("frames-in-wiring", "supervisor/service.py", "from runtime.process import Process"),
     ("models-in-one-place", "supervisor/interpretation/llm.py", "import openai"),
     ("examples-are-users", "examples/trip.py", "from memory import keys"),
+    ("examples-are-users", "examples/coin_world/agents.py", "from supervisor.dispatch import Dispatch"),
+    ("examples-are-users", "examples/coin_world/running.py", "from runtime.endpoints import find_endpoints"),
 ]
 
 

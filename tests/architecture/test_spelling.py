@@ -7,14 +7,17 @@ from memory import keys
 from tests.architecture.tree import modules, name_of, strings, tree_of
 
 _KEY = re.compile(r"(^|[^\w])tl:")
-_STREAMS = "TASKS|LATER|REPORTS|TURNS|FACTS|DEAD"
+_STREAMS = "TASKS|LATER|REPORTS|TURNS|FACTS|MESSAGES|DEAD"
 _SUBJECT = re.compile(
-    r"(tasks|reports|progress|cancel|requests|turns|facts|dead|schedules|due)\.([^ ]|$)"
+    r"(tasks|reports|progress|cancel|requests|turns|facts|messages|dead|schedules|due)\.([^ ]|$)"
     rf"|({_STREAMS})$|Tasklore-|Nats-Msg-Id|traceparent$"
 )
 
 #: Strings that only look like a stream, and what they are.
-_OTHERWISE = {("tasklore/cards.py", "TASKS"): "the heading of a column"}
+_OTHERWISE = {
+    ("tasklore/cards.py", "TASKS"): "the heading of a column",
+    ("supervisor/http/chat_forms.py", "messages."): "where a field of a request stands",
+}
 
 
 def _spellers(pattern: re.Pattern[str]) -> set[str]:

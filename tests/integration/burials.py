@@ -13,6 +13,7 @@ from typing import Any
 from memory.ledger import Ledger
 from runtime import valkey
 from runtime.connection import connected
+from runtime.dead_letter import DEAD_BODY
 from runtime.embedded import EmbeddedServers
 from runtime.jetstream import ask_jetstream
 from runtime.link import Link
@@ -20,7 +21,6 @@ from runtime.outbox import open_outbox
 from runtime.streams import Sizes, declare_streams
 from supervisor.dead_letters import DeadLetters, open_dead_letters
 from supervisor.letters import digest_of
-from workers.verdict import DEAD_BODY
 
 #: Seconds in which a server has written to disk what it was told; it does so once a second.
 PATIENCE_S = 60.0

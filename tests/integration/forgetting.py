@@ -12,6 +12,7 @@ from nats.aio.client import Client
 from redis.asyncio import Redis
 
 from contracts import subjects
+from contracts.agent_messages import agent_message
 from contracts.conversations import Utterance
 from contracts.identifiers import user_token
 from contracts.messages import ChatTurn, DeadLetter, ErrorNote, ExtractedFacts, Fact, TaskAssignment, TaskCall
@@ -173,6 +174,12 @@ class Town:
         await inbox.take(conversation_id, "t2", user_id=user)
         assert await inbox.summarise(conversation_id, 2, secret)
         assert await inbox.post(conversation_id, heard[2], user_id=user)
+        # And on its way: said by them to somebody else's agent, and by nobody known to theirs.
+        for to, speaks_for in (("c-of-the-world", user), (conversation_id, None)):
+            said = agent_message(
+                message_id=user, conversation_id=to, sender="Bob", message=secret, time=1, user_id=speaks_for
+            )
+            await self.publish(subjects.messages(to, "Bob"), said.model_dump_json().encode())
 
     async def work(self, user: str) -> None:
         """Leave tasks of *user*: one that waits, one for later, one that runs, one that is done and one that died."""

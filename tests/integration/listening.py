@@ -79,9 +79,9 @@ class Counts:
         """Count a fact."""
         self.seen[f"fact:{outcome}"] += 1
 
-    def count_edit(self, operation: str) -> None:
+    def count_edit(self, operation: str, outcome: str) -> None:
         """Count an edit."""
-        self.seen[f"edit:{operation}"] += 1
+        self.seen[f"edit:{operation}" if outcome == "applied" else f"edit:{operation}:{outcome}"] += 1
 
     def count_edit_refused(self, reason: str) -> None:
         """Count a refusal."""

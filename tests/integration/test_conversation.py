@@ -153,6 +153,22 @@ async def test_what_is_dropped_moves_nothing_else(valkey_or_redis: Redis) -> Non
     assert (taken.history.earlier.count, taken.history.earlier.summary, taken.observations) == (4, None, ())
 
 
+async def test_a_summary_made_of_what_was_dropped_meanwhile_is_refused(valkey_or_redis: Redis) -> None:
+    """A model may still be at it; nothing that tells of the removal stays longer than the conversation."""
+    conversations, inbox = Conversations(valkey_or_redis), Inbox(valkey_or_redis, window=1)
+    await inbox.take("c", "t1", [said(f"m{number}") for number in range(5)])
+    await inbox.settle("c", "t1")
+    before = (await inbox.take("c", "t2")).history.earlier
+    assert await conversations.drop("c", (await conversations.recent("c", 9))[:1]) == 1
+    assert not await inbox.summarise("c", 4, "Ann said a secret.", removals=before.removals)
+    after = (await inbox.take("c", "t3")).history.earlier
+    assert (before.removals, after.removals, after.summary) == (0, 1, None)
+    assert await inbox.summarise("c", 4, "They met.", removals=after.removals)
+    await conversations.drop("c", [b"never there"])
+    assert (await inbox.take("c", "t4")).history.earlier.removals == 1
+    assert all([await valkey_or_redis.pttl(key) > 0 for key in await valkey_or_redis.keys()])
+
+
 async def test_what_waits_is_looked_at_without_being_taken(valkey_or_redis: Redis) -> None:
     """In order, byte for byte; nothing waits in an unknown conversation."""
     conversations, inbox = Conversations(valkey_or_redis), Inbox(valkey_or_redis)

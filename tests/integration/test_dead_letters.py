@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import pytest
 
+from contracts import subjects
 from contracts.errors import InvalidInput, Unreachable
 from runtime.embedded import EmbeddedServers
 from runtime.jetstream import ask_jetstream
 from supervisor import dead_stream
 from supervisor.letters import FOREIGN, Letter, Selection
-from supervisor.watch import DeadLetterWatch
+from supervisor.watch import StreamWatch
 from tests.integration.burials import Morgue, a_letter, morgue_of
 
 
@@ -150,7 +151,7 @@ async def test_without_a_stream_it_is_said_what_to_start(morgue: Morgue) -> None
 
 async def test_the_watch_sees_what_comes_and_what_is_purged(morgue: Morgue) -> None:
     """Depth as the server counts it, age from the oldest that is left."""
-    watch = DeadLetterWatch(morgue.link.client)
+    watch = StreamWatch(morgue.link.client, subjects.DEAD)
     await watch.look()
     assert (watch.waiting(), watch.oldest_s()) == (0, 0.0)
     await morgue.bury_many(3)

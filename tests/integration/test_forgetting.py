@@ -54,7 +54,7 @@ async def test_whoever_is_forgotten_is_gone_from_every_store_and_file(town: Town
     done = await town.forget("ann")
     assert done.is_complete
     assert done.removed == {
-        "messages": 8,
+        "messages": 10,
         "tasks": 5,
         "turns": 1,
         "facts": 1,
@@ -372,7 +372,7 @@ async def test_what_was_said_for_a_user_is_forgotten_where_others_talk(town: Tow
     waiting = Utterance(message_id="a9", speaker="Cay", message=secret_of("ann"), time=9)
     await inbox.post("together", waiting, user_id="ann")
     assert len(await holding(town, "ann")) == 4
-    assert (await town.forget("ann")).removed == {"conversations": 1}
+    assert (await town.forget("ann")).removed == {"conversations": 1, "messages": 1}
     taken = await inbox.take("together", "t4", observations=9)
     assert [one.message_id for one in taken.history.current] == ["b0", "b1"]
     assert (taken.history.past, taken.observations, taken.history.earlier.summary) == ((), (), None)

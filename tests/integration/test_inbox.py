@@ -116,6 +116,17 @@ async def test_a_settled_task_is_shown_the_same_once_more(inbox: Store) -> None:
     assert (after.done, after.observations) == (None, (seen(7, "text"),))
 
 
+async def test_what_was_sensed_can_be_left_out(inbox: Store) -> None:
+    """What was done is there, with its time."""
+    await inbox.take("c", "t1")
+    await inbox.settle("c", "t1", observation=seen(7, "text"))
+    whole = (await inbox.take("c", "t2", observations=5)).observations
+    deeds = (await inbox.take("c", "t2", observations=5, senses=False)).observations
+
+    assert whole == (seen(7, "text"),)
+    assert deeds == (seen(7, "text").model_copy(update={"sensed": None}),)
+
+
 async def test_settling_twice_changes_nothing(inbox: Store) -> None:
     """What was said first stays, even when the second run says something else."""
     await inbox.take("c", "t1", [said("m1")])
@@ -180,9 +191,26 @@ async def test_turns_and_messages_are_one_conversation(inbox: Store, valkey_or_r
     await turn(inbox, valkey_or_redis, 2, "bell\x07", speaker="assistant", agent_id="Budget")
     await turn(inbox, valkey_or_redis, 3, "", speaker="assistant")
     history = (await inbox.take("c", "t1", [said("m1")])).history
-    assert [one.speaker for one in history.current] == ["person", "Budget", "assistant", "Bob"]
-    assert [len(one.message) for one in history.current[:3]] == [2000, 5, 1]
+    assert [one.speaker for one in history.past] == ["Budget", "assistant"]
+    assert [one.speaker for one in history.current] == ["person", "Bob"]
+    assert [len(one.message) for one in (*history.past, *history.current[:1])] == [5, 1, 2000]
     assert history.current[0].time == AT.timestamp()
+
+
+async def test_an_answer_of_the_assistant_is_never_new(inbox: Store, valkey_or_redis: Redis) -> None:
+    """Heard or not, before a question that is: nor for the retry of a task, nor for one that takes after a failure."""
+    answer = {"speaker": "assistant", "agent_id": "Budget"}
+    await turn(inbox, valkey_or_redis, 1)
+    await inbox.take("c", "t1")
+    await turn(inbox, valkey_or_redis, 2, **answer)
+    await turn(inbox, valkey_or_redis, 3)
+    for task in ("t2", "t2", "t3"):
+        assert shown((await inbox.take("c", task)).history) == (["p2"], ["p1", "p3"])
+    await inbox.settle("c", "t3")
+    await turn(inbox, valkey_or_redis, 4, **answer)
+    assert shown((await inbox.take("c", "t4")).history) == (["p1", "p2", "p3", "p4"], [])
+    await turn(inbox, valkey_or_redis, 5)
+    assert shown((await inbox.take("c", "t5")).history) == (["p2", "p3", "p4"], ["p5"])
 
 
 async def test_what_falls_out_of_the_window_is_counted(inbox: Store, valkey_or_redis: Redis) -> None:
@@ -261,6 +289,14 @@ async def test_a_conversation_is_read_page_by_page(inbox: Store) -> None:
     assert (ids(first.messages), first.before) == (["m0"], None)
     assert (await inbox.page("c", 1)).messages == ()
     assert await whole(inbox, "c", 2) == [*(f"m{number}" for number in range(7)), "late", "later"]
+
+
+async def test_a_page_tells_how_many_messages_are_gone(inbox: Store) -> None:
+    """Also one that is empty because of that."""
+    await inbox.take("c", "t1", [said(f"m{number}") for number in range(13)])
+    assert [(await inbox.page("c", before, 2)).gone for before in (None, 5, 3)] == [3, 3, 3]
+    assert (await inbox.page("c", 3, 2)).messages == ()
+    assert (await inbox.page("never")).gone == 0
 
 
 async def test_an_unknown_conversation_has_no_page(inbox: Store) -> None:

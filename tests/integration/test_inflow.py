@@ -23,11 +23,12 @@ from runtime.leases import Leases
 from runtime.link import Link
 from runtime.metrics import Metrics
 from runtime.outbox import open_outbox
+from runtime.partitions import MOST_ERASURES, Whose
 from runtime.pull import PullEngine
 from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
 from tests.integration.listening import Counts, eventually
 from workers.listening.declaration import Queue
-from workers.listening.inflow import MOST_ERASURES, InflowDesk, Whose
+from workers.listening.inflow import InflowDesk
 from workers.listening.opening import sources_of
 
 ACK_WAIT_S = 600.0
@@ -83,7 +84,7 @@ class Inflow:
                 stream = subjects.TURNS if queue == "turns" else subjects.FACTS
                 desk = InflowDesk(
                     stream,
-                    Whose("Ear", "worker-1"),
+                    Whose("worker-1", "Ear"),
                     queue=self.tables[queue],
                     eraser=self.eraser,
                     outbox=outbox,

@@ -33,6 +33,9 @@ async def test_a_reading_travels_as_structured_output(open_llm: Opener, scripted
     assert asked.schema_name == "TaskReading"
     assert next(iter(asked.schema["properties"])) == "reasoning"
     assert "analyze_budget" in asked.user
+    claimed = asked.schema["$defs"]["QuotedValue"]
+    assert set(claimed["required"]) == set(claimed["properties"]) >= {"earlier", "remembered"}
+    assert "default" not in str(claimed)
 
 
 @pytest.mark.parametrize(

@@ -292,7 +292,8 @@ async def test_what_is_refused_is_counted_by_its_reason(room: Room) -> None:
     async with room.listening(judge(rule), "facts"):
         await room.closed("facts", "ann")
     assert await room.states("facts", "ann") == {"f1": "rejected"}
-    assert room.counts.seen == Counter({"refused:protected": 1, "refused:evidence": 1, "fact:rejected": 1})
+    edits = {"edit:insert:refused": 1, "refused:protected": 1, "refused:evidence": 1}
+    assert room.counts.seen == Counter(edits | {"fact:rejected": 1})
 
 
 async def test_a_fact_that_a_listener_gives_up_is_not_tried_again(room: Room) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from runtime.dead_letter import DEAD_BODY
 from runtime.embedded import EmbeddedServers
 from runtime.jetstream import ask_jetstream
 from supervisor import dead_stream
 from supervisor.letters import Selection
 from supervisor.redrive import Renewal
 from tests.integration.burials import Morgue, a_letter, an_assignment, morgue_of
-from workers.verdict import DEAD_BODY
 
 
 @pytest.fixture

@@ -31,6 +31,21 @@ async def test_it_stores_and_answers_in_bytes_under_its_name(servers: EmbeddedSe
         assert "worker-7" in [one["name"] for one in await client.client_list()]
 
 
+async def test_a_connection_that_stands_again_is_told_of(servers: EmbeddedServers) -> None:
+    """Not the first time that it stands: a process counts what it lost, not what it opened."""
+    told: list[None] = []
+    async with (
+        valkey.connect(servers.redis_url, name="lost", reconnected=lambda: told.append(None)) as client,
+        valkey.connect(servers.redis_url) as other,
+    ):
+        await client.ping()
+        assert told == []
+        [number] = [one["id"] for one in await other.client_list() if one["name"] == "lost"]
+        await other.client_kill_filter(_id=number)
+        await client.ping()
+        assert told == [None]
+
+
 async def test_more_callers_than_connections_wait_for_one(servers: EmbeddedServers) -> None:
     """None is refused, and no more connections are opened than allowed."""
     async with valkey.connect(servers.redis_url, name="crowd", max_connections=3, deadline_s=PATIENCE_S) as client:

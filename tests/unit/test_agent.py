@@ -244,7 +244,7 @@ def test_a_function_that_cannot_be_served_is_refused_with_the_cure(function: Cal
         ({"max_attempts": 0}, "counts runs"),
         ({"max_attempts": 1001}, "1 to 1000"),
         ({"uses": "llm"}, r"write \('llm',\)"),
-        ({"uses": ("network",)}, "knows llm, clock, not network"),
+        ({"uses": ("network",)}, "knows llm, clock, edits, not network"),
         ({"keywords": "hotel"}, r"write \('hotel',\)"),
         ({"keywords": ("",)}, "not empty"),
         ({"examples": (1,)}, "must be strings"),

@@ -35,7 +35,7 @@ def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 @pytest.mark.parametrize(
     ("arguments", "cure"),
     [
-        (("aks",), "Did you mean 'ask'?"),
+        (("dlg",), "Did you mean 'dlq'?"),
         (("ask",), "Missing argument 'TEXT'; see `tasklore ask --help`"),
         (("ask", " "), "say what you want to know"),
         (("ask", "x", "--wait", "soon"), "'--wait'"),

@@ -6,7 +6,8 @@ from typing import Any
 import nats.errors
 import pytest
 
-from supervisor.watch import DeadLetterWatch
+from contracts import subjects
+from supervisor.watch import StreamWatch
 
 
 class Answer:
@@ -42,9 +43,9 @@ def server() -> Server:
     return Server()
 
 
-def watch_at(server: Server, now_s: list[float]) -> DeadLetterWatch:
+def watch_at(server: Server, now_s: list[float]) -> StreamWatch:
     """Return a watch whose clock shows the last of *now_s*."""
-    return DeadLetterWatch(server, now=lambda: now_s[-1])  # type: ignore[arg-type]  # a fake
+    return StreamWatch(server, subjects.DEAD, now=lambda: now_s[-1])  # type: ignore[arg-type]  # a fake
 
 
 async def test_depth_is_of_the_last_look_and_age_of_now(server: Server) -> None:

@@ -67,7 +67,9 @@ def test_drift_names_stream_setting_and_both_values() -> None:
 def test_one_setting_that_differs_everywhere_is_one_finding() -> None:
     """Somebody forgot the variable: the cure names it first."""
     finding = complaints(system(streams=streams(Settings(replicas=3))))["nats.drift"]
-    assert finding.found.startswith("LATER, TASKS, REPORTS, TURNS, FACTS, DEAD, bucket agents, bucket workers: ")
+    assert finding.found.startswith(
+        "LATER, TASKS, REPORTS, TURNS, FACTS, MESSAGES, DEAD, bucket agents, bucket workers: "
+    )
     assert str(finding.cure).startswith("set TASKLORE_REPLICAS=3 if that is meant")
 
 
@@ -151,6 +153,19 @@ def test_a_consumer_that_would_lose_or_double_work_is_told(changes: dict[str, An
     assert list(found) == [check]
     assert words in found[check].found
     assert "nats consumer" in str(found[check].cure)
+
+
+def test_a_partition_of_messages_without_an_order_is_told() -> None:
+    """What one says to an agent must not overtake what the same one said before; strangers' consumers are theirs."""
+    reports = [consumer("SupervisorAgent")]
+    messages = [
+        consumer("inbox-3", "MESSAGES", filter_subject="messages.3.>", max_ack_pending=100),
+        consumer("own", "MESSAGES"),
+    ]
+    finding = complaints(system(consumers={"TASKS": [consumer()], "REPORTS": reports, "MESSAGES": messages}))[
+        "nats.drift"
+    ]
+    assert "consumer inbox-3 of MESSAGES: max_ack_pending is 100, wanted 1; its supervisors do not" in finding.found
 
 
 def test_an_ack_wait_of_another_length_is_no_finding() -> None:

@@ -48,6 +48,32 @@ def reply_to(found: CompletionReport | None, problem: NotAccepted | None = None)
     )
 
 
+@pytest.mark.parametrize(
+    ("found", "problem", "named"),
+    [
+        (report(), None, "for budget limit 50,000 as I remember it; spent 42,000; history"),
+        (failed("failed"), None, " I took budget limit 50,000 as I remember it."),
+        (None, None, " I took budget limit 50,000 as I remember it."),
+        (None, NotAccepted("away"), " I took budget limit 50,000 as I remember it."),
+    ],
+    ids=["answer", "failure", "pending", "not accepted"],
+)
+def test_what_was_remembered_is_named(found: CompletionReport | None, problem: NotAccepted | None, named: str) -> None:
+    """Whatever comes of it, the person learns that a value is not theirs of today."""
+    reply = report_reply(
+        found,
+        BUDGET.tasks[0],
+        assignment=ASSIGNMENT,
+        request_id="r1",
+        conversation_id="c1",
+        problem=problem,
+        remembered={"budget_limit"},
+    )
+    assert named in reply.text
+    assert reply.text.count("remember it") == 1
+    assert "remember it" not in reply_to(found, problem).text
+
+
 def test_a_result_is_told_line_by_line() -> None:
     """Labels in words, separators in numbers, yes and no, sentences as bullets, and what was understood on top."""
     result = {

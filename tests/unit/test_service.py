@@ -17,10 +17,16 @@ from supervisor.service import Publish, Service, fitting
 
 
 class Puzzled:
-    """An interpreter that understands nothing."""
+    """An interpreter that understands nothing, and keeps what it was shown."""
 
-    async def interpret(self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn]) -> Unfitting:
+    def __init__(self) -> None:
+        self.shown: list[tuple[str | None, list[str]]] = []
+
+    async def interpret(
+        self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn], user_id: str | None = None
+    ) -> Unfitting:
         """Say so."""
+        self.shown.append((user_id, [turn.text for turn in previous if turn.speaker == "person"]))
         return Unfitting("I do not understand.")
 
 
@@ -32,12 +38,12 @@ class AwayConversations(FakeConversations):
         raise MemoryUnavailable("away")
 
 
-def service(conversations: FakeConversations, publish: Publish) -> Service:
+def service(conversations: FakeConversations, publish: Publish, interpreter: Puzzled | None = None) -> Service:
     """Return a service that knows no agent."""
     return Service(
         "S",
         catalogue=Catalogue,
-        interpreter=Puzzled(),
+        interpreter=interpreter or Puzzled(),
         dispatch=None,  # type: ignore[arg-type]  # nothing is understood, so that nothing is assigned
         reports=None,  # type: ignore[arg-type]
         conversations=conversations,
@@ -105,6 +111,21 @@ async def test_a_conversation_is_noted_as_its_users() -> None:
     await answering.answer(PersonRequest(text="hi", conversation_id="talk", user_id="ann"))
     await answering.answer(PersonRequest(text="hi", conversation_id="other"))
     assert await conversations.of_user("ann") == ["talk"]
+
+
+async def test_what_was_said_by_or_to_another_user_is_not_referred_to() -> None:
+    """What is known of one stands in answers to them; in a conversation whose name two know it goes to neither."""
+    interpreter = Puzzled()
+    answering = service(FakeConversations(), lambda _subject, _body, _name: None, interpreter)
+    for user in (None, "ann", "ben", "ann", None):
+        await answering.answer(PersonRequest(text=f"by {user}", conversation_id="talk", user_id=user))
+    assert interpreter.shown == [
+        (None, []),
+        ("ann", ["by None"]),
+        ("ben", ["by None"]),
+        ("ann", ["by None", "by ann"]),
+        (None, ["by None"]),
+    ]
 
 
 async def test_an_answer_needs_neither_the_store_nor_the_stream() -> None:

@@ -25,6 +25,8 @@ def test_a_user_keeps_one_partition_and_any_id_fits_a_subject() -> None:
     assert user_token("jörg.müller@example.org") == "asO2cmcubcO8bGxlckBleGFtcGxlLm9yZw"
     assert subjects.turns("alice") == f"turns.{partition_of('alice')}.YWxpY2U"
     assert subjects.partition_filter(subjects.TURNS, 7) == "turns.7.>"
+    assert subjects.messages("coins.alice", "Bob") == f"messages.{partition_of('coins.alice')}.Y29pbnMuYWxpY2U.Qm9i"
+    assert subjects.agent_message_id("coins.alice", "Bob", "m1") == "Y29pbnMuYWxpY2U.Qm9i:m1"
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "*", ">", "ä", "x" * 65, "a\n"])

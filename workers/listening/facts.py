@@ -84,7 +84,7 @@ class WatchedDraft(Draft):
         now: datetime,
         *,
         known: Collection[str] = (),
-        refused: Callable[[str], None],
+        refused: Callable[[Plan, str], None],
     ) -> None:
         super().__init__(snapshot, limits, now, known=known)
         self._tell_refused = refused
@@ -94,7 +94,7 @@ class WatchedDraft(Draft):
         try:
             return super().apply(plan, as_of)
         except EditRefused as error:
-            self._tell_refused(error.reason)
+            self._tell_refused(plan, error.reason)
             raise
 
 
@@ -223,7 +223,7 @@ class FactWork:
         return ListenContext(
             user_id,
             services,
-            draft=WatchedDraft(snapshot, LIMITS, now, known=stored, refused=self._meter.count_edit_refused),
+            draft=WatchedDraft(snapshot, LIMITS, now, known=stored, refused=self._count_refused),
             settings=self._settings,
             attempt=attempt,
             deadline=None if deadline is None else now + deadline,
@@ -271,11 +271,17 @@ class FactWork:
         if not await self._queue.close(claim, closings):
             raise LeaseLost("the lease ended while facts were worked on")
 
+    def _count_refused(self, plan: Plan, reason: str) -> None:
+        self._meter.count_edit_refused(reason)
+        for edit in plan.edits:
+            if edit.operation != "no_change":
+                self._meter.count_edit(edit.operation, "refused")
+
     def _count_edits(self, draft: Draft, done: Committed) -> None:
         for applied in draft.applied:
             for edit in applied.plan.edits if applied.plan.plan_id in done.plans else ():
                 if edit.operation != "no_change":
-                    self._meter.count_edit(edit.operation)
+                    self._meter.count_edit(edit.operation, "applied")
 
 
 def _grouped(facts: Sequence[Known]) -> list[list[Known]]:

@@ -1,34 +1,19 @@
 """From a stream into the table of waiting rows: the body under its owner, by id, and no more.
 
-That is all that happens while a message holds its partition up, so that it is a matter of milliseconds however long a
-listener takes. An acknowledgement leaves the body in the stream's files until somebody is forgotten, or the server
-begins new ones; who may not wait for that has each message overwritten, at 5 to 20 ms of the server's disk.
+How a partition is read, and what becomes of what cannot be, is in `runtime.partitions`.
 """
 
-import random
-import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-import structlog
 from pydantic import ValidationError
 
 from contracts import subjects
-from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted, TaskloreError
+from contracts.errors import InvalidInput
 from contracts.messages import ChatTurn, ExtractedFacts
-from runtime.pull import Delivery, PullEngine
-from workers.verdict import dead_letter
-
-log = structlog.get_logger(__name__)
-
-#: Seconds after which a message is offered again that could not be taken in: about what a store needs to restart.
-RETURN_S = 1.0
-#: Offers of one message after which it is let go although the server did not erase it: it must not hold up the others.
-MOST_ERASURES = 5
-
-#: What is said in DEAD of a message that is none of ours.
-_UNREADABLE = "unreadable"
+from runtime.outbox import Outbox
+from runtime.partitions import CountsLetters, Erases, PartitionDesk, Whose
+from runtime.pull import Delivery
 
 
 class Appends(Protocol):
@@ -38,30 +23,11 @@ class Appends(Protocol):
         """Add rows, each once; return how many are new."""
 
 
-class Erases(Protocol):
-    """What is needed of `runtime.erasing.Eraser`."""
-
-    async def erase(self, stream: str, sequence: int) -> object:
-        """Overwrite the message on the server's disk; one that is gone already is no error."""
-
-
-class Keeps(Protocol):
-    """What is needed of `runtime.outbox.Outbox`."""
-
-    async def put(
-        self, subject: str, body: bytes, message_id: str, *, patience_s: float = 10.0, waits_when_full: bool = False
-    ) -> None:
-        """Return when *body* is durably stored; raises NotAccepted when it is not."""
-
-
-class InflowMeter(Protocol):
+class InflowMeter(CountsLetters, Protocol):
     """What an inflow counts."""
 
     def count_turn(self, outcome: str) -> None:
         """Count a turn that is dealt with."""
-
-    def count_dead_letter(self, reason: str) -> None:
-        """Count a message that was set aside."""
 
 
 class Arrived(NamedTuple):
@@ -71,20 +37,8 @@ class Arrived(NamedTuple):
     rows: tuple[tuple[str, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Whose:
-    """Names in dead letters."""
-
-    agent_id: str
-    worker_id: str
-
-
-class InflowDesk:
-    """Takes the messages of *stream* in; fits `runtime.pull.Desk`.
-
-    *appended* is told when something waits. *eraser* overwrites each message on the server's disk; None leaves that to
-    whoever forgets a user.
-    """
+class InflowDesk(PartitionDesk):
+    """Takes the messages of *stream* in; *appended* is told when something waits."""
 
     def __init__(
         self,
@@ -93,72 +47,23 @@ class InflowDesk:
         *,
         queue: Appends,
         eraser: Erases | None,
-        outbox: Keeps,
+        outbox: Outbox,
         meter: InflowMeter,
         appended: Callable[[], None],
     ) -> None:
-        self._stream = stream
-        self._whose = whose
+        super().__init__(stream, self._append, whose, outbox=outbox, meter=meter, eraser=eraser)
         self._queue = queue
-        self._eraser = eraser
-        self._outbox = outbox
-        self._meter = meter
+        self._turns = meter
         self._appended = appended
-        self._read = read_turn if stream == subjects.TURNS else read_facts
+        self._reads_turns = stream == subjects.TURNS
 
-    async def work(self, batch: list[Delivery], line: PullEngine) -> None:
-        """Take *batch* in, one message after the other."""
-        for delivery in batch:
-            try:
-                await self._take(delivery)
-            except (MemoryUnavailable, NotAccepted) as error:
-                log.warning("not_taken_in", stream=self._stream, error=str(error))
-                line.hand_back(delivery, RETURN_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
-                continue
-            if await self._erased(delivery):
-                line.settle(delivery)
-            else:
-                line.hand_back(delivery, RETURN_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
-
-    async def _take(self, delivery: Delivery) -> None:
-        try:
-            arrived = self._read(delivery)
-            if arrived.rows:
-                await self._queue.append(arrived.owner, arrived.rows)
-                self._appended()
-            elif self._stream == subjects.TURNS:
-                self._meter.count_turn("anonymous")
-        except InvalidInput as error:
-            await self._bury(delivery, error)
-
-    async def _erased(self, delivery: Delivery) -> bool:
-        """Return whether the body is off the server's disk, as far as that is wanted, or was tried often enough."""
-        if self._eraser is None:
-            return True
-        try:
-            await self._eraser.erase(self._stream, delivery.sequence)
-        except TaskloreError as error:
-            lets_go = delivery.deliveries >= MOST_ERASURES
-            log.warning("not_erased", stream=self._stream, sequence=delivery.sequence, error=str(error), last=lets_go)
-            return lets_go
-        return True
-
-    async def _bury(self, delivery: Delivery, error: InvalidInput) -> None:
-        """Put the message into DEAD; raises NotAccepted when that does not take it."""
-        letter = dead_letter(
-            delivery,
-            reason=_UNREADABLE,
-            error=error,
-            attempts=delivery.deliveries,
-            generation=1,
-            agent_id=self._whose.agent_id,
-            worker_id=self._whose.worker_id,
-        )
-        where = subjects.dead(delivery.subject)
-        # A stream made anew counts from one again: the body tells two messages of one number apart.
-        message_id = f"dead:{where}:{delivery.sequence}:{zlib.crc32(delivery.body):08x}"
-        await self._outbox.put(where, letter, message_id, waits_when_full=True)
-        self._meter.count_dead_letter(_UNREADABLE)
+    async def _append(self, delivery: Delivery) -> None:
+        arrived = read_turn(delivery) if self._reads_turns else read_facts(delivery)
+        if arrived.rows:
+            await self._queue.append(arrived.owner, arrived.rows)
+            self._appended()
+        elif self._reads_turns:
+            self._turns.count_turn("anonymous")
 
 
 def read_turn(delivery: Delivery) -> Arrived:

@@ -1,6 +1,5 @@
 """The wiring of listeners: their tables, their partitions and their loops, opened by the wiring of a worker."""
 
-import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,7 +9,6 @@ from redis.asyncio import Redis
 
 from contracts import subjects
 from contracts.errors import ConfigurationError
-from contracts.identifiers import PARTITIONS
 from memory.documents.owners import DocumentOwners
 from memory.documents.store import DocumentStore
 from memory.queues import PersonalQueue
@@ -19,9 +17,10 @@ from runtime.leases import Leases
 from runtime.link import Link
 from runtime.metrics import Metrics
 from runtime.outbox import Outbox
+from runtime.partitions import ACK_WAIT_S, Whose, open_partitions, ordered_sources
 from runtime.pull import PullEngine
 from runtime.settings import Settings
-from runtime.streams import Source, declare_consumer
+from runtime.streams import Source
 from workers.agent import Agent
 from workers.context import Services
 from workers.judgement import RetryPolicy
@@ -29,14 +28,11 @@ from workers.listening.backlog import Backlog
 from workers.listening.bench import ListenBench
 from workers.listening.declaration import Listener, Queue
 from workers.listening.facts import FactWork
-from workers.listening.inflow import InflowDesk, Whose
+from workers.listening.inflow import InflowDesk
 from workers.listening.outflow import Outflow, Pace, Work
 from workers.listening.sweeping import Sweeper
 from workers.listening.turns import TurnWork
 from workers.solitude import Solitude
-
-#: Seconds until a message that a worker took in, and died over, goes to another; its partition waits for that.
-ACK_WAIT_S = 10.0
 
 _STREAMS: dict[Queue, str] = {"turns": subjects.TURNS, "facts": subjects.FACTS}
 
@@ -82,11 +78,7 @@ async def open_listeners(agent: Agent, ground: Ground) -> list[ListenBench]:
 
 def sources_of(queue: Queue, ack_wait_s: float) -> list[Source]:
     """Return the partitions of *queue*: one message at a time in each, so that its order holds over all workers."""
-    stream = _STREAMS[queue]
-    return [
-        Source(stream, f"{queue}-{number}", subjects.partition_filter(stream, number), ack_wait_s, max_ack_pending=1)
-        for number in range(PARTITIONS)
-    ]
+    return ordered_sources(_STREAMS[queue], queue, ack_wait_s)
 
 
 async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench:
@@ -149,17 +141,19 @@ async def _engines(
 ) -> list[PullEngine]:
     desk = InflowDesk(
         _STREAMS[name],
-        Whose(agent.agent_id, ground.worker_id),
+        Whose(ground.worker_id, agent.agent_id),
         queue=queue,
         eraser=Eraser(ground.client) if ground.settings.erase_said == "at_once" else None,
         outbox=ground.outbox,
         meter=ground.metrics,
         appended=outflow.look_soon,
     )
-    engines = []
-    for source in sources_of(name, min(ACK_WAIT_S, ground.settings.ack_wait_s)):
-        if ground.settings.provision == "auto":
-            await declare_consumer(ground.client, source)
-        heal = functools.partial(ground.heal, source)
-        engines.append(PullEngine(ground.link, source, 1, desk, ground.leases, ground.metrics, heal))
-    return engines
+    return await open_partitions(
+        ground.link,
+        sources_of(name, min(ACK_WAIT_S, ground.settings.ack_wait_s)),
+        desk,
+        leases=ground.leases,
+        meter=ground.metrics,
+        heal=ground.heal,
+        may_create=ground.settings.provision == "auto",
+    )

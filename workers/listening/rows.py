@@ -67,11 +67,11 @@ class ListenMeter(Protocol):
     def count_fact(self, outcome: str) -> None:
         """Count a fact that is dealt with, or set aside until a model can be asked."""
 
-    def count_edit(self, operation: str) -> None:
-        """Count an edit of a document that is stored."""
+    def count_edit(self, operation: str, outcome: str) -> None:
+        """Count an edit of a document that is stored (`applied`), or `refused` with its plan."""
 
     def count_edit_refused(self, reason: str) -> None:
-        """Count a plan that did not fit, and changed nothing."""
+        """Count a proposal that did not fit, and changed nothing."""
 
     def count_stale_draft(self) -> None:
         """Count a draft that was worked out anew, since somebody else had changed the documents meanwhile."""

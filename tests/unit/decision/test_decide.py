@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.conversations import Utterance
+from contracts.conversations import Taken, Utterance
 from contracts.errors import LlmRefused, MemoryUnavailable
 from contracts.observations import Action, AgentTarget, Observation, Position
 from memory.fake_inbox import FakeInbox
@@ -45,6 +45,7 @@ async def test_what_is_heard_and_said_is_one_conversation() -> None:
         "refused": None,
         "message_id": "task-1:said",
         "delivered": False,
+        "prompt": None,
     }
     assert await stored(stand) == [("Bob", "Where are the coins?"), ("Ana", decision.utterance)]
     [seen] = await observed(stand)
@@ -102,6 +103,37 @@ async def test_a_model_decides_what_the_world_allows() -> None:
 
     assert (decision.action, decision.target, decision.by) == ("move", Position(x=2, z=1.5), "scripted")
     assert (decision.reasoning, decision.refused) == ("It is good.", None)
+
+
+async def test_a_world_that_wishes_it_is_told_what_the_agent_was_shown() -> None:
+    """The question itself when a model was asked; by rules what one would have been asked; else nothing."""
+    asked, unasked = kit(*[wish("wait")] * 3), kit()
+    for stand in (asked, unasked):
+        await decided(stand, {"worldObjects": coins((5, 5))}, simulation_time=3)
+    told = [await decided(stand, new_messages=NEW, tell_prompt=True) for stand in (asked, unasked)]
+
+    question = asked.asked[-1]
+    assert told[0].prompt == f"{question.system}\n\n{question.user}"
+    assert told[1].prompt is not None
+    assert "You are Ana, an agent" in told[1].prompt
+    assert "1 coin at: (5, 5)" in told[1].prompt
+    assert "New messages:\n- Bob said: 'Where are the coins?'" in told[1].prompt
+    assert (await decided(asked)).prompt is None
+
+
+async def test_a_policy_of_ones_own_sees_what_was_sensed() -> None:
+    """Only our rules can do without, since they look back only upon what was done."""
+    seen: list[bool] = []
+
+    def looking(_moment: Moment, taken: Taken) -> Choice:
+        seen.extend(one.sensed is not None for one in taken.observations)
+        return Choice(Action(action="wait"), "It looks.")
+
+    stand = kit(agent=decision_agent("Looker", policy=looking))
+    for _ in range(2):
+        await decided(stand)
+
+    assert seen == [True]
 
 
 @pytest.mark.parametrize("impossible", [wish("move", x=99, z=0), wish("fly"), wish("text", agent="Dan", utterance="x")])

@@ -40,6 +40,11 @@ class Question:
     system: str
     user: str
 
+    @property
+    def text(self) -> str:
+        """All of it, for a person who wants to read what an agent was shown."""
+        return f"{self.system}\n\n{self.user}"
+
 
 @dataclass(frozen=True, slots=True)
 class Answered:
@@ -49,25 +54,31 @@ class Answered:
     model: str
 
 
-async def asked(
+async def question_of(
     context: Context, moment: Moment, taken: Taken, skills: Sequence[Skill], narrator: Narrator
-) -> Answered | None:
-    """Return what a model wishes to do; None when there is none, or no usable answer in time.
+) -> Question | None:
+    """Return what the agent is shown; None when there is no model to see it and nobody else wishes to.
 
     Raises:
         ConfigurationError: the role's files are wrong; the message names file and cure.
     """
+    if not (context.llm.configured or moment.tell_prompt):
+        return None
+    return await asyncio.to_thread(question_on, _files(context), moment, taken, skills, narrator)
+
+
+async def asked(context: Context, question: Question) -> Answered | None:
+    """Return what a model wishes to do; None when there is none, or no usable answer in time."""
     if not context.llm.configured:
         return None
-    files = load_agent_files(Path(__file__).parent, context.agent_files)
-    question = await asyncio.to_thread(question_on, files, moment, taken, skills, narrator)
+    role = _files(context).role
     try:
         async with asyncio.timeout(_patience_s(context)):
-            wish = await context.llm.ask(files.role, Wish, system=question.system, user=question.user)
+            wish = await context.llm.ask(role, Wish, system=question.system, user=question.user)
     except (LlmError, TimeoutError) as error:
         log.warning("decided_by_rules_alone", error=type(error).__name__)
         return None
-    return Answered(wish, context.llm.role(files.role).model)
+    return Answered(wish, context.llm.role(role).model)
 
 
 def question_on(
@@ -89,6 +100,10 @@ def question_on(
         narrator=narrator,
     )
     return Question(system, user)
+
+
+def _files(context: Context) -> AgentFiles:
+    return load_agent_files(Path(__file__).parent, context.agent_files)
 
 
 def _limits(moment: Moment, taken: Taken) -> list[str]:

@@ -13,10 +13,11 @@ from contracts.errors import InvalidParameters
 from contracts.observations import Action, AgentTarget, Observation, Position
 from memory.rendering.narration import Narrator, TellSense, listed
 from workers import Agent, Context
-from workers.agents.decision.asking import asked
+from workers.agents.decision.asking import Question, asked, question_of
 from workers.agents.decision.moment import Moment
 from workers.agents.decision.policy import LOOKED_AT, Choice, Policy, by_rules
 from workers.agents.decision.skills import SKILLS, Refusal, Skill, permitted, wish_of
+from workers.summary import summarising
 
 #: What a decision says as `by` when it is not a model's: the rules', or one that stands since an earlier run.
 RULES, EARLIER = "rules", "earlier run"
@@ -30,6 +31,7 @@ class Decision(BaseModel):
     `by` is "rules", or the model whose wish it is, or "earlier run" when only the report of it had been lost.
     `refused` is what a model wished in vain, and why, None otherwise.
     `message_id` is that of the text that is to be delivered; `delivered` says that it has been.
+    `prompt` is what the agent was shown, or would have been by a model, when the request wished to be told.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -42,6 +44,7 @@ class Decision(BaseModel):
     refused: str | None = None
     message_id: str | None = None
     delivered: bool = False
+    prompt: str | None = None
 
 
 def decision_agent(
@@ -72,14 +75,20 @@ def decision_agent(
         """Decide what an agent does now, from what it was told, what it senses, and what it remembers of both."""
         _demand_skills(moment, skills)
         task_id = context.assignment.task_id
-        taken = await context.history.take(_arriving(moment, task_id), observations=LOOKED_AT)
-        decision = _decided_before(taken)
-        if decision is None:
-            decision = await _decided(context, moment, taken)
-        return await _said_and_noted(context, moment, decision)
+        # The rules look back only upon what was done; reading what was sensed is most of the work then.
+        senses = context.llm.configured or moment.tell_prompt or policy is not by_rules
+        taken = await context.history.take(_arriving(moment, task_id), observations=LOOKED_AT, senses=senses)
+        async with summarising(context, taken):
+            question = await question_of(context, moment, taken, skills, narrator)
+            decision = _decided_before(taken)
+            if decision is None:
+                decision = await _decided(context, moment, taken, question)
+            if moment.tell_prompt and question is not None:
+                decision = decision.model_copy(update={"prompt": question.text})
+            return await _said_and_noted(context, moment, decision)
 
-    async def _decided(context: Context, moment: Moment, taken: Taken) -> Decision:
-        answered = await asked(context, moment, taken, skills, narrator)
+    async def _decided(context: Context, moment: Moment, taken: Taken, question: Question | None) -> Decision:
+        answered = await asked(context, question) if question is not None else None
         refused = None
         if answered is not None:
             action = permitted(answered.wish, moment, skills)

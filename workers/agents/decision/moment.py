@@ -1,16 +1,15 @@
 """What the world sends when it asks an agent what to do: refused as a whole when any part of it cannot be true."""
 
-import unicodedata
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Annotated, ClassVar, NewType, Self
 
-from pydantic import AfterValidator, ConfigDict, StringConstraints, model_validator
+from pydantic import ConfigDict, StringConstraints, model_validator
 from pydantic import Field as Bound
 from pydantic_core import PydanticCustomError
 
-from contracts.conversations import MessageId
-from contracts.observations import FARTHEST, LONGEST_UTTERANCE, Position, SensoryData, Word, WorldPart, WorldTime
+from contracts.conversations import MessageId, Speech
+from contracts.observations import FARTHEST, Position, SensoryData, Word, WorldPart, WorldTime
 from memory.rendering.narration import listed, place
 from memory.rendering.quoting import plain
 from workers import Field, Parameters
@@ -26,22 +25,11 @@ _MOST_TOLD = 5
 _MOST_NAMES = 10
 
 
-def _speakable(text: str) -> str:
-    """Return *text*, which somebody can have said: any signs on any lines, but no controls."""
-    odd = next((sign for sign in text if sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cs")), None)
-    if odd is not None:
-        raise _refused(f"holds the control character {odd!r}; leave it out")
-    if not text.strip():
-        raise _refused("says nothing; leave the message out")
-    return text
-
-
 #: A number as worlds compute it, 0.15000000000000002 for three steps of 0.05: no amount that somebody wrote down.
 Measured = NewType("Measured", float)
 _Time = Annotated[Measured, Bound(allow_inf_nan=False, ge=0, le=1e12)]
 _Length = Annotated[Measured, Bound(allow_inf_nan=False, ge=0, le=2 * FARTHEST)]
 _ConversationId = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-Speech = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_UTTERANCE), AfterValidator(_speakable)]
 
 
 class NewMessage(WorldPart):
@@ -111,6 +99,7 @@ class Moment(Parameters):
     bounds: Bounds | None = Field(None, description="How far the world reaches; None when it has no end.")
     reach: _Length = Field(1.0, description="How far away an object may be to be collected.")
     step: _Length | None = Field(None, description="How far one move goes at most; None is any distance.")
+    tell_prompt: bool = Field(False, description="Whether the answer holds what the agent was shown.")
 
     @property
     def others(self) -> tuple[str, ...]:

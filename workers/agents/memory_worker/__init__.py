@@ -5,6 +5,8 @@ Here belong deciding and asking; what edits do to a document, and how they are s
 
 from workers import Agent
 from workers.agents.memory_worker.runner import edit
+from workers.agents.memory_worker.undoing import undo
 
 agent = Agent("MemoryAgent", description="Keeps what people tell about themselves in documents of their own.")
 agent.listen("facts")(edit)
+agent.task(remember=False, uses=("edits",), in_words=False)(undo)
