@@ -95,9 +95,10 @@ def _taken(number: int) -> Taken:
     said, seen = [], []
     for time_s in range(PAST):
         speaker, words = _NAMES[(time_s + number) % 4], f"I counted {time_s * 7 + number} coins east of the old mill"
-        said.append(Utterance(message_id=f"{number}-{time_s}", speaker=speaker, message=words, time=time_s))
+        is_own = speaker == "Ana"
+        said.append(Utterance(message_id=f"{number}-{time_s}", speaker=speaker, message=words, time=time_s, own=is_own))
         text = Action(action="text", target=AgentTarget(agent="Bob"), utterance=words)
-        did = text if speaker == "Ana" else Action(action="move", target=Position(x=time_s % 13, z=number % 7 + 0.5))
+        did = text if is_own else Action(action="move", target=Position(x=time_s % 13, z=number % 7 + 0.5))
         seen.append(Observation(time=time_s, sensed=_sensed(time_s, number), did=did))
     return Taken(History(tuple(said), 3), tuple(seen))
 

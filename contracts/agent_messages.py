@@ -23,7 +23,7 @@ class AgentMessage(Message):
     """Something said to an agent; published to `messages.{partition}.{conversation_token}.{sender_token}`.
 
     It goes into the inbox of *conversation_id*, once: `message_id` is the same however often it is sent, and no other
-    message of that conversation has it. `time` is in seconds of the world that it is said in. `user_id` is whose words
+    message of that sender there has it. `time` is in seconds of the world that it is said in. `user_id` is whose words
     they are when a known person's, so that they can be forgotten.
     """
 

@@ -40,7 +40,8 @@ class Utterance(BaseModel):
     """One message of a conversation; `time` is in seconds of the world it was said in.
 
     `message_id` is the same however often it is delivered: who appends it twice adds nothing. `user_id` is whose words
-    they are when a known person's, so that they can be forgotten; nobody is shown it.
+    they are when a known person's, so that they can be forgotten; nobody is shown it. `own` says that an agent said it
+    in this its conversation: only the store sets it, whatever a message says of itself on its way in.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
@@ -50,6 +51,7 @@ class Utterance(BaseModel):
     message: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_UTTERANCE, pattern=_SPEAKABLE)]
     time: float = Field(ge=0, le=1e12, allow_inf_nan=False)
     user_id: str | None = Field(default=None, min_length=1, max_length=256)
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Programs in any language publish and subscribe to these: a change here is a change of the wire.
 """
 
-from contracts.identifiers import checked_name, partition_of, user_token
+from contracts.identifiers import PARTITIONS, checked_name, partition_of, user_token
 
 TASKS = "TASKS"
 LATER = "LATER"
@@ -159,6 +159,11 @@ def messages(conversation_id: str, sender: str) -> str:
     A server's permissions can hold a program to the name that it speaks under, by the last part.
     """
     return f"messages.{partition_of(conversation_id)}.{user_token(conversation_id)}.{user_token(sender)}"
+
+
+def message_filters() -> list[str]:
+    """Return what MESSAGES stores: the partitions and the filler; whoever publishes elsewhere is refused at once."""
+    return [*(f"messages.{number}.*.*" for number in range(PARTITIONS)), f"{filler(MESSAGES)}.*"]
 
 
 def partition_filter(stream: str, partition: int) -> str:

@@ -10,7 +10,7 @@ from contracts.messages import ChatTurn
 from contracts.observations import Observation
 from memory import keys, observations
 from memory.conversation import KEEP
-from memory.inbox import checked_page, checked_summary, own_message, utterance_of
+from memory.inbox import checked_page, checked_summary, heard_message, own_message, utterance_of
 
 #: Tasks of which it is known what they took.
 _TASKS = 32
@@ -27,35 +27,35 @@ class _Range:
 
 @dataclass(slots=True)
 class _Conversation:
-    """One conversation; `said` is by number, `ids` of what waits are among the others."""
+    """One conversation; `said` is by number, what waits is with its id, and that is among the other ids."""
 
     total: int = 0
     seen: int = 0
     said: dict[int, Utterance] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
-    waiting: list[Utterance] = field(default_factory=list)
+    waiting: list[tuple[str, Utterance]] = field(default_factory=list)
     own: set[int] = field(default_factory=set)
     answers: set[int] = field(default_factory=set)
     tasks: dict[str, _Range] = field(default_factory=dict)
     digest: Digest = field(default_factory=Digest)
     observed: dict[str, Observation] = field(default_factory=dict)
 
-    def put(self, message: Utterance) -> None:
+    def put(self, known_as: str, message: Utterance) -> None:
         self.total += 1
         self.said[self.total] = message
-        self.ids[message.message_id] = self.total
+        self.ids[known_as] = self.total
 
     def add(self, message: Utterance) -> bool:
         is_new = message.message_id not in self.ids
         if is_new:
-            self.put(message)
+            self.put(message.message_id, message)
         return is_new
 
     def bound(self, keep: int) -> None:
         self.fold(self.total - keep)
         for number in [number for number in self.said if number <= self.total - keep]:
             del self.said[number]
-        waiting = {message.message_id for message in self.waiting}
+        waiting = {known_as for known_as, _ in self.waiting}
         self.ids = {id_: number for id_, number in self.ids.items() if number > self.total - keep or id_ in waiting}
 
     def fold(self, upto: int) -> None:
@@ -104,15 +104,17 @@ class FakeInbox:
         of.bound(self._keep)
         return is_new
 
-    async def post(self, owner: str, message: Utterance, *, user_id: str | None = None) -> bool:
+    async def post(
+        self, owner: str, message: Utterance, *, user_id: str | None = None, known_as: str | None = None
+    ) -> bool:
         """Deliver *message* once."""
-        of = self._of(owner)
-        if message.message_id in of.ids:
+        of, known_as = self._of(owner), message.message_id if known_as is None else known_as
+        if known_as in of.ids:
             return False
-        of.ids[message.message_id] = 0
-        of.waiting.append(_owned(message, user_id))
+        of.ids[known_as] = 0
+        of.waiting.append((known_as, _owned(heard_message(message), user_id)))
         if len(of.waiting) > self._keep:
-            of.put(of.waiting.pop(0))
+            of.put(*of.waiting.pop(0))
         of.bound(self._keep)
         return True
 
@@ -129,11 +131,11 @@ class FakeInbox:
         """Return the conversation with which of it is new to the task."""
         of, task_id = self._of(owner), checked_name(task_id, "task id")
         for message in arriving:
-            of.add(_owned(message, user_id))
+            of.add(_owned(heard_message(message), user_id))
         known = of.tasks.get(task_id)
         if known is None or not (known.is_settled or of.seen <= known.since):
-            for message in of.waiting:
-                of.put(message)
+            for waited in of.waiting:
+                of.put(*waited)
             of.waiting.clear()
             of.bound(self._keep)
             of.tasks.pop(task_id, None)

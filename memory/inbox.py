@@ -63,16 +63,20 @@ class Inbox:
         self._exchange = Exchange(client, deadline_s)
         self._observations = Observations(client, deadline_s, keep_for=keep_for)
 
-    async def post(self, owner: str, message: Utterance, *, user_id: str | None = None) -> bool:
+    async def post(
+        self, owner: str, message: Utterance, *, user_id: str | None = None, known_as: str | None = None
+    ) -> bool:
         """Deliver *message* to the conversation *owner*, said for *user_id*; False when it is known by its id.
+
+        Or by *known_as* in its place, which is no id of a message when there is a blank in it.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time; posting again is safe.
             InvalidInput: the conversation id is empty or too long.
         """
-        body = body_of(message, user_id)
+        known_as = message.message_id if known_as is None else known_as
         commands = self._noting(owner, user_id)
-        commands.append(call(inbox_scripts.POST, owner, *self._limits, message.message_id, body))
+        commands.append(call(inbox_scripts.POST, owner, *self._limits, known_as, body_of(message, user_id)))
         return bool((await self._exchange.run(commands))[-1])
 
     async def take(
@@ -124,7 +128,7 @@ class Inbox:
         # Before the messages: whoever finds the task settled finds what it did.
         if observation is not None:
             commands.append(self._observations.to_note(owner, task, observation))
-        own = ("", b"") if said is None else (said_id(task), body_of(own_message(task, said), user_id))
+        own = ("", b"") if said is None else (said_id(task), _body(own_message(task, said), user_id))
         commands.append(call(inbox_scripts.SETTLE, owner, *self._limits, task, *own))
         await self._exchange.run(commands)
 
@@ -171,15 +175,24 @@ class Inbox:
 
 
 def own_message(task_id: str, said: Utterance) -> Utterance:
-    """Return *said* under the id that it has in the conversation of who said it."""
-    return said.model_copy(update={"message_id": said_id(task_id)})
+    """Return *said* as it stands in the conversation of who said it: under its id there, and as their own."""
+    return said.model_copy(update={"message_id": said_id(task_id), "own": True})
+
+
+def heard_message(message: Utterance) -> Utterance:
+    """Return *message* as it stands in the conversation of who hears it: as nobody's own, whatever it says itself."""
+    return message.model_copy(update={"own": False}) if message.own else message
 
 
 def body_of(message: Utterance, user_id: str | None) -> bytes:
-    """Return *message* as it is stored: as one of *user_id* unless it says whose it is."""
+    """Return *message*, which somebody else said, as it is stored: as one of *user_id* unless it says whose it is."""
+    return _body(heard_message(message), user_id)
+
+
+def _body(message: Utterance, user_id: str | None) -> bytes:
     if user_id is not None and message.user_id is None:
         message = message.model_copy(update={"user_id": user_id})
-    return message.model_dump_json(exclude_none=True).encode()
+    return message.model_dump_json(exclude_defaults=True).encode()
 
 
 def read(body: bytes) -> Utterance | None:
@@ -223,6 +236,8 @@ def utterance_of(turn: ChatTurn) -> Utterance:
         speaker=turn.agent_id if turn.speaker == "assistant" and turn.agent_id else turn.speaker,
         message=_UNSPEAKABLE.sub(" ", turn.text)[:LONGEST_UTTERANCE] or " ",
         time=max(0.0, at.timestamp()),
+        user_id=turn.user_id or None,
+        own=turn.speaker == "assistant",
     )
 
 

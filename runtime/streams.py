@@ -86,7 +86,7 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
         | {"max_age": 3600 * _SECOND, "max_msgs_per_subject": 1, "discard_new_per_subject": True},
         _stream(subjects.TURNS, [subjects.TURNS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
         _stream(subjects.FACTS, [subjects.FACTS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
-        _stream(subjects.MESSAGES, [subjects.MESSAGES_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
+        _stream(subjects.MESSAGES, subjects.message_filters(), sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
         _stream(subjects.DEAD, [subjects.DEAD_ALL], sizes)
         | {"discard": "old", "max_age": 30 * _DAY, "max_bytes": sizes.dead_max_bytes},
         _bucket(subjects.AGENTS_BUCKET, sizes),

@@ -16,11 +16,12 @@ from typing import Any
 
 from contracts import subjects
 from contracts.agent_messages import agent_message
-from contracts.errors import TaskExpired
+from contracts.errors import Forbidden, TaskExpired, Unreachable
 from contracts.identifiers import checked_name, new_id
 from contracts.messages import CompletionReport, MemoryMode, TaskAssignment, TaskCall
 from memory.ledger import Ledger
 from runtime import valkey
+from runtime.buckets import read_bucket
 from runtime.connection import connected
 from runtime.endpoints import find_endpoints
 from runtime.link import Link
@@ -37,11 +38,29 @@ _REPORT_S = 1.0
 class Asker:
     """Sends tasks under one supervisor id and returns their reports, and speaks to agents; made by `asking`."""
 
-    def __init__(self, supervisor_id: str, outbox: Outbox, dispatch: Dispatch, reports: ReportDesk) -> None:
+    def __init__(self, supervisor_id: str, link: Link, outbox: Outbox, dispatch: Dispatch, reports: ReportDesk) -> None:
         self._supervisor_id = supervisor_id
+        self._link = link
         self._outbox = outbox
         self._dispatch = dispatch
         self._reports = reports
+
+    async def has_worker(self, agent_id: str) -> bool:
+        """Return whether a worker of *agent_id* is alive, as `tasklore agents list` has it; a dead one counts for 15 s.
+
+        Without one a task waits in its queue until its time is over: whoever asks for many looks here first.
+
+        Raises:
+            Forbidden: this user may ask, and may not see who works.
+            Unreachable: NATS did not answer, or nobody ever started a system on it.
+        """
+        try:
+            alive = await read_bucket(self._link, subjects.WORKERS_BUCKET)
+        except Unreachable as error:
+            if isinstance(error.__cause__, Forbidden):
+                raise error.__cause__ from error
+            raise
+        return any(key.partition(".")[0] == agent_id for key in alive)
 
     async def ask(
         self,
@@ -147,8 +166,9 @@ async def asking(
         name = f"tasklore-asking-{supervisor_id}"
         client = await stack.enter_async_context(connected(nats_url, name))
         redis = await stack.enter_async_context(valkey.connect(redis_url, name=name))
-        outbox = await stack.enter_async_context(open_outbox(Link(client)))
+        link = Link(client)
+        outbox = await stack.enter_async_context(open_outbox(link))
         ledger = Ledger(redis)
         reports = ReportDesk(client, ledger)
         await client.subscribe(subjects.reports_to(supervisor_id), cb=reports.hear_hint)
-        yield Asker(supervisor_id, outbox, Dispatch(outbox, ledger), reports)
+        yield Asker(supervisor_id, link, outbox, Dispatch(outbox, ledger), reports)

@@ -76,6 +76,8 @@ class Catalogue:
     def abilities(self) -> str:
         """Return what can be asked, as a sentence or two for a person."""
         offers = self.tasks()
+        if not offers and any(card.tasks for card in self._cards.values()):
+            return "No agent at work takes questions in words; start one that does with `tasklore worker`."
         if not offers:
             return "No agent has reported yet, so I cannot do anything; start one with `tasklore worker`."
         said = [_ability(offer) for offer in offers[:_NAMED]]

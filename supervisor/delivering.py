@@ -28,8 +28,10 @@ _LAST_WORDS_S = 2.0
 class Posts(Protocol):
     """What is needed of `memory.inbox.Inbox`."""
 
-    async def post(self, owner: str, message: Utterance, *, user_id: str | None = None) -> bool:
-        """Deliver *message* to *owner* once; False when it is known already. Raises MemoryUnavailable."""
+    async def post(
+        self, owner: str, message: Utterance, *, user_id: str | None = None, known_as: str | None = None
+    ) -> bool:
+        """Deliver *message* to *owner* once; False when it is known as that already. Raises MemoryUnavailable."""
 
 
 class DeliveryMeter(CountsLetters, Protocol):
@@ -40,7 +42,7 @@ class DeliveryMeter(CountsLetters, Protocol):
 
 
 class MessageDesk(PartitionDesk):
-    """Puts each message into the inbox of its conversation, by its id, so that it may come as often as it likes.
+    """Puts each message into the inbox of its conversation, once for its sender and id, however often it comes.
 
     *eraser* overwrites it on the server's disk, once it is there.
     """
@@ -54,7 +56,8 @@ class MessageDesk(PartitionDesk):
 
     async def _post(self, delivery: Delivery) -> None:
         message = read_message(delivery)
-        is_new = await self._inbox.post(message.conversation_id, message.as_utterance(), user_id=message.user_id)
+        said, owner = message.as_utterance(), message.conversation_id
+        is_new = await self._inbox.post(owner, said, user_id=message.user_id, known_as=known_as(message))
         self._messages.count_message("delivered" if is_new else "known")
 
 
@@ -99,6 +102,14 @@ class Delivering:
 def inbox_sources(ack_wait_s: float = ACK_WAIT_S) -> list[Source]:
     """Return the partitions of MESSAGES, durables `inbox-0` to `inbox-15`; the seconds are at most `ACK_WAIT_S`."""
     return ordered_sources(subjects.MESSAGES, "inbox", min(ACK_WAIT_S, ack_wait_s))
+
+
+def known_as(message: AgentMessage) -> str:
+    """Return what *message* is known by in its conversation, where one sender's ids are not another's.
+
+    There is no blank in an id, so it is the name behind the first one, and the whole is the id of no other message.
+    """
+    return f"{message.message_id} {message.sender}"
 
 
 def read_message(delivery: Delivery) -> AgentMessage:

@@ -8,18 +8,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import structlog
-from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.identifiers import new_id
 from contracts.messages import ChatTurn, PersonReply, PersonRequest, Speaker, TaskAssignment, TaskCard
-from memory.inbox import is_utterance
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
 from supervisor.interpretation.outcome import Interpretation, Understood
 from supervisor.replies import interpretation_reply, report_reply
 from supervisor.reports import ReportDesk
+from supervisor.turns import stored_turns
 
 log = structlog.get_logger(__name__)
 
@@ -164,20 +163,7 @@ class Service:
 
         What is known of one user may stand in an answer to them; it must not become a value for another.
         """
-        try:
-            stored = await self._conversations.recent(conversation_id, LOOK_BACK)
-        except MemoryUnavailable as error:
-            log.warning("conversation_away", error=str(error))
-            return []
-        turns = []
-        for body in stored:
-            if is_utterance(body):
-                # What agents say to each other is no turn of a person.
-                continue
-            try:
-                turns.append(ChatTurn.model_validate_json(body))
-            except ValidationError:
-                log.warning("unreadable_turn")
+        turns = await stored_turns(self._conversations, conversation_id, LOOK_BACK)
         theirs = (None, request.user_id)
         return [turn for turn in turns if turn.request_id != request_id and turn.user_id in theirs]
 

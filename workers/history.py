@@ -15,7 +15,7 @@ class HistoryStore(Protocol):
     """What is needed of `memory.inbox.Inbox`; every method raises MemoryUnavailable when it did not answer in time."""
 
     async def post(self, owner: str, message: "Utterance", *, user_id: str | None = None) -> bool:
-        """Deliver *message* to *owner* once; False when it is known already."""
+        """Deliver *message* to *owner* once; False when it is known by its id."""
 
     async def take(
         self,
@@ -53,9 +53,10 @@ class HistoryStore(Protocol):
 class TaskHistory:
     """The conversation of a task, whose id is the agent's own or that of a person's talk with it.
 
-    A task takes its messages, decides, posts what it says to others, and settles last. If it ends before that, the
-    messages are new for its next run, and for the next task if it has none. Every method raises MemoryUnavailable when
-    the store did not answer in time: then the task is run again.
+    A task takes its messages, decides, settles, posts what it says to others, and reports. If it ends before it
+    settles, the messages are new for its next run, and for the next task if it has none. A run that finds in
+    `Taken.done` what an earlier one did posts that, once more or at last, so that nobody is told what does not stand.
+    Every method raises MemoryUnavailable when the store did not answer in time: then the task is run again.
     """
 
     def __init__(self, assignment: "TaskAssignment", conversation_id: str, store: HistoryStore) -> None:

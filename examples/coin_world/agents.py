@@ -1,11 +1,15 @@
 """Asking everybody in the world, all at once and over NATS, what they do next."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
-from contracts.errors import NotAccepted, TaskExpired
+from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
+
+from contracts.errors import ConfigurationError, Forbidden, InvalidInput, NotAccepted, TaskExpired
+from contracts.messages import CompletionReport
 from examples.coin_world.running import Answer
 from examples.coin_world.world import Choice, Place, World
 from supervisor.asking import Asker
@@ -13,6 +17,8 @@ from supervisor.asking import Asker
 AGENT, TASK = "DecisionAgent", "decide"
 #: How long a step waits for an agent. A worker that dies is missed after 30 s, and another one decides then.
 PATIENCE = timedelta(seconds=60)
+
+_CURE = "start one with `tasklore worker workers.agents.decision`"
 
 
 class Agents:
@@ -32,18 +38,18 @@ class Agents:
         self._world_id = world_id
         self._tell_prompts = tell_prompts
         self._patience = patience
+        self._is_heard = False
 
     async def decide(self, world: World) -> Mapping[str, Answer]:
         """Return what everybody in *world* answers.
 
         Raises:
-            TaskExpired: nobody answered in the first step: there is no worker that runs the agent.
+            TaskExpired: nobody was ever heard of: there is no worker that runs the agent.
         """
         names = world.plan.names
         answers = await asyncio.gather(*(self._answer(world, number, name) for number, name in enumerate(names)))
-        if world.step == 0 and not any(answer.choice for answer in answers):
-            msg = f"nobody answered: {answers[0].problem}; start one with `tasklore worker workers.agents.decision`"
-            raise TaskExpired(msg)
+        if not self._is_heard:
+            raise TaskExpired(f"nobody answered: {answers[0].problem}; {_CURE}")
         return dict(zip(names, answers, strict=True))
 
     def conversation_of(self, name: str) -> str:
@@ -65,19 +71,75 @@ class Agents:
             )
         except (TaskExpired, NotAccepted) as error:
             return Answer(None, problem=str(error))
-        if report.status != "completed" or not isinstance(report.result, dict):
-            return Answer(None, problem=report.error.message if report.error is not None else report.status)
-        return Answer(choice_of(report.result), prompt=report.result.get("prompt"))
+        self._is_heard = True
+        return answer_of(report)
 
 
-def choice_of(decision: Mapping[str, Any]) -> Choice:
-    """Return what an agent decided as a choice in this world."""
-    target = decision.get("target") or {}
+async def demand_worker(asker: Asker) -> None:
+    """Refuse a system in which nobody decides, before it is asked and its queue holds tasks that nobody takes.
+
+    Raises:
+        ConfigurationError: no worker of the agent is alive.
+        Unreachable: NATS does not answer.
+    """
+    # Who may ask, and not look, finds it out by asking.
+    with contextlib.suppress(Forbidden):
+        if not await asker.has_worker(AGENT):
+            msg = f"no worker of {AGENT} is alive in the system that runs here; {_CURE}, or stop that system"
+            raise ConfigurationError(f"{msg}: without one a world starts its own")
+
+
+def answer_of(report: CompletionReport) -> Answer:
+    """Return what *report* says, or why that is no answer."""
+    if report.status != "completed":
+        return Answer(None, problem=report.error.message if report.error is not None else report.status)
+    try:
+        choice = choice_of(report.result)
+    except InvalidInput as error:
+        return Answer(None, problem=str(error))
+    prompt = report.result.get("prompt")
+    return Answer(choice, prompt=prompt if isinstance(prompt, str) else None)
+
+
+class _Form(BaseModel):
+    """What we read of an answer; it may hold more."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class _Target(_Form):
+    x: FiniteFloat | None = None
+    z: FiniteFloat | None = None
+    agent: str | None = None
+
+
+class _Decision(_Form):
+    action: str
+    target: _Target | None = None
+    utterance: str | None = None
+    reasoning: str
+    by: str
+
+
+def choice_of(decision: Any) -> Choice:
+    """Return what an agent decided as a choice in this world.
+
+    Raises:
+        InvalidInput: it is in another form; the message names the field and the cure.
+    """
+    try:
+        read = _Decision.model_validate(decision)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "result"
+        msg = f"the answer of {AGENT} cannot be read ({field}: {first['msg']}); is another agent called so, too?"
+        raise InvalidInput(msg) from error
+    target = read.target or _Target()
     return Choice(
-        action=decision["action"],
-        target=Place(target["x"], target["z"]) if "x" in target else None,
-        to=target.get("agent"),
-        said=decision["utterance"],
-        reasoning=decision["reasoning"],
-        by=decision["by"],
+        action=read.action,
+        target=Place(target.x, target.z) if target.x is not None and target.z is not None else None,
+        to=target.agent,
+        said=read.utterance,
+        reasoning=read.reasoning,
+        by=read.by,
     )

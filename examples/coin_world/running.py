@@ -37,6 +37,7 @@ class Runner:
         world: The world; nobody else may change it meanwhile.
         decide: Where decisions come from.
         notes: Who is told of each step: to keep it, to check it, to say it.
+        ends: Who is told that there is no more: the world is over, or nobody runs it any longer.
         steps: How many steps to make; 0 is until no coin is left.
         interval_ms: Milliseconds from the beginning of one step to that of the next, at least.
         paused: Whether to wait for `play` or `single_step` before the first step.
@@ -48,6 +49,7 @@ class Runner:
         decide: Decide,
         *,
         notes: Sequence[Note] = (),
+        ends: Sequence[Callable[[], None]] = (),
         steps: int = 0,
         interval_ms: int = 0,
         paused: bool = False,
@@ -55,6 +57,7 @@ class Runner:
         self.world = world
         self._decide = decide
         self._notes = notes
+        self._ends = ends
         self._steps = steps
         self._interval_s = interval_ms / 1000
         self._plays = not paused
@@ -72,9 +75,13 @@ class Runner:
 
     async def run(self) -> None:
         """Make step after step until the end; raises what deciding and noting raise."""
-        while not self.is_over:
-            await self._turn()
-            await self._advance()
+        try:
+            while not self.is_over:
+                await self._turn()
+                await self._advance()
+        finally:
+            for end in self._ends:
+                end()
 
     @property
     def version(self) -> int:
@@ -143,7 +150,7 @@ class Runner:
         started = time.perf_counter()
         answers = await self._decide(self.world)
         choices = {name: answer.choice for name, answer in answers.items()}
-        self.world.apply(choices)
+        self.world.apply(choices, {name: answer.problem for name, answer in answers.items() if answer.problem})
         self._answers, self.took_ms = answers, (time.perf_counter() - started) * 1000
         for note in self._notes:
             note(self.world, choices)

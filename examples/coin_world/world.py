@@ -9,7 +9,8 @@ import json
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from contracts.errors import InvalidInput
@@ -65,12 +66,6 @@ class Choice:
         """Return it for JSON."""
         target = self.target._asdict() if self.target is not None else None
         return {**{name: getattr(self, name) for name in _SAID}, "target": target}
-
-    @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Self:
-        """Return the choice that `as_data` made *data* of; raises KeyError or TypeError for anything else."""
-        target = Place(float(data["target"]["x"]), float(data["target"]["z"])) if data["target"] is not None else None
-        return cls(**{name: data[name] for name in _SAID}, target=target)
 
 
 #: What of a choice is told as it is.
@@ -191,15 +186,19 @@ class World:
             "step": STRIDE,
         }
 
-    def apply(self, choices: Mapping[str, Choice | None]) -> dict[str, Deed]:
+    def apply(
+        self, choices: Mapping[str, Choice | None], problems: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[str, Deed]:
         """Do what was chosen, all at once, and return what came of it; who chose nothing waits.
 
-        Of several who reach for one coin one gets it: the first in an order that seed and step draw.
+        Of several who reach for one coin one gets it: the first in an order that seed and step draw. *problems* says by
+        name why nothing was chosen, where that is known; nothing else comes of it.
         """
         for name in sorted(self._bodies, key=self._lot):
             body, choice = self._bodies[name], choices.get(name)
             refused = self._refusal(body, choice) if choice is not None else None
-            body.deed = Deed(choice or WAITS, refused, late=choice is None)
+            waits = replace(WAITS, reasoning=problems.get(name, WAITS.reasoning))
+            body.deed = Deed(choice or waits, refused, late=choice is None)
             if choice is None or refused is not None or choice.target is None:
                 continue
             if choice.action == "move":

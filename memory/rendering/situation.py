@@ -70,8 +70,9 @@ def situation(
 
     Past messages and *observations*, oldest first, are told in the past tense with their time; *allowed* are the
     actions it may choose from. No message stands among the observations: of what it texted itself the words are in the
-    conversation. Empty when not even the budget of a few lines is given. None as *count* counts exactly where the extra
-    `tokens` is installed, and errs on the safe side elsewhere.
+    conversation. What somebody else said under the agent's name is told as that. Empty when not even the budget of a
+    few lines is given. None as *count* counts exactly where the extra `tokens` is installed, and errs on the safe side
+    elsewhere.
     """
     fits = _Budget(budget_tokens, count)
     telling = _Telling(history, observations, name, narrator or Narrator())
@@ -124,6 +125,8 @@ class _Telling:
         self.history = history
         self.past, self.current = history.past, history.current
         self._speakers = Counter([one.speaker for one in self.past])
+        names = {*self._speakers, *(one.speaker for one in self.current)}
+        self._my_names = {one for one in names if name is not None and _folded(one) == _folded(name)}
         self.narrator = narrator
         self._then = narrator.telling(min(narrator.most, _TOLD_OF_PAST)).then
         self._observations = observations
@@ -169,10 +172,18 @@ class _Telling:
         return f"Before: {number} {'message' if number == 1 else 'messages'}{when}{whom}{summary}"
 
     def _message(self, one: Utterance, limit: int) -> str:
-        if self.name is None or one.speaker != self.name:
+        if one.speaker not in self._my_names:
             return said(one.speaker, one.message, limit)
+        if not one.own:
+            # Whoever sends a message chooses under which name.
+            return said(f"somebody calling itself {plain(one.speaker)}", one.message, limit)
         to = self._addressed.get((one.time, one.message))
         return f"I said: {speech(one.message, limit)}" if to is None else texted(to, one.message, limit)
+
+
+def _folded(name: str) -> str:
+    """Return what a name cannot be told from where it is shown."""
+    return plain(name).casefold()
 
 
 def _addressed(observations: Sequence[Observation]) -> Mapping[tuple[float, str], str]:

@@ -12,16 +12,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import structlog
-from pydantic import ValidationError
 
-from contracts.errors import MemoryUnavailable
 from contracts.messages import ChatTurn, TaskCall
-from memory.inbox import is_utterance
 from supervisor.catalogue import Catalogue
 from supervisor.http.chat_forms import LONGEST_TEXT, ChatMessage
 from supervisor.http.parts import Parts
 from supervisor.interpretation import RuleInterpreter, Understood, Unfitting
 from supervisor.service import LOOK_BACK
+from supervisor.turns import stored_turns
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +55,7 @@ class Recollection:
         spoken = [message for message in messages if message.role in _SPEAKERS and message.text.strip()][-LOOK_BACK:]
         if not any(message.role == "assistant" for message in spoken):
             return _turns(conversation_id, spoken)
-        stored = await self._stored(conversation_id)
+        stored = await stored_turns(self._parts.conversations, conversation_id, _STORED)
         tasks = _tasks_of([turn for turn in stored if turn.user_id in (None, user_id)])
         # A long sentence takes milliseconds to read, and twenty of them would hold up everybody else.
         return await asyncio.to_thread(self._read, conversation_id, spoken, tasks)
@@ -82,23 +80,6 @@ class Recollection:
         if isinstance(found, Unfitting):
             return None, None
         return found.agent_id, found.task if isinstance(found, Understood) else found.call
-
-    async def _stored(self, conversation_id: str) -> list[ChatTurn]:
-        try:
-            bodies = await self._parts.conversations.recent(conversation_id, _STORED)
-        except MemoryUnavailable as error:
-            log.warning("conversation_away", error=str(error))
-            return []
-        turns = []
-        for body in bodies:
-            if is_utterance(body):
-                # What agents say to each other was never sent to a client.
-                continue
-            try:
-                turns.append(ChatTurn.model_validate_json(body))
-            except ValidationError:
-                log.warning("unreadable_turn")
-        return turns
 
 
 #: Which agent and task an answer came from, by what was asked and what was answered.

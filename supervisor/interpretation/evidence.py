@@ -23,11 +23,17 @@ Used = set[tuple[str | None, int]]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text that may be quoted: the sentence, an earlier turn with its id, or what is remembered at a place."""
+    """A text that may be quoted: the sentence, an earlier turn with its id, or what is remembered at a place.
+
+    Of what is remembered, *names*, *heading* and *is_sure* are those of `recollection.Remembered`.
+    """
 
     scene: Scene
     turn_id: str | None = None
     memory: str | None = None
+    names: tuple[str, ...] = ()
+    heading: str = ""
+    is_sure: bool = True
 
     @property
     def name(self) -> str | None:

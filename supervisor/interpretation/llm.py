@@ -5,7 +5,8 @@ may add values that it can quote, choose between tasks the rules hold equally li
 that only the model saw in the words is put to the person as a question. So a wrong or hostile answer starts nothing.
 
 It is also shown what is remembered of the person. A value that they left out may come from there, when it can be quoted
-and the rules read it there as well; the reply says that it was remembered.
+and the rules read it there as well; the reply says that it was remembered. Where the line says more than the value, of
+somebody else or of another time maybe, the person is asked.
 """
 
 import json
@@ -19,6 +20,7 @@ from pydantic import BaseModel, Field
 from contracts.errors import LlmError
 from contracts.messages import ChatTurn
 from supervisor.catalogue import Catalogue
+from supervisor.interpretation.amounts import Doubt
 from supervisor.interpretation.conclusions import conclude
 from supervisor.interpretation.evidence import Proven, Source, Used, prove
 from supervisor.interpretation.fields import FieldShape
@@ -115,8 +117,8 @@ class _Sources:
         said = tuple(Source(scene_of(turn.text), turn.turn_id) for turn in reversed(turns))
         return cls(Source(scene_of(text)), said, recollection.sources())
 
-    def prove(self, task: Prepared, field: FieldShape, claimed: QuotedValue, used: Used) -> Proven | None:
-        """Return what *claimed* proves, where it says that it stands."""
+    def prove(self, task: Prepared, field: FieldShape, claimed: QuotedValue, used: Used) -> Proven | Doubt | None:
+        """Return what *claimed* proves, where it says that it stands, or the question that it comes to."""
         if claimed.remembered:
             return prove_remembered(task, field, claimed.values, claimed.quote, self.memory, used)
         return prove(field, claimed.values, claimed.quote, self.turns if claimed.earlier else [self.text], used)
@@ -236,6 +238,9 @@ def _add_proven(filled: Filled, task: Prepared, claimed: Sequence[QuotedValue], 
         proven = sources.prove(task, shape, value, used)
         if proven is None:
             log.info("llm_value_dropped", agent=task.offer.agent.agent_id, task=task.offer.task.name)
+            continue
+        if isinstance(proven, Doubt):
+            filled.doubt(proven)
             continue
         filled.values[shape.name] = proven.value
         filled.guessed.discard(shape.name)

@@ -1,5 +1,6 @@
 """The questions asked back, and which fields an earlier one asked for: the only file that words or reads them."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 from contracts.messages import ChatTurn
@@ -10,6 +11,8 @@ from supervisor.interpretation.fields import FieldShape, TaskShape
 _MOST_NAMED = 12
 _WHICH_TASK = "Do you mean "
 _WHOSE = "What is '"
+#: A question of `ask_whether`; what is remembered stands in quotes that it cannot close, so it cannot look like one.
+_WHETHER = re.compile(r'Is ([^"?]+)\? I remember "[^"]*"\.')
 
 
 def ask_for(fields: Sequence[FieldShape]) -> str:
@@ -30,6 +33,18 @@ def ask_which_value(field: FieldShape, values: Sequence[object]) -> str:
     """Return the question for a field that was given several values."""
     said = [str(value) for value in values]
     return f"Is {field.label} {', '.join(said[:-1])} or {said[-1]}?"
+
+
+def ask_whether(field: FieldShape, value: object, line: str) -> str:
+    """Return the question whether a value holds for which *line* is remembered, which says more than that it does."""
+    said = ", ".join(map(str, value)) if isinstance(value, list) else value
+    quoted = line.replace('"', "'")
+    return f'Is {field.label} {said}? I remember "{quoted}".'
+
+
+def agreed_in(question: str) -> str:
+    """Return what a yes to *question* says, field by field in words; empty when it asks for no yes."""
+    return " and ".join(match[1] for match in _WHETHER.finditer(question))
 
 
 def ask_in_currency(field: FieldShape, currency: str) -> str:

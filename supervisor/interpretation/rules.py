@@ -8,14 +8,16 @@ from supervisor.interpretation.amounts import Doubt
 from supervisor.interpretation.conclusions import conclude, lacking
 from supervisor.interpretation.fields import FieldShape
 from supervisor.interpretation.filling import Filled, fill
-from supervisor.interpretation.outcome import Ambiguous, Interpretation, Span, Understood, Unfitting
+from supervisor.interpretation.outcome import Ambiguous, Interpretation, Missing, Span, Understood, Unfitting
 from supervisor.interpretation.questions import (
+    agreed_in,
     ask_unknown_reference,
     ask_which_task,
     ask_whose,
     asks_to_confirm,
     fields_asked,
 )
+from supervisor.interpretation.recollection import read_agreed
 from supervisor.interpretation.references import Past, Reference, past_tasks, reference_in, unanswered_choice
 from supervisor.interpretation.routing import Choice, Prepared, Router
 from supervisor.interpretation.scene import Scene, scene_of
@@ -80,6 +82,8 @@ class _Reading:
         pending = self._pending()
         if pending is not None and _words(text) in _NEVER_MIND:
             return Unfitting(f"All right, I leave it. {self.catalogue.abilities()}")
+        if pending is not None and _words(text) in _YES and (agreed := agreed_in(pending[0].turn.text)):
+            return _agree(text, agreed, *pending)
         if pending is not None:
             answered = self._answer(scene, choice, *pending)
             if answered is not None:
@@ -184,6 +188,17 @@ class _Reading:
 
 def _whose(filled: Filled, fields: Sequence[FieldShape]) -> str | None:
     return ask_whose(filled.loose[0].found.text, fields) if filled.loose and fields else None
+
+
+def _agree(
+    text: str, agreed: str, past: Past, task: Prepared, asked: tuple[FieldShape, ...]
+) -> Understood | Missing | Ambiguous:
+    """Return the open task completed by what *text*, a yes, agrees to."""
+    filled = read_agreed(task, asked, agreed)
+    for name in filled.values:
+        filled.point(name, 0, len(text), text)
+    _inherit(filled, past, task, None)
+    return conclude(task, filled)
 
 
 def _words(text: str) -> str:

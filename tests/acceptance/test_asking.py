@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from contracts.errors import TaskExpired
+from contracts.errors import ConfigurationError, TaskExpired
+from examples.coin_world.agents import demand_worker
 from supervisor.asking import Asker, asking
 from tests.acceptance.conftest import Standing
 
@@ -48,6 +49,17 @@ async def test_bad_parameters_come_back_as_a_refusal(asker: Asker) -> None:
     assert report.status == "rejected"
     assert report.error is not None
     assert "spend" in report.error.message
+
+
+async def test_who_works_is_known_before_anything_is_asked(asker: Asker) -> None:
+    """A world whose agent nobody runs says what to start, and no task of it stays in a queue."""
+    assert await asker.has_worker("BudgetTrackerAgent")
+    assert not await asker.has_worker("BudgetTracker")
+
+    with pytest.raises(
+        ConfigurationError, match=r"no worker of DecisionAgent is alive.*tasklore worker workers.agents"
+    ):
+        await demand_worker(asker)
 
 
 async def test_an_agent_that_nobody_runs_is_named(asker: Asker) -> None:

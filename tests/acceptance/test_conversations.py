@@ -24,7 +24,7 @@ from tests.acceptance.outside import PATIENCE_S, outside
 from tests.llm_double import Asked, ScriptedLlm
 
 COMPANION = str(AGENTS / "companion.py")
-LIMIT = "Monthly budget limit is 50,000"
+LIMIT = "My budget limit is 50,000"
 NOW = datetime.now(UTC)
 
 

@@ -183,12 +183,18 @@ def test_the_wire_page_lists_every_stream_as_it_is_declared() -> None:
     assert set(rows) == set(declared)
     for name, (_, listed, kept, full) in rows.items():
         stream = declared[name]
-        assert [part.strip("`") for part in re.findall(r"`[^`]+`", listed)] == stream["subjects"]
+        assert [one for part in re.findall(r"`([^`]+)`", listed) for one in _each(part)] == stream["subjects"]
         assert kept.startswith("until acknowledged") == (stream["retention"] == "workqueue")
         assert full.startswith({"new": "refuses new", "old": "drops old"}[stream["discard"]])
         days = re.search(r"(\d+) days", kept)
         if days is not None:
             assert int(days[1]) * 86_400 * 10**9 == stream["max_age"]
+
+
+def _each(subject: str) -> list[str]:
+    """Return the subjects that one with a range such as `{0..15}` stands for."""
+    found = re.fullmatch(r"(.*)\{(\d+)\.\.(\d+)\}(.*)", subject)
+    return [f"{found[1]}{n}{found[4]}" for n in range(int(found[2]), int(found[3]) + 1)] if found else [subject]
 
 
 def test_the_wire_page_lists_every_header() -> None:

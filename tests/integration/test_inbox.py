@@ -392,6 +392,38 @@ async def test_a_conversation_is_kept_from_its_last_use_on(valkey_or_redis: Redi
     assert len({await valkey_or_redis.pexpiretime(key) for key in of[:5]}) == 1
 
 
+async def test_only_what_an_agent_said_itself_is_its_own(inbox: Store, valkey_or_redis: Redis) -> None:
+    """Whatever a message says of itself on its way in; and so is what an assistant answered."""
+    claimed = [said(f"m{number}", "Ana").model_copy(update={"own": True}) for number in range(3)]
+    await inbox.post("c", claimed[0])
+    await inbox.post("c", claimed[1], known_as="another id")
+    await inbox.take("c", "t1", [claimed[2]])
+    await inbox.settle("c", "t1", said("x", "Ana"))
+    await turn(inbox, valkey_or_redis, 1, speaker="assistant", agent_id="Ana")
+    await turn(inbox, valkey_or_redis, 2)
+    messages = (await inbox.page("c")).messages
+    assert {one.message_id: one.own for one in messages} == {
+        "m0": False, "m1": False, "m2": False, "t1:said": True, "p1": True, "p2": False,
+    }  # fmt: skip
+    shown = (await inbox.take("c", "t2")).history.messages
+    assert set(messages[-4:]) <= set(shown) <= set(messages)
+
+
+async def test_a_message_may_be_known_by_more_than_its_id(inbox: Store) -> None:
+    """Two of one id are two then, each is added once, and neither is in the way of the id itself."""
+    for text in ("first", "again"):
+        for who in ("Bob", "Mallory"):
+            is_new = await inbox.post("c", said("m1", who, message=text), known_as=f"m1 {who}")
+            assert is_new == (text == "first")
+    taken = await inbox.take("c", "t1", [said("m1", "Carol")])
+    assert [(one.speaker, one.message_id) for one in taken.history.current] == [
+        ("Carol", "m1"), ("Bob", "m1"), ("Mallory", "m1"),
+    ]  # fmt: skip
+    for who in ("Bob", "Mallory"):
+        assert not await inbox.post("c", said("m1", who), known_as=f"m1 {who}")
+    assert not await inbox.post("c", said("m1", "Carol"))
+
+
 async def test_of_many_tasks_the_last_are_known(inbox: Store) -> None:
     """One that comes again after 32 others is shown what nobody settled, as if it had never come."""
     await inbox.take("c", "t0", [said("m1")])

@@ -12,14 +12,19 @@ from redis.asyncio import Redis
 
 from contracts.conversations import Taken, Utterance
 from contracts.messages import TaskAssignment, TaskCall
+from contracts.observations import Action, AgentTarget, Observation
 from memory.inbox import Inbox
-from tests.integration.inboxes import ids, said, seen
+from tests.integration.inboxes import ids, said
 from workers.history import TaskHistory
 
 AGENTS = ("Ann", "Bob", "Cay", "Dan")
 #: Runs of a task before its caller gives it up.
 ATTEMPTS = 3
 CRASHES = 1_000
+
+
+#: Seams behind which what a task decided stands.
+_SETTLED = {"after settle", "before post", "after post", "on report"}
 
 
 class Crash(Exception):
@@ -55,6 +60,10 @@ class Village:
     seams: Seams
     sent: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     used: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    #: What each task that reported told its world that its agent had said.
+    reported: dict[str, str] = field(default_factory=dict)
+    heard: dict[str, str] = field(default_factory=dict)
+    posted_late: int = 0
     gave_up: int = 0
 
     async def task(self, agent: str, number: int, arriving: list[Utterance]) -> None:
@@ -75,7 +84,7 @@ class Village:
                 has_settled = await self._run(TaskHistory(assignment, agent, self.inbox), agent, arriving, shown)
                 break
             except Crash as crash:
-                has_settled = has_settled or str(crash) in {"after settle", "on report"}
+                has_settled = has_settled or str(crash) in _SETTLED
         assert all(new == shown[0] for new in shown), "a retry saw other messages as new"
         self.gave_up += not has_settled
         if has_settled:
@@ -87,23 +96,38 @@ class Village:
         taken: Taken = await seams.around("take", lambda: history.take(arriving, observations=5))
         shown.append(ids(taken.history.current))
         for one in taken.history.current:
-            assert one.message == f"I am {one.message_id}"
-        message = said(history.said_id, agent)
-        if taken.done is None:
-            await seams.around("post", lambda: self._post(history, agent, message))
+            if one.speaker not in AGENTS:
+                assert one.message == f"I am {one.message_id}"
+            self.heard[one.message_id] = one.message
+        to = AGENTS[(AGENTS.index(agent) + 1 + _order(history.said_id)[0] % 3) % 4]
+        # Whoever decides anew wishes something else.
+        done = taken.done.did if taken.done is not None else None
+        wished = f"I wish {seams.random.random()}"
+        did = done or Action(action="text", target=AgentTarget(agent=to), utterance=wished)
+        message = said(history.said_id, agent, message=did.utterance or "")
         seams.here("between take and settle")
-        await seams.around("settle", lambda: history.settle(message, seen(action="text")))
+        await seams.around("settle", lambda: history.settle(message, Observation(time=1.0, did=did)))
+        is_new = await seams.around("post", lambda: self._post(history, to, message))
+        self.posted_late += is_new and done is not None
         seams.here("on report")
+        self.reported[history.said_id] = message.message
         return True
 
-    async def _post(self, history: TaskHistory, agent: str, message: Utterance) -> None:
-        to = AGENTS[(AGENTS.index(agent) + 1 + _order(message.message_id)[0] % 3) % 4]
-        if await history.post(to, message):
+    async def own_words(self) -> dict[str, str]:
+        """Return what the agents remember to have said themselves, by id."""
+        pages = [await self.inbox.page(agent, None, 1_000) for agent in AGENTS]
+        assert not any(page.before for page in pages)
+        return {one.message_id: one.message for page in pages for one in page.messages if one.own}
+
+    async def _post(self, history: TaskHistory, to: str, message: Utterance) -> bool:
+        is_new = await history.post(to, message)
+        if is_new:
             self.sent[to].append(message.message_id)
+        return is_new
 
 
 async def test_a_thousand_crashes_lose_no_message_and_show_none_twice(redis: Redis) -> None:
-    """Before the call, during it, after it and on its report; senders keep their order."""
+    """Before the call, during it, after it and on its report; senders keep their order, and a wish stands once."""
     random = Random(7)
     village = Village(Inbox(redis, deadline_s=60), Seams(random))
     expected: dict[str, set[str]] = defaultdict(set)
@@ -130,8 +154,16 @@ async def test_a_thousand_crashes_lose_no_message_and_show_none_twice(redis: Red
     sent = {agent: set(names) for agent, names in village.sent.items()}
     for agent in AGENTS:
         await village.task(agent, round_, held[agent])
+    # And everybody hears what the last ones said.
+    for agent in AGENTS:
+        await village.task(agent, round_ + 1, [])
     assert len(village.seams.crashes) == 9, village.seams.crashes
-    assert village.gave_up > 10
+    assert min(village.gave_up, village.posted_late) > 10
+    stands = await village.own_words()
+    heard = {name: words for name, words in village.heard.items() if name.endswith(":said")}
+    assert heard.items() <= stands.items(), "heard what does not stand"
+    reported = {(name, words) for name, words in village.reported.items() if _order(name)[0] <= round_}
+    assert reported <= heard.items(), "reported, and not delivered as reported"
 
     for agent in AGENTS:
         used = Counter(village.used[agent])

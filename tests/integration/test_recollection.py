@@ -17,7 +17,7 @@ from memory.documents.reader import DocumentReader
 from memory.documents.store import DocumentStore
 from memory.rendering.documents import tokens_of
 from memory.rendering.recalled import CLOSE, OPEN
-from supervisor.interpretation import Interpretation, LlmInterpreter, Missing, Understood
+from supervisor.interpretation import Ambiguous, Interpretation, LlmInterpreter, Missing, Understood
 from supervisor.recollection import BUDGET_TOKENS, OwnReads, Recollections, open_recollections
 from tests.interpretation_cases import EVERYBODY, parameters_of
 from tests.llm_double import ScriptedLlm
@@ -27,7 +27,7 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 ANN, BEN = "ann", "ben"
 MONEY = "resource_user_money"
 TEXT = "Check my budget as usual, I spent 42000"
-LIMIT = "Monthly budget limit is 50,000"
+LIMIT = "My budget limit is 50,000"
 
 
 def claim(field: str, value: str, quote: str, *, remembered: bool = True) -> dict[str, Any]:
@@ -59,7 +59,10 @@ class House:
     async def remember(self, *facts: str, user: str = ANN, **more: Any) -> None:
         """Store *facts* of *user* about money."""
         items = [make_item(fact, added=NOW.date(), source="told") for fact in facts]
-        body: Body = {"_metadata": {"resource_id": MONEY}, "budget": {"facts": items, **more}}
+        await self.keep({"_metadata": {"resource_id": MONEY}, "budget": {"facts": items, **more}}, user)
+
+    async def keep(self, body: Body, user: str = ANN) -> None:
+        """Store *body* as a document of *user*."""
         store = DocumentStore(self._redis, Kinds.load(), deadline_s=5.0)
         await store.import_document(user, json.dumps(body).encode(), at=NOW)
 
@@ -95,7 +98,7 @@ async def test_a_value_that_was_left_out_is_taken_from_memory_and_is_known_to_be
     assert [(span.text, span.memory) for span in found.spans if span.memory] == [("50,000", f"{MONEY} budget.facts[0]")]
     assert f'\u00a6 - "{LIMIT}"' in house.shown
     reads = await DocumentReader(house._redis, Kinds.load()).reads(ANN)
-    assert (MONEY, "budget.facts.monthly_budget_limit_is_50_000") in reads
+    assert (MONEY, "budget.facts.my_budget_limit_is_50_000") in reads
 
 
 @pytest.mark.parametrize("user", [BEN, None, ""])
@@ -141,6 +144,54 @@ async def test_of_two_remembered_values_the_person_chooses(house: House) -> None
     await house.remember(LIMIT, "Budget limit is 60,000")
 
     assert isinstance(await house.ask(GOOD), Missing)
+
+
+def told(display: str = LIMIT, **more: Any) -> Body:
+    """Return an item as it is kept."""
+    return make_item(display, added=NOW.date(), source="told") | more
+
+
+@pytest.mark.parametrize(
+    ("resource", "content", "shown"),
+    [
+        (MONEY, {"budget": {"facts": [told("Monthly budget limit is 50,000")]}}, "Monthly budget limit is 50,000"),
+        (MONEY, {"budget": {"facts": [told("Bob's budget limit is 50,000")]}}, "Bob's budget limit is 50,000"),
+        (MONEY, {"family": {"ben": {"budget": [told()]}}}, f"family / ben: {LIMIT}"),
+        ("resource_family_prefs", {"budget": [told()]}, f"family: {LIMIT}"),
+        (MONEY, {"budget": [{"person": "Ben", "facts": [told()]}]}, LIMIT),
+        (MONEY, {"budget": {"person": "Ben", "facts": [told()]}}, LIMIT),
+        (MONEY, {"budget": {"about": told("Ben"), "facts": [told()]}}, LIMIT),
+        (MONEY, {"budget": {"facts": [told(person="Ben")]}}, LIMIT),
+        (MONEY, {"budget": {"facts": [told(conflict="p1")]}}, LIMIT),
+        (MONEY, {"budget": {"facts": [told(source="inferred:t1")]}}, LIMIT),
+        (MONEY, {"budget": {"facts": [told(confidence=0.5)]}}, LIMIT),
+        (MONEY, {"budget": {"facts": [LIMIT]}}, LIMIT),
+        (MONEY, {"budget": {"limit": "50,000"}}, "limit: 50,000"),
+    ],
+)
+async def test_a_line_that_may_be_of_another_person_or_time_is_asked_about(
+    house: House, resource: str, content: Body, shown: str
+) -> None:
+    """By its words, by where it stands, or by what the document says of it; a yes completes the question."""
+    await house.keep({"_metadata": {"resource_id": resource}, **content})
+
+    quote = shown.rpartition(": ")[2]
+    asked = await house.ask(reading(claim("budget_limit", "50000", quote)))
+
+    assert isinstance(asked, Ambiguous), asked
+    assert asked.question == f'Is budget limit 50000? I remember "{shown}".'
+    turn = ChatTurn(
+        turn_id="a",
+        conversation_id="c",
+        speaker="assistant",
+        text=asked.question,
+        at=NOW,
+        agent_id=asked.agent_id,
+        task=asked.call,
+    )
+    answered = await house.interpreter.interpret("yes", catalogue=EVERYBODY, previous=[turn], user_id=ANN)
+    assert parameters_of(answered) == {"budget_limit": 50000, "spent": 42000}
+    assert len(house.model.requests) == 1
 
 
 async def test_what_was_said_comes_before_what_is_remembered(house: House) -> None:

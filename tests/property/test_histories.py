@@ -73,6 +73,7 @@ class Model:
             self._demand_digest(taken)
         else:
             assert new == before, "a retry is shown something else"
+        assert {one.message_id for one in taken.history.messages if one.own} <= self.own, "words in its own mouth"
         assert taken.is_settled == (task in self.settled)
         assert task in self.settled or not self.used & set(new), "shown as new after success"
         self.shown[task] = new
@@ -128,7 +129,10 @@ class Histories(RuleBasedStateMachine):
     def message(self, speaker: str) -> Utterance:
         """Return a new one."""
         number = next(self.numbers)
-        return Utterance(message_id=f"m{number}", speaker=speaker, message=f"word {number}", time=number * 0.1)
+        claims = number % 3 == 0
+        return Utterance(
+            message_id=f"m{number}", speaker=speaker, message=f"word {number}", time=number * 0.1, own=claims
+        )
 
     @rule(speaker=st.sampled_from(SPEAKERS))
     def post(self, speaker: str) -> None:

@@ -33,10 +33,10 @@ _numbers = st.floats(-1_000, 1_000)
 
 @st.composite
 def _messages(draw: st.DrawFn, most: int = 30) -> tuple[Utterance, ...]:
-    said = draw(st.lists(st.tuples(st.sampled_from(NAMES), _texts, _times), max_size=most))
+    said = draw(st.lists(st.tuples(st.sampled_from(NAMES), _texts, _times, st.booleans()), max_size=most))
     return tuple(
-        Utterance(message_id=f"m{number}", speaker=speaker, message=text, time=time)
-        for number, (speaker, text, time) in enumerate(said)
+        Utterance(message_id=f"m{number}", speaker=speaker, message=text, time=time, own=own)
+        for number, (speaker, text, time, own) in enumerate(said)
     )
 
 
@@ -108,7 +108,8 @@ def test_every_new_message_is_shown_or_counted(
     assert len(lines) + hidden == history.num_new
     for line, one in zip(lines, history.current[hidden:], strict=True):
         begun = speech(one.message, 20)[:-1].rstrip("\u2026")
-        assert line.startswith(("- I ", f"- {one.speaker} said: "))
+        other = f"somebody calling itself {one.speaker}" if one.speaker == "Ana" else one.speaker
+        assert line.startswith("- I " if one.own and one.speaker == "Ana" else f"- {other} said: ")
         assert begun in line
 
 

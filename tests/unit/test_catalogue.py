@@ -54,6 +54,14 @@ def test_an_empty_catalogue_says_how_to_fill_it() -> None:
     assert "tasklore worker" in Catalogue().abilities()
 
 
+def test_where_no_agent_takes_words_nobody_is_told_that_there_is_none() -> None:
+    """One is at work; only it cannot be asked in words."""
+    mute = BUDGET.model_copy(update={"tasks": tuple(t.model_copy(update={"in_words": False}) for t in BUDGET.tasks)})
+    said = Catalogue([mute]).abilities()
+    assert said == "No agent at work takes questions in words; start one that does with `tasklore worker`."
+    assert said != Catalogue().abilities()
+
+
 def test_what_persons_may_not_ask_for_is_not_offered_to_them() -> None:
     """Pipelines and analyses still find it by name."""
     kept = BUDGET.model_copy(update={"tasks": tuple(t.model_copy(update={"in_words": False}) for t in BUDGET.tasks)})

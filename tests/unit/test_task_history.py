@@ -34,8 +34,8 @@ def listener(remember: Any = False, *, dies: list[str] | None = None) -> Agent:
         seam("before")
         taken = await history.take([said("a1")], observations=2)
         seam("between")
-        await history.post("elsewhere", said(history.said_id, "Me"))
         await history.settle(said("x", "Me"), seen(9))
+        await history.post("elsewhere", said(history.said_id, "Me"))
         seam("after")
         return {
             "new": ids(taken.history.current),

@@ -107,6 +107,11 @@ async def _told(context: Context, before: str | None, messages: Sequence[Utteran
 
 
 def question(before: str | None, messages: Sequence[Utterance]) -> str:
-    """Return what a model is shown: each text on one line, in quotes that it cannot close."""
+    """Return what a model is shown: each text on one line, in quotes that it cannot close; an agent's own as that."""
     lines = ["# Notes so far", speech(before) if before else "None.", "# What was said after them"]
-    return "\n".join([*lines, *(f"- {said(one.speaker, one.message)}" for one in messages)])
+    return "\n".join([*lines, *(_line(one) for one in messages)])
+
+
+def _line(one: Utterance) -> str:
+    # No name has a colon and a blank in it.
+    return f"- {'own: ' if one.own else ''}{said(one.speaker, one.message)}"

@@ -157,12 +157,25 @@ async def test_rules_decide_where_no_model_answers() -> None:
 
 
 class Failing(FakeInbox):
-    """Fails to settle, before or after it has; as often as it is told."""
+    """Fails to settle or to deliver, before or after it has; as often as it is told."""
 
-    def __init__(self, *, times: int, after: bool) -> None:
+    def __init__(self, *, after: bool, times: int = 0, posts: int = 0) -> None:
         super().__init__()
         self._times = times
+        self._posts = posts
         self._after = after
+
+    async def post(
+        self, owner: str, message: Utterance, *, user_id: str | None = None, known_as: str | None = None
+    ) -> bool:
+        """Post, or raise, or both."""
+        self._posts -= 1
+        is_new = (self._posts < 0 or self._after) and await super().post(
+            owner, message, user_id=user_id, known_as=known_as
+        )
+        if self._posts >= 0:
+            raise MemoryUnavailable("the store did not answer")
+        return is_new
 
     async def settle(
         self,
@@ -196,6 +209,63 @@ async def test_a_run_that_failed_is_as_if_it_had_not_been(after: bool) -> None:
     assert decision.by == ("earlier run" if after else "scripted")
     assert len(stand.asked) == (1 if after else 2)
     assert all("New messages:\n- Bob said: 'Where are the coins?'" in asked.user for asked in stand.asked)
+
+
+async def heard_by_bob(stand: AgentKit) -> list[tuple[str, str]]:
+    """Return what Bob hears: who said it, and what."""
+    return [(one.speaker, one.message) for one in (await stand.services.inbox.take("bob", "look")).history.current]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("seam", ["times", "posts"])
+async def test_what_is_delivered_is_what_stands(seam: str, after: bool) -> None:
+    """A model that wishes something else in the next run is not asked, or its first wish was heard by nobody."""
+    stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
+    stand.services.inbox = Failing(after=after, **{seam: 1})
+    decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
+
+    stands = "Second." if (seam, after) == ("times", False) else "First."
+    assert (decision.utterance, decision.delivered) == (stands, True)
+    assert await heard_by_bob(stand) == [("Ana", stands)]
+    assert (await stored(stand))[-1] == ("Ana", stands)
+    [seen] = await observed(stand)
+    assert seen.did is not None
+    assert seen.did.utterance == stands
+    assert len(stand.asked) == (2 if stands == "Second." else 1)
+
+
+class Halving(FakeInbox):
+    """Notes what was observed and done, and is gone before the rest of the first `settle`."""
+
+    is_whole = False
+
+    async def settle(
+        self,
+        owner: str,
+        task_id: str,
+        said: Utterance | None = None,
+        *,
+        observation: Observation | None = None,
+        user_id: str | None = None,
+    ) -> None:
+        """Settle as the store does that fails between its two keys."""
+        if not self.is_whole and observation is not None:
+            self.is_whole = True
+            await self.note(owner, task_id, observation)
+            raise MemoryUnavailable("the store did not answer")
+        await super().settle(owner, task_id, said, observation=observation, user_id=user_id)
+
+
+async def test_what_was_noted_stands_though_the_messages_are_not_settled() -> None:
+    """Its words, its deed and what Bob hears are one."""
+    stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
+    stand.services.inbox = Halving()
+    decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
+
+    assert (decision.utterance, decision.by) == ("First.", "earlier run")
+    assert await heard_by_bob(stand) == [("Ana", "First.")]
+    assert await stored(stand) == [("Bob", "Where are the coins?"), ("Ana", "First.")]
+    assert "No new messages." in (await decided(stand, tell_prompt=True)).prompt  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(

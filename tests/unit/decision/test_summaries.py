@@ -3,6 +3,7 @@
 from contracts.errors import LlmRefused
 from tests.unit.decision.stage import decided, kit, said, wish
 from workers.summary import Summary
+from workers.summary.summarising import question
 from workers.testing import KitHistory
 
 #: Thirty messages more than are shown.
@@ -30,6 +31,16 @@ async def test_a_summary_that_fails_changes_no_decision() -> None:
 
     assert (await decided(stand)).by == "scripted"
     assert "In short" not in stand.asked[1].user
+
+
+def test_whoever_sums_up_is_told_whose_own_words_they_are() -> None:
+    """Another of that name could put words into the agent's mouth, and no name can look like the mark."""
+    own = said(1, "Mine.", "Ana").model_copy(update={"own": True})
+
+    assert question(None, [own, said(2, "Hers too.", "Ana")]).splitlines()[-2:] == [
+        "- own: Ana said: 'Mine.'",
+        "- Ana said: 'Hers too.'",
+    ]
 
 
 async def test_rules_need_no_summary() -> None:

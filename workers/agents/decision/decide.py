@@ -1,7 +1,7 @@
 """The task of an agent in a world: hear, see, decide, and say what was done.
 
 What was said is stored before anything is decided, and is no longer new when the decision stands: a run that ends in
-between leaves it new for the next one.
+between leaves it new for the next one. A text is delivered when the decision stands, so that nobody hears another.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _LONGEST_REASONING = 500
 class Decision(BaseModel):
     """What the agent does now; the world makes it so.
 
-    `by` is "rules", or the model whose wish it is, or "earlier run" when only the report of it had been lost.
+    `by` is "rules", or the model whose wish it is, or "earlier run" when that decided and was not heard of.
     `refused` is what a model wished in vain, and why, None otherwise.
     `message_id` is that of the text that is to be delivered; `delivered` says that it has been.
     `prompt` is what the agent was shown, or would have been by a model, when the request wished to be told.
@@ -132,8 +132,9 @@ def _by_policy(policy: Policy, moment: Moment, taken: Taken, skills: Sequence[Sk
 
 
 def _decided_before(taken: Taken) -> Decision | None:
-    """Return what an earlier run of the task did: it stands, and only the report of it was lost."""
-    if not taken.is_settled or taken.done is None or taken.done.did is None:
+    """Return what an earlier run of the task did: it stands, and its text, if any, may be delivered or not."""
+    # It is noted before the messages are settled, so that a run may have ended between the two.
+    if taken.done is None or taken.done.did is None:
         return None
     return _decision(Choice(taken.done.did, "Decided in an earlier run of this task."), EARLIER)
 
@@ -151,9 +152,8 @@ def _decision(choice: Choice, by: str, refused: str | None = None) -> Decision:
 
 
 async def _said_and_noted(context: Context, moment: Moment, decision: Decision) -> Decision:
-    """Deliver what is said where the world wishes it, and note the moment; return the decision with its message."""
-    history = context.history
-    said = None
+    """Note the moment, and deliver what is said where the world wishes it; return the decision with its message."""
+    history, said, address = context.history, None, None
     if decision.utterance is not None:
         said = Utterance(
             message_id=history.said_id,
@@ -163,9 +163,10 @@ async def _said_and_noted(context: Context, moment: Moment, decision: Decision) 
         )
         to = decision.target.agent if isinstance(decision.target, AgentTarget) else None
         address = moment.conversations.get(to) if to is not None else None
-        if address is not None:
-            await history.post(address, said)
         decision = decision.model_copy(update={"message_id": said.message_id, "delivered": address is not None})
     did = Action(action=decision.action, target=decision.target, utterance=decision.utterance)
+    # What another run might wish otherwise has to stand before anybody hears it.
     await history.settle(said, Observation(time=moment.simulation_time, sensed=moment.sensory_data, did=did))
+    if said is not None and address is not None:
+        await history.post(address, said)
     return decision
