@@ -9,13 +9,19 @@ kept. DIR then holds:
 | `tls/ca.crt` | everybody: with it clients know the servers |
 | `tls/nats.crt`, `tls/nats.key`, `tls/valkey.crt`, `tls/valkey.key` | each server its own |
 | `nats.env` | nats-server: the public nkey of each role |
+| `accounts.conf` | nats-server: what each role may do |
 | `users.acl` | valkey-server |
 | `ROLE/nats.nkey`, `ROLE/valkey.password`, `ROLE/ca.crt`, `ROLE/tasklore_redis_url` | the processes of that role |
 | `tls/ca.key` | nobody: keep it away, or delete it |
+
+`--worker NAME=AGENT[,AGENT]` and `--program NAME=SPEAKER[,SPEAKER]` add a role to what is there, and leave every other
+key and password as it is; `cast.json` then says who was added. `--print-secrets` prints what of it a cluster reads.
 """
 
+import argparse
 import importlib
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -23,10 +29,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import ConfigurationError
-from deploy.privileges.nats_accounts import SYSTEM_USER, key_variable
-from deploy.privileges.roles import Cast, Role
-from deploy.privileges.valkey_users import valkey_users, with_passwords
+from contracts.errors import ConfigurationError, TaskloreError
+from deploy.privileges.cast_file import read_cast, replace_text, write_cast
+from deploy.privileges.nats_accounts import SYSTEM_USER, key_variable, nats_accounts
+from deploy.privileges.roles import Cast, Role, named
+from deploy.privileges.valkey_users import renewed, valkey_users, with_passwords
+from deploy.secret_manifests import secrets_text
 
 #: Days that a certificate of a development authority is good for.
 _DAYS = "365"
@@ -46,16 +54,60 @@ def make_credentials(directory: Path, roles: Sequence[Role], valkey_address: str
     Raises:
         ConfigurationError: there is something in it already, or openssl or nkeys is missing.
     """
-    if directory.exists() and any(directory.iterdir()):
-        raise ConfigurationError(f"{str(directory)!r} is not empty; name a new directory, or remove what is in it")
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise ConfigurationError(f"{str(directory)!r} is no empty directory; name a new one, or remove what is there")
     make_certificates(directory / "tls")
     make_keys(directory, [*(role.name for role in roles), SYSTEM_USER])
     passwords = {role.name: secrets.token_urlsafe(32) for role in roles}
     _write(directory / "users.acl", with_passwords(valkey_users(roles), passwords))
+    _write(directory / "accounts.conf", nats_accounts(roles))
     for name, password in passwords.items():
-        _write(directory / name / "valkey.password", password)
-        _write(directory / name / "tasklore_redis_url", f"rediss://{name}:{password}@{valkey_address}/0")
-        _write(directory / name / "ca.crt", (directory / "tls" / "ca.crt").read_text("utf-8"))
+        _write_role(directory, name, password, valkey_address)
+
+
+def add_roles(directory: Path, added: Cast, valkey_address: str = "valkey:6379") -> None:
+    """Make credentials for the workers and programs of *added* alone, in a *directory* that has others'.
+
+    No other key or password changes. `nats.env`, `accounts.conf` and `users.acl` are written anew with the new roles,
+    so that both servers have to be given them.
+
+    Raises:
+        ConfigurationError: it holds no credentials, a name is taken or cannot be used, or nkeys is missing; nothing
+            was written then.
+        InvalidInput: what an agent or a program is called cannot stand in a subject.
+    """
+    there = read_cast(directory)
+    known = {role.name for role in there.roles()} | {SYSTEM_USER}
+    new = [f"worker-{name}" for name in added.workers] + list(added.programs)
+    for name in new:
+        if name in known or (directory / name).exists():
+            cure = "choose another name, or remove its folder if it was never used"
+            raise ConfigurationError(f"{str(directory)!r} has credentials for {name!r} already; {cure}")
+    for name in added.workers:
+        if not re.fullmatch(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", name):
+            raise ConfigurationError(f"--worker {name!r} is no name in Kubernetes; use up to 40 of a-z, 0-9 and '-'")
+    cast = Cast(there.workers | added.workers, there.programs | added.programs)
+    passwords = {name: secrets.token_urlsafe(32) for name in new}
+    try:
+        accounts = nats_accounts(cast.roles())
+        users = renewed((directory / "users.acl").read_text("utf-8"), cast.roles(), passwords)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"nobody can be added to {str(directory)!r}: {error}") from error
+    keys = (directory / "nats.env").read_text("utf-8")
+    nkeys = _nkeys()
+    for name, password in passwords.items():
+        keys += _make_key(nkeys, directory, name)
+        _write_role(directory, name, password, valkey_address)
+    replace_text(directory / "nats.env", keys)
+    replace_text(directory / "users.acl", users)
+    replace_text(directory / "accounts.conf", accounts)
+    write_cast(directory, cast)
+
+
+def _write_role(directory: Path, name: str, password: str, valkey_address: str) -> None:
+    _write(directory / name / "valkey.password", password)
+    _write(directory / name / "tasklore_redis_url", f"rediss://{name}:{password}@{valkey_address}/0")
+    _write(directory / name / "ca.crt", (directory / "tls" / "ca.crt").read_text("utf-8"))
 
 
 def make_certificates(directory: Path) -> None:
@@ -88,14 +140,16 @@ def make_keys(directory: Path, names: Sequence[str]) -> None:
     Raises:
         ConfigurationError: the package nkeys is missing.
     """
-    lines = []
     nkeys = _nkeys()
-    for name in names:
-        seed: bytes = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
-        public: bytes = nkeys.from_seed(bytearray(seed)).public_key
-        _write(directory / name / "nats.nkey", seed.decode())
-        lines.append(f"{key_variable(name)}={public.decode()}\n")
-    _write(directory / "nats.env", "".join(lines))
+    _write(directory / "nats.env", "".join([_make_key(nkeys, directory, name) for name in names]))
+
+
+def _make_key(nkeys: Any, directory: Path, name: str) -> str:
+    """Write the seed of *name*, and return the line that nats-server is told of it."""
+    seed: bytes = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
+    public: bytes = nkeys.from_seed(bytearray(seed)).public_key
+    _write(directory / name / "nats.nkey", seed.decode())
+    return f"{key_variable(name)}={public.decode()}\n"
 
 
 def _nkeys() -> Any:
@@ -122,14 +176,26 @@ def _write(path: Path, text: str) -> None:
         file.write(text)
 
 
-def main() -> int:
-    """Make credentials in the one directory that is named."""
-    if len(sys.argv) != 2:
-        sys.stderr.write("usage: python -m deploy.credentials DIR\n")
-        return 2
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make credentials in the one directory that is named, add to them, or print what a cluster reads of them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m deploy.credentials", description="Make what proves who is who in a deployment of one's own."
+    )
+    parser.add_argument("directory", type=Path, metavar="DIR", help="new, or made by this command")
+    parser.add_argument("--worker", action="append", default=[], metavar="NAME=AGENT[,AGENT]", help="add a worker")
+    parser.add_argument("--program", action="append", default=[], metavar="NAME=SPEAKER[,SPEAKER]", help="add one")
+    parser.add_argument("--print-secrets", action="store_true", help="print Secrets and ConfigMaps for kubectl")
+    given = parser.parse_args(arguments)
+    if given.print_secrets and (given.worker or given.program):
+        parser.error("--print-secrets prints what is there; add roles first")
     try:
-        make_credentials(Path(sys.argv[1]), Cast().roles())
-    except ConfigurationError as error:
+        if given.print_secrets:
+            sys.stdout.write(secrets_text(given.directory))
+        elif given.worker or given.program:
+            add_roles(given.directory, Cast(named(given.worker, "--worker"), named(given.program, "--program")))
+        else:
+            make_credentials(given.directory, Cast().roles())
+    except TaskloreError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0

@@ -8,8 +8,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from contracts.errors import TaskloreError
 from deploy.privileges.nats_accounts import nats_accounts
-from deploy.privileges.roles import Cast
+from deploy.privileges.roles import Cast, named
 from deploy.privileges.valkey_users import valkey_users
 
 DEPLOY = Path(__file__).resolve().parents[1]
@@ -31,8 +32,12 @@ def main() -> int:
     parser.add_argument("--program", action="append", default=[], metavar="NAME=SPEAKER[,SPEAKER]")
     given = parser.parse_args()
     cast = Cast()
-    cast = Cast(cast.workers | _named(given.worker), cast.programs | _named(given.program))
-    files = {given.into / path: text for path, text in generated(cast).items()}
+    try:
+        workers, programs = named(given.worker, "--worker"), named(given.program, "--program")
+        texts = generated(Cast(cast.workers | workers, cast.programs | programs))
+    except (TaskloreError, ValueError) as error:
+        parser.error(str(error))
+    files = {given.into / path: text for path, text in texts.items()}
     stale = [path for path, text in files.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in stale:
         sys.stdout.write(f"{'stale' if given.check else 'written'}: {path}\n")
@@ -40,11 +45,6 @@ def main() -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(files[path], "utf-8")
     return int(given.check and bool(stale))
-
-
-def _named(words: list[str]) -> dict[str, tuple[str, ...]]:
-    pairs = [word.partition("=") for word in words]
-    return {name: tuple(listed.split(",")) for name, _, listed in pairs}
 
 
 if __name__ == "__main__":

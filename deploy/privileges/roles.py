@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from contracts import subjects
+from contracts.errors import ConfigurationError
 from contracts.identifiers import checked_name, user_token
 from deploy.privileges import operations as do
 from deploy.privileges.operations import Operation
@@ -71,6 +72,21 @@ class Cast:
         workers = [_worker(f"worker-{name}", agents) for name, agents in self.workers.items()]
         asking = ("operator", *(program.name for program in programs))
         return (_supervisor(asking), _memory(), *workers, _bootstrap(), _operator(), *programs)
+
+
+def named(words: Iterable[str], option: str) -> dict[str, tuple[str, ...]]:
+    """Return what *words* of the form NAME=ONE[,ANOTHER] say, as a part of a cast; *option* names them in the error.
+
+    Raises:
+        ConfigurationError: one has another form, or names nothing.
+    """
+    found = {}
+    for word in words:
+        name, _, listed = word.partition("=")
+        if not name or not all(listed.split(",")):
+            raise ConfigurationError(f"{option} {word!r} is not NAME=ONE[,ANOTHER]; write it as in prices=PriceAgent")
+        found[name] = tuple(listed.split(","))
+    return found
 
 
 def _supervisor(asking: Iterable[str]) -> Role:

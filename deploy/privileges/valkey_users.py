@@ -23,14 +23,38 @@ def with_passwords(text: str, passwords: Mapping[str, str]) -> str:
     Raises:
         ValueError: a role has none.
     """
-    for name, password in passwords.items():
-        text = text.replace(f"#{_mark(name)}", f"#{sha256(password.encode()).hexdigest()}")
+    return _with_hashes(text, {name: _hash(password) for name, password in passwords.items()})
+
+
+def renewed(loaded: str, roles: Sequence[Role], passwords: Mapping[str, str] | None = None) -> str:
+    """Return *loaded*, a file that Valkey loads, with the rights of *roles* as they are declared now.
+
+    Who is in it keeps the password, and who is none of *roles* keeps the line; *passwords* has those of new roles.
+
+    Raises:
+        ValueError: a role is neither in *loaded* nor in *passwords*.
+    """
+    users = {words[1]: words for words in map(str.split, loaded.splitlines()) if words[:1] == ["user"]}
+    hashes = {name: word[1:] for name, words in users.items() for word in words if word.startswith("#")}
+    hashes |= {name: _hash(password) for name, password in (passwords or {}).items()}
+    declared = {"default", *(role.name for role in roles)}
+    others = [" ".join(words) + "\n" for name, words in users.items() if name not in declared]
+    return _with_hashes(valkey_users(roles), hashes) + "".join(others)
+
+
+def _with_hashes(text: str, hashes: Mapping[str, str]) -> str:
+    for name, digest in hashes.items():
+        text = text.replace(f"#{_mark(name)}", f"#{digest}")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     bare = [line.split()[1] for line in lines if "#@" in line]
     if bare:
         msg = f"no password for {', '.join(bare)}"
         raise ValueError(msg)
     return "\n".join(lines) + "\n"
+
+
+def _hash(password: str) -> str:
+    return sha256(password.encode()).hexdigest()
 
 
 def _user(role: Role) -> str:

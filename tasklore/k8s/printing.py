@@ -1,5 +1,6 @@
 """Manifests as text: YAML that a person reads, with what to do about it above."""
 
+import re
 from collections.abc import Sequence
 
 import yaml
@@ -33,6 +34,7 @@ def agent_text(wanted: Wanted) -> str:
         ConfigurationError: as there.
     """
     _demand_image(wanted.image)
+    _demand_namespace(wanted.namespace)
     agents = _distinct(wanted.references)
     manifests = [*bootstrap_manifests(wanted, agents), *worker_manifests(wanted, agents)]
     return _advice(wanted, agents) + as_yaml(manifests)
@@ -51,6 +53,13 @@ def _demand_image(image: str) -> None:
         raise ConfigurationError(msg)
 
 
+def _demand_namespace(namespace: str) -> None:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", namespace):
+        raise ConfigurationError(
+            f"--namespace {namespace!r} is no name in Kubernetes; use up to 63 of a-z, 0-9 and '-'"
+        )
+
+
 def _advice(wanted: Wanted, agents: Sequence[Agent]) -> str:
     names = ", ".join(agent.agent_id for agent in agents)
     copied = [reference.partition(":")[0] for reference in wanted.references if reference.startswith(".")]
@@ -59,8 +68,10 @@ def _advice(wanted: Wanted, agents: Sequence[Agent]) -> str:
     served = ",".join(agent.agent_id for agent in agents)
     lines = [
         f"A worker for {names}, beside what the folder k8s of Tasklore sets up. It is {user} at NATS and Valkey:",
-        f"  python -m deploy.privileges --worker {name}={served}",
-        f"writes what that may do; the secrets tasklore-nats-{user} and tasklore-valkey-{user} prove that it is.",
+        f"  python -m deploy.credentials DIR --worker {name}={served}",
+        "  python -m deploy.credentials DIR --print-secrets | kubectl apply --server-side --filename -",
+        f"give it a key, a password and rights: the secrets tasklore-nats-{user} and tasklore-valkey-{user}.",
+        'Both servers read who there is when they start: restart them, see "An agent of one\'s own" in docs/deploy.md.',
     ]
     if copied:
         lines += ["Its image is ours with your code in it:", "  FROM tasklore", f"  COPY {' '.join(copied)} /app/"]

@@ -20,6 +20,8 @@ _ROWS_A_POD = 512
 _RETRY_SCHEDULE_S = "86400"
 #: Letters of a name that still fit beside a prefix where Kubernetes allows 63.
 _LONGEST_NAME = 40
+#: Deployments and Jobs that are there already; an agent under such a name would take their place.
+_TAKEN = ("api", "bootstrap", "supervisor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,8 @@ def worker_name(wanted: Wanted, agents: Sequence[Agent]) -> str:
     if not re.fullmatch(rf"[a-z]([a-z0-9-]{{0,{_LONGEST_NAME - 2}}}[a-z0-9])?", wanted.name):
         msg = f"--name {wanted.name!r} is no name in Kubernetes; use up to {_LONGEST_NAME} of a-z, 0-9 and '-'"
         raise ConfigurationError(msg)
+    if wanted.name in _TAKEN or wanted.name.startswith("bootstrap-"):
+        raise ConfigurationError(f"--name {wanted.name!r} is that of a part of Tasklore; choose another")
     return wanted.name
 
 

@@ -1,6 +1,7 @@
 """What each role may do, tried out on real servers with the shipped configuration: all of that, and nothing else."""
 
 import asyncio
+import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError
 
+from deploy.credentials import add_roles
 from deploy.privileges.__main__ import DEPLOY as SHIPPED
 from deploy.privileges.__main__ import generated
 from deploy.privileges.nats_accounts import nats_accounts
@@ -330,3 +332,25 @@ async def _valkey(pair: Guarded, name: str | None) -> AsyncIterator[Redis]:
     username, password = (name, pair.password(name)) if name is not None else (EXAMINER, EXAMINER)
     async with Redis(port=pair.valkey.port, username=username, password=password, socket_timeout=10) as client:
         yield client
+
+
+async def test_a_worker_that_was_added_is_let_in_and_so_are_the_others(tmp_path: Path) -> None:
+    """Started with what the folder then holds, both servers know its key and password, and keep to its rights."""
+    servers = Guarded(tmp_path, Cast())
+    add_roles(servers.folder, Cast({"prices": ("PriceAgent",)}, {}))
+    shutil.copy(config("nats.conf"), servers.folder)
+    servers.nats.configuration = servers.folder / "nats.conf"
+    try:
+        await servers.nats.start()
+        await servers.valkey.start()
+        for name, agent in (("worker-prices", "PriceAgent"), ("worker-budget", "BudgetTrackerAgent")):
+            async with _trying(servers, name) as (client, refused), _valkey(servers, name) as store:
+                for tried in ("PriceAgent", "BudgetTrackerAgent"):
+                    await client.publish(f"$JS.API.CONSUMER.INFO.TASKS.{tried}", b"", reply=f"{inbox_prefix(name)}.x")
+                await _spoken(client)
+                assert await store.ping()
+                (other,) = {"PriceAgent", "BudgetTrackerAgent"} - {agent}
+                assert _of(refused, "publish") == {f"$js.api.consumer.info.tasks.{other.lower()}"}
+    finally:
+        await servers.nats.stop()
+        await servers.valkey.stop()

@@ -70,6 +70,20 @@ def test_it_is_scaled_by_its_own_queue_from_none(here: Path) -> None:
     assert (trigger["metadata"]["lagThreshold"], scaler["minReplicaCount"], scaler["maxReplicaCount"]) == ("7", 0, 3)
 
 
+@pytest.mark.parametrize("name", ["supervisor", "bootstrap", "bootstrap-greeter", "api"])
+def test_no_agent_takes_the_place_of_a_part_of_the_base(name: str, here: Path) -> None:
+    """Applied, its manifests would be those of the supervisor from then on."""
+    with pytest.raises(ConfigurationError, match="choose another"):
+        printed(name=name)
+
+
+@pytest.mark.parametrize("namespace", ["UP", "a b", "-x", ""])
+def test_a_namespace_is_a_name_of_kubernetes(namespace: str, here: Path) -> None:
+    """A cluster would refuse it after half of the manifests, and YAML might read it as something else."""
+    with pytest.raises(ConfigurationError, match="--namespace"):
+        printed(namespace=namespace)
+
+
 def test_a_pod_outlives_the_longest_task(here: Path) -> None:
     """What tasks may take to finish is the process's grace period, and Kubernetes waits longer than that."""
     found = printed(longest_s=1800)

@@ -1,0 +1,47 @@
+"""Who has credentials in a folder beside the fixed roles: kept there as `cast.json` from the first addition on."""
+
+import json
+import os
+from pathlib import Path
+
+from contracts.errors import ConfigurationError
+from deploy.privileges.roles import Cast
+
+_NAME = "cast.json"
+
+
+def read_cast(directory: Path) -> Cast:
+    """Return who has credentials in *directory*: the shipped cast where nobody was added.
+
+    Raises:
+        ConfigurationError: it holds no credentials, or its list cannot be read.
+    """
+    if not (directory / "nats.env").is_file():
+        cure = "make them with `python -m deploy.credentials DIR`"
+        raise ConfigurationError(f"{str(directory)!r} holds no credentials (no nats.env); {cure}")
+    file = directory / _NAME
+    if not file.exists():
+        return Cast()
+    try:
+        kept = json.loads(file.read_text("utf-8"))
+        workers, programs = (
+            {str(name): tuple(map(str, listed)) for name, listed in kept[kind].items()}
+            for kind in ("workers", "programs")
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigurationError(f"{str(file)!r} is not as it was written; take it from a backup") from error
+    return Cast(workers, programs)
+
+
+def write_cast(directory: Path, cast: Cast) -> None:
+    """Keep *cast* in *directory*."""
+    replace_text(directory / _NAME, json.dumps({"workers": cast.workers, "programs": cast.programs}, indent=2) + "\n")
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Put *text* into *path*, whatever was there; nobody but this user reads it, and nobody reads half of it."""
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    new.replace(path)
