@@ -161,7 +161,7 @@ class Settings(BaseSettings):
     api_rate: Positive = 100.0
     """Requests a second of one API key to one supervisor; what is more is refused with 429 and when to go on."""
     api_burst: int = Field(default=500, ge=1, le=100_000)
-    """How many of them may come at once after a pause."""
+    """How many of them more a key may send one after the other after a pause; not how many are under way at once."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least that is logged; what people wrote is never logged at info."""
     log_format: Literal["auto", "console", "json"] = "auto"

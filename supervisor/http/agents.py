@@ -12,7 +12,7 @@ from contracts.messages import AgentCard, CompletionReport
 from contracts.observations import Action, SensoryData, Word, WorldTime
 from supervisor.http.fitting import demand_fit, demand_offer
 from supervisor.http.keys import Caller, allowed
-from supervisor.http.owners import demand_conversation
+from supervisor.http.owners import demand_conversation, world_conversation
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused, answers, not_found
 from supervisor.http.replies import while_heard
@@ -47,7 +47,7 @@ class Heard(BaseModel):
 class Sensed(BaseModel):
     """What an agent senses and is told at one moment; what else a world says of itself goes on to the agent as it is.
 
-    `conversation` None is the one named after agent and name. See docs/decisions.md for every field.
+    `conversation` None is the one named after agent, name and user. See docs/decisions.md for every field.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
@@ -107,11 +107,12 @@ def routes(parts: Parts) -> APIRouter:
         idempotency_key: IdempotencyKey = None,
     ) -> Decided:
         offer = demand_offer(parts.catalogue(), agent_id, DECIDE)
-        conversation_id = body.conversation or f"{agent_id}.{body.name}"
+        user_id = caller.demand_user(body.user)
+        conversation_id = body.conversation or world_conversation(agent_id, body.name, user_id)
         order = Order(
             offer=offer,
             parameters=_moment(body),
-            user_id=caller.demand_user(body.user),
+            user_id=user_id,
             conversation_id=conversation_id,
             chosen=idempotency_key,
             within_s=body.wait_seconds,

@@ -13,9 +13,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from contracts.messages import ChatTurn, CompletionReport, PersonReply, PersonRequest, TaskAssignment, TaskCall
 from memory.inbox import is_utterance
 from memory.requests import Known, RequestRecord
+from supervisor.http.keys import Caller
 from supervisor.http.parts import Parts
 from supervisor.http.problems import not_found, refusal_of
-from supervisor.http.work import Underway
+from supervisor.http.work import MOST, Underway
 from supervisor.replies import describe_failure, describe_result
 
 log = structlog.get_logger(__name__)
@@ -49,13 +50,14 @@ class Asked(BaseModel):
 
 
 class Place:
-    """Where one request lies: *key* in the records, *request_id* as its sender named it."""
+    """Where one request lies: *key* in the records, *request_id* as its sender named it, *caller* who looks there."""
 
-    __slots__ = ("key", "request_id")
+    __slots__ = ("caller", "key", "request_id")
 
-    def __init__(self, key: str, request_id: str) -> None:
+    def __init__(self, key: str, request_id: str, caller: Caller) -> None:
         self.key = key
         self.request_id = request_id
+        self.caller = caller
 
 
 async def look(parts: Parts, place: Place, text: str | None = None) -> Asked:
@@ -134,7 +136,7 @@ async def _look_at(parts: Parts, place: Place, known: Known, record: RequestReco
     report = _read(CompletionReport, newest.report) if newest is not None else None
     conversation_id = record.conversation_id or place.request_id
     if known.end is not None or report is not None:
-        turns = await _turns_of(parts, conversation_id, place.request_id)
+        turns = await _turns_of(parts, conversation_id, place)
         return _done(place, _rebuilt(parts, place, known, conversation_id, report, turns.get("assistant")))
     assignment = _read(TaskAssignment, newest.assignment) if newest is not None else None
     if assignment is not None:
@@ -183,7 +185,7 @@ def _rebuilt(
 async def _begin_again(parts: Parts, place: Place, record: RequestRecord, text: str | None) -> Asked | None:
     """Go on with a request that nobody works on, and return None; or how it ended when nothing is known of it."""
     conversation_id = record.conversation_id or place.request_id
-    person = (await _turns_of(parts, conversation_id, place.request_id)).get("person")
+    person = (await _turns_of(parts, conversation_id, place)).get("person")
     if person is None and text is None:
         reply = PersonReply(request_id=place.request_id, conversation_id=conversation_id, kind="failed", text=_LOST)
         return _done(place, reply)
@@ -199,18 +201,29 @@ async def _begin_again(parts: Parts, place: Place, record: RequestRecord, text: 
             "wait_ms": 600_000,
         }
     )
-    await parts.work.begin(place.key, request)
+    await begin(parts, place, request)
     return None
 
 
-async def _turns_of(parts: Parts, conversation_id: str, request_id: str) -> dict[str, ChatTurn]:
-    """Return what was said for one request, by its speaker."""
+async def begin(parts: Parts, place: Place, request: PersonRequest) -> None:
+    """Begin *request* at *place*, where it is not under way yet.
+
+    Raises:
+        Refused: 429, too much with the caller's key is under way; 503, too much of all.
+    """
+    await parts.work.begin(place.key, request, place.caller.name, parts.share(MOST))
+
+
+async def _turns_of(parts: Parts, conversation_id: str, place: Place) -> dict[str, ChatTurn]:
+    """Return what was said for one request, by its speaker; another user may have chosen the same id."""
+    request_id = place.request_id
     wanted = request_id.encode()
     for count in (_NEAR, _FAR):
         stored = await parts.conversations.recent(conversation_id, count)
         named = [body for body in stored if wanted in body and not is_utterance(body)]
         turns = [turn for body in named if (turn := _read(ChatTurn, body)) is not None]
-        found: dict[str, ChatTurn] = {turn.speaker: turn for turn in turns if turn.request_id == request_id}
+        own = [turn for turn in turns if turn.request_id == request_id and place.caller.may_hear(turn.user_id)]
+        found: dict[str, ChatTurn] = {turn.speaker: turn for turn in own}
         if found or len(stored) < count:
             return found
     return {}

@@ -81,7 +81,7 @@ def routes(parts: Parts) -> APIRouter:
         if body.stream:
             with_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
             said = Answering(lambda: chat.answer(asked, before), asked.request_id or "", int(time.time()))
-            return EventStream.of(parts, chunks(said, with_usage=with_usage, beat_s=parts.heartbeat_s), None)
+            return EventStream.of(parts, caller, chunks(said, with_usage=with_usage, beat_s=parts.heartbeat_s))
         answer = await _unless_gone(request, chat.answer(asked, before))
         if answer is None:
             return Response(status_code=204)

@@ -13,7 +13,13 @@ from supervisor.http.chat_forms import OpenAiError, OpenAiErrorBody
 #: The paths, and what stands below them.
 PATHS = ("/v1/chat/completions", "/v1/models")
 #: Problems by the word that OpenAI has for them.
-_CODES = {"no-key": "invalid_api_key", "rate": "rate_limit_exceeded", "unusable": "invalid_value", "no-json": None}
+_CODES = {
+    "no-key": "invalid_api_key",
+    "rate": "rate_limit_exceeded",
+    "share": "rate_limit_exceeded",
+    "unusable": "invalid_value",
+    "no-json": None,
+}
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 

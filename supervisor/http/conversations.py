@@ -38,7 +38,10 @@ class Spoken(_Told):
 
 
 class ConversationPage(_Told):
-    """A part of a conversation, oldest first; `before` is that of the page before it, null at the beginning."""
+    """A part of a conversation, oldest first; `before` is that of the page before it, null at the beginning.
+
+    To a key for one user only what that user said, and was answered, is shown: a page may hold less than was asked for.
+    """
 
     conversation_id: str
     messages: tuple[Spoken, ...]
@@ -75,7 +78,7 @@ def routes(parts: Parts) -> APIRouter:
         page = await inbox.page(conversation_id, before, limit)
         if not page.messages and page.before is None and not await parts.conversations.recent(conversation_id, 1):
             raise _unknown(conversation_id)
-        messages = tuple(_spoken(message) for message in page.messages)
+        messages = tuple(_spoken(message) for message in page.messages if caller.may_hear(message.user_id))
         return ConversationPage(conversation_id=conversation_id, messages=messages, before=page.before)
 
     return router

@@ -1,6 +1,7 @@
 """The door: who comes in, how often and with how much, before any route sees the request."""
 
-import ipaddress
+import asyncio
+import re
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -8,10 +9,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from supervisor.http.keys import ANYBODY, CALLER, Caller
 from supervisor.http.limits import Rates
 from supervisor.http.parts import Parts
-from supervisor.http.problems import Refused, response_of, unavailable
+from supervisor.http.problems import Refused, crowded, response_of, unavailable
 
 #: Where keys are demanded; the document and its page say nothing that is not in the repository.
 GUARDED = "/v1/"
+
+#: Programs of this machine as a browser names them, with nothing before or after but a port.
+_LOCAL = re.compile(r"(localhost|127(\.(25[0-5]|(2[0-4]|1?[0-9])?[0-9])){3}|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 
 
 class Door:
@@ -30,27 +34,37 @@ class Door:
         """Let the request in, or answer it here."""
         if scope["type"] != "http":
             return
-        headers = Headers(scope=scope)
+        headers, caller = Headers(scope=scope), ANYBODY
         try:
             self._demand_host(headers)
+            self._demand_origin(scope["method"], headers)
             if scope["path"].startswith(GUARDED):
                 scope[CALLER] = caller = self._caller(headers)
                 self._demand_rate(caller)
+                self._demand_room(caller)
             self._demand_size(headers)
             self._demand_json(headers)
         except Refused as refused:
             await response_of(refused)(scope, receive, send)
             return
-        with self._parts.life.counted():
-            await self._app(scope, _Limited(receive, self._parts.limits.body_bytes).receive, send)
+        limits = self._parts.limits
+        with self._parts.life.counted(caller.name):
+            await self._app(scope, _Limited(receive, limits.body_bytes, limits.body_s).receive, send)
 
     def _demand_host(self, headers: Headers) -> None:
         host = headers.get("host", "")
-        if self._parts.keys is None and not _is_local(host):
+        if self._parts.keys is None and not is_local(host):
             detail = (
                 "without API keys this is for programs of this machine; use 127.0.0.1, or set TASKLORE_API_KEYS_FILE"
             )
             raise Refused(403, "host", detail)
+
+    def _demand_origin(self, method: str, headers: Headers) -> None:
+        # A browser lets any page send a request that changes something, as long as it has no body of JSON.
+        origin = headers.get("origin")
+        is_foreign = origin is not None and not is_local(origin.partition("://")[2])
+        if is_foreign and self._parts.keys is None and method != "GET":
+            raise Refused(403, "origin", "without API keys no page from elsewhere may ask; set TASKLORE_API_KEYS_FILE")
 
     def _caller(self, headers: Headers) -> Caller:
         keys = self._parts.keys
@@ -65,10 +79,15 @@ class Door:
 
     def _demand_rate(self, caller: Caller) -> None:
         if wait_s := self._rates.take(caller.name):
-            detail = f"too many requests with this key; go on in {wait_s} s, with fewer at once"
+            detail = f"too many requests with this key; go on in {wait_s} s, and send fewer a second"
             raise Refused(429, "rate", detail, headers={"Retry-After": str(wait_s)})
-        if (inside := self._parts.life.inside) >= self._parts.limits.at_once:
-            raise unavailable(f"{inside} requests are being answered; ask again in a second, or elsewhere")
+
+    def _demand_room(self, caller: Caller) -> None:
+        life, most = self._parts.life, self._parts.limits.at_once
+        if life.inside_of[caller.name] >= (own := self._parts.share(most)):
+            raise crowded(f"{own} requests with this key are being answered; ask again when one has ended")
+        if life.inside >= most:
+            raise unavailable(f"{life.inside} requests are being answered; ask again in a second, or elsewhere")
 
     def _demand_size(self, headers: Headers) -> None:
         length = headers.get("content-length", "0")
@@ -83,15 +102,25 @@ class Door:
 
 
 class _Limited:
-    """The body of one request, up to so many bytes: its sender may not have said how long it is."""
+    """The body of one request, up to so many bytes and within *within_s* seconds: its sender may not end it."""
 
-    def __init__(self, receive: Receive, most: int) -> None:
+    def __init__(self, receive: Receive, most: int, within_s: float) -> None:
         self._receive = receive
         self._left = most
         self._most = most
+        self._until: float | None = asyncio.get_running_loop().time() + within_s
 
     async def receive(self) -> Message:
-        message = await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until) as deadline:
+                message = await self._receive()
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise _too_slow() from None
+        if not message.get("more_body", False):
+            # After the body only the end of the connection is waited for, however long the answer takes.
+            self._until = None
         self._left -= len(message.get("body", b""))
         if self._left < 0:
             raise _too_large(self._most)
@@ -102,12 +131,12 @@ def _too_large(most: int) -> Refused:
     return Refused(413, "too-large", f"a body may have {most:,} bytes; send a reference to what is larger")
 
 
-def _is_local(host: str) -> bool:
-    name = host.rpartition(":")[0] if host.count(":") == 1 else host.partition("]")[0].lstrip("[")
-    name = name or host
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
+def _too_slow() -> Refused:
+    # What is left of the body would be read as the next request.
+    detail = "the body did not come in time; send it at once, or a reference to what is larger"
+    return Refused(408, "too-slow", detail, headers={"Connection": "close"})
+
+
+def is_local(host: str) -> bool:
+    """Tell whether *host*, as a `Host` header or an origin names it, is this machine."""
+    return _LOCAL.fullmatch(host) is not None

@@ -18,13 +18,11 @@ from starlette.types import Receive, Scope, Send
 from contracts import subjects
 from contracts.messages import Progress
 from supervisor.http.asked import Asked, Place, look
+from supervisor.http.keys import Caller
 from supervisor.http.parts import Parts
-from supervisor.http.problems import unavailable
+from supervisor.http.problems import crowded, unavailable
 
 ACCEPTED, ROUTED, PROGRESS, DONE = 1, 2, 3, 4
-#: Streams that are open at once; each holds a connection and a subscription.
-MOST_STREAMS = 500
-
 #: Seconds between looks at a request when nothing is heard of it.
 _LOOK_S = 1.0
 #: Words on progress that wait for a slow client; older ones are no news any more.
@@ -39,39 +37,46 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, parts: Parts, events: AsyncGenerator[bytes, None]) -> None:
+    def __init__(self, parts: Parts, name: str, events: AsyncGenerator[bytes, None]) -> None:
         super().__init__(events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         self._parts = parts
+        self._name = name
         self._events = events
 
     @classmethod
-    def of(cls, parts: Parts, events: AsyncGenerator[bytes, None], last_event_id: str | None) -> Response | Self:
+    def of(
+        cls, parts: Parts, caller: Caller, events: AsyncGenerator[bytes, None], last_event_id: str | None = None
+    ) -> Response | Self:
         """Return the stream of *events*, or 204, which ends a client's wish to reconnect, when it heard the last one.
 
         Raises:
-            Refused: 503, too many are open, or the process is about to end.
+            Refused: 429, the caller has too many open; 503, all together, or the process is about to end.
         """
         if int(last_event_id or 0) >= DONE:
             return Response(status_code=204)
-        if parts.life.streams >= MOST_STREAMS or parts.life.draining.is_set():
+        life, most = parts.life, parts.limits.streams
+        if life.streams >= most or life.draining.is_set():
             raise unavailable("no more streams of events are opened here now; ask again, or elsewhere")
-        return cls(parts, events)
+        if life.streams_of[caller.name] >= (own := parts.share(most)):
+            raise crowded(f"{own} streams of events are open with this key; close one, or look without a stream")
+        return cls(parts, caller.name, events)
 
     async def stream_response(self, send: Send) -> None:
         """Send every event; each within its time, since a client that does not read would be waited for forever."""
-        self._parts.life.streams += 1
         try:
-            async with aclosing(self._events) as events:
-                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-                async for event in events:
-                    async with asyncio.timeout(_SEND_S):
-                        await send({"type": "http.response.body", "body": event, "more_body": True})
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            with self._parts.life.streaming(self._name):
+                await self._send_all(send)
         except TimeoutError:
             # Nothing more can be said to it.
             return
-        finally:
-            self._parts.life.streams -= 1
+
+    async def _send_all(self, send: Send) -> None:
+        async with aclosing(self._events) as events:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async for event in events:
+                async with asyncio.timeout(_SEND_S):
+                    await send({"type": "http.response.body", "body": event, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the protocol's
         """Send until the end, or until the client has gone."""

@@ -13,6 +13,7 @@ import hmac
 import json
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +27,7 @@ from contracts.identifiers import Name
 
 log = structlog.get_logger(__name__)
 
-#: `ask` may ask for work and see what came of it, `read` what is remembered, `admin` everything.
+#: `ask` may ask for work and see what came of it, `read` what is remembered, `admin` both.
 Role = Literal["ask", "read", "admin"]
 ROLES: Final[tuple[Role, ...]] = ("ask", "read", "admin")
 
@@ -133,6 +134,11 @@ class KeyRing:
         if stamp == self._seen:
             return
         self._seen = stamp
+        if stamp is None:
+            # Whoever takes the whole file away takes back every key in it.
+            self._keys = KeyList()
+            log.warning("api_keys_gone", file=str(self._path), told="no key is known until the file is there again")
+            return
         try:
             self._keys = read_keys(self._path)
         except ConfigurationError as error:
@@ -148,11 +154,17 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def _write(path: Path, keys: KeyList) -> None:
+    path = path.resolve()
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             json.dump(keys.model_dump(exclude_none=True), file, indent=1)
+        if path.exists():
+            # Whoever could read it, a supervisor under another user perhaps, still can.
+            found = path.stat()
+            os.chown(draft, found.st_uid, found.st_gid)
+            draft.chmod(stat.S_IMODE(found.st_mode))
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)

@@ -52,6 +52,10 @@ class Caller:
             detail = f"this key has not the role {needed}; make one with `tasklore api-key NAME --role {roles[0]}`"
             raise Refused(403, "role", detail)
 
+    def may_hear(self, user_id: str | None) -> bool:
+        """Tell whether what was said by *user_id*, or to them, is for the caller's ears."""
+        return self.user_scope is None or user_id == self.user_scope
+
     @property
     def space(self) -> str:
         """Where ids that the caller chose are looked up: a key for one user shares none with anybody else."""

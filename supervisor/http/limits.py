@@ -1,4 +1,4 @@
-"""Limits: how many requests a key may send, and how large they may be."""
+"""Limits: how many requests a key may send and have under way, how large they may be, and how long their sending."""
 
 import math
 import time
@@ -8,12 +8,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one process takes: bytes of a body, requests a second of one key, how many at once of it, and of all."""
+    """What one process takes.
+
+    `rate` is requests a second of one key, `burst` how many more than that it may send after a pause. `at_once` is how
+    many of all keys are answered at the same time, `streams` how many of these are streams of events. `share` is the
+    part of both, and of the requests under way, that one key may have: whoever keeps its connections open shuts nobody
+    out. Where no keys are demanded there is one caller, who has everything.
+    """
 
     body_bytes: int = 1024 * 1024
     rate: float = 100.0
     burst: int = 500
     at_once: int = 1000
+    streams: int = 500
+    share: float = 0.5
+    #: Seconds in which a body has to be there, from the end of its headers: a slow line sends the largest in that time.
+    body_s: float = 30.0
+
+    def share_of(self, whole: int) -> int:
+        """Return how many of *whole* one key may have."""
+        return max(1, int(whole * self.share))
 
 
 @dataclass(slots=True)
@@ -23,7 +37,9 @@ class _Bucket:
 
 
 class Rates:
-    """A bucket of tokens for each key name: *burst* may come at once, *rate* a second after that.
+    """A bucket of tokens for each key name: *burst* may come one after the other, *rate* a second after that.
+
+    It counts what comes, not what is under way at the same time.
 
     Each process counts for itself: with three replicas a key may send three times as much.
     """

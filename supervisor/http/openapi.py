@@ -8,7 +8,7 @@ from fastapi.openapi.utils import get_openapi
 from supervisor.http.problems import Problem
 
 #: What only a request with a body is answered with, and one with neither body nor parameters never.
-_OF_BODIES, _OF_VALUES = ("400", "413", "415"), "422"
+_OF_BODIES, _OF_VALUES = ("400", "408", "413", "415"), "422"
 #: What the framework would say of a request that does not fit; ours is a problem.
 _LIBRARYS = ("HTTPValidationError", "ValidationError")
 

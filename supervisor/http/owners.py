@@ -2,6 +2,7 @@
 
 import hashlib
 
+from memory.requests import place_of
 from supervisor.http.keys import Caller
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused
@@ -28,3 +29,15 @@ def own_conversation(caller: Caller, request_id: str) -> str:
     if caller.user_scope is None:
         return request_id
     return f"c-{hashlib.blake2b(f'{caller.space}.{request_id}'.encode(), digest_size=16).hexdigest()}"
+
+
+def world_conversation(agent_id: str, name: str, user_id: str | None) -> str:
+    """Return the conversation of an agent that is called *name* in the world of a user: two users may have one each."""
+    if user_id is None:
+        return f"{agent_id}.{name}"
+    return f"{agent_id}.{name}.{hashlib.blake2b(user_id.encode(), digest_size=8).hexdigest()}"
+
+
+def task_place(caller: Caller, task_id: str) -> str:
+    """Return where it is noted that *caller* sent the task *task_id*, or asked for what became it."""
+    return place_of(caller.space, "task-id", task_id)

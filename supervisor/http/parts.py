@@ -1,6 +1,7 @@
 """What the routes stand on: the parts of the supervisor, as its wiring gives them."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -53,25 +54,50 @@ class Life:
         self.draining = asyncio.Event()
         self.leaving = asyncio.Event()
         self.streams = 0
+        self.streams_of: Counter[str] = Counter()
         self.inside = 0
+        self.inside_of: Counter[str] = Counter()
         self._empty = asyncio.Event()
         self._empty.set()
 
     @contextmanager
-    def counted(self) -> Iterator[None]:
-        """Count one request that is being answered within the block."""
+    def counted(self, name: str) -> Iterator[None]:
+        """Count one request of the key *name* that is being answered within the block."""
         self.inside += 1
         self._empty.clear()
         try:
-            yield
+            with one_of(self.inside_of, name):
+                yield
         finally:
             self.inside -= 1
             if not self.inside:
                 self._empty.set()
 
+    @contextmanager
+    def streaming(self, name: str) -> Iterator[None]:
+        """Count one stream of events of the key *name* that is open within the block."""
+        self.streams += 1
+        try:
+            with one_of(self.streams_of, name):
+                yield
+        finally:
+            self.streams -= 1
+
     async def empty(self) -> None:
         """Return when no request is being answered."""
         await self._empty.wait()
+
+
+@contextmanager
+def one_of(counts: Counter[str], name: str) -> Iterator[None]:
+    """Count one of *name* within the block; a name that has none takes no room."""
+    counts[name] += 1
+    try:
+        yield
+    finally:
+        counts[name] -= 1
+        if not counts[name]:
+            del counts[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,3 +125,7 @@ class Parts:
     life: Life = field(default_factory=Life)
     grace_s: float = 30.0
     heartbeat_s: float = 15.0
+
+    def share(self, whole: int) -> int:
+        """Return how many of *whole* one caller may have: all of them where everybody is the same caller."""
+        return whole if self.keys is None else self.limits.share_of(whole)

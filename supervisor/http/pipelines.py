@@ -130,7 +130,7 @@ def _add_reading(router: APIRouter, parts: Parts) -> None:
     )
     async def hear(session_id: SessionId, caller: Annotated[Caller, _ASKING]) -> Response:
         await demand_run(parts, caller, session_id)
-        return EventStream.of(parts, events_of(parts, caller, session_id), None)
+        return EventStream.of(parts, caller, events_of(parts, caller, session_id))
 
 
 def _add_steering(router: APIRouter, parts: Parts) -> None:

@@ -43,18 +43,19 @@ _MEANINGS = {
     403: "The key has not the role, or is for another user.",
     404: "There is no such thing, or it is not the caller's.",
     405: "The path has other methods.",
+    408: "The body did not come in time.",
     409: "It contradicts what is there already.",
     413: "The body is larger than is taken.",
     415: "The body is not JSON.",
     422: "A value cannot be used; `problems` names the field and the cure.",
-    429: "Too many requests with this key; `Retry-After` says when to go on.",
+    429: "Too many requests with this key, a second or at once; `Retry-After` says when to go on.",
     500: "The fault is the supervisor's.",
     502: "What was asked for was tried and failed.",
     503: "A server behind it does not answer, or too much waits; `Retry-After` says when to ask again.",
     504: "What was asked for did not come about in time.",
 }
 #: What every route behind the door may answer, beside its own; the document leaves out what takes a body it has not.
-ALWAYS = (400, 401, 403, 413, 415, 422, 429, 500, 503)
+ALWAYS = (400, 401, 403, 408, 413, 415, 422, 429, 500, 503)
 
 
 class Fault(BaseModel):
@@ -109,6 +110,11 @@ def not_found(detail: str) -> Refused:
 def unavailable(detail: str, retry_after_s: float = _RETRY_AFTER_S) -> Refused:
     """Return the refusal while something behind the API does not answer; nothing is wrong with the request."""
     return Refused(503, "unavailable", detail, headers={"Retry-After": str(max(1, round(retry_after_s)))})
+
+
+def crowded(detail: str) -> Refused:
+    """Return the refusal of a key that has its share of what is served at once."""
+    return Refused(429, "share", detail, headers={"Retry-After": str(_RETRY_AFTER_S)})
 
 
 def refusal_of(error: Exception) -> Refused:

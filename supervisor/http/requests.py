@@ -13,10 +13,10 @@ from contracts.errors import MemoryUnavailable
 from contracts.identifiers import NAME_PATTERN, Name, new_id
 from contracts.messages import PersonRequest
 from memory.requests import RequestRecord, place_of
-from supervisor.http.asked import Asked, Place, look, wait_for
+from supervisor.http.asked import Asked, Place, begin, look, wait_for
 from supervisor.http.events import EventStream, events_of
 from supervisor.http.keys import Caller, allowed
-from supervisor.http.owners import demand_conversation, own_conversation
+from supervisor.http.owners import demand_conversation, own_conversation, task_place
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused, answers, not_found, unavailable
 from supervisor.http.replies import EVENTS, Cancelled, cancelled, digest_of, json_response, under_way, while_heard
@@ -96,7 +96,8 @@ def routes(parts: Parts) -> APIRouter:
         record = (await parts.records.find(place.key)).record
         if record is None:
             raise not_found(f"there is no request {request_id!r}, or it is more than a day old")
-        return EventStream.of(parts, events_of(parts, place, record.task_id, int(last_event_id or 0)), last_event_id)
+        events = events_of(parts, place, record.task_id, int(last_event_id or 0))
+        return EventStream.of(parts, caller, events, last_event_id)
 
     @router.delete("/{request_id}", summary="Cancel a request", responses=answers(404))
     async def cancel(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Cancelled:
@@ -135,14 +136,17 @@ async def accepted(parts: Parts, caller: Caller, body: Ask, chosen: Name | None)
     )
     place = _place(caller, request_id)
     if await is_new(parts, place.key, record, chosen):
-        await parts.work.begin(place.key, request)
+        if caller.user_scope is not None:
+            # Its task is looked for under its own id, too.
+            await is_new(parts, task_place(caller, record.task_id), record, None)
+        await begin(parts, place, request)
     else:
         asked = await look(parts, place, body.text)
         is_unstarted_yet = asked.reply is not None and is_unstarted(asked.reply)
         if is_unstarted_yet:
             await parts.work.forget_end(place.key)
         if is_unstarted_yet or asked.state == "accepted":
-            await parts.work.begin(place.key, request)
+            await begin(parts, place, request)
     return place, body.text
 
 
@@ -165,4 +169,4 @@ async def is_new(parts: Parts, key: str, record: RequestRecord, chosen: str | No
 
 
 def _place(caller: Caller, request_id: str) -> Place:
-    return Place(place_of(caller.space, "request", request_id), request_id)
+    return Place(place_of(caller.space, "request", request_id), request_id, caller)

@@ -14,14 +14,13 @@ from contracts.errors import ConfigurationError
 from supervisor.http.app import make_app
 from supervisor.http.key_file import KeyRing
 from supervisor.http.parts import Parts
+from supervisor.http.patience import KEEP_ALIVE_S, PatientProtocol
 
 log = structlog.get_logger(__name__)
 
 #: Seconds past its grace in which a request is told where to ask later, before its connection is cut.
 _FAREWELL_S = 2.0
 _BACKLOG = 1024
-#: Seconds that an idle connection is kept for its next request: longer than the 60 of most balancers before it.
-_KEEP_ALIVE_S = 75
 
 
 class _Server(uvicorn.Server):
@@ -47,7 +46,7 @@ class HttpServer:
         self._has_begun = False
         config = uvicorn.Config(
             make_app(parts),
-            http="h11",
+            http=PatientProtocol,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -56,7 +55,7 @@ class HttpServer:
             server_header=False,
             proxy_headers=False,
             backlog=_BACKLOG,
-            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=int(parts.grace_s + _FAREWELL_S) + 1,
         )
         self._server = _Server(config)

@@ -18,7 +18,7 @@ from memory.requests import RequestRecord, place_of
 from supervisor.catalogue import Offer
 from supervisor.http.fitting import demand_fit, demand_offer
 from supervisor.http.keys import Caller, allowed
-from supervisor.http.owners import demand_conversation
+from supervisor.http.owners import demand_conversation, task_place
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused, answers, not_found
 from supervisor.http.replies import Cancelled, cancelled, digest_of, json_response, under_way, while_heard
@@ -129,7 +129,7 @@ async def carried_out(parts: Parts, caller: Caller, order: Order, wait_s: float)
         task_id=assignment.task_id,
         at_ms=int(now.timestamp() * 1000),
     )
-    fresh = await is_new(parts, _place(caller, assignment.task_id), record, order.chosen)
+    fresh = await is_new(parts, task_place(caller, assignment.task_id), record, order.chosen)
     awaited = asyncio.ensure_future(parts.reports.report_of(assignment, wait_s, is_new=fresh))
     leaving = asyncio.ensure_future(parts.life.leaving.wait())
     try:
@@ -176,9 +176,9 @@ def _assignment(parts: Parts, caller: Caller, order: Order, now: datetime) -> Ta
 
 
 async def _look(parts: Parts, caller: Caller, task_id: str) -> Sent:
-    known = await parts.records.find(_place(caller, task_id))
+    known = await parts.records.find(task_place(caller, task_id))
     entry = await parts.ledger.read(task_id)
-    # A key for one user sees what was sent with it; any other, every task there is.
+    # A key for one user sees what was sent, or asked for, with it; any other, every task there is.
     if known.record is None and (caller.user_scope is not None or entry is None):
         raise not_found(f"there is no task {task_id!r}, or it is past its time")
     return _as_it_stands(task_id, entry)
@@ -191,7 +191,3 @@ def _as_it_stands(task_id: str, entry: LedgerEntry | None) -> Sent:
     if newest.report is not None:
         return Sent(task_id=task_id, state="done", report=CompletionReport.model_validate_json(newest.report))
     return Sent(task_id=task_id, state="running" if newest.state == "running" else "accepted")
-
-
-def _place(caller: Caller, task_id: str) -> str:
-    return place_of(caller.space, "task-id", task_id)

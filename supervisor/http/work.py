@@ -10,7 +10,7 @@ import structlog
 from contracts.errors import MemoryUnavailable
 from contracts.messages import ChatTurn, PersonReply, PersonRequest, TaskAssignment
 from memory.requests import RequestEnd, RequestRecords
-from supervisor.http.problems import unavailable
+from supervisor.http.problems import crowded, unavailable
 
 log = structlog.get_logger(__name__)
 
@@ -35,9 +35,10 @@ class Answering(Protocol):
 
 
 class Underway:
-    """One request: `routed` is the task it became, None until then; `reply` is there at its end."""
+    """One request of the key *name*: `routed` is the task it became, None until then; `reply` is there at its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
+        self.name = name
         self.routed: TaskAssignment | None = None
         self.reply: PersonReply | None = None
         self.error: Exception | None = None
@@ -84,17 +85,21 @@ class Work:
         """Return what is under way at *place* here, or None."""
         return self._under_way.get(place)
 
-    async def begin(self, place: str, request: PersonRequest) -> Underway | None:
+    async def begin(self, place: str, request: PersonRequest, name: str = "", most: int = MOST) -> Underway | None:
         """Begin *request*, or return what is under way at *place*; None when another process works on it.
 
+        *name* is the key that it came with, which may have *most* under way.
+
         Raises:
-            Refused: 503, too much is under way.
+            Refused: 429, too much with that key is under way; 503, too much of all.
         """
         if (known := self._under_way.get(place)) is not None:
             return known
         if len(self._under_way) >= MOST:
             raise unavailable(f"{MOST} requests are under way here; ask again with the same Idempotency-Key")
-        underway = self._under_way[place] = Underway()
+        if sum(one.name == name for one in self._under_way.values()) >= most:
+            raise crowded(f"{most} requests with this key are under way; ask again with the same Idempotency-Key")
+        underway = self._under_way[place] = Underway(name)
         try:
             is_ours = await self._records.hold(place, _HOLD_MS)
         except MemoryUnavailable:

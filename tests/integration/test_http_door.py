@@ -13,7 +13,7 @@ from runtime.embedded import EmbeddedServers
 from supervisor.http.key_file import KeyRing, Role, make_key
 from supervisor.http.limits import Limits
 from supervisor.http.serving import HttpServer, demand_keys
-from tests.http_client import Answer, Connection, ask
+from tests.http_client import Answer, Connection, ask, until
 from tests.integration.http_stand import Stand, http_stand
 
 HELLO = {"text": "hello"}
@@ -36,6 +36,7 @@ async def guarded(
     made: list[tuple[str, Role, str | None]] = [
         ("ann", "ask", "ann"),
         ("bob", "ask", "bob"),
+        ("annread", "read", "ann"),
         ("reader", "read", None),
         ("admin", "admin", None),
     ]
@@ -89,6 +90,39 @@ async def test_a_key_for_one_user_acts_for_no_other(guarded: tuple[Stand, dict[s
     problem(await ask(stand.url, "POST", "/v1/requests", HELLO | {"conversation": "talk"}, headers["bob"]), 403)
 
 
+async def test_a_key_for_one_user_hears_nobody_else_in_their_conversation(
+    guarded: tuple[Stand, dict[str, Any]],
+) -> None:
+    """Whoever speaks there for another, under whatever id: neither the words nor the answer are theirs to read."""
+    stand, headers = guarded
+    talk, path = {"conversation": "bob-1"}, "/v1/conversations/bob-1"
+    own, key = headers["annread"], headers["ann"] | {"Idempotency-Key": "one"}
+    await ask(stand.url, "POST", "/v1/requests", talk | {"text": "I am ann"}, key)
+    other = headers["admin"] | {"Idempotency-Key": "one"}
+    await ask(stand.url, "POST", "/v1/requests", talk | {"text": "bob's secret", "user": "bob"}, other)
+    await ask(stand.url, "POST", "/v1/requests", talk | {"text": "nobody's secret"}, headers["admin"])
+
+    shown = await ask(stand.url, "GET", path, headers=own)
+    assert [one["message"] for one in shown.body["messages"]] == ["I am ann", "Heard: I am ann"]
+    again = await ask(stand.url, "GET", "/v1/requests/one", headers=headers["ann"])
+    assert again.body["reply"]["text"] == "Heard: I am ann"
+    assert len((await ask(stand.url, "GET", path, headers=headers["admin"])).body["messages"]) == 6
+
+
+async def test_a_key_for_one_user_finds_the_task_of_its_request(guarded: tuple[Stand, dict[str, Any]]) -> None:
+    """Under the id that the answer names; nobody else's key does."""
+    stand, headers = guarded
+    stand.service.gate.clear()
+    stand.service.assigns = True
+    body = HELLO | {"wait_seconds": 0}
+    await ask(stand.url, "POST", "/v1/requests", body, headers["ann"] | {"Idempotency-Key": "mine"})
+    await until(lambda: bool(stand.service.asked))
+    own = await ask(stand.url, "GET", "/v1/tasks/r-mine", headers=headers["ann"])
+    assert (own.status, own.body["task_id"]) == (200, "r-mine")
+    problem(await ask(stand.url, "GET", "/v1/tasks/r-mine", headers=headers["bob"]), 404)
+    stand.service.gate.set()
+
+
 async def test_two_users_may_choose_one_id(guarded: tuple[Stand, dict[str, Any]]) -> None:
     """Each has their own request under it, in a conversation of its own."""
     stand, headers = guarded
@@ -109,6 +143,16 @@ async def test_without_keys_only_this_machine_is_answered(stand: Stand) -> None:
         answer = await ask(stand.url, "GET", "/v1/agents", headers={"Host": host, "Origin": "http://evil.example"})
         assert answer.status == 200
         assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+async def test_a_page_from_elsewhere_changes_nothing(stand: Stand) -> None:
+    """A browser sends a request without a body for any page, and only says where that page is from."""
+    path = "/v1/pipelines/run-1/cancel"
+    for origin in ("http://evil.example", "http://127.0.0.1.evil.example:80", "null"):
+        detail = problem(await ask(stand.url, "POST", path, headers={"Origin": origin}), 403)
+        assert "no page from elsewhere" in detail
+    for origin in ("http://localhost:3000", "http://127.0.0.1:8000"):
+        problem(await ask(stand.url, "POST", path, headers={"Origin": origin}), 404)
 
 
 def test_an_address_that_others_reach_needs_keys() -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import ConfigurationError, InvalidInput
+from supervisor.http.door import is_local
 from supervisor.http.key_file import KeyRing, hash_of, make_key, read_keys
 from supervisor.http.keys import Caller
 from supervisor.http.limits import Rates
+from supervisor.http.owners import world_conversation
 from supervisor.http.problems import Refused
 from tasklore.api_keys import print_new_key
 
@@ -32,6 +34,20 @@ def test_a_key_is_in_no_file(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     [entry] = read_keys(path).keys
     assert (entry.sha256, entry.roles, entry.user) == (hash_of(key), ("ask", "read"), "alice")
+
+
+def test_who_could_read_the_file_still_can(tmp_path: Path) -> None:
+    """A further key goes into the file behind a link, which keeps its mode: a supervisor of a group may read it."""
+    path, link = tmp_path / "keys.json", tmp_path / "link.json"
+    make_key(path, "shop", ("ask",), None)
+    path.chmod(0o640)
+    link.symlink_to(path)
+
+    make_key(link, "other", ("ask",), None)
+
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [entry.name for entry in read_keys(path).keys] == ["shop", "other"]
 
 
 def test_a_name_is_one_keys(tmp_path: Path) -> None:
@@ -68,6 +84,22 @@ def test_a_key_that_is_taken_out_of_the_file_is_known_no_more(tmp_path: Path) ->
     assert ring.find(key) is None
 
 
+def test_a_file_of_keys_that_is_gone_admits_nobody(tmp_path: Path) -> None:
+    """Whoever deletes it takes every key back; when it comes back, so do they."""
+    path, clock = tmp_path / "keys.json", Clock()
+    key = make_key(path, "shop", ("ask",), None)
+    ring, kept = KeyRing(path, clock), path.read_text()
+    path.unlink()
+    clock.now += 1.5
+    assert ring.find(key) is None
+    path.write_text("{")
+    clock.now += 1.5
+    assert ring.find(key) is None
+    path.write_text(kept)
+    clock.now += 1.5
+    assert ring.find(key) is not None
+
+
 def test_an_admin_may_do_what_the_others_may() -> None:
     """And nobody else what is not theirs."""
     Caller("a", frozenset({"admin"})).demand_role("read")
@@ -96,6 +128,32 @@ def test_a_burst_is_taken_and_then_so_many_a_second() -> None:
     assert [rates.take("a"), rates.take("a")] == [0, 1]
     clock.now += 100
     assert [rates.take("a") for _ in range(4)] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.8.0.1:80", "[::1]", "[::1]:8080"])
+def test_names_of_this_machine_are_local(host: str) -> None:
+    """With a port and without."""
+    assert is_local(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("", "evil.com", "[::1]evil.com", "[::1", "127.0.0.1:80@evil.com", "127.0.0.1:", "127.0.0.1.evil.com"),
+        *("::1.x", "127.0.0.1\n", "localhost:80:80", "user@localhost", "127.999.0.1", "10.0.0.1"),
+    ],
+)
+def test_what_only_looks_like_this_machine_is_not_local(host: str) -> None:
+    """Nothing may stand before or after the name but a port."""
+    assert not is_local(host)
+
+
+def test_a_conversation_in_a_world_is_its_users() -> None:
+    """Two users may call an agent by one name; without a user it is the agent's and the name's."""
+    named = [world_conversation("Walker", "Ana", user) for user in (None, "alice", "bob", "x" * 256)]
+    assert named[0] == "Walker.Ana"
+    assert len(set(named)) == 4
+    assert max(map(len, named)) < 256
 
 
 def test_the_command_shows_a_key_once(

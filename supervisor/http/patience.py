@@ -1,0 +1,68 @@
+"""Connections that are not waited for without an end: each says its request within a time, and there are only so many.
+
+The library beneath has a deadline only for a connection that stays silent after an answer; one that sends a header at a
+time, or nothing ever, it would keep.
+"""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+#: Seconds that an idle connection is kept for its next request: longer than the 60 of most balancers before it.
+KEEP_ALIVE_S = 75
+#: Seconds in which the first request's headers have to be there; those of a later one have them beside the keep-alive.
+HEAD_S = 30.0
+#: Connections that are open at once; more than are answered at once, so that most are told why when it is too much.
+MOST_CONNECTIONS = 2000
+
+_FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+class PatientProtocol(H11Protocol):
+    """One connection, closed when no request is whole up to its body in time, or when there are too many."""
+
+    head_s = HEAD_S
+    most = MOST_CONNECTIONS
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the library's own
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            transport.write(_FULL)
+            transport.close()
+            return
+        self._wait(self.head_s)
+
+    def data_received(self, data: bytes) -> None:
+        """Take *data*; what does not complete the headers wins no time."""
+        super().data_received(data)
+        if self._is_answering():
+            self._wait_no_longer()
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request, and for what is left of this one's body."""
+        super().on_response_complete()
+        if not self.transport.is_closing() and not self._is_answering():
+            self._wait(self.timeout_keep_alive + self.head_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing more."""
+        self._wait_no_longer()
+        super().connection_lost(exc)
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait(self, within_s: float) -> None:
+        self._wait_no_longer()
+        self._deadline = self.loop.call_later(within_s, self.transport.close)
+
+    def _wait_no_longer(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

@@ -1,0 +1,146 @@
+"""Who keeps the HTTP API waiting: a body or headers that do not come, and a key that would have everything."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from runtime.embedded import EmbeddedServers
+from supervisor.http.key_file import KeyRing, make_key
+from supervisor.http.limits import Limits
+from supervisor.http.patience import PatientProtocol
+from tests.http_client import PATIENCE_S, Connection, ask, until
+from tests.integration.http_stand import Stand, http_stand
+
+HELLO = {"text": "hello"}
+#: A request whose body stops in the middle.
+HALF = (
+    b"POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+)
+
+
+@pytest.fixture
+async def keys(tmp_path: Path) -> tuple[KeyRing, dict[str, dict[str, str]]]:
+    """Make two keys that may ask: the headers of each by name."""
+    path = tmp_path / "keys.json"
+    headers = {name: {"Authorization": f"Bearer {make_key(path, name, ('ask',), None)}"} for name in ("greedy", "meek")}
+    return KeyRing(path), headers
+
+
+@pytest.fixture
+async def shared(
+    servers: EmbeddedServers, redis: Redis, keys: tuple[KeyRing, dict[str, dict[str, str]]]
+) -> AsyncIterator[Stand]:
+    """Serve the API, each key with half of eight requests and four streams, and nothing answered yet."""
+    async with http_stand(servers, redis, keys=keys[0], limits=Limits(at_once=8, streams=4)) as found:
+        yield found
+
+
+async def closed(connection: Connection) -> bool:
+    """Return whether the other side ends *connection*, having said nothing more."""
+    async with asyncio.timeout(PATIENCE_S):
+        return await connection.reader.read() == b""
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(servers: EmbeddedServers, redis: Redis) -> None:
+    """408, and the connection is closed: what is left of the body is no request."""
+    async with http_stand(servers, redis, limits=Limits(body_s=0.2)) as stand, Connection(stand.url) as connection:
+        connection.writer.write(HALF)
+        answer = await connection.answer()
+        assert (answer.status, answer.body["type"]) == (408, "urn:tasklore:problem:too-slow")
+        assert await closed(connection)
+        await until(lambda: stand.parts.life.inside == 0)
+
+
+async def test_an_answer_may_take_longer_than_a_body(servers: EmbeddedServers, redis: Redis) -> None:
+    """The deadline ends with the body."""
+    async with http_stand(servers, redis, limits=Limits(body_s=0.2)) as stand, Connection(stand.url) as connection:
+        connection.send("POST", "/v1/requests", HELLO | {"wait_seconds": 1})
+        assert (await connection.answer()).status == 202
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /v1/agents HTTP/1.1\r\nHost: local"])
+async def test_headers_that_do_not_come_are_not_waited_for(
+    servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    """The connection is closed, whether it said something or nothing."""
+    monkeypatch.setattr(PatientProtocol, "head_s", 0.2)
+    async with http_stand(servers, redis) as stand, Connection(stand.url) as connection:
+        connection.writer.write(sent)
+        assert await closed(connection)
+
+
+async def test_a_connection_too_many_is_sent_away(
+    servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 503, before it says a word; when another has ended there is room again."""
+    monkeypatch.setattr(PatientProtocol, "most", 1)
+    async with http_stand(servers, redis) as stand:
+        async with Connection(stand.url) as first:
+            first.send("GET", "/v1/agents")
+            assert (await first.answer()).status == 200
+            async with Connection(stand.url) as second:
+                assert (await second.answer()).status == 503
+        await until(lambda: stand.server.connections == 0)
+        assert (await ask(stand.url, "GET", "/v1/agents")).status == 200
+
+
+async def test_one_key_does_not_shut_the_others_out(
+    shared: Stand, keys: tuple[KeyRing, dict[str, dict[str, str]]]
+) -> None:
+    """What it may have under way at once is a share; beyond that it is told so, and others are answered."""
+    greedy, meek = keys[1]["greedy"], keys[1]["meek"]
+    waiting = [Connection(shared.url) for _ in range(4)]
+    for one in waiting:
+        await one.__aenter__()
+        one.send("POST", "/v1/requests", HELLO, greedy)
+    await until(lambda: shared.parts.life.inside == 4)
+    refused = await ask(shared.url, "GET", "/v1/agents", headers=greedy)
+    assert (refused.status, refused.body["type"]) == (429, "urn:tasklore:problem:share")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert (await ask(shared.url, "GET", "/v1/agents", headers=meek)).status == 200
+    shared.service.gate.set()
+    for one in waiting:
+        assert (await one.answer()).status == 200
+        await one.__aexit__(None, None, None)
+    assert (await ask(shared.url, "GET", "/v1/agents", headers=greedy)).status == 200
+    assert not shared.parts.life.inside_of
+
+
+async def test_one_key_does_not_take_every_stream(
+    shared: Stand, keys: tuple[KeyRing, dict[str, dict[str, str]]]
+) -> None:
+    """Nor of the streams of events."""
+    greedy, meek = keys[1]["greedy"], keys[1]["meek"]
+    body, path = HELLO | {"wait_seconds": 0}, "/v1/requests/r1/events"
+    await ask(shared.url, "POST", "/v1/requests", body, greedy | {"Idempotency-Key": "r1"})
+    async with Connection(shared.url) as first, Connection(shared.url) as second, Connection(shared.url) as other:
+        for one in (first, second):
+            one.send("GET", path, headers=greedy)
+            assert (await one.head())[0] == 200
+        refused = await ask(shared.url, "GET", path, headers=greedy)
+        assert (refused.status, refused.body["type"]) == (429, "urn:tasklore:problem:share")
+        other.send("GET", path, headers=meek)
+        assert (await other.head())[0] == 200
+
+
+async def test_one_key_does_not_fill_what_is_under_way(
+    shared: Stand, keys: tuple[KeyRing, dict[str, dict[str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it waits for none of its answers."""
+    monkeypatch.setattr("supervisor.http.asked.MOST", 4)
+    greedy, meek = keys[1]["greedy"], keys[1]["meek"]
+    body = HELLO | {"wait_seconds": 0}
+    came = [(await ask(shared.url, "POST", "/v1/requests", body, greedy)).status for _ in range(3)]
+    assert came == [202, 202, 429]
+    assert (await ask(shared.url, "POST", "/v1/requests", body, meek)).status == 202
+
+
+async def test_without_keys_there_is_no_share(servers: EmbeddedServers, redis: Redis) -> None:
+    """Everybody is one caller then."""
+    async with http_stand(servers, redis, limits=Limits(at_once=2)) as stand, Connection(stand.url) as first:
+        first.send("POST", "/v1/requests", HELLO)
+        await until(lambda: stand.parts.life.inside == 1)
+        assert (await ask(stand.url, "GET", "/v1/agents")).status == 200
