@@ -106,7 +106,7 @@ async def _shown(runner: Runner, port: int) -> None:
         except OSError as error:
             msg = f"--port {port} cannot be used: {error.strerror}; leave it out for any that is free"
             raise InvalidInput(msg) from error
-        say(f"the world is at {address}; Ctrl-C ends it")
+        say(f"the world is at {address} (Ctrl-C ends it)")
         await runner.run()
         await asyncio.Event().wait()
 

@@ -155,7 +155,7 @@ async def test_a_client_that_hangs_up_leaves_nothing_behind(stand: Stand) -> Non
     """Tasks, subscriptions, streams and connections are as many as before, and the work is done all the same."""
     stand.service.gate.clear()
     await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0}, {"Idempotency-Key": "left"})
-    await asyncio.sleep(0.1)
+    await until(lambda: (stand.parts.life.inside, stand.server.connections) == (0, 0))
 
     def open_things() -> tuple[int, int, int, int, int]:
         subscriptions = len(stand.parts.client._subs)
