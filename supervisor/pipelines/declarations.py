@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from contracts.amounts.spellings import shown
 from contracts.errors import InvalidPipeline
 from contracts.pipelines import Input, Phase, Pipeline
-from contracts.spellings import shown
 from supervisor.pipelines.problems import Place, Problem, listed, nearest
 
 _CLASSES: Mapping[str, type[BaseModel]] = {"Pipeline": Pipeline, "Phase": Phase, "Input": Input}

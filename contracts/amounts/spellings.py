@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
-from contracts.numerals import parse_amount
+from contracts.numerals.finding import parse_amount
 from contracts.units import Unit, unit_named
 
 #: Significant digits, and powers of ten either way, that are kept; input with more is refused, not rounded.

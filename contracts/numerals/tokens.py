@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from decimal import Context, Decimal
 from typing import Literal, NamedTuple
 
-from contracts.digit_runs import LONGEST_RUN, DecimalMark, Piece, read_run
-from contracts.numeral_words import SCALES, SHORT_SCALES
+from contracts.numerals.digit_runs import LONGEST_RUN, DecimalMark, Piece, read_run
+from contracts.numerals.words import SCALES, SHORT_SCALES
 from contracts.units import GLUED_PREFIX, SYMBOLS, unit_named
 
 Kind = Literal["word", "number", "fraction", "symbol", "other"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from contracts import numeral_words as words
-from contracts.numeral_tokens import FRACTIONS, Token
+from contracts.numerals import words
+from contracts.numerals.tokens import FRACTIONS, Token
 
 #: No part of a number may reach the scale of the part before it; the first part has no limit.
 _NO_LIMIT = Decimal("1E+70")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal, localcontext
 
-from contracts import numeral_words as words
-from contracts.digit_runs import DecimalMark
 from contracts.errors import AmbiguousAmount, InvalidAmount
-from contracts.numeral_grammar import Grammar
-from contracts.numeral_tokens import fold, tokens_of
+from contracts.numerals import words
+from contracts.numerals.digit_runs import DecimalMark
+from contracts.numerals.grammar import Grammar
+from contracts.numerals.tokens import fold, tokens_of
 from contracts.units import (
     DOLLAR_PREFIXES,
     LONGEST_NAME,

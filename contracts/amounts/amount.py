@@ -9,8 +9,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
-from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
-from contracts.spellings import (
+from contracts.amounts.spellings import (
     EXACT,
     JSON_DIGITS,
     LARGEST_INT,
@@ -25,9 +24,10 @@ from contracts.spellings import (
     shown,
     worth,
 )
+from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 from contracts.units import Unit
 
-__all__ = ["Amount", "canonical", "wire_form"]
+__all__ = ["Amount", "wire_form"]
 
 _SMALLEST = Decimal(f"1E-{LONGEST}")
 _ONE = Decimal(1)
