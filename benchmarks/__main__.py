@@ -27,6 +27,7 @@ from benchmarks import (
     prompt_rows,
     scrape_rows,
     session_rows,
+    words_rows,
     world_rows,
 )
 from benchmarks.producer import Producer
@@ -67,6 +68,7 @@ SIMPLE: dict[str, tuple[str, Callable[[EmbeddedServers, Profile], Awaitable[list
         "turns published, facts worked on",
         lambda on, profile: listening_rows.measure(on.nats_url, on.redis_url, profile),
     ),
+    "words": ("words into parameters", lambda _on, profile: words_rows.measure(profile)),
     "prompts": ("prompts", lambda _on, profile: prompt_rows.measure(profile)),
     "sessions": ("sessions", lambda on, profile: session_rows.measure(on.redis_url, profile)),
     "pipelines": ("steps of pipelines", lambda on, profile: pipeline_rows.measure(on.nats_url, on.redis_url, profile)),

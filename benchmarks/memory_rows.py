@@ -11,10 +11,22 @@ from benchmarks.budget import analyze, parameters
 from benchmarks.processes import NotMeasuredError
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile, ratio
+from contracts.amounts import Amount
+from contracts.neighbours import Neighbourhood
+from contracts.parameters import Field, Parameters
 from memory import keys
+from memory.entries import Near
 from memory.long_term import LongTermMemory
 
+#: Entries among which a neighbour is found.
+_NEIGHBOURS = 1000
 _QUESTION = "analyze_budget:50000:42000:5000,7000,8000,6000"
+
+
+class _Plan(Parameters):
+    """A question with neighbours."""
+
+    limit: Amount = Field(tolerance="1%")
 
 
 async def measure(redis_url: str, profile: Profile) -> list[Row]:
@@ -31,6 +43,7 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
         if recalled is None or recalled.result_json != result:
             raise NotMeasuredError("the memory does not return what it was given")
         gets, recalls = await _take_turns(lambda: bare.get(key), lambda: memory.recall(key), profile.recalls)
+        exact, nearest = await _take_turns(*await _neighbours(memory), profile.recalls)
     compared = ", ".join(
         f"p{int(share * 100)} {ratio(percentile(recalls, share), percentile(gets, share))}" for share in (0.5, 0.99)
     )
@@ -45,7 +58,37 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
             compared=f"{compared} GET",
             how=f"{profile.recalls:,} of each in turns",
         ),
+        Row(
+            "LTM near match of one key",
+            p50_ms=percentile(nearest, 0.5),
+            p99_ms=percentile(nearest, 0.99),
+            compared=f"p50 {ratio(percentile(nearest, 0.5), percentile(exact, 0.5))} an exact recall",
+            how=f"among {_NEIGHBOURS:,} of one frame, after the exact recall that missed",
+        ),
     ]
+
+
+async def _neighbours(
+    memory: LongTermMemory,
+) -> tuple[Callable[[], Awaitable[object]], Callable[[], Awaitable[object]]]:
+    """Remember a thousand plans that differ in their limits; return an exact recall and one that finds a neighbour."""
+    for limit in range(_NEIGHBOURS):
+        key, near = _plan(100_000 + 10 * limit)
+        await memory.remember(key, b"1", computed_ms=1, ttl=timedelta(minutes=10), now_ms=0, near=near)
+    known, (asked, near) = _plan(104_000)[0], _plan(104_003)
+
+    async def find() -> Near | None:
+        return None if await memory.recall(asked) is not None else (await memory.nearest([(asked, near)]))[0]
+
+    return (lambda: memory.recall(known)), find
+
+
+def _plan(limit: int) -> tuple[str, Neighbourhood]:
+    plan = _Plan.read({"limit": limit})
+    near = Parameters.neighbourhood(plan, "plan")
+    if near is None:
+        raise NotMeasuredError("a parameter with a tolerance has no neighbourhood")
+    return keys.ltm("BenchmarkAgent", "1.1", Parameters.key(plan, "plan")), near
 
 
 async def _take_turns(

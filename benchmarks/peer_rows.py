@@ -50,7 +50,7 @@ class Peer:
 
     def program(self, name: str) -> str:
         """Return the path of a program in the peer's venv."""
-        return str(_venv(self.requirements) / "bin" / name)
+        return str(program(self.requirements, name))
 
 
 PEERS = (
@@ -103,6 +103,11 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
 
 def _venv(requirements: Path) -> Path:
     return VENVS / requirements.stem
+
+
+def program(requirements: Path, name: str) -> Path:
+    """Return the path of a program in the venv of these requirements."""
+    return _venv(requirements) / "bin" / name
 
 
 def install(requirements: Path) -> None:

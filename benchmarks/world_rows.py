@@ -20,7 +20,7 @@ from benchmarks.profiles import FULL, Profile
 from benchmarks.table import Row, missing, percentile
 from contracts.conversations import said_id
 from contracts.errors import TaskloreError
-from examples.coin_world.agents import Agents
+from examples.coin_world.agents import Agents, OverNats
 from examples.coin_world.running import Runner
 from examples.coin_world.world import Choice, World, names
 from memory.inbox import Inbox
@@ -96,7 +96,7 @@ async def run_world(
 ) -> Run:
     """Run a world of *shape* as *world_id*, do something *halfway* in a step, and look where every text arrived."""
     count, steps, coins, size = shape
-    run, agents = Run(), Agents(asker, world_id)
+    run, agents = Run(), Agents(OverNats(asker), world_id)
 
     def note(world: World, _choices: Mapping[str, Choice | None]) -> None:
         run.note(world, world_id, runner.took_ms)

@@ -29,10 +29,10 @@ class InvalidAmount(InvalidInput):
 
 
 class AmbiguousAmount(InvalidAmount):
-    """A quantity has two readings ("1.500"); `readings` holds both as plain numbers, for a question back."""
+    """A quantity or a date has two readings ("1.500"); `readings` holds both spelled plainly, for a question back."""
 
-    def __init__(self, text: str, readings: Sequence[str]) -> None:
-        super().__init__(f"{text!r} can mean {' or '.join(readings)}; write the number without separators")
+    def __init__(self, text: str, readings: Sequence[str], cure: str = "write the number without separators") -> None:
+        super().__init__(f"{text!r} can mean {' or '.join(readings)}; {cure}")
         self.text = text
         self.readings = tuple(readings)
 

@@ -15,6 +15,11 @@ from contracts.analysis_messages import AnalysisRequest as AnalysisRequest
 from contracts.identifiers import Name
 from contracts.message_parts import Message as Message
 from contracts.message_parts import Part as Part
+from contracts.pipeline_messages import PhaseNote as PhaseNote
+from contracts.pipeline_messages import PipelineEvent as PipelineEvent
+from contracts.pipeline_messages import PipelineEventKind as PipelineEventKind
+from contracts.pipeline_messages import PipelineReply as PipelineReply
+from contracts.pipeline_messages import PipelineRequest as PipelineRequest
 from contracts.words import reads_unknown_as_other, writes_only_known
 
 MemoryMode = Literal["use", "refresh", "bypass", "other"]
@@ -26,21 +31,14 @@ Speaker = Literal["person", "assistant", "other"]
 Durability = Literal["permanent", "long_term", "short_term", "momentary", "other"]
 Polarity = Literal["positive", "negative", "neutral", "other"]
 ReplyKind = Literal["answer", "question", "unable", "failed", "pending", "other"]
-PipelineAction = Literal["run", "resume", "rerun", "invalidate", "cancel", "other"]
-PipelineReplyKind = Literal["accepted", "refused", "other"]
-PipelineEventKind = Literal[
-    "accepted",
-    "phase_started",
-    "phase_done",
-    "phase_failed",
-    "phase_skipped",
-    "phase_reused",
-    "phase_stale",
-    "completed",
-    "failed",
-    "cancelled",
-    "other",
-]
+
+
+def _is_empty(parts: tuple[Part, ...]) -> bool:
+    return not parts
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class TaskCall(Part):
@@ -92,8 +90,9 @@ class ErrorNote(Part):
 class MemoryNote(Part):
     """What the long-term memory had to do with a result.
 
-    `age_ms` is how old a served answer is (None unless one was served); `near` adds `distance` and `computed_for`, the
-    parameters whose answer was served.
+    `age_ms` is how old a served answer is (None unless one was served). `near` adds `computed_for`, the parameters
+    whose answer was served, `distances`, how far each of them exactly is from what was asked, by field, and `distance`,
+    the largest of these. All of it is None otherwise, and `distances` is then left out.
     """
 
     outcome: Annotated[MemoryOutcome, reads_unknown_as_other(MemoryOutcome), writes_only_known]
@@ -101,6 +100,7 @@ class MemoryNote(Part):
     age_ms: int | None = None
     distance: float | None = None
     computed_for: dict[str, JsonValue] | None = None
+    distances: dict[str, str] | None = Field(default=None, exclude_if=_is_none)
 
 
 class Usage(Part):
@@ -261,11 +261,30 @@ class PersonRequest(Message):
     wait_ms: int = Field(default=30_000, ge=0, le=600_000)
 
 
+class ReplyPart(Part):
+    """What came of one of several tasks that one sentence asked for; its fields are those of a `PersonReply`.
+
+    `task_id` is that of the task it became, None for what became none.
+    """
+
+    kind: Annotated[ReplyKind, reads_unknown_as_other(ReplyKind), writes_only_known]
+    text: str
+    task_id: Name | None = None
+    agent_id: Name | None = None
+    task: TaskCall | None = None
+    missing: tuple[str, ...] = ()
+    report: CompletionReport | None = None
+
+
 class PersonReply(Message):
     """The supervisor's answer: `text` for people, the rest for programs.
 
     `kind` is `answer` (a report with a result), `question` (a value is missing or has two readings; `missing` names the
     fields), `unable` (nothing fits), `failed` (the task did not complete) or `pending` (not yet).
+
+    Words that asked for several tasks have `parts`, in the order they were said; `agent_id`, `task` and `report` are
+    None then. Their `kind` is `pending` as long as one of them is, else `question`, `failed` or `answer` when one of
+    them is, in that order, and `unable` when nothing fits. Of one task `parts` is left out.
     """
 
     request_id: Name
@@ -277,71 +296,7 @@ class PersonReply(Message):
     missing: tuple[str, ...] = ()
     report: CompletionReport | None = None
     elapsed_ms: int = 0
-
-
-class PipelineRequest(Message):
-    """What is wished of a pipeline; sent as a request to `pipelines.{supervisor_id}`.
-
-    `run` takes *pipeline*, the declaration as JSON, and *inputs*; a `session_id` of one's own makes a repeat start
-    nothing twice. The others take the `session_id`: `resume` goes on after a failure, *inputs* then standing for those
-    that are not kept; `rerun` begins again at *phase*; `invalidate` only marks what is stale, `cancel` ends the run.
-    With a *pipeline* of the same name, `resume` and `rerun` go on by that declaration, and with *inputs* it adds.
-    What is stale is named by *phase*, *keys* of entries, *changed* files and tags of *standards* or *design*.
-    """
-
-    action: Annotated[PipelineAction, reads_unknown_as_other(PipelineAction), writes_only_known]
-    session_id: Name | None = None
-    pipeline: dict[str, JsonValue] | None = None
-    inputs: dict[str, JsonValue] = Field(default_factory=dict)
-    keep: bool = False
-    phase: Name | None = None
-    keys: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    standards: tuple[str, ...] = ()
-    design: tuple[str, ...] = ()
-    user_id: str | None = Field(default=None, min_length=1, max_length=256)
-    reason: str = ""
-
-
-class PhaseNote(Part):
-    """One phase in a reply, and why it is named; `saved_ms` is what was not computed again."""
-
-    phase: Name
-    why: str
-    saved_ms: int = 0
-
-
-class PipelineReply(Message):
-    """What became of a `PipelineRequest`: taken up, or refused with one sentence a problem, each with its place.
-
-    `stale` are phases whose results no longer hold, `reused` those that are not run again.
-    """
-
-    session_id: Name | None = None
-    kind: Annotated[PipelineReplyKind, reads_unknown_as_other(PipelineReplyKind), writes_only_known]
-    text: str = ""
-    problems: tuple[str, ...] = ()
-    stale: tuple[PhaseNote, ...] = ()
-    reused: tuple[PhaseNote, ...] = ()
-
-
-class PipelineEvent(Message):
-    """One step of a run of a pipeline, published to `runs.{session_id}`; nobody may listen, and nothing is kept.
-
-    `through` of `total` phases need no more work. `run_ms` is what the phase, or the whole run, took.
-    """
-
-    session_id: Name
-    pipeline: Name
-    kind: Annotated[PipelineEventKind, reads_unknown_as_other(PipelineEventKind), writes_only_known]
-    phase: Name | None = None
-    agent_id: Name | None = None
-    task_id: Name | None = None
-    text: str = ""
-    run_ms: int | None = None
-    through: int = 0
-    total: int = 0
-    at: datetime
+    parts: tuple[ReplyPart, ...] = Field(default=(), exclude_if=_is_empty)
 
 
 class DeadLetter(Message):

@@ -2,8 +2,9 @@
 
 import types
 from collections.abc import Collection, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, ClassVar, Self, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic import Field as _PydanticField
@@ -12,8 +13,14 @@ from pydantic_core import PydanticCustomError
 
 from contracts.amounts import Amount
 from contracts.errors import InvalidAmount, InvalidParameters
+from contracts.neighbours import Neighbourhood, Tolerance, neighbourhood, read_tolerance
 from contracts.questions import question_key, spell_field
 
+_NUMBERS = (Amount, Decimal, int, float)
+#: Annotations that let every value in.
+_OPEN = frozenset({Any, object, dict, list})
+#: What pydantic makes of text, but not of a default that is text.
+_OF_TEXT = frozenset({date, datetime, time, timedelta})
 _SEQUENCES = (list, tuple, set, frozenset, Sequence, Collection)
 
 
@@ -23,6 +30,8 @@ def Field(  # noqa: N802 - the name pydantic users expect
     aliases: tuple[str, ...] = (),
     cues: tuple[str, ...] = (),
     unit: str | None = None,
+    tolerance: str | int | Decimal | None = None,
+    counts: Literal["people"] | None = None,
     examples: tuple[Any, ...] = (),
     description: str | None = None,
     **constraints: Any,
@@ -32,8 +41,12 @@ def Field(  # noqa: N802 - the name pydantic users expect
     Args:
         default: The value when nothing is said; left out means required, and a supervisor asks for it.
         aliases: Other names under which callers may send it.
-        cues: Words that announce it in a sentence ("limit", "budget of"), beside its name and aliases.
+        cues: Words that announce it in a sentence ("limit", "budget of"), beside its name and aliases; `{}` says on
+            which side the value stands ("{} stars", "out of {}"), without it either.
         unit: The unit of an amount, such as "USD" or "km": a bare number means it, cents convert, another is refused.
+        tolerance: How far the value of a remembered question may be away for its answer to serve this one ("near"): an
+            amount in the field's unit, or a percentage of what is asked such as "1%"; left out, not at all.
+        counts: "people" adds up who is named in a sentence: "me, my wife and 2 kids" is 4.
         examples: Values that help a person or a model to see what is meant.
         description: One sentence for a person or a model.
         constraints: Anything else of pydantic's `Field`: `ge`, `le`, `max_length`, `pattern`, ...
@@ -45,6 +58,10 @@ def Field(  # noqa: N802 - the name pydantic users expect
         extra["cues"] = list(cues)
     if unit is not None:
         extra["unit"] = unit
+    if counts is not None:
+        extra["counts"] = counts
+    if tolerance is not None:
+        extra["tolerance"] = str(read_tolerance(tolerance))
     return _PydanticField(
         default,
         description=description,
@@ -55,31 +72,63 @@ def Field(  # noqa: N802 - the name pydantic users expect
 
 
 class _Reading:
-    """How raw values of one field are made ready: its unit, and whether numbers in words are understood."""
+    """How raw values of one field are made ready: its type and unit, and whether numbers in words are understood."""
 
-    __slots__ = ("bare_list", "name", "numeric", "takes_int", "unit", "whole")
+    __slots__ = ("bare_list", "is_checked", "is_read", "name", "takes_bools", "takes_int", "typed", "unit", "whole")
 
     def __init__(self, name: str, field: FieldInfo) -> None:
         kinds = _leaf_types(field.annotation)
+        typed, numbers = set(filter(_is_typed, kinds)), bool(kinds.intersection(_NUMBERS))
         self.name = name
         self.unit = _declared(field, "unit")
-        self.numeric = bool(kinds & {Amount, Decimal, int, float}) and str not in kinds
+        self.typed: Any = next(iter(typed)) if len(typed) == 1 and not numbers else None
+        self.is_read = str not in kinds and (self.typed is not None or (numbers and not typed))
         self.whole = Amount not in kinds
-        # The field's own validation takes a whole number as it is, unless a unit has to be put to it.
-        self.takes_int = self.unit is None
+        # The field's own validation takes a whole number as it is, unless a unit or a type has to be put to it.
+        self.takes_int = self.unit is None and self.typed is None
+        if self.typed is not None and self.unit is not None:
+            _check_unit(name, self.typed, self.unit)
+        # What is not read here (a mapping, anything) would take True for 1, and NaN.
+        is_open = bool(kinds & _OPEN)
+        self.is_checked = not self.is_read and (numbers or is_open)
+        self.takes_bools = bool in kinds or is_open
         self.bare_list = _takes_only_lists(field.annotation)
 
     def read(self, raw: Any) -> Any:
-        """Return *raw* with every number in it normalised; lists item by item."""
+        """Return *raw* with every number and typed value in it normalised; lists item by item."""
         kind = type(raw)
         if (kind is int and self.takes_int) or raw is None:
             return raw
         if kind is list or kind is tuple:
             return [item if type(item) is int and self.takes_int else self.read(item) for item in raw]
+        if kind is set or kind is frozenset:
+            return {self.read(item) for item in raw}
+        if self.typed is not None:
+            return self.typed.read(raw) if self.unit is None else self.typed.read(raw, unit=self.unit)
         amount = Amount.read(raw, unit=self.unit)
         if not self.whole:
             return amount
         return int(amount.value) if amount.value == amount.value.to_integral_value() else amount.value
+
+    def check(self, raw: Any) -> None:
+        """Refuse a boolean among numbers, which pydantic would take for 1 or 0, and what is no finite number.
+
+        Raises:
+            InvalidAmount: there is one in *raw*.
+        """
+        waiting = [raw]
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, bool):
+                if not self.takes_bools:
+                    raise InvalidAmount(f"{item!r} is no number; send a number such as 1")
+            elif isinstance(item, float | Decimal):
+                if not Decimal(item).is_finite():
+                    raise InvalidAmount(f"{item!r} is no finite number; send a number")
+            elif isinstance(item, Mapping):
+                waiting += item.values()
+            elif isinstance(item, list | tuple | set | frozenset):
+                waiting += item
 
 
 class Parameters(BaseModel):
@@ -92,23 +141,27 @@ class Parameters(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, str_max_length=100_000)
 
     _readings: ClassVar[dict[str, _Reading]] = {}
+    _spelled: ClassVar[tuple[tuple[str, bool], ...]] = ()
     _aliases: ClassVar[dict[str, str]] = {}
     _defaults: ClassVar[dict[str, Any]] = {}
+    _tolerances: ClassVar[dict[str, Tolerance]] = {}
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         """Prepare how each field is read and keyed; refuse defaults that cannot be, and aliases that clash.
 
         Raises:
-            TypeError: two fields share a name or alias, or a default cannot be read.
+            TypeError: two fields share a name or alias, a default cannot be read, or a tolerance is of no lone number.
         """
         super().__pydantic_init_subclass__(**kwargs)
         cls._readings = {name: _Reading(name, field) for name, field in cls.model_fields.items()}
+        cls._spelled = tuple((name, reading.bare_list) for name, reading in cls._readings.items())
         cls._defaults = {
             name: _read_default(cls, reading)
             for name, reading in cls._readings.items()
-            if reading.numeric and not cls.model_fields[name].is_required()
+            if not cls.model_fields[name].is_required() and (reading.is_read or _is_raw(cls.model_fields[name]))
         }
+        cls._tolerances = _tolerances(cls)
         cls._aliases = {}
         for name, field in cls.model_fields.items():
             for alias in _declared(field, "aliases") or ():
@@ -139,8 +192,16 @@ class Parameters(BaseModel):
         values = self.__dict__
         return question_key(
             task_name,
-            [spell_field(name, values[name], bare_list=reading.bare_list) for name, reading in self._readings.items()],
+            [spell_field(name, values[name], bare_list=bare_list) for name, bare_list in self._spelled],
         )
+
+    def neighbourhood(self, task_name: str) -> Neighbourhood | None:
+        """Return which questions about *task_name* are near to this one; None when no field declares a tolerance."""
+        if not self._tolerances:
+            return None
+        values = {name: self.__dict__[name] for name in self._readings}
+        bare_lists = {name: reading.bare_list for name, reading in self._readings.items()}
+        return neighbourhood(task_name, values, bare_lists, self._tolerances)
 
     @model_validator(mode="before")
     @classmethod
@@ -154,11 +215,13 @@ class Parameters(BaseModel):
             reading = cls._readings.get(name)
             if name in ready:
                 problems.append(f"{name} is given twice, by two of its names; give it once")
-            elif reading is None or not reading.numeric:
+            elif reading is None or not (reading.is_read or reading.is_checked):
                 ready[name] = value
             else:
                 try:
-                    ready[name] = reading.read(value)
+                    ready[name] = reading.read(value) if reading.is_read else value
+                    if reading.is_checked:
+                        reading.check(value)
                 except InvalidAmount as error:
                     problems.append(f"{name}: {error}")
         if problems:
@@ -171,13 +234,45 @@ class Parameters(BaseModel):
         return ready
 
 
+def _is_typed(kind: Any) -> bool:
+    """True for Percent, Quantity, Duration and Moment, which read a field themselves, with the unit it declares."""
+    return isinstance(kind, type) and kind is not Amount and kind.__module__.startswith("contracts.amounts.")
+
+
+def _check_unit(name: str, typed: Any, unit: str) -> None:
+    try:
+        typed.read(0, unit=unit)
+    except InvalidAmount as error:
+        msg = f"{name} is a {typed.__name__} and cannot be counted in {unit!r}: {error}"
+        raise TypeError(msg) from error
+
+
 def _read_default(cls: type[Parameters], reading: _Reading) -> Any:
     default = cls.model_fields[reading.name].get_default(call_default_factory=True, validated_data={})
     try:
-        return reading.read(default)
+        return reading.read(default) if reading.is_read else default
     except InvalidAmount as error:
         msg = f"{cls.__name__}: the default of {reading.name} cannot be used: {error}"
         raise TypeError(msg) from error
+
+
+def _is_raw(field: FieldInfo) -> bool:
+    """True for a default that is spelled as a caller spells it: it is validated like one that was sent."""
+    kinds = _leaf_types(field.annotation)
+    if isinstance(field.default, str):
+        return bool(kinds & _OF_TEXT) and str not in kinds
+    is_model = any(isinstance(kind, type) and issubclass(kind, BaseModel) for kind in kinds)
+    return is_model and isinstance(field.default, Mapping)
+
+
+def _tolerances(cls: type[Parameters]) -> dict[str, Tolerance]:
+    """Return the tolerances that the fields of *cls* declare."""
+    declared = {name: raw for name, field in cls.model_fields.items() if (raw := _declared(field, "tolerance"))}
+    for name in declared:
+        if not _is_lone_number(cls.model_fields[name].annotation):
+            msg = f"{cls.__name__}: {name} declares a tolerance, which only an amount, Decimal, int or float may have"
+            raise TypeError(msg)
+    return {name: read_tolerance(raw) for name, raw in declared.items()}
 
 
 def _problems(cls: type[Parameters], error: ValidationError) -> list[str]:
@@ -208,6 +303,17 @@ def _leaf_types(annotation: Any) -> set[Any]:
     if hasattr(annotation, "__metadata__"):
         return _leaf_types(arguments[0])
     return set().union(*(_leaf_types(argument) for argument in arguments if argument is not ...))
+
+
+def _is_lone_number(annotation: Any) -> bool:
+    """Return whether *annotation* is of one number, or of one or None."""
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        members = [member for member in get_args(annotation) if member is not type(None)]
+        return bool(members) and all(map(_is_lone_number, members))
+    if hasattr(annotation, "__metadata__"):
+        return _is_lone_number(get_args(annotation)[0])
+    return annotation in _NUMBERS
 
 
 def _takes_only_lists(annotation: Any) -> bool:

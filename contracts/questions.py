@@ -4,14 +4,16 @@ Every value counts, in declared field order:
 
 | value | spelled |
 |---|---|
-| number | canonical decimal: `50000`, `0.5`, `-3`; a unit follows it: `50000USD` |
+| number | canonical decimal: `50000`, `0.5`, `-3`; a unit follows it: `50000USD`; NaN and infinities have no key |
+| percentage, quantity | `20%%25`; in the base unit of the dimension: 5 km is `5000m` |
 | None | `~none` |
 | empty list of field `history` | `no_history`; inside a list `()` |
 | list, tuple | items joined by `,`; a nested one in parentheses; `[None]` is `~none,` |
 | set, mapping | as a list, sorted; a mapping as `name=value` items in braces that are percent-escaped |
 | bool | `true`, `false` |
 | text | percent-escaped UTF-8; its first character too when the text could be taken for one of the above |
-| time, date, duration | ISO 8601 in UTC, percent-escaped; seconds followed by `s` |
+| time, date, moment | ISO 8601 in UTC, percent-escaped; a day has no time |
+| duration | seconds followed by `s`; calendar months before them, followed by `mo`: `18mo`, `1mo3600s` |
 
 Past 120 characters the key is a readable prefix, `~` and 26 characters of base32 BLAKE2b-128 of the whole.
 """
@@ -23,16 +25,27 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pydantic import BaseModel
 
 from contracts.amounts import Amount, canonical
+from contracts.amounts.spellings import WIDE
+from contracts.units import base_code
+
+if TYPE_CHECKING:
+    from contracts.amounts import Duration, Quantity
 
 #: Characters; longer keys are cut and hashed so that logs stay readable and Redis keys small.
 MAX_KEY = 120
 
+#: Where the types live that are loaded late.
+_AMOUNTS = "contracts.amounts."
+#: Bits of a whole number from which on its key is in sixteens.
+_LONGEST_WHOLE = 14_000
+_MICROSECONDS = Decimal(1_000_000)
 _DIGEST = 26
 _READABLE = MAX_KEY - _DIGEST - 1
 #: Text that starts like a number, a word of ours or an emptiness mark.
@@ -55,20 +68,30 @@ def spell_field(name: str, value: Any, *, bare_list: bool = True) -> str:
     `[5]` and `5` stay two questions.
 
     Raises:
-        TypeError: a value of this type has no agreed spelling.
+        TypeError: a value has no agreed spelling: one of another type, no finite number, or nested too deeply.
     """
-    if isinstance(value, list | tuple):
-        if not value:
-            return f"no_{name}"
-        if bare_list:
-            spelled = ",".join([_spell(item) for item in value])
-            # A list of nothing but None must not read as None.
-            return spelled + "," if spelled == "~none" else spelled
-    return _spell(value)
+    if type(value) is Amount:
+        return _spell_amount(value)
+    try:
+        if isinstance(value, list | tuple):
+            if not value:
+                return f"no_{name}"
+            if bare_list:
+                # most lists hold amounts: one call less for each of them
+                spelled = ",".join([_spell_amount(item) if type(item) is Amount else _spell(item) for item in value])
+                # A list of nothing but None must not read as None.
+                return spelled + "," if spelled == "~none" else spelled
+        return _spell(value)
+    except RecursionError as error:
+        msg = f"{name} is nested too deeply to have a key; send a flatter value"
+        raise TypeError(msg) from error
 
 
 def _spell(value: Any) -> str:
-    speller = _SPELLERS.get(type(value))
+    kind = type(value)
+    speller = _SPELLERS.get(kind)
+    if speller is None and kind.__module__.startswith(_AMOUNTS):
+        speller = _late_spellers().get(kind)
     if speller is not None:
         return speller(value)
     for kind, fitting in _SPELLERS.items():
@@ -86,15 +109,36 @@ def _spell_amount(amount: Amount) -> str:
     return number if amount.unit is None else f"{number}{_spell_unit(amount.unit)}"
 
 
+@lru_cache(256)
 def _spell_unit(unit: str) -> str:
     # A unit that began like the exponent or the digits of a number would read on into it.
     return quote(unit, safe="") if unit[0].isalpha() else "%" + quote(unit, safe="")
 
 
+def _spell_quantity(quantity: "Quantity") -> str:
+    worth, dimension = quantity.base
+    return f"{canonical(worth)}{_spell_unit(base_code(dimension))}"
+
+
+def _spell_number(number: Decimal | float) -> str:
+    exact = number if isinstance(number, Decimal) else Decimal(repr(number))
+    if not exact.is_finite():
+        msg = f"{number!r} is no finite number and has no spelling in a key; send a number"
+        raise TypeError(msg)
+    return canonical(exact)
+
+
+def _spell_whole(number: int) -> str:
+    # past this Python refuses to spell it in tens
+    return str(number) if number.bit_length() < _LONGEST_WHOLE else f"{number:#x}"
+
+
 def _spell_text(text: str) -> str:
     if not text:
         return "%"
-    escaped = quote(text, safe="").replace("~", "%7E")
+    # letters and digits alone are spelled as they are
+    is_plain = text.isascii() and text.isalnum()
+    escaped = text if is_plain else quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
     return f"%{ord(text[0]):02X}{escaped[1:]}" if _MISTAKABLE.match(text) else escaped
 
 
@@ -120,20 +164,43 @@ def _spell_moment(moment: datetime) -> str:
     return quote((moment.astimezone(UTC) if moment.tzinfo else moment).isoformat(), safe="")
 
 
+def _spell_duration(duration: "Duration") -> str:
+    months = f"{canonical(duration.months)}mo" if duration.months else ""
+    return f"{months}{canonical(duration.seconds)}s" if duration.seconds or not months else months
+
+
+def _spell_span(span: timedelta) -> str:
+    return canonical(WIDE.divide(Decimal(span // timedelta(microseconds=1)), _MICROSECONDS)) + "s"
+
+
+@cache
+def _late_spellers() -> dict[type, Callable[[Any], str]]:
+    """Return the spellers of the types that most agents never load."""
+    # imported only once one of them is asked
+    from contracts.amounts import Duration, Moment, Percent, Quantity
+
+    return {
+        Duration: _spell_duration,
+        Moment: lambda moment: quote(str(moment), safe=""),
+        Percent: lambda percent: f"{canonical(percent.value)}{_spell_unit('%')}",
+        Quantity: _spell_quantity,
+    }
+
+
 _SPELLERS: dict[type, Callable[[Any], str]] = {
     Amount: _spell_amount,
     str: _spell_text,
     bool: lambda flag: "true" if flag else "false",
-    int: str,
-    Decimal: canonical,
-    float: lambda number: canonical(Decimal(repr(number))),
+    int: _spell_whole,
+    Decimal: _spell_number,
+    float: _spell_number,
     type(None): lambda _: "~none",
     list: _spell_sequence,
     tuple: _spell_sequence,
     datetime: _spell_moment,
     date: lambda day: quote(day.isoformat(), safe=""),
     time: lambda hour: quote(hour.isoformat(), safe=""),
-    timedelta: lambda span: canonical(Decimal(span // timedelta(microseconds=1)) / 1_000_000) + "s",
+    timedelta: _spell_span,
     set: _spell_set,
     frozenset: _spell_set,
     Enum: lambda member: _spell(member.value),

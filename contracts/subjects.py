@@ -34,6 +34,7 @@ GENERATION_HEADER = "Tasklore-Generation"
 #: Runs so far, counted by us: JetStream starts again at one for a scheduled retry.
 ATTEMPT_HEADER = "Tasklore-Attempt"
 TRACE_HEADER = "traceparent"
+TRACE_STATE_HEADER = "tracestate"
 #: Whose task a report or a dead letter is of, as a user token, so that forgetting them finds it; none on nobody's.
 USER_HEADER = "Tasklore-User"
 MESSAGE_ID_HEADER = "Nats-Msg-Id"
@@ -196,6 +197,22 @@ def family(subject: str) -> str:
     first = subject.partition(".")[0]
     # Whoever asks chooses where the answer goes.
     return first if first in {"requests", "progress", "cancel", "pipelines", "runs"} else "replies"
+
+
+def place(subject: str) -> str:
+    """Return *subject* of a stream without what is of one task, one person or one conversation in it."""
+    parts = subject.split(".")
+    return ".".join(parts[: {"tasks": 3, "reports": 2}.get(parts[0], 1)])
+
+
+def goes_on(subject: str) -> bool:
+    """Return whether somebody goes on with what lies on *subject*: the other streams keep what has come to its end."""
+    return subject.partition(".")[0] in {"tasks", "reports", "turns", "facts", "messages"}
+
+
+def tells_its_task(subject: str) -> bool:
+    """Return whether the id of a message on *subject* is made of its task's: other ids tell of persons."""
+    return subject.partition(".")[0] in {"tasks", "reports"}
 
 
 def dead(origin: str) -> str:

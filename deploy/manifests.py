@@ -1,4 +1,4 @@
-"""Writes what is generated in `k8s/base`: `python -m deploy.manifests`; with `--check` it only says what is stale.
+"""Writes what is generated in `k8s`: `python -m deploy.manifests`; with `--check` it only says what is stale.
 
 The manifests are made of the same parts that `tasklore k8s agent` prints for agents of other people.
 """
@@ -48,13 +48,14 @@ _SUPERVISOR = Role(
 
 
 def generated() -> dict[str, str]:
-    """Return every generated file of `k8s/base` by name."""
+    """Return every generated file by its path from `k8s/base`."""
     return {
         "supervisor.yaml": _text(_supervisor()),
         "bootstrap.yaml": _text(job(Role("bootstrap", "bootstrap", ("bootstrap", *OURS), grace_s=30))),
         "budget.yaml": _text(_worker("budget", OURS[:1])),
         "memory.yaml": _text(_worker("memory", OURS[1:])),
         "rules.yaml": _text([_rules()]),
+        "../components/decision/decision.yaml": _text(_worker("decision-agent", ("workers.agents.decision",))),
     }
 
 
@@ -67,10 +68,16 @@ def main(arguments: Sequence[str]) -> int:
     """Write every file, or with `--check` return 1 when one is stale."""
     if "--check" in arguments:
         found = stale()
-        sys.stdout.write("".join(f"stale: k8s/base/{name}; run python -m deploy.manifests\n" for name in found))
+        sys.stdout.write(
+            "".join(
+                f"stale: {(BASE / name).resolve().relative_to(ROOT)}; run python -m deploy.manifests\n"
+                for name in found
+            )
+        )
         return 1 if found else 0
     BASE.mkdir(parents=True, exist_ok=True)
     for name, text in generated().items():
+        (BASE / name).parent.mkdir(parents=True, exist_ok=True)
         (BASE / name).write_text(text, "utf-8")
     return 0
 

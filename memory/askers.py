@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 
 from memory import keys, scripts
 from memory.exchange import Command, Exchange
+from memory.neighbours import forgetting
 
 #: Entries in one round trip: two small reads each.
 PAGE = 500
@@ -65,10 +66,7 @@ class Askers:
                 break
             page = [key.decode(errors="replace") for key in listed]
             doomed = await self._only_theirs(token, page)
-            gone: list[Command] = [("UNLINK", key) for key in doomed]
-            counted: list[Command] = [("UNLINK", keys.hits_of(key)) for key in doomed]
-            replies = await self._exchange.run([*gone, *counted])
-            removed += sum(replies[: len(doomed)])
+            removed += sum(await self._exchange.run([forgetting(key) for key in doomed]))
             kept += len(page) - len(doomed)
             await self._exchange.run([("ZREM", index, *listed)])
         await self._exchange.run([("UNLINK", index, keys.ltm_served(token))])

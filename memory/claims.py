@@ -21,6 +21,7 @@ class Row:
     `attempts` counts the runs that are held against it: those that ended in a retry, and those that ended without a
     word while it was claimed alone. `crashes` counts all that ended without a word since its last retry; a row with
     one is only claimed alone. `note` is what an earlier run worked out (`PersonalQueue.note`), None when nothing.
+    `trace` is the trace context of the message that it came in, as that is spelled there; "" for none.
     """
 
     row_id: str
@@ -28,6 +29,7 @@ class Row:
     attempts: int = 0
     note: bytes | None = None
     crashes: int = 0
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ slice, with no JSON parsed:
     {"format":1,"created_at":1763690000000,"computed_ms":103,"check":2774489511,"size":23,"result":{"remaining":8000.0},
      "agent_version":"1.1","parameters":{"budget_limit":50000}}
 
+Where it may be near to others it ends with where it stands among them, `"near":{"frame":"...","place":"50000"}`.
+
 `created_at` is milliseconds since 1970, `size` the bytes of `result`, `check` their CRC-32. Another program may write
 any JSON object with `created_at`, `computed_ms` and `result`: it is read too, only slower.
 """
@@ -16,13 +18,32 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from datetime import timedelta
+from typing import NamedTuple, Protocol
 
+from contracts.errors import InvalidInput
 from memory.keys import EntryKey, parse_ltm
 
+_STANDING = re.compile(r"[a-z2-7]{26}(\|-?\d+(\.\d+)?(E[+-]\d+)?)+")
 _HEAD = re.compile(
     rb'\{"format":1,"created_at":(\d+),"computed_ms":(\d+),"check":(\d+),"size":(\d+),"result":',
 )
+
+
+class Standing(Protocol):
+    """Where an entry stands among those that differ from it in tolerant values alone: a `Neighbourhood` fits."""
+
+    @property
+    def frame(self) -> str:
+        """What all of them have in common, as a digest."""
+
+    @property
+    def place(self) -> str:
+        """Its own tolerant values, spelled."""
+
+    @property
+    def score(self) -> float:
+        """The first of these."""
 
 
 class Remembered(NamedTuple):
@@ -33,9 +54,29 @@ class Remembered(NamedTuple):
     result_json: bytes
 
 
+class Stood(NamedTuple):
+    """The `Standing` of an entry as it was written down."""
+
+    frame: str
+    place: str
+
+    @property
+    def score(self) -> float:
+        """The first of its tolerant values."""
+        return float(self.place.partition("|")[0])
+
+
+class Near(NamedTuple):
+    """An answer that was computed for a neighbour: the *key* of its entry, its *place* in the frame, and the answer."""
+
+    key: str
+    place: str
+    answer: Remembered
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An answer as it is listed; `expires_in_ms` is None when it is kept for ever."""
+    """An answer as it is listed; `expires_in_ms` is None when it is kept for ever, `standing` without neighbours."""
 
     key: str
     parts: EntryKey
@@ -43,6 +84,7 @@ class Entry:
     parameters_json: bytes
     hits: int
     expires_in_ms: int | None
+    standing: Stood | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +144,20 @@ class Selection:
 
 
 def encode(
-    result_json: bytes, *, created_at_ms: int, computed_ms: int, agent_version: str, parameters_json: bytes
+    result_json: bytes,
+    *,
+    created_at_ms: int,
+    computed_ms: int,
+    agent_version: str,
+    parameters_json: bytes,
+    near: Standing | None = None,
 ) -> bytes:
     """Return the value of an entry; both JSON texts are taken as they are."""
+    # At the very end, where forgetting looks for it; neither part has a character that JSON would escape.
+    stands = b',"near":{"frame":"%b","place":"%b"}' % (near.frame.encode(), near.place.encode()) if near else b""
     return (
         b'{"format":1,"created_at":%d,"computed_ms":%d,"check":%d,"size":%d,'
-        b'"result":%b,"agent_version":"%b","parameters":%b}'
+        b'"result":%b,"agent_version":"%b","parameters":%b%b}'
     ) % (
         created_at_ms,
         computed_ms,
@@ -116,6 +166,7 @@ def encode(
         result_json,
         agent_version.encode(),
         parameters_json,
+        stands,
     )
 
 
@@ -150,8 +201,15 @@ def decode_entry(key: str, value: bytes, hits: int, expires_in_ms: int | None) -
     parts, answer = parse_ltm(key), decode(value)
     if parts is None or answer is None:
         return None
-    parameters = (_parse(value) or {}).get("parameters", {})
-    return Entry(key, parts, answer, json.dumps(parameters, separators=(",", ":")).encode(), hits, expires_in_ms)
+    document = _parse(value) or {}
+    parameters = json.dumps(document.get("parameters", {}), separators=(",", ":")).encode()
+    return Entry(key, parts, answer, parameters, hits, expires_in_ms, _standing(document.get("near")))
+
+
+def _standing(near: object) -> Stood | None:
+    if not isinstance(near, dict) or not all(isinstance(near.get(part), str) for part in Stood._fields):
+        return None
+    return Stood(near["frame"], near["place"]) if _STANDING.fullmatch(near["frame"] + "|" + near["place"]) else None
 
 
 def summarise(served: Iterable[tuple[str, int, int]]) -> LongTermStats:
@@ -178,3 +236,39 @@ def _parse(value: bytes) -> dict[str, object] | None:
 def _refuse_constant(word: str) -> None:
     msg = f"{word} is not JSON"
     raise ValueError(msg)
+
+
+def checked_entry(key: str, ttl: timedelta | None) -> tuple[EntryKey, int | None]:
+    """Return the parts of *key* and the milliseconds of *ttl*.
+
+    Raises:
+        InvalidInput: *key* is not a long-term memory key, or *ttl* is under a millisecond.
+    """
+    parts = parse_ltm(key)
+    if parts is None:
+        msg = f"{key!r} is not a long-term memory key; make it with `memory.keys.ltm`"
+        raise InvalidInput(msg)
+    lifetime_ms = None if ttl is None else ttl // timedelta(milliseconds=1)
+    if lifetime_ms is not None and lifetime_ms < 1:
+        msg = f"a time to live of {ttl} remembers nothing; use None for ever, or switch the memory off"
+        raise InvalidInput(msg)
+    return parts, lifetime_ms
+
+
+def checked_selection(
+    key: str | None,
+    agent_id: str | None,
+    task: str | None,
+    created_before_ms: int | None,
+    user_token: str | None,
+    everything: bool,
+) -> Selection:
+    """Return the selection that a `forget` means.
+
+    Raises:
+        InvalidInput: no condition is given.
+    """
+    given = (key, agent_id, task, created_before_ms, user_token)
+    if not everything and all(condition is None for condition in given):
+        raise InvalidInput("say what to forget: a key, agent, task, age or user, or everything=True")
+    return Selection(agent_id=agent_id, task=task, created_before_ms=created_before_ms)

@@ -258,4 +258,5 @@ def _record_of(new: NewRun, now_ms: int) -> RunRecord:
         corrected=dict(new.corrected),
         created_ms=now_ms,
         updated_ms=now_ms,
+        trace=new.trace,
     )

@@ -21,6 +21,7 @@ class _Kept:
     number: int
     appended_ms: int
     fence: int = 0
+    trace: str = ""
 
     @property
     def is_closed(self) -> bool:
@@ -61,7 +62,7 @@ class FakeQueue:
         self._tables: dict[str, _Table] = {}
         self._numbers = itertools.count(1)
 
-    async def append(self, owner: str, rows: Sequence[tuple[str, bytes]]) -> int:
+    async def append(self, owner: str, rows: Sequence[tuple[str, bytes]], *, trace: str = "") -> int:
         """Add the rows whose ids are not known; return how many those were."""
         table = self._table(owner)
         if any(not row_id for row_id, _ in rows):
@@ -69,7 +70,8 @@ class FakeQueue:
         known, now = len(table.kept), self._now_ms()
         for row_id, body in rows:
             if row_id not in table.kept:
-                table.kept[row_id] = _Kept(KnownRow(row_id, body, "waiting", now), next(self._numbers), now)
+                row = KnownRow(row_id, body, "waiting", now)
+                table.kept[row_id] = _Kept(row, next(self._numbers), now, trace=trace)
         return len(table.kept) - known
 
     async def owners_due(self, now_ms: int, limit: int) -> list[str]:
@@ -93,10 +95,11 @@ class FakeQueue:
             return None
         self._count_crashes(table)
         taken: list[Row] = []
-        for row in (kept.row for kept in table.in_order()[:limit]):
+        for kept in table.in_order()[:limit]:
+            row = kept.row
             if (row.not_before_ms or 0) > max(now, now_ms) or (row.crashes and taken):
                 break
-            taken.append(Row(row.row_id, row.body, row.attempts, row.note, row.crashes))
+            taken.append(Row(row.row_id, row.body, row.attempts, row.note, row.crashes, kept.trace))
             if row.crashes:
                 break
         if not taken:

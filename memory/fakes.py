@@ -12,20 +12,24 @@ from typing import Self, TypeVar
 
 from redis.asyncio import Redis
 
+from contracts.neighbours import Neighbourhood
 from memory import keys
 from memory.conversation import KEEP, KEEP_FOR
 from memory.entries import (
     Entry,
     LongTermStats,
+    Near,
     Quarantined,
     Remembered,
     Selection,
+    Standing,
+    checked_entry,
+    checked_selection,
     decode,
     decode_entry,
     encode,
     summarise,
 )
-from memory.long_term import checked_entry, checked_selection
 from memory.single_flight import Joined, Place, SingleFlight
 
 T = TypeVar("T")
@@ -127,6 +131,19 @@ class FakeLongTermMemory:
         """Return `recall` of each key."""
         return [await self.recall(key) for key in entry_keys]
 
+    async def nearest(self, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
+        """Return for each question, by its entry key, the nearest neighbour that is remembered."""
+        return [await self._nearest(key, near) for key, near in asked]
+
+    async def _nearest(self, key: str, near: Neighbourhood) -> Near | None:
+        places: dict[str, Entry] = {}
+        for other in list(self._values):
+            entry = await self.show(other)
+            if entry is not None and entry.standing is not None and keys.near_of(other) == keys.near_of(key):
+                places |= {entry.standing.place: entry} if entry.standing.frame == near.frame else {}
+        nearest = near.nearest(list(places), 1)
+        return Near(places[nearest[0]].key, nearest[0], places[nearest[0]].answer) if nearest else None
+
     async def remember(
         self,
         key: str,
@@ -137,6 +154,7 @@ class FakeLongTermMemory:
         now_ms: int,
         user_token: str | None = None,
         parameters_json: bytes = b"{}",
+        near: Standing | None = None,
     ) -> None:
         """Store *result_json* at *key* until *ttl* from now, for ever when None."""
         parts, lifetime_ms = checked_entry(key, ttl)
@@ -146,6 +164,7 @@ class FakeLongTermMemory:
             computed_ms=computed_ms,
             agent_version=parts.version,
             parameters_json=parameters_json,
+            near=near,
         )
         value = self._living(key) or _Value(raw, None)
         value.raw = raw
@@ -176,6 +195,7 @@ class FakeLongTermMemory:
             ttl=ttl,
             now_ms=now_ms,
             parameters_json=known.parameters_json if known else b"{}",
+            near=known.standing if known else None,
         )
 
     async def show(self, key: str) -> Entry | None:

@@ -28,6 +28,55 @@ class EntryKey(NamedTuple):
         return self.question.partition(":")[0]
 
 
+class ConversationKeys(NamedTuple):
+    """The keys of one conversation, all of one tag; the last two are of what its agent senses and does."""
+
+    said: str
+    ids: str
+    inbox: str
+    state: str
+    digest: str
+    observed: str
+    observed_in: str
+
+
+class QueueKeys(NamedTuple):
+    """The keys of one user's rows in a queue, all of one tag."""
+
+    rows: str
+    pending: str
+    state: str
+    closed: str
+    lease: str
+    fence: str
+
+
+class SessionKeys(NamedTuple):
+    """The keys of one session, all of one tag."""
+
+    root: str
+    entries: str
+    hits: str
+    uses: str
+    phases: str
+    tasks: str
+    corrected: str
+    seen: str
+    lease: str
+
+
+class StoryKeys(NamedTuple):
+    """The keys of one story, all of one tag, but for what its responses changed; the last three are of its analyses."""
+
+    base: str
+    entities: str
+    responses: str
+    written: str
+    documents: str
+    records: str
+    folded: str
+
+
 def checked_resource(resource_id: str) -> str:
     """Return *resource_id*, the name of a document of a user."""
     # These would be taken for what lies beside the documents.

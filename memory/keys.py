@@ -4,6 +4,8 @@
 |---|---|---|---|
 | `tl:ltm:{Agent}:v1.1:question` | string | absolute, per task | a remembered result, see `memory.entries` |
 | `tl:ltm:{Agent}:v1.1:u:token:question` | string | absolute, per task | the same, remembered for one user |
+| `tl:ltm:{Agent}:near:v1.1:frame` | sorted set | its longest entry's | remembered values, see `memory.neighbours` |
+| `tl:ltm:{Agent}:near:v1.1:frame:until` | sorted set | the same | the same, by when their entries go, in ms |
 | `tl:ltm-hits:{Agent}:...` | string | its entry's | how often the entry of the same ending was served |
 | `tl:ltm-users:{token}` | sorted set | its longest entry's | entry keys that a user's tasks stored, by expiry in ms |
 | `tl:ltm-served:{token}` | hash | that of the list | how often a user was served each entry of that list |
@@ -69,11 +71,14 @@ request, conversation or slot. Each part is checked or percent-escaped: none ope
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
 from urllib.parse import unquote
 
 from contracts.errors import InvalidInput
+from memory.key_parts import ConversationKeys as ConversationKeys
 from memory.key_parts import EntryKey as EntryKey
+from memory.key_parts import QueueKeys as QueueKeys
+from memory.key_parts import SessionKeys as SessionKeys
+from memory.key_parts import StoryKeys as StoryKeys
 from memory.key_parts import checked_name, checked_queue, checked_resource, checked_token, escaped
 from memory.slots import companion, companions
 
@@ -81,6 +86,7 @@ from memory.slots import companion, companions
 FLIGHTS = "tl:flights"
 
 _LTM = "tl:ltm:"
+_NEAR = ":near:"
 _HITS = "tl:ltm-hits:"
 _FLIGHT = "tl:flight:"
 _QUARANTINE = "tl:ltm-quarantine:"
@@ -137,6 +143,32 @@ def ltm_pattern(agent_id: str | None = None) -> str:
 def hits_of(entry_key: str) -> str:
     """Return the key that counts how often *entry_key* was served; same tag."""
     return _HITS + entry_key[len(_LTM) :]
+
+
+def near(entry_key: str, frame: str) -> tuple[str, str]:
+    """Return the keys that tell which entries may be near to *entry_key*: by value, and by expiry; same tag.
+
+    *frame* is that of a `contracts.neighbours.Neighbourhood`. Entries of one version and user share them.
+    """
+    return (root := near_of(entry_key) + checked_name(frame, "frame")), f"{root}:until"
+
+
+def near_of(entry_key: str) -> str:
+    """Return how every key that `near` makes for *entry_key* begins, whatever the frame.
+
+    Raises:
+        InvalidInput: *entry_key* is not a long-term memory key.
+    """
+    parts = parse_ltm(entry_key)
+    if parts is None:
+        raise InvalidInput(f"{entry_key!r} is not a long-term memory key; make it with `memory.keys.ltm`")
+    whose = f"u:{parts.user_token}:" if parts.user_token is not None else ""
+    return f"{_LTM}{{{parts.agent_id}}}{_NEAR}v{parts.version}:{whose}"
+
+
+def is_near(key: str) -> bool:
+    """Return whether *key* was made by `near`."""
+    return key.startswith(_LTM) and key.partition("}")[2].startswith(_NEAR)
 
 
 def flight_of(entry_key: str) -> str:
@@ -210,18 +242,6 @@ def stream(name: str) -> str:
     return f"tl:stream:{{{checked_name(name, 'stream')}}}"
 
 
-class ConversationKeys(NamedTuple):
-    """The keys of one conversation, all of one tag; the last two are of what its agent senses and does."""
-
-    said: str
-    ids: str
-    inbox: str
-    state: str
-    digest: str
-    observed: str
-    observed_in: str
-
-
 def conversation(conversation_id: str) -> ConversationKeys:
     """Return the keys of a conversation and of what waits for it; the id is free text."""
     tag = f"{{{escaped(conversation_id, 'conversation id')}}}"
@@ -269,17 +289,6 @@ def parse_plans(key: str) -> str:
     return key[len("tl:doc:{") : -len("}:plans")]
 
 
-class QueueKeys(NamedTuple):
-    """The keys of one user's rows in a queue, all of one tag."""
-
-    rows: str
-    pending: str
-    state: str
-    closed: str
-    lease: str
-    fence: str
-
-
 def queue(name: str, owner_token: str) -> QueueKeys:
     """Return the keys of what waits for *owner_token* in the queue *name*, `turns` or `facts`."""
     rows = f"tl:{checked_queue(name)}:{{{checked_token(owner_token)}}}"
@@ -294,20 +303,6 @@ def owners(name: str) -> str:
 def user_conversations(user_token: str) -> str:
     """Return the key that lists a user's conversations, so that forgetting finds them."""
     return f"tl:user-conversations:{{{checked_token(user_token)}}}"
-
-
-class SessionKeys(NamedTuple):
-    """The keys of one session, all of one tag."""
-
-    root: str
-    entries: str
-    hits: str
-    uses: str
-    phases: str
-    tasks: str
-    corrected: str
-    seen: str
-    lease: str
 
 
 def session(session_id: str) -> SessionKeys:
@@ -354,18 +349,6 @@ def project_part(project_id: str, *parts: str) -> str:
 def projects() -> str:
     """Return the key that lists every project."""
     return "tl:projects:{index}"
-
-
-class StoryKeys(NamedTuple):
-    """The keys of one story, all of one tag, but for what its responses changed; the last three are of its analyses."""
-
-    base: str
-    entities: str
-    responses: str
-    written: str
-    documents: str
-    records: str
-    folded: str
 
 
 def story(story_id: str) -> StoryKeys:

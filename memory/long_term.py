@@ -10,22 +10,28 @@ from datetime import timedelta
 
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput, MemoryUnavailable
+from contracts.errors import MemoryUnavailable
+from contracts.neighbours import Neighbourhood
 from memory import keys, scripts
 from memory.askers import noted_hits
 from memory.breaker import Breaker
 from memory.entries import (
     Entry,
     LongTermStats,
+    Near,
     Quarantined,
     Remembered,
     Selection,
+    Standing,
+    checked_entry,
+    checked_selection,
     decode,
     decode_entry,
     encode,
     summarise,
 )
 from memory.exchange import Command, Exchange, as_mapping
+from memory.neighbours import find_nearest, forgetting, remembering
 
 #: Seconds for one step of what a person asked for (list, forget, stats): no task waits for it.
 PATIENT_S = 5.0
@@ -72,6 +78,16 @@ class LongTermMemory:
             await self._drop_corrupt(entry_keys, values, answers)
         return answers
 
+    async def nearest(self, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
+        """Return for each question, by its entry key, the nearest neighbour that is remembered; None without one.
+
+        What is remembered at the key itself is not looked at: an exact answer is asked for first.
+
+        Raises:
+            MemoryUnavailable: no answer within the budget, or the server is resting after failures.
+        """
+        return await find_nearest(self._quick, asked)
+
     async def _drop_corrupt(
         self, entry_keys: Sequence[str], values: list[bytes | None], answers: list[Remembered | None]
     ) -> None:
@@ -95,10 +111,12 @@ class LongTermMemory:
         now_ms: int,
         user_token: str | None = None,
         parameters_json: bytes = b"{}",
+        near: Standing | None = None,
     ) -> None:
         """Store *result_json* at *key* until *ttl* from now, for ever when None; being served does not prolong it.
 
         *user_token* is whose task stored it, so that forgetting the user finds it; known already for a user's own key.
+        With *near* it may also be found by questions next to it.
 
         Raises:
             MemoryUnavailable: not stored within the budget, or the server is resting after failures.
@@ -111,6 +129,7 @@ class LongTermMemory:
             computed_ms=computed_ms,
             agent_version=parts.version,
             parameters_json=parameters_json,
+            near=near,
         )
         token = user_token or parts.user_token
         commands: list[Command] = []
@@ -119,7 +138,9 @@ class LongTermMemory:
             expires_at: int | str = "+inf" if lifetime_ms is None else now_ms + lifetime_ms
             commands.append(("EVALSHA", scripts.NOTE_USER, 1, keys.ltm_users(token), key, expires_at, now_ms))
         hits = keys.hits_of(key)
-        if lifetime_ms is None:
+        if near is not None:
+            commands.append(remembering(key, value, lifetime_ms, near, now_ms))
+        elif lifetime_ms is None:
             commands += [("SET", key, value), ("PERSIST", hits)]
         else:
             commands += [("SET", key, value, "PX", lifetime_ms), ("PEXPIRE", hits, lifetime_ms)]
@@ -161,6 +182,7 @@ class LongTermMemory:
             ttl=ttl,
             now_ms=now_ms,
             parameters_json=known.parameters_json if known else b"{}",
+            near=known.standing if known else None,
         )
 
     async def show(self, key: str) -> Entry | None:
@@ -230,6 +252,8 @@ class LongTermMemory:
         count = 0
         async for page in self._scan(keys.ltm_pattern(agent_id)):
             count += await self._forget_page(page, wanted)
+            if task is None and created_before_ms is None:
+                await self._patient.run([("UNLINK", key) for key in page if keys.is_near(key)])
         if task is None and created_before_ms is None:
             count += await self._forget_quarantine(agent_id)
             if agent_id is None:
@@ -259,9 +283,7 @@ class LongTermMemory:
         chosen = _select(page, wanted)
         if wanted.needs_values:
             chosen = [entry.key for entry in await self._load(chosen) if wanted.holds(entry.answer)]
-        commands: list[Command] = [("UNLINK", key) for key in chosen]
-        replies = await self._patient.run(commands + [("UNLINK", keys.hits_of(key)) for key in chosen])
-        return sum(replies[: len(chosen)])
+        return sum(await self._patient.run([forgetting(key) for key in chosen]))
 
     async def _forget_quarantine(self, agent_id: str | None) -> int:
         held = await self._quarantines(agent_id)
@@ -325,42 +347,6 @@ class LongTermMemory:
 
 #: PTTL's word for a key that is not there.
 _GONE = -2
-
-
-def checked_entry(key: str, ttl: timedelta | None) -> tuple[keys.EntryKey, int | None]:
-    """Return the parts of *key* and the milliseconds of *ttl*.
-
-    Raises:
-        InvalidInput: *key* is not a long-term memory key, or *ttl* is under a millisecond.
-    """
-    parts = keys.parse_ltm(key)
-    if parts is None:
-        msg = f"{key!r} is not a long-term memory key; make it with `memory.keys.ltm`"
-        raise InvalidInput(msg)
-    lifetime_ms = None if ttl is None else ttl // timedelta(milliseconds=1)
-    if lifetime_ms is not None and lifetime_ms < 1:
-        msg = f"a time to live of {ttl} remembers nothing; use None for ever, or switch the memory off"
-        raise InvalidInput(msg)
-    return parts, lifetime_ms
-
-
-def checked_selection(
-    key: str | None,
-    agent_id: str | None,
-    task: str | None,
-    created_before_ms: int | None,
-    user_token: str | None,
-    everything: bool,
-) -> Selection:
-    """Return the selection that a `forget` means.
-
-    Raises:
-        InvalidInput: no condition is given.
-    """
-    given = (key, agent_id, task, created_before_ms, user_token)
-    if not everything and all(condition is None for condition in given):
-        raise InvalidInput("say what to forget: a key, agent, task, age or user, or everything=True")
-    return Selection(agent_id=agent_id, task=task, created_before_ms=created_before_ms)
 
 
 def _select(page: Iterable[str], wanted: Selection) -> list[str]:

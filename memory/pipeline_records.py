@@ -57,7 +57,8 @@ class NewRun:
     `dependencies` names for each phase the phases it directly depends on. `phases` holds what is known of some phases
     already, `corrected` which of them are replaced by which, and `seen` what each read beside the session: for a run
     that is made anew from its evidence, as `failed`, and then resumed. Phases not named there are pending. `inputs` are
-    kept as they are: leave out what must not be. `project` None is the pipeline's own.
+    kept as they are: leave out what must not be. `project` None is the pipeline's own. `trace` is the trace context
+    that the wish for it came with, "" for none.
     """
 
     session_id: str
@@ -73,6 +74,7 @@ class NewRun:
     corrected: Mapping[str, str] = field(default_factory=dict)
     seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     run: int = 1
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class RunRecord:
     clock; a session id may be used again, so `created_ms` belongs into every id that is made of it. `corrected` maps a
     phase to the one whose entries replace its own. `holder` is the supervisor process that drives it, None when nobody
     does, `fence` the number of the last lease, 0 before the first. `wish` is why it is to be cancelled, None when
-    nobody wants that. `error` is why it failed, "" unless it did.
+    nobody wants that. `error` is why it failed, "" unless it did. `trace` is that of `NewRun`.
     """
 
     session_id: str
@@ -113,6 +115,7 @@ class RunRecord:
     fence: int = 0
     wish: str | None = None
     error: str = ""
+    trace: str = ""
 
 
 def error_type_of(state: EndState) -> str:

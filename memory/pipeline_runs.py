@@ -273,6 +273,8 @@ def _root_of(new: NewRun) -> list[str | bytes | int]:
     )
     words += ["pipeline", new.pipeline.model_dump_json(), "inputs", _json(new.inputs)]
     words += ["supervisor_id", new.supervisor_id, "keep", int(new.keep), "run", new.run]
+    if new.trace:
+        words += ["trace", new.trace]
     return [len(words) // 2, *words]
 
 
@@ -343,4 +345,5 @@ def _record(root: Any, phases: Any, corrected: Any, holder: bytes, fence: bytes)
         fence=int(fence),
         wish=None if wish is None else wish.decode(),
         error=known.get("error", b"").decode(),
+        trace=known.get("trace", b"").decode(),
     )

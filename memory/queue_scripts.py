@@ -4,8 +4,8 @@ Each may be sent again when its reply was lost. KEYS of a user's scripts are the
 
 | script | KEYS | ARGV | returns |
 |---|---|---|---|
-| APPEND_ROWS | the six | keep_ms, id, body, id, body, ... | how many were new |
-| CLAIM_ROWS | the six | holder, token, limit, lease_ms, now_ms | {look, fence, id, body, attempts, crashes, note, ..} |
+| APPEND_ROWS | the six | keep_ms, trace or nothing, id, body, id, body, ... | how many were new |
+| CLAIM_ROWS | the six | holder, token, limit, lease_ms, now_ms | {look, fence, then six of each row: see `Row`} |
 | RENEW_CLAIM | the six | holder, fence, lease_ms | 1: still held; 0: lost |
 | RELEASE_CLAIM | the six | holder, fence | {look}; {} when it was lost |
 | CLOSE | the six | `memory.claims.closing_arguments` | 1: done; 0: the claim was lost |
@@ -20,10 +20,11 @@ Each may be sent again when its reply was lost. KEYS of a user's scripts are the
 A look says from when it pays to claim: 0 at once, -1 never since nothing waits, PARKED never until rows are resumed,
 else ms since 1970 when a lease ends or the first row is due.
 
-The hash `state` holds `s:{id}`, the JSON of what became of a row; `n:{id}`, its note; `c:{outcome}`, how many closed
-rows there are; and `open`, which rows the last claim took, until it is given back: whoever claims next and finds it
-knows that those runs ended without a word. Rows are numbered by the microsecond of their arrival, each above the one
-before; leases are numbered alike, so that no number comes again, even after everything of a user was forgotten.
+The hash `state` holds `s:{id}`, the JSON of what became of a row; `n:{id}`, its note, and `t:{id}`, its trace,
+until it is closed; `c:{outcome}`, how many closed rows there are; and `open`, which rows the last claim took, until it
+is given back: whoever claims next and finds it knows that those runs ended without a word. Rows are numbered by the
+microsecond of their arrival, each above the one before; leases are numbered alike, so that no number comes again, even
+after everything of a user was forgotten.
 """
 
 import hashlib
@@ -107,7 +108,7 @@ local function close_rows(k, a)
         redis.call('ZREM', pending, id)
         redis.call('ZADD', closed, stamp, id)
         redis.call('HINCRBY', states, 'c:' .. word, 1)
-        redis.call('HDEL', states, 'n:' .. id)
+        redis.call('HDEL', states, 'n:' .. id, 't:' .. id)
       end
       state.state, state.reason, state.plan, state.not_before = word, ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
       state.at, state.fence = stamp, fence
@@ -138,10 +139,11 @@ APPEND_ROWS = _register(
     CLOSE_ROWS
     + """
 local added, last = 0, math.max(tonumber(redis.call('GET', KEYS[6]) or '0'), server_us() - 1)
-for at = 2, #ARGV, 2 do
+for at = 3, #ARGV, 2 do
   if redis.call('HSETNX', KEYS[1], ARGV[at], ARGV[at + 1]) == 1 then
     added, last = added + 1, last + 1
     redis.call('ZADD', KEYS[2], string.format('%.0f', last), ARGV[at])
+    if ARGV[2] ~= '' then redis.call('HSET', KEYS[3], 't:' .. ARGV[at], ARGV[2]) end
   end
 end
 if added > 0 then
@@ -186,8 +188,9 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', pending, '-inf', order, 'LIMIT',
   local crashes = state.crashes or 0
   if (tonumber(state.not_before) or 0) > due_by or (crashes > 0 and #ids > 0) then break end
   ids[#ids + 1] = id
-  local body, note = redis.call('HGET', rows, id) or '', redis.call('HGET', states, 'n:' .. id)
-  for _, part in ipairs({id, body, state.attempts or 0, crashes, note}) do reply[#reply + 1] = part end
+  local body, kept = redis.call('HGET', rows, id) or '', redis.call('HMGET', states, 'n:' .. id, 't:' .. id)
+  local parts = {id, body, state.attempts or 0, crashes, kept[1], kept[2] or ''}
+  for _, part in ipairs(parts) do reply[#reply + 1] = part end
   if crashes > 0 then break end
 end
 if #ids == 0 then return {look(now)} end

@@ -70,8 +70,10 @@ class PersonalQueue:
         self._new_token = new_token
         self._owners = keys.owners(name)
 
-    async def append(self, owner: str, rows: Sequence[tuple[str, bytes]]) -> int:
+    async def append(self, owner: str, rows: Sequence[tuple[str, bytes]], *, trace: str = "") -> int:
         """Add *rows*, each an id and a body, behind those that wait; return how many were not known before.
+
+        *trace* is what `Row.trace` says of those until they are closed, "" for nothing.
 
         Appending again is safe, also after a row was closed, and mends the index of owners.
 
@@ -82,7 +84,7 @@ class PersonalQueue:
         words = [word for row_id, body in rows for word in (_checked_id(row_id), body)]
         added, _ = await self._exchange.run(
             [
-                self._script(queue_scripts.APPEND_ROWS, token, self._keep_ms, *words),
+                self._script(queue_scripts.APPEND_ROWS, token, self._keep_ms, trace, *words),
                 ("EVALSHA", queue_scripts.MARK_OWNER, 1, self._owners, token),
             ]
         )
@@ -286,9 +288,9 @@ def _checked_id(row_id: str) -> bytes:
 
 
 def _claimed_rows(parts: list[Any]) -> Iterator[Row]:
-    for at in range(0, len(parts), 5):
-        row_id, body, attempts, crashes, note = parts[at : at + 5]
-        yield Row(row_id.decode(), body, attempts, note, crashes)
+    for at in range(0, len(parts), 6):
+        row_id, body, attempts, crashes, note, trace = parts[at : at + 6]
+        yield Row(row_id.decode(), body, attempts, note, crashes, trace.decode())
 
 
 def _known_row(row_id: bytes, number: bytes, body: bytes, spelled: bytes, note: bytes) -> KnownRow:

@@ -22,7 +22,8 @@ KEEP = timedelta(days=1)
 class RequestRecord(BaseModel):
     """One request: `digest` is of its body, so that another one under the same id is refused.
 
-    `task_id` is that of the task it becomes, known before it becomes one. `at_ms` is when it came, ms since 1970.
+    `task_id` is that of the task it becomes, known before it becomes one; of several tasks it is what they are part of.
+    `at_ms` is when it came, ms since 1970.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
@@ -34,14 +35,27 @@ class RequestRecord(BaseModel):
     memory: str = "use"
 
 
+class PartEnd(BaseModel):
+    """How one of several parts of a request ended: its `kind`, and what was missing."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    kind: str
+    missing: tuple[str, ...] = ()
+
+
 class RequestEnd(BaseModel):
-    """How a request ended, as far as neither its turn nor its report tells: `kind` of the reply, what was missing."""
+    """How a request ended, as far as neither its turn nor its report tells: `kind` of the reply, what was missing.
+
+    Of a request that asked for several tasks `parts` has each, in order; else it is empty.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     kind: str
     missing: tuple[str, ...] = ()
     elapsed_ms: int = 0
+    parts: tuple[PartEnd, ...] = ()
 
 
 class Known(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import nats.errors
 import structlog
-from faststream import ExceptionMiddleware
+from faststream import BaseMiddleware, ExceptionMiddleware
 from faststream.exceptions import SkipMessage
 from faststream.message import StreamMessage
 from faststream.nats import NatsBroker, NatsNKey, NatsSecurity
@@ -26,15 +26,20 @@ from pydantic import ValidationError
 from contracts import subjects
 from contracts.errors import InvalidInput
 from contracts.messages import Message
+from contracts.traces import read_context
 from runtime.access import Access, access_of, inbox_prefix
 from runtime.connection import PING_S, RECONNECT_WAIT_S
 from runtime.endpoints import addresses_in
 from runtime.refusals import Refusal, Refusals
+from runtime.tracing import span
+from runtime.tracing.letters import processing
 
 log = structlog.get_logger(__name__)
 
 M = TypeVar("M", bound=Message)
 
+#: What is asked, and answered by whoever serves it.
+_ASKED = frozenset({"requests", "pipelines", "analyses"})
 #: Problems of one message that are told of.
 _MOST_PROBLEMS = 5
 #: Seconds that running handlers have to finish when the process stops.
@@ -86,6 +91,7 @@ def make_broker(
         closed_cb=tell_closed,
         logger=None,
         middlewares=[
+            _Traced,
             PrometheusMiddleware[Any, Any](
                 settings_provider_factory=lambda _message: _ByFamily(),
                 registry=registry,
@@ -176,6 +182,21 @@ class _Broker(NatsBroker):
         except* (nats.errors.Error, OSError, RuntimeError, TimeoutError) as errors:
             # There is nobody to say goodbye to: closed, reconnecting, or silent.
             log.info("broker_not_drained", error=type(errors.exceptions[0]).__name__)
+
+
+class _Traced(BaseMiddleware[PublishCommand, Any]):
+    """Lets what a request leads to belong to the trace that its sender named, or to one of its own."""
+
+    async def consume_scope(
+        self, call_next: Callable[[StreamMessage[Msg]], Awaitable[object]], msg: StreamMessage[Msg]
+    ) -> object:
+        subject = msg.raw_message.subject
+        if subject.partition(".")[0] not in _ASKED:
+            return await call_next(msg)
+        with span(
+            f"process {subject}", kind="server", parent=read_context(msg.headers), attributes=processing(subject)
+        ):
+            return await call_next(msg)
 
 
 class _ByFamily(NatsMetricsSettingsProvider):

@@ -20,7 +20,9 @@ from contracts.errors import LlmError, LlmNotConfigured, LlmTimeout
 from runtime.llm_client import build_client, complete
 from runtime.llm_prices import Expense, ModelPrice, Tokens, expense_of, price_of
 from runtime.llm_settings import LlmRole, LlmSettings
+from runtime.llm_spans import answered, asked
 from runtime.llm_wire import T, check_answer_model, read_answer, read_body, read_tokens, retry_after_s
+from runtime.tracing import span
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -198,13 +200,16 @@ class Llm:
         started = self._monotonic()
         tokens = Tokens()
         result: T | LlmError
-        try:
-            body = read_body(await self._send(question))
-            tokens = read_tokens(body)
-            result = read_answer(body, question.answer)
-        except LlmError as error:
-            result = error
         model = question.role.model
+        with span(f"chat {model}", kind="client", attributes=asked(question.role_name, model)) as told:
+            try:
+                body = read_body(await self._send(question))
+                tokens = read_tokens(body)
+                told.note(answered(body, tokens))
+                result = read_answer(body, question.answer)
+            except LlmError as error:
+                told.fail(type(error).__name__)
+                result = error
         usage = expense_of(tokens, price_of(model, self.settings.prices))
         if spent is not None:
             spent.add(usage)

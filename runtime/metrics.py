@@ -9,6 +9,7 @@ from importlib import metadata
 from prometheus_client import CollectorRegistry, Info, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
+from runtime.counting.http import HttpCounts
 from runtime.counting.listening import ListeningCounts
 from runtime.counting.models import ModelCounts
 from runtime.counting.plans import PlanCounts
@@ -21,7 +22,7 @@ from runtime.counting.words import MAX_TASKS
 __all__ = ["CONTENT_TYPE", "MAX_TASKS", "Metrics"]
 
 
-class Metrics(TaskCounts, TransportCounts, ListeningCounts, PlanCounts, ModelCounts, WholeCounts):
+class Metrics(TaskCounts, TransportCounts, ListeningCounts, PlanCounts, ModelCounts, HttpCounts, WholeCounts):
     """Everything this process counts; it is the meter that the engines, the outbox, the leases and the LLM ask for.
 
     Counting is for any thread. *version* None is that of the installed distribution.
@@ -39,6 +40,7 @@ class Metrics(TaskCounts, TransportCounts, ListeningCounts, PlanCounts, ModelCou
         ListeningCounts.__init__(self, self._families)
         PlanCounts.__init__(self, self._families)
         ModelCounts.__init__(self, self._families)
+        HttpCounts.__init__(self, self._families)
         WholeCounts.__init__(self, self._families)
 
     @property

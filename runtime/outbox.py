@@ -19,6 +19,7 @@ from contracts.errors import MessageTooLarge, NotAccepted, QueueFull, TaskloreEr
 from contracts.subjects import MAX_BODY, MAX_MESSAGE, MAX_SUBJECT, MESSAGE_ID_HEADER
 from runtime.link import Arrival, Link, read_headers
 from runtime.refusals import Refusal, refusals_of
+from runtime.tracing import traced_letter
 
 log = structlog.get_logger(__name__)
 
@@ -158,6 +159,7 @@ class Outbox:
         if len(subject) > 2 * MAX_SUBJECT:
             msg = f"a subject of {len(subject)} characters is too long for the server; name things shorter"
             raise MessageTooLarge(msg)
+        headers, settled = traced_letter(subject, message_id, headers, settled)
         lines = f"{MESSAGE_ID_HEADER}: {message_id}\r\n"
         if headers:
             lines += "".join([f"{name}: {value}\r\n" for name, value in headers.items()])

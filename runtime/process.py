@@ -40,16 +40,17 @@ class Process:
 
     FastStream catches SIGTERM and SIGINT and calls, in this order: the lifespan, `start`, `drain`, the broker's end,
     the rest of the lifespan. A background task that fails, or a connection closed for good, ends the process with its
-    error.
+    error. *service* is what its spans are said to be of.
     """
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: Settings, service: str = "tasklore") -> None:
         demand_own_packages()
         if settings.nats_url is None or settings.redis_url is None:
             raise ConfigurationError(
                 "no servers are named; set TASKLORE_NATS_URL and TASKLORE_REDIS_URL, or run `tasklore up`"
             )
         self.name = name
+        self._service = service
         self.nats_url = settings.nats_url
         self.redis_url = settings.redis_url
         self.metrics = Metrics(version("tasklore"))
@@ -110,8 +111,19 @@ class Process:
     async def _opened(self, lifespan: Callable[[], AbstractAsyncContextManager[None]]) -> AsyncIterator[None]:
         """Open *lifespan*, which may wait for servers that are not there yet; a signal ends that too."""
         self._heed_signals(asyncio.current_task())
-        async with lifespan():
+        async with self._recording(), lifespan():
             self._is_open = True
+            yield
+
+    @asynccontextmanager
+    async def _recording(self) -> AsyncIterator[None]:
+        """Record spans around everything, when that is switched on: nothing of it is imported otherwise."""
+        if self._settings.tracing == "off":
+            yield
+            return
+        from runtime.tracing.exporting import recording
+
+        async with recording(self._service, self.name, version("tasklore")):
             yield
 
     def _heed_signals(self, opening: "asyncio.Task[None] | None") -> None:

@@ -7,7 +7,6 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 import nats.errors
@@ -16,9 +15,12 @@ from nats.aio.subscription import Subscription
 
 from contracts import subjects
 from contracts.errors import TaskloreError
+from runtime.delivery import Delivery, delivery_of
 from runtime.leases import Leases
 from runtime.link import Arrival, Link, read_headers
 from runtime.streams import Source
+
+__all__ = ["Delivery", "Desk", "PullEngine", "PullMeter"]
 
 log = structlog.get_logger(__name__)
 
@@ -41,19 +43,6 @@ _NAK = b"-NAK"
 _NEXT = b"+NXT "
 _ACK_SUBJECT = "$JS.ACK."
 _GONE = {"409", "503", "400"}
-
-
-@dataclass(slots=True, eq=False)
-class Delivery:
-    """One message under lease. `deliveries` counts from 1; `headers` is None when there are none."""
-
-    subject: str
-    body: bytes
-    headers: dict[str, str] | None
-    reply: str
-    deliveries: int
-    sequence: int
-    arrived_at: float
 
 
 class Desk(Protocol):
@@ -195,16 +184,19 @@ class PullEngine:
 
     def hand_back(self, delivery: Delivery, delay_s: float = 0.0) -> None:
         """Give *delivery* back, to be offered again after *delay_s* seconds."""
+        delivery.span.note({"tasklore.word": "handed_back"})
         word = _NAK if delay_s <= 0 else b'-NAK {"delay": %d}' % int(delay_s * 1e9)
         self._close(delivery, word)
 
     def forget(self, delivery: Delivery) -> None:
         """Say nothing more on *delivery*, which is somebody else's by now."""
+        delivery.span.note({"tasklore.word": "taken_over"})
         if self._release(delivery):
             self._wake.set()
 
     def _release(self, delivery: Delivery) -> bool:
         """Free the slot of *delivery*; return whether a word may be said on it: none on an orphan."""
+        delivery.span.end()
         if delivery in self._orphans:
             self._free_orphans([delivery])
             return False
@@ -331,7 +323,7 @@ class PullEngine:
             return
         self._wanted = max(0, self._wanted - 1)
         self._missing = False
-        delivery = _delivery_of(arrival, headers, self._heard_at)
+        delivery = delivery_of(arrival, headers, self._heard_at)
         if self._stopping or self._is_paused or self.held >= self._slots:
             self._link.send(delivery.reply, _NAK)
             return
@@ -381,19 +373,3 @@ class PullEngine:
                 await subscription.unsubscribe()
             except (nats.errors.Error, OSError) as error:
                 log.info("unsubscribe_failed", error=str(error) or type(error).__name__)
-
-
-def _delivery_of(arrival: Arrival, headers: dict[str, str] | None, arrived_at: float) -> Delivery:
-    """Return *arrival* with what its acknowledgement subject tells: attempts and sequence (JetStream's ack format)."""
-    tokens = arrival.reply.split(".")
-    # Newer servers put domain and account before the stream name.
-    first = 6 if len(tokens) >= 11 else 4
-    return Delivery(
-        subject=arrival.subject,
-        body=arrival.body,
-        headers=headers,
-        reply=arrival.reply,
-        deliveries=int(tokens[first]),
-        sequence=int(tokens[first + 1]),
-        arrived_at=arrived_at,
-    )

@@ -11,8 +11,9 @@ from pydantic import Field, SecretStr, ValidationError, field_validator, model_v
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from contracts.errors import ConfigurationError
+from contracts.errors import ConfigurationError, InvalidAmount
 from contracts.identifiers import NAME_PATTERN
+from contracts.numerals.locales import mark_of
 from runtime.endpoints import DEFAULT_DATA_DIR, SECRETS_VARIABLE, masked_url
 from runtime.llm_settings import DEFAULT_ROLE, LlmRole, LlmSettings
 
@@ -162,10 +163,14 @@ class Settings(BaseSettings):
     """Requests a second of one API key to one supervisor; what is more is refused with 429 and when to go on."""
     api_burst: int = Field(default=500, ge=1, le=100_000)
     """How many of them more a key may send one after the other after a pause; not how many are under way at once."""
+    locale: str | None = None
+    """Language and country of those who ask, such as `de-DE`: what "1.500" is to them; without it they are asked."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least that is logged; what people wrote is never logged at info."""
     log_format: Literal["auto", "console", "json"] = "auto"
     """`auto` is `console` on a terminal and `json` elsewhere."""
+    tracing: Literal["off", "on"] = "off"
+    """Whether spans are recorded and sent by OpenTelemetry, whose own variables say where to; see docs/tracing.md."""
 
     llm_base_url: str | None = None
     """Address of an OpenAI-compatible server; without it and a key the built-in rules answer."""
@@ -259,6 +264,16 @@ class Settings(BaseSettings):
         if url is not None and not url.startswith(schemes):
             raise ValueError(f"an address begins with {' or '.join(schemes)}")
         return url
+
+    @field_validator("locale")
+    @classmethod
+    def _check_locale(cls, locale: str | None) -> str | None:
+        if locale is not None:
+            try:
+                mark_of(locale)
+            except InvalidAmount as error:
+                raise ValueError("no language that is known here; write one such as 'en' or 'de-CH'") from error
+        return locale
 
     @model_validator(mode="after")
     def _check_pauses(self) -> Self:

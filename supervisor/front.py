@@ -53,6 +53,7 @@ def api_on(
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
         keys=keys,
         limits=Limits(settings.api_body_max_bytes, settings.api_rate, settings.api_burst),
+        meter=ground.metrics,
         grace_s=settings.grace_s,
     )
     return HttpServer(parts, settings.api_host, settings.api_port)

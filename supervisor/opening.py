@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from redis.asyncio import Redis
 
+from contracts.numerals.locales import mark_of
 from memory.analysis import AnalysisStore
 from memory.inbox import Inbox
 from memory.pipeline_runs import PipelineRuns
@@ -15,6 +16,7 @@ from memory.stories.store import StoryStore
 from runtime.erasing import Eraser
 from runtime.leases import Leases
 from runtime.link import Link
+from runtime.llm import Llm
 from runtime.metrics import Metrics
 from runtime.outbox import Outbox
 from runtime.partitions import Whose, open_partitions
@@ -27,11 +29,16 @@ from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.delivering import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
+from supervisor.interpretation import make_interpreter
+from supervisor.interpretation.spending import Counted
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.live import Parts as PipelineParts
 from supervisor.pipelines.live import teller
 from supervisor.pipelines.requests import Driving, PipelineRequests
+from supervisor.recollection import open_recollections
 from supervisor.reports import ReportDesk
+from supervisor.service import Interpreting
+from supervisor.spans import Spanned
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,12 @@ class Ground:
     dispatch: Dispatch
     reports: ReportDesk
     canceller: Canceller
+
+
+def interpreter_on(llm: Llm, redis: Redis, settings: Settings) -> Interpreting:
+    """Return what understands sentences, by rules and by *llm* where one is configured."""
+    mark = mark_of(settings.locale) if settings.locale else None
+    return Spanned(make_interpreter(Counted(llm), open_recollections(redis, settings.kinds_dir), mark))
 
 
 def pipelines_on(ground: Ground, sessions: SessionCache) -> tuple[PipelineDesk, PipelineRequests]:

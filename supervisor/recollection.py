@@ -19,7 +19,7 @@ from memory.documents.plans import Snapshot
 from memory.documents.reader import DocumentReader
 from memory.rendering.documents import CERTAIN, Rendered, render
 from memory.rendering.quoting import plain
-from supervisor.interpretation.recollection import Recollection, Remembered
+from supervisor.interpretation.proof.recollection import Recollection, Remembered
 
 log = structlog.get_logger(__name__)
 

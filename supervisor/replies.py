@@ -4,12 +4,13 @@ Pure functions. Results are rendered by their shape alone, so every agent's answ
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from contracts.errors import NotAccepted, QueueFull
+from contracts.errors import MessageTooLarge, NotAccepted, QueueFull
 from contracts.messages import CompletionReport, MemoryNote, PersonReply, ReplyKind, TaskAssignment, TaskCall, TaskCard
-from supervisor.interpretation.outcome import Interpretation, Understood, Unfitting
+from supervisor.interpretation.outcome import Single, Understood, Unfitting
 
 #: Lines of a result shown to a person; the whole of it is in the report.
 _MOST_LINES = 60
@@ -33,7 +34,7 @@ _WAYS_OUT = {
 }
 
 
-def interpretation_reply(found: Interpretation, *, request_id: str, conversation_id: str) -> PersonReply:
+def interpretation_reply(found: Single, *, request_id: str, conversation_id: str) -> PersonReply:
     """Return what to say when *found* is no task yet: the question back, or what could be asked.
 
     Raises:
@@ -61,8 +62,9 @@ def report_reply(
     assignment: TaskAssignment,
     request_id: str,
     conversation_id: str,
-    problem: NotAccepted | None = None,
+    problem: NotAccepted | MessageTooLarge | None = None,
     remembered: Collection[str] = (),
+    computed: Mapping[str, str] | None = None,
 ) -> PersonReply:
     """Return the answer to *assignment*.
 
@@ -74,8 +76,9 @@ def report_reply(
         conversation_id: the conversation it belongs to.
         problem: why the task could not be handed over, None when it was.
         remembered: parameters whose values the person did not say, but are remembered of them.
+        computed: what parameters were made of that the person said by a difference ("double 50,000").
     """
-    kind, text = _said(report, card, assignment, request_id, problem, remembered)
+    kind, text = _said(report, card, assignment, request_id, problem, _Taken(frozenset(remembered), computed or {}))
     return PersonReply(
         request_id=request_id,
         conversation_id=conversation_id,
@@ -92,10 +95,10 @@ def _said(
     card: TaskCard | None,
     assignment: TaskAssignment,
     request_id: str,
-    problem: NotAccepted | None,
-    remembered: Collection[str],
+    problem: NotAccepted | MessageTooLarge | None,
+    how: "_Taken",
 ) -> tuple[ReplyKind, str]:
-    taken = f" I took {_asked(assignment.task, remembered, only=True)}." if remembered else ""
+    taken = f" I took {told}." if (told := _asked(assignment.task, how, only=True)) else ""
     if problem is not None:
         return "failed", f"{_describe_problem(problem, request_id)}{taken}"
     if report is None:
@@ -104,23 +107,36 @@ def _said(
             f" nothing is started twice. Or stop it with `tasklore cancel {assignment.task_id}`.{taken}"
         )
     if report.status == "completed":
-        return "answer", describe_result(report, card, assignment.task, remembered)
+        return "answer", describe_result(report, card, assignment.task, how.remembered, how.computed)
     return "failed", f"{describe_failure(report)}{taken}"
 
 
-def _asked(call: TaskCall, remembered: Collection[str], *, only: bool = False) -> str:
-    """Return the parameters of *call* in words, those that are *remembered* as such; with *only*, no others."""
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What of a call the person did not say as it stands there: what is remembered of them, and what was computed."""
+
+    remembered: frozenset[str]
+    computed: Mapping[str, str]
+
+
+def _asked(call: TaskCall, how: _Taken, *, only: bool = False) -> str:
+    """Return the parameters of *call* in words, with *how* they were come by; with *only*, no others."""
     told = []
     for name, value in call.parameters.items():
-        if name in remembered:
-            told.append(f"{name.replace('_', ' ')} {_inline(value)} as I remember it")
+        said = f"{name.replace('_', ' ')} {_inline(value)}"
+        if name in how.remembered:
+            told.append(f"{said} as I remember it")
+        elif name in how.computed:
+            told.append(f"{said} ({how.computed[name]})")
         elif not only:
-            told.append(f"{name.replace('_', ' ')} {_inline(value)}")
+            told.append(said)
     return "; ".join(told)
 
 
-def _describe_problem(problem: NotAccepted, request_id: str) -> str:
+def _describe_problem(problem: NotAccepted | MessageTooLarge, request_id: str) -> str:
     """Return why a task could not be handed over, and when to ask again."""
+    if isinstance(problem, MessageTooLarge):
+        return f"I could not hand this over, and nothing was started: {_sentence(str(problem))}"
     if isinstance(problem, QueueFull):
         return f"The queue is full, so I could not hand this over, and nothing was started: {_sentence(str(problem))}"
     return (
@@ -130,24 +146,31 @@ def _describe_problem(problem: NotAccepted, request_id: str) -> str:
 
 
 def describe_result(
-    report: CompletionReport, card: TaskCard | None, call: TaskCall | None = None, remembered: Collection[str] = ()
+    report: CompletionReport,
+    card: TaskCard | None,
+    call: TaskCall | None = None,
+    remembered: Collection[str] = (),
+    computed: Mapping[str, str] | None = None,
 ) -> str:
     """Return a completed *report* in words: what was asked, the result line by line, and where it came from."""
     label = _label(card.name if card is not None else report.task_name)
-    asked = _asked(call, remembered) if call else ""
+    asked = _asked(call, _Taken(frozenset(remembered), computed or {})) if call else ""
     lines = list(_lines(report.result))
     if len(lines) > _MOST_LINES:
         lines = [*lines[:_MOST_LINES], f"... and {len(lines) - _MOST_LINES} lines more; the report holds them all."]
     heading = f"{label} for {asked}:" if asked else f"{label}:"
-    return "\n".join([heading, *lines, describe_origin(report)])
+    return "\n".join([heading, *lines, describe_origin(report, card, call)])
 
 
-def describe_origin(report: CompletionReport) -> str:
-    """Return whether the answer was remembered (and how old it is) or computed, and how long that took."""
+def describe_origin(report: CompletionReport, card: TaskCard | None = None, call: TaskCall | None = None) -> str:
+    """Return whether the answer was remembered (and how old it is) or computed, and how long that took.
+
+    Of an answer to a neighbouring question it also says which, against what *call* asked and *card* allows.
+    """
     note, took = report.memory, describe_time(report.run_ms)
     if note.outcome in {"hit", "near"}:
         age = f" from {describe_time(note.age_ms)} ago" if note.age_ms is not None else ""
-        return f"Remembered{age}{_nearness(note)}; answered in {took}."
+        return f"Remembered{age}{_nearness(note, card, call)}; answered in {took}."
     return {
         "joined": f"Computed once for several who asked the same at once; answered in {took}.",
         "refreshed": f"Computed afresh in {took}, and remembered.",
@@ -157,14 +180,36 @@ def describe_origin(report: CompletionReport) -> str:
     }.get(note.outcome, f"Computed in {took}.")
 
 
-def _nearness(note: MemoryNote) -> str:
+def _nearness(note: MemoryNote, card: TaskCard | None, call: TaskCall | None) -> str:
     if note.outcome != "near":
         return ""
+    if note.distances and note.computed_for:
+        asked = call.parameters if call is not None else {}
+        steps = (
+            _step(name, note.computed_for.get(name), asked.get(name), away, _tolerance(card, name))
+            for name, away in note.distances.items()
+        )
+        return f", for {' and '.join(steps)}"
     values = ", ".join(
         f"{name.replace('_', ' ')} {_inline(value)}" for name, value in (note.computed_for or {}).items()
     )
     away = f", {_number(Decimal(str(note.distance)))} away" if note.distance is not None else ""
     return f", for a neighbouring question{f' ({values})' if values else ''}{away}"
+
+
+def _step(name: str, computed_for: Any, asked: Any, away: str, tolerance: str | None) -> str:
+    value = f"{name.replace('_', ' ')} {_inline(computed_for)}"
+    if asked is None or tolerance is None:
+        return f"{value}, which is {_inline(away)} away from what you asked"
+    return f"{value}, which is within {tolerance.replace('%', ' %')} of the {_inline(asked)} you asked"
+
+
+def _tolerance(card: TaskCard | None, name: str) -> str | None:
+    """Return how far away the value of *name* may be, as *card* declares it."""
+    fields = card.parameters.get("properties") if card is not None else None
+    field = fields.get(name) if isinstance(fields, dict) else None
+    tolerance = field.get("tolerance") if isinstance(field, dict) else None
+    return tolerance if isinstance(tolerance, str) else None
 
 
 def describe_failure(report: CompletionReport) -> str:

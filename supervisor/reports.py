@@ -23,6 +23,7 @@ from memory.ledger import Ledger
 from memory.runs import Finish
 from runtime.pull import Delivery, PullEngine
 from supervisor.run_times import RunTimes
+from supervisor.spans import note_report
 
 log = structlog.get_logger(__name__)
 
@@ -102,6 +103,7 @@ class ReportDesk:
         for delivery in batch:
             report = _read_report(delivery.body)
             if report is not None:
+                note_report(delivery, report)
                 # Whoever waits comes first: a repair may take as long as the ledger is waited for.
                 self._serve(report)
                 self.run_times.note(report)

@@ -1,9 +1,11 @@
 """The supervisor's main job: a person's text in, an answer out, whatever happens in between."""
 
+import asyncio
 import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -12,10 +14,13 @@ import structlog
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.identifiers import new_id
-from contracts.messages import ChatTurn, PersonReply, PersonRequest, Speaker, TaskAssignment, TaskCard
+from contracts.messages import ChatTurn, PersonReply, PersonRequest, Speaker, TaskAssignment, TaskCall, TaskCard
 from supervisor.catalogue import Catalogue
+from supervisor.combined import as_part, combined
+from supervisor.combined import fitting as fitting
 from supervisor.dispatch import Dispatch
-from supervisor.interpretation.outcome import Interpretation, Understood
+from supervisor.interpretation.outcome import Interpretation, Several, Single, Understood
+from supervisor.part_ids import part_task_id, part_turn_id
 from supervisor.replies import interpretation_reply, report_reply
 from supervisor.reports import ReportDesk
 from supervisor.turns import stored_turns
@@ -46,6 +51,17 @@ class Remembering(Protocol):
 
     async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
         """Return the last turns, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request with the ids it goes by, and who hears of its tasks."""
+
+    request: PersonRequest
+    request_id: str
+    conversation_id: str
+    task_id: str
+    routed: Callable[[TaskAssignment], None]
 
 
 #: How a turn is published to TURNS: subject, body and message id; returns at once.
@@ -85,40 +101,78 @@ class Service:
     ) -> PersonReply:
         """Return the answer to *request*, or what is missing, or `pending` when it takes longer than `wait_ms`.
 
-        The same `request_id` again starts nothing twice: it finds the task that it started. *routed* hears of the task
-        when it has been handed over. *before* is what was said earlier, for whoever knows that better than the store;
+        The same `request_id` again starts nothing twice: it finds what it started. *routed* hears of each task when it
+        has been handed over. *before* is what was said earlier, for whoever knows that better than the store;
         None: what the store holds of the conversation.
         """
         started = time.monotonic()
         request_id = request.request_id or new_id(int(self._now().timestamp() * 1000))
         conversation_id = request.conversation_id or request_id
+        task_id = self.task_id_of(request) if request.request_id is not None else request_id
+        asked = _Asked(request, request_id, conversation_id, task_id, routed)
         previous = before if before is not None else await self._previous(request, conversation_id, request_id)
-        await self._note(request, request_id, conversation_id, "person", request.text)
+        await self._note(asked, "person", request.text)
         found = await self._interpreter.interpret(
             request.text, catalogue=self._catalogue(), previous=previous, user_id=request.user_id
         )
-        if isinstance(found, Understood):
-            reply = await self._run(found, request, request_id, conversation_id, routed)
-        else:
-            reply = interpretation_reply(found, request_id=request_id, conversation_id=conversation_id)
+        reply = await (self._answer_all(found, asked) if isinstance(found, Several) else self._answer_one(found, asked))
         reply = fitting(reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)}))
         # "Still at it" is no turn: the answer to a repeated request will be the one that is kept.
         if reply.kind != "pending":
-            await self._note(request, request_id, conversation_id, "assistant", reply.text, reply)
+            await self._note_answer(asked, reply)
         return reply
 
-    async def _run(
-        self,
-        found: Understood,
-        request: PersonRequest,
-        request_id: str,
-        conversation_id: str,
-        routed: Callable[[TaskAssignment], None],
-    ) -> PersonReply:
-        now = self._now()
+    async def _answer_all(self, found: Several, asked: _Asked) -> PersonReply:
+        """Answer each part of *found*, its tasks side by side, within the one time that was given."""
+        async with asyncio.TaskGroup() as group:
+            answering = [
+                group.create_task(self._answer_one(part, asked, place)) for place, part in enumerate(found.parts, 1)
+            ]
+        parts = [
+            as_part(one.result(), part_task_id(asked.task_id, place) if isinstance(part, Understood) else None)
+            for place, (part, one) in enumerate(zip(found.parts, answering, strict=True), 1)
+        ]
+        return combined(parts, request_id=asked.request_id, conversation_id=asked.conversation_id)
+
+    async def _answer_one(self, found: Single, asked: _Asked, place: int = 0) -> PersonReply:
+        """Answer *found*, the part at *place* of several; 0 is the only one there is."""
+        if isinstance(found, Understood):
+            return await self._run(found, asked, place)
+        return interpretation_reply(found, request_id=asked.request_id, conversation_id=asked.conversation_id)
+
+    async def _run(self, found: Understood, asked: _Asked, place: int) -> PersonReply:
         card = self._card_of(found)
-        assignment = TaskAssignment(
-            task_id=self.task_id_of(request) if request.request_id is not None else request_id,
+        assignment = self._assignment(found, card, asked, place)
+        report = None
+        problem: NotAccepted | MessageTooLarge | None = None
+        try:
+            await self._dispatch.assign(assignment)
+            asked.routed(assignment)
+            report = await self._reports.report_of(assignment, asked.request.wait_ms / 1000)
+        except NotAccepted as error:
+            log.warning("task_not_accepted", task_id=assignment.task_id, error=str(error))
+            problem = error
+        except MessageTooLarge as error:
+            if not place:
+                raise
+            # The other parts are answered all the same.
+            problem = error
+        return report_reply(
+            report,
+            card,
+            assignment=assignment,
+            request_id=asked.request_id,
+            conversation_id=asked.conversation_id,
+            problem=problem,
+            remembered=found.remembered,
+            computed=found.computed,
+        )
+
+    def _assignment(self, found: Understood, card: TaskCard | None, asked: _Asked, place: int) -> TaskAssignment:
+        """Return the task for *found*; as a part of several it is a child of the request, and is cancelled with it."""
+        now, request = self._now(), asked.request
+        return TaskAssignment(
+            task_id=part_task_id(asked.task_id, place) if place else asked.task_id,
             agent_id=found.agent_id,
             supervisor_id=self._supervisor_id,
             task=found.task,
@@ -126,27 +180,10 @@ class Service:
             deadline=now + timedelta(seconds=card.deadline_s) if card is not None and card.deadline_s else None,
             max_attempts=card.max_attempts if card is not None else MAX_ATTEMPTS,
             memory=request.memory if request.memory != "other" else "bypass",
-            request_id=request_id,
+            request_id=asked.request_id,
+            parent_id=asked.task_id if place else None,
             user_id=request.user_id,
-            conversation_id=conversation_id,
-        )
-        report = None
-        problem = None
-        try:
-            await self._dispatch.assign(assignment)
-            routed(assignment)
-            report = await self._reports.report_of(assignment, request.wait_ms / 1000)
-        except NotAccepted as error:
-            log.warning("task_not_accepted", task_id=assignment.task_id, error=str(error))
-            problem = error
-        return report_reply(
-            report,
-            card,
-            assignment=assignment,
-            request_id=request_id,
-            conversation_id=conversation_id,
-            problem=problem,
-            remembered=found.remembered,
+            conversation_id=asked.conversation_id,
         )
 
     def _card_of(self, found: Understood) -> TaskCard | None:
@@ -167,26 +204,37 @@ class Service:
         theirs = (None, request.user_id)
         return [turn for turn in turns if turn.request_id != request_id and turn.user_id in theirs]
 
+    async def _note_answer(self, asked: _Asked, reply: PersonReply) -> None:
+        """Keep *reply* as one turn, or as one for each part: what asks back last, as that is what is answered next."""
+        if not reply.parts:
+            await self._note(asked, "assistant", reply.text, (reply.agent_id, reply.task))
+            return
+        places = sorted(range(len(reply.parts)), key=lambda place: reply.parts[place].kind == "question")
+        for place in places:
+            part = reply.parts[place]
+            await self._note(asked, "assistant", part.text, (part.agent_id, part.task), place + 1)
+
     async def _note(
         self,
-        request: PersonRequest,
-        request_id: str,
-        conversation_id: str,
+        asked: _Asked,
         speaker: Speaker,
         text: str,
-        reply: PersonReply | None = None,
+        about: tuple[str | None, TaskCall | None] = (None, None),
+        place: int = 0,
     ) -> None:
-        """Keep one turn in the conversation, and publish it for whoever learns from it."""
+        """Keep one turn in the conversation, and publish it for whoever learns from it; *about* is agent and task."""
+        request, conversation_id = asked.request, asked.conversation_id
+        turn_id = f"{_digest(request.user_id, conversation_id, asked.request_id)}-{speaker[0]}"
         turn = ChatTurn(
-            turn_id=f"{_digest(request.user_id, conversation_id, request_id)}-{speaker[0]}",
+            turn_id=part_turn_id(turn_id, place) if place else turn_id,
             conversation_id=conversation_id,
             user_id=request.user_id,
             speaker=speaker,
             text=text,
             at=self._now(),
-            request_id=request_id,
-            agent_id=reply.agent_id if reply is not None else None,
-            task=reply.task if reply is not None else None,
+            request_id=asked.request_id,
+            agent_id=about[0],
+            task=about[1],
         )
         body = turn.model_dump_json(exclude_none=True).encode()
         try:
@@ -203,13 +251,3 @@ class Service:
 def _digest(*parts: str | None) -> str:
     """Return 32 hexadecimal digits of *parts*: two people may choose one request id."""
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
-
-
-def fitting(reply: PersonReply) -> PersonReply:
-    """Return *reply* as it is, or without the result that would not fit into a message beside its own words."""
-    size = len(reply.model_dump_json().encode())
-    if size <= subjects.MAX_BODY or reply.report is None:
-        return reply
-    where = subjects.report(reply.report.supervisor_id, reply.report.task_id, reply.report.generation)
-    text = f"{reply.text[:2000]}\nThe whole result is too large for a reply; its report lies at {where} for an hour."
-    return reply.model_copy(update={"text": text, "report": reply.report.model_copy(update={"result": None})})

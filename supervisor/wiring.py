@@ -44,12 +44,9 @@ from supervisor.cards import CardIndex
 from supervisor.delivering import Delivering
 from supervisor.dispatch import Dispatch
 from supervisor.front import api_on
-from supervisor.interpretation import make_interpreter
-from supervisor.interpretation.spending import Counted
-from supervisor.opening import Ground, analyses_on, open_delivering, pipelines_on
+from supervisor.opening import Ground, analyses_on, interpreter_on, open_delivering, pipelines_on
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.requests import PipelineRequests
-from supervisor.recollection import open_recollections
 from supervisor.recovery import Recovery
 from supervisor.reports import ReportDesk
 from supervisor.service import Service
@@ -118,7 +115,7 @@ class Supervisor:
         self._settings = settings
         self._on_ready = on_ready
         self._on_api = on_api
-        self.process = Process(f"{settings.supervisor_id}-{os.getpid()}", settings)
+        self.process = Process(f"{settings.supervisor_id}-{os.getpid()}", settings, "tasklore-supervisor")
         self._cards = CardIndex()
         self._parts: _Parts | None = None
         self._serve_requests()
@@ -221,7 +218,7 @@ class Supervisor:
         service = Service(
             settings.supervisor_id,
             catalogue=lambda: self._cards.catalogue,
-            interpreter=make_interpreter(Counted(llm), open_recollections(redis, settings.kinds_dir)),
+            interpreter=interpreter_on(llm, redis, settings),
             dispatch=dispatch,
             reports=reports,
             conversations=Conversations(redis),

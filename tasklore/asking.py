@@ -55,7 +55,8 @@ async def ask_aloud(request: PersonRequest, *, as_json: bool = False) -> int:
         if reply.kind == "question":
             user = f" --user {shlex.quote(request.user_id)}" if request.user_id is not None else ""
             say(f'answer with: tasklore ask --conversation {shlex.quote(reply.conversation_id)}{user} "..."')
-    return FAILED if reply.kind in ("failed", "pending") else OK
+    kinds = {reply.kind, *(part.kind for part in reply.parts)}
+    return FAILED if kinds & {"failed", "pending"} else OK
 
 
 async def ask(nats_url: str, supervisor_id: str, request: PersonRequest) -> PersonReply:

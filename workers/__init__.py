@@ -3,6 +3,9 @@
 Here belong declaring, loading and running agents; what they remember lies in `memory`, who asks them in `supervisor`.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from contracts import amounts
 from contracts.amounts import Amount
 from contracts.errors import GiveUp, RetryLater
 from contracts.parameters import Field, Parameters
@@ -11,16 +14,33 @@ from workers.context import Context
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, PendingFact, Ruling
 
+if TYPE_CHECKING:
+    from contracts.amounts import Duration, Moment, Percent, Quantity
+
 __all__ = [
     "Agent",
     "Amount",
     "Context",
+    "Duration",
     "FactBatch",
     "Field",
     "GiveUp",
     "ListenContext",
+    "Moment",
     "Parameters",
     "PendingFact",
+    "Percent",
+    "Quantity",
     "RetryLater",
     "Ruling",
 ]
+
+_LATE = frozenset({"Duration", "Moment", "Percent", "Quantity"})
+
+
+def __getattr__(name: str) -> Any:
+    # loaded when an agent first names one: most have none
+    if name in _LATE:
+        return getattr(amounts, name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

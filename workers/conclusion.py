@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import re
 import zlib
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -18,13 +17,12 @@ from memory.runs import Finish, Wish
 from runtime.dead_letter import dead_letter
 from runtime.outbox import Outbox
 from runtime.pull import Delivery, PullEngine
+from runtime.tracing import within
 from workers.settling import Settling
+from workers.spans import note_verdicts
 from workers.verdict import Verdict
 
 log = structlog.get_logger(__name__)
-
-#: W3C trace context, version 00; anything else stays behind, since it would be copied into a header as it is.
-_TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 #: Seconds after which a delivery is offered again when its verdict could not be stored.
 _RETURN_S = 2.0
@@ -99,6 +97,7 @@ class Conclusion:
 
     async def _conclude_fenced(self, verdicts: Sequence[Verdict], line: PullEngine) -> None:
         """Let the ledger decide, and publish what it says; a wish to cancel makes another verdict of one."""
+        note_verdicts(verdicts)
         bodies = [_fitting_body(verdict) for verdict in verdicts]
         earlier = await self._fence.finish_many(
             [_finish(verdict, body) for verdict, body in zip(verdicts, bodies, strict=True)]
@@ -144,17 +143,14 @@ class Conclusion:
                 log.error("report_not_stored", task_id=assignment.task_id, error=str(problem))
                 line.hand_back(delivery, _RETURN_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
 
-        trace = delivery.headers.get(subjects.TRACE_HEADER, "") if delivery.headers else ""
-        headers = {subjects.TRACE_HEADER: trace} if _TRACE.fullmatch(trace) else None
-        if assignment.user_id:
-            headers = _whose(assignment) | (headers or {})
-        self._outbox.send(
-            subjects.report(assignment.supervisor_id, assignment.task_id, generation),
-            body,
-            subjects.report_message_id(assignment.task_id, generation),
-            settled,
-            headers=headers,
-        )
+        with within(delivery.trace):
+            self._outbox.send(
+                subjects.report(assignment.supervisor_id, assignment.task_id, generation),
+                body,
+                subjects.report_message_id(assignment.task_id, generation),
+                settled,
+                headers=_whose(assignment) or None,
+            )
 
     def _count(self, verdicts: Sequence[Verdict]) -> None:
         """Count a batch at once: a counter costs the same for forty tasks as for one."""

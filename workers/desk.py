@@ -1,6 +1,7 @@
 """The desk of one agent: reads deliveries, serves what is remembered in batches, and gives the rest to the runner."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -17,8 +18,10 @@ from runtime.pull import Delivery, PullEngine
 from workers.agent import Agent
 from workers.conclusion import Conclusion
 from workers.due_copies import DueCopies
+from workers.near import find_neighbours
 from workers.order import Order, Unfit, read_order
 from workers.runner import Runner
+from workers.spans import begin_spans, describe_order, note_recall
 from workers.stores import Name, Stores
 from workers.verdict import Verdict, verdict_on
 
@@ -95,11 +98,13 @@ class TaskDesk:
         orders: list[Order] = []
         refused: list[Verdict] = []
         nameless: list[Unfit] = []
+        begin_spans(batch)
         for delivery in batch:
             if delivery.headers and subjects.SOURCE_HEADER in delivery.headers and self._due_copies is not None:
                 self._due_copies.clear(delivery)
             read = read_order(delivery, self._agent, now, remembers=self._remembers)
             if isinstance(read, Order):
+                describe_order(read)
                 orders.append(read)
             elif read.assignment is not None:
                 refused.append(self._refuse(read, read.assignment))
@@ -122,6 +127,7 @@ class TaskDesk:
         asking = [order for order in orders if order.outcome == "miss"]
         if not asking:
             return [], orders
+        began_ns = time.time_ns()
         try:
             with self._meter.time_lookup():
                 answers = await self._stores.long_term.recall_many([order.memory_key or "" for order in asking])
@@ -129,9 +135,13 @@ class TaskDesk:
             log.info("memory_unavailable", agent=self._agent.agent_id, error=str(error))
             for order in asking:
                 order.outcome = "unavailable"
+            note_recall(asking, began_ns)
             return [], orders
         served = []
-        for order, answer in zip(asking, answers, strict=True):
+        unknown = [order for order, answer in zip(asking, answers, strict=True) if answer is None]
+        await find_neighbours(unknown, self._stores.long_term)
+        for order, exact in zip(asking, answers, strict=True):
+            answer = order.near.answer if exact is None and order.near is not None else exact
             if answer is None:
                 continue
             if order.assignment.writes:
@@ -139,12 +149,13 @@ class TaskDesk:
                 order.remembered = answer
             else:
                 served.append(self._serve(order, answer, now_ms))
-        return served, [order for order in orders if order.outcome != "hit"]
+        note_recall(asking, began_ns)
+        return served, [order for order in orders if order.outcome not in ("hit", "near")]
 
     def _serve(self, order: Order, answer: Remembered, now_ms: int) -> Verdict:
-        if order.memory_key is not None:
-            self._stores.count_hit(order.memory_key, order.user)
-        order.outcome = "hit"
+        order.outcome = "hit" if order.near is None else "near"
+        if (key := order.served_key) is not None:
+            self._stores.count_hit(key, order.user)
         verdict = verdict_on(order, "completed", self._worker_id, result_json=answer.result_json)
         verdict.age_ms = max(0, now_ms - answer.created_at_ms)
         verdict.saved_ms = answer.computed_ms

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -10,6 +12,7 @@ from contracts import subjects
 from contracts.errors import InvalidInput, TaskExpired
 from contracts.identifiers import checked_name, user_token
 from contracts.messages import MemoryOutcome, TaskAssignment
+from contracts.neighbours import Neighbourhood
 from contracts.parameters import Parameters
 from memory import keys
 from memory.entries import Remembered
@@ -17,6 +20,19 @@ from memory.runs import Ended
 from runtime.pull import Delivery
 from workers.agent import Agent
 from workers.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """An answer to a neighbouring question: the *key* of its entry, and by field how far away that question is.
+
+    *computed_for* are the parameters of that question, as JSON holds them.
+    """
+
+    key: str
+    answer: Remembered
+    distances: dict[str, Decimal]
+    computed_for: dict[str, Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -28,6 +44,8 @@ class Order:
     `crashes` of the runs before ended without a word, `excused` of them are not held against it. `deadline` is the
     assignment's, else the task's own counted from its creation, in UTC; None for no limit. `remembered` is an answer
     that was recalled, but has to go into the session of the order's phase before anybody is told of it.
+    `neighbourhood` is where its question stands among those that may be near to it, None when none may; `near` is what
+    was found there, once its own question is known not to be remembered.
     """
 
     delivery: Delivery
@@ -46,10 +64,17 @@ class Order:
     crashes: int = 0
     excused: int = 0
     remembered: Remembered | None = None
+    neighbourhood: Neighbourhood | None = None
+    near: Neighbour | None = None
 
     def ended(self, *, excused: bool = False) -> Ended:
         """Return the run that began with this delivery, as one that ended without a report."""
         return Ended(self.assignment.task_id, self.generation, self.delivery.reply, excused)
+
+    @property
+    def served_key(self) -> str | None:
+        """The key of the entry that answers it: its own, or that of a neighbour."""
+        return self.memory_key if self.near is None else self.near.key
 
     @property
     def runs_allowed(self) -> int:
@@ -129,6 +154,7 @@ def _read(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bool) -
         outcome,
         asker,
         deadline,
+        neighbourhood=Parameters.neighbourhood(parameters, task.name) if memory_key is not None else None,
     )
 
 

@@ -8,6 +8,7 @@ import structlog
 
 from contracts.errors import MemoryUnavailable, RunReplaced, TaskloreError
 from memory.entries import Remembered
+from runtime import tracing
 from runtime.logs import about_task
 from runtime.pull import PullEngine
 from workers.attending import Attending
@@ -69,8 +70,9 @@ class Performer:
         attending.begin()
         context = self._make_context(order)
         try:
-            run = asyncio.create_task(_contained(order, context))
-            result = await attending.run(run, context, self.left_s(order))
+            with tracing.span(f"run {order.task.name}"):
+                run = asyncio.create_task(_contained(order, context))
+                result = await attending.run(run, context, self.left_s(order))
         except RunReplaced:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report or its retry
@@ -103,11 +105,11 @@ class Performer:
         except Exception as error:  # noqa: BLE001 - it becomes the report, or another run
             await self.fail(order, error, line)
             return
-        if order.memory_key is not None:
-            self._stores.count_hit(order.memory_key, order.user)
+        if (key := order.served_key) is not None:
+            self._stores.count_hit(key, order.user)
         verdict = verdict_on(order, "completed", self._worker_id, result_json=answer.result_json)
         verdict.age_ms = 0
-        if order.outcome == "hit":
+        if order.outcome in ("hit", "near"):
             verdict.age_ms = max(0, int(self._now().timestamp() * 1000) - answer.created_at_ms)
             verdict.saved_ms = answer.computed_ms
         await self._conclusion.conclude([verdict], line)
@@ -179,6 +181,7 @@ class Performer:
                 now_ms=int(self._now().timestamp() * 1000),
                 user_token=order.user,
                 parameters_json=order.parameters.model_dump_json().encode(),
+                near=order.neighbourhood,
             )
         except MemoryUnavailable as error:
             order.outcome = "unavailable"

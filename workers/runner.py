@@ -16,6 +16,7 @@ from memory.entries import Remembered
 from memory.runs import Beginning, Held, NotDue, Run, Suspect, Wish
 from memory.single_flight import Joined
 from runtime.pull import PullEngine
+from runtime.tracing import within
 from workers.attending import Attendance, Attending, Leaving
 from workers.conclusion import Conclusion
 from workers.order import Order
@@ -100,7 +101,8 @@ class Runner:
     async def attend(self, order: Order, line: PullEngine) -> None:
         """Bring one order to its end, or hand it back; whatever happens, it is not lost."""
         try:
-            await self._attend(order, line)
+            with within(order.delivery.trace):
+                await self._attend(order, line)
         except asyncio.CancelledError:
             # The worker leaves before the task has ended, which is no fault of the task.
             await self._performer.release(order, excused=True)
@@ -116,7 +118,7 @@ class Runner:
         try:
             async with self.attendance.turn(attending):
                 if order.remembered is not None:
-                    await self._hand_on(attending, order.remembered, "hit", line)
+                    await self._hand_on(attending, order.remembered, "hit" if order.near is None else "near", line)
                 elif order.outcome == "miss":
                     await self._compute_once(attending, line)
                 else:

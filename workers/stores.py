@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
-from memory.entries import Remembered
+from contracts.neighbours import Neighbourhood
+from memory.entries import Near, Remembered, Standing
 from memory.runs import Beginning, Ended, Wish
 from memory.single_flight import SingleFlight
 from workers.session import SessionStore
@@ -31,8 +32,12 @@ class LongTerm(Protocol):
         now_ms: int,
         user_token: str | None = None,
         parameters_json: bytes = b"{}",
+        near: Standing | None = None,
     ) -> None:
-        """Store a result."""
+        """Store a result, for questions next to it as well when *near* says where it stands."""
+
+    async def nearest(self, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
+        """Return the nearest remembered neighbour of each question, None without one."""
 
 
 class RunLedger(Protocol):

@@ -24,11 +24,13 @@ from contracts.messages import ChatTurn, CompletionReport, Fact, MemoryMode, Pro
 from contracts.parameters import Parameters
 from memory.documents.draft import Draft
 from memory.documents.guard import LIMITS
+from memory.entries import Remembered
 from runtime.pull import Delivery
 from workers.agent import Agent
 from workers.context import Context
 from workers.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
 from workers.judgement import RetryPolicy, judge
+from workers.kit_answers import KitAnswers
 from workers.kit_history import KitHistory
 from workers.kit_session import KitSession
 from workers.kit_story import KitStory
@@ -113,7 +115,7 @@ class AgentKit:
         self._history = history
         self._conversation_id = turns[-1].conversation_id if turns else _CONVERSATION if history is not None else None
         self._remembers = remembers
-        self._answers: dict[str, tuple[bytes, datetime, int]] = {}
+        self._answers = KitAnswers()
         self._effects: set[tuple[str, str]] = set()
         self._runs = 0
 
@@ -157,8 +159,8 @@ class AgentKit:
             return _report(Verdict(order.delivery, assignment, 1, 1, "rejected", "kit", "off", error=order.problem))
         await self._session.open()
         await self._open_history()
-        if order.outcome == "miss" and order.memory_key in self._answers:
-            return await self._serve(order, *self._answers[order.memory_key])
+        if (answer := self._answers.find(order)) is not None:
+            return await self._serve(order, answer)
         return await self._compute(order)
 
     async def _open_history(self) -> None:
@@ -216,15 +218,18 @@ class AgentKit:
             claim=claim,
         )
 
-    async def _serve(self, order: Order, result: bytes, since: datetime, computed_ms: int) -> CompletionReport:
-        order.outcome = "hit"
+    async def _serve(self, order: Order, answer: Remembered) -> CompletionReport:
+        order.outcome = "hit" if order.near is None else "near"
         try:
-            await self._put_into_session(order, result, computed_ms)
+            await self._put_into_session(order, answer.result_json, answer.computed_ms)
         except Exception as error:  # noqa: BLE001 - as below
             return self._failure(order, error) or await self._compute(order)
-        verdict = verdict_on(order, "completed", "kit", result_json=result)
-        verdict.age_ms = int((self.services.now() - since).total_seconds() * 1000)
+        verdict = verdict_on(order, "completed", "kit", result_json=answer.result_json)
+        verdict.age_ms = self._now_ms() - answer.created_at_ms
         return _report(verdict)
+
+    def _now_ms(self) -> int:
+        return int(self.services.now().timestamp() * 1000)
 
     async def _compute(self, order: Order) -> CompletionReport:
         while True:
@@ -232,8 +237,7 @@ class AgentKit:
             try:
                 result = await order.task.run(order.parameters, context)
                 run_ms = elapsed_ms(context.started)
-                if order.memory_key is not None:
-                    self._answers[order.memory_key] = result, self.services.now(), run_ms
+                self._answers.keep(order, Remembered(self._now_ms(), run_ms, result))
                 await self._put_into_session(order, result, run_ms, context.time)
             except (AssertionError, asyncio.CancelledError):
                 raise

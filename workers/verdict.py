@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from pydantic_core import from_json
 
+from contracts.amounts import canonical
 from contracts.messages import (
     CompletionReport,
     Fence,
@@ -17,7 +18,7 @@ from contracts.messages import (
 )
 from runtime.dead_letter import error_note
 from runtime.pull import Delivery
-from workers.order import Order
+from workers.order import Neighbour, Order
 
 
 @dataclass(slots=True, eq=False)
@@ -25,7 +26,8 @@ class Verdict:
     """What is to be said about *delivery*. `result_json` is spliced into the report as it was computed or remembered.
 
     `error` is the exception behind a status other than `completed`; a `dead_reason` sends the delivery to DEAD as well.
-    `run_ms` is None when nothing ran; `saved_ms` is what computing a served answer once took; `age_ms` how old it is.
+    `run_ms` is None when nothing ran; `saved_ms` is what computing a served answer once took; `age_ms` how old it is;
+    `near` whose it is when that is a neighbouring question.
     """
 
     delivery: Delivery
@@ -44,6 +46,7 @@ class Verdict:
     usage: Usage | None = None
     dead_reason: str | None = None
     saved_ms: int = 0
+    near: Neighbour | None = None
     must_be_fenced: bool = False
 
     def become_cancelled(self, error: BaseException) -> None:
@@ -66,7 +69,7 @@ class Verdict:
             f'{{"schema_version":1,"task_id":"{assignment.task_id}","generation":{self.generation},'
             f'"agent_id":"{assignment.agent_id}","supervisor_id":"{assignment.supervisor_id}",'
             f'"task_name":"{assignment.task.name}","status":"{self.status}","error":null,'
-            f'"memory":{{"outcome":"{self.outcome}","key":{_quoted(self.question)},"age_ms":{_number(self.age_ms)}}},'
+            f'"memory":{{"outcome":"{self.outcome}","key":{_quoted(self.question)},"age_ms":{_number(self.age_ms)}{_nearness(self.near)}}},'
             f'"attempt":{self.attempt},"fence":"{fence}","worker_id":"{self.worker_id}",'
             f'"queued_ms":{self.queued_ms},"run_ms":{self.run_ms or 0},"finished_at":"{_now()}",'
         )
@@ -105,6 +108,19 @@ def _number(value: int | None) -> str:
     return "null" if value is None else str(value)
 
 
+def _nearness(near: Neighbour | None) -> str:
+    """Return what a memory note says of an answer to a neighbouring question, nothing of any other."""
+    if near is None:
+        return ""
+    note = MemoryNote(
+        outcome="near",
+        distance=float(max(near.distances.values())),
+        computed_for=near.computed_for,
+        distances={name: canonical(distance) for name, distance in near.distances.items()},
+    )
+    return "," + note.model_dump_json(include={"distance", "computed_for", "distances"})[1:-1]
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat().replace("+00:00", "Z")
 
@@ -126,6 +142,7 @@ def verdict_on(
         order.queued_ms,
         run_ms,
         result_json,
+        near=order.near if order.outcome == "near" else None,
         must_be_fenced=not order.task.idempotent,
     )
 

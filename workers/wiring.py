@@ -114,7 +114,7 @@ class Worker:
         self._remembers = remembers
         self._on_ready = on_ready
         self._worker_id = _worker_id()
-        self.process = Process(self._worker_id, settings)
+        self.process = Process(self._worker_id, settings, "tasklore-worker")
         self._metrics = self.process.metrics
         self._host = Host()
         self._solitude = Solitude(self._host.pause, patience_s=settings.ack_wait_s)

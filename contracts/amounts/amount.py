@@ -19,13 +19,14 @@ from contracts.amounts.spellings import (
     canonical,
     declared_unit,
     fitted,
+    in_metres,
     kept,
     plain,
     shown,
     worth,
 )
 from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
-from contracts.units import Unit
+from contracts.units import Unit, is_counted
 
 __all__ = ["Amount", "wire_form"]
 
@@ -55,7 +56,7 @@ class Amount:
             AmbiguousAmount: a wording with two readings.
             UnitMismatch: *value* names another unit than *unit*.
         """
-        number, meant = _taken(value)
+        number, meant = _taken(in_metres(value, unit))
         if unit is not None:
             number, meant = fitted(value, number, meant, declared_unit(unit))
         _set_value(self, number)
@@ -65,13 +66,14 @@ class Amount:
     def read(cls, raw: object, *, unit: str | None = None) -> Self:
         """Return *raw* as a field that declares *unit* takes it.
 
-        Without a declared unit a currency is dropped and any other unit refused; with one, a bare number is taken as
-        that unit, cents become parts of it and "$" any dollar. Raises as the constructor does.
+        Without a declared unit a currency and what is counted ("3 cups") are dropped and any other unit is refused;
+        with one, a bare number is taken as that unit, cents become parts of it and "$" any dollar. Raises as the
+        constructor does.
         """
-        number, meant = _taken(raw)
+        number, meant = _taken(in_metres(raw, unit))
         if unit is not None:
             number, meant = fitted(raw, number, meant, declared_unit(unit))
-        elif meant is not None and not meant.is_currency:
+        elif meant is not None and not (meant.is_currency or is_counted(meant.code)):
             raise UnitMismatch(
                 f"{shown(raw)} is in {meant.code} where a plain number is expected; send it without a unit"
             )

@@ -4,6 +4,7 @@ The rules that `contracts.amounts.Amount` reads by: no float, nothing rounded, n
 """
 
 import decimal
+import re
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
@@ -11,7 +12,7 @@ from typing import Final
 
 from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 from contracts.numerals.finding import parse_amount
-from contracts.units import Unit, unit_named
+from contracts.units import Unit, measure_named, unit_named
 
 #: Significant digits, and powers of ten either way, that are kept; input with more is refused, not rounded.
 LONGEST: Final = 60
@@ -21,6 +22,9 @@ JSON_DIGITS: Final = 15
 _CACHED_LENGTH, _CACHED_READINGS = 48, 2048
 #: Characters of a text that can be one amount; the longest number in words stays far below.
 _LONGEST_TEXT = 1000
+
+_GLUED_M = re.compile(r"\s*([-+]?[\d.,']{1,40})m\s*")
+_AMBIGUOUS = re.compile(r"-?[1-9]\d{0,2}\.\d{3}")
 
 _TRAPS: Final = [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow]
 EXACT = decimal.Context(prec=LONGEST, rounding=ROUND_HALF_EVEN, traps=_TRAPS)
@@ -45,6 +49,12 @@ def canonical(value: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def unmistakable(value: Decimal) -> str:
+    """Return the canonical spelling, with a zero more where three decimals could be read as thousands ("1.2340")."""
+    text = canonical(value)
+    return f"{text}0" if _AMBIGUOUS.fullmatch(text) else text
+
+
 def worth(raw: object) -> tuple[Decimal, Unit | None]:
     """Return the number that *raw* (a number, a wording or `{"value", "unit"}`) stands for and the unit it names.
 
@@ -60,6 +70,15 @@ def worth(raw: object) -> tuple[Decimal, Unit | None]:
     if isinstance(raw, bool) or not isinstance(raw, (int, float, Decimal)):
         raise InvalidAmount(f"{shown(raw)} is no amount; send a number or a wording such as '50k'")
     return plain(raw), None
+
+
+def in_metres(raw: object, unit: str | None) -> object:
+    """Return "1.8m" as "1.8 m" where *unit* is one of length: elsewhere a small m glued to a number is a million."""
+    glued = _GLUED_M.fullmatch(raw) if unit is not None and isinstance(raw, str) else None
+    if glued is None or unit is None:
+        return raw
+    measure = measure_named(unit)
+    return f"{glued[1]} m" if measure and measure.dimension == "length" else raw
 
 
 def plain(raw: int | float | Decimal) -> Decimal:  # noqa: PYI041 - mypy tells the two apart

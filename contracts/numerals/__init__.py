@@ -1,6 +1,24 @@
 """Numbers as people write and say them, found in English sentences."""
 
 from contracts.numerals.digit_runs import DecimalMark
-from contracts.numerals.finding import Found, find_amounts, parse_amount, parse_number
+from contracts.numerals.finding import find_amounts, find_money, find_numbers, find_percents, parse_amount, parse_number
+from contracts.numerals.found import Found
+from contracts.numerals.ordinals import Ordinal, find_ordinals
+from contracts.numerals.quantities import find_quantities
+from contracts.numerals.ranges import Range, find_ranges
 
-__all__ = ["DecimalMark", "Found", "find_amounts", "parse_amount", "parse_number"]
+__all__ = [
+    "DecimalMark",
+    "Found",
+    "Ordinal",
+    "Range",
+    "find_amounts",
+    "find_money",
+    "find_numbers",
+    "find_ordinals",
+    "find_percents",
+    "find_quantities",
+    "find_ranges",
+    "parse_amount",
+    "parse_number",
+]

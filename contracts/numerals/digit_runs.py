@@ -26,17 +26,17 @@ class Piece(NamedTuple):
     readings: tuple[Decimal, ...]
 
 
-def read_run(run: str, decimal_mark: DecimalMark | None = None, *, as_money: bool = False) -> tuple[Piece, ...]:
+def read_run(run: str, decimal_mark: DecimalMark | None = None, *, has_unit: bool = False) -> tuple[Piece, ...]:
     """Read digits joined by ``.``, ``,``, ``'`` or ``_``; empty when the run is no quantity (a version, an address).
 
     Args:
         run: ASCII digits and separators, a digit last.
         decimal_mark: the mark that the writer is known to use; None leaves "1.500" with two readings.
-        as_money: a currency stands beside the run, so "12,50" is one price rather than a list of two.
+        has_unit: a currency or another unit stands beside the run, so "12,50" is one number rather than a list of two.
     """
     if sum(map(str.isdigit, run)) > LONGEST_RUN:
         return ()
-    if readings := _one_number(run, decimal_mark, as_money=as_money):
+    if readings := _one_number(run, decimal_mark, has_unit=has_unit):
         return (Piece(0, len(run), readings),)
     if "," not in run or "'" in run or "_" in run:
         return ()
@@ -50,12 +50,12 @@ def _listed(run: str, decimal_mark: DecimalMark | None) -> Iterator[Piece]:
         return
     place = 0
     for part in parts:
-        if readings := _one_number(part, decimal_mark, as_money=False):
+        if readings := _one_number(part, decimal_mark, has_unit=False):
             yield Piece(place, place + len(part), readings)
         place += len(part) + 1
 
 
-def _one_number(run: str, mark: DecimalMark | None, *, as_money: bool) -> tuple[Decimal, ...]:
+def _one_number(run: str, mark: DecimalMark | None, *, has_unit: bool) -> tuple[Decimal, ...]:
     if "'" in run or "_" in run:
         return (_decimal(run, "'_", run.rstrip("0123456789")[-1]),) if _QUOTED.fullmatch(run) else ()
     dots, commas = run.count("."), run.count(",")
@@ -64,7 +64,7 @@ def _one_number(run: str, mark: DecimalMark | None, *, as_money: bool) -> tuple[
     if dots:
         return _with_dots(run, dots, mark)
     if commas:
-        return _with_commas(run, commas, mark, as_money=as_money)
+        return _with_commas(run, commas, mark, has_unit=has_unit)
     return (Decimal(run),)
 
 
@@ -77,14 +77,14 @@ def _with_dots(run: str, dots: int, mark: DecimalMark | None) -> tuple[Decimal, 
     return (_decimal(run, "."),) if groups and mark == "," else (Decimal(run),)
 
 
-def _with_commas(run: str, commas: int, mark: DecimalMark | None, *, as_money: bool) -> tuple[Decimal, ...]:
+def _with_commas(run: str, commas: int, mark: DecimalMark | None, *, has_unit: bool) -> tuple[Decimal, ...]:
     if mark == ",":
         return (_decimal(run, "", ","),) if commas == 1 else ()
     if _WESTERN_COMMA.fullmatch(run) or _INDIAN_COMMA.fullmatch(run):
         return (_decimal(run, ","),)
     tail = run.rpartition(",")[2]
     # "5,00", "0,5" and a price "12,50" can be no list and no grouping
-    if mark is None and commas == 1 and (tail[0] == "0" or run[0] == "0" or (as_money and len(tail) <= 2)):
+    if mark is None and commas == 1 and (tail[0] == "0" or run[0] == "0" or (has_unit and len(tail) <= 2)):
         return (_decimal(run, "", ","),)
     return ()
 

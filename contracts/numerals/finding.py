@@ -4,68 +4,85 @@ Linear in the length of the text. What is ambiguous stays so ("1.500"): both rea
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Context, Decimal, localcontext
 
 from contracts.errors import AmbiguousAmount, InvalidAmount
 from contracts.numerals import words
+from contracts.numerals.beside import OPENING_NAMES, SIGN, Beside, Prefix, Suffix
 from contracts.numerals.digit_runs import DecimalMark
+from contracts.numerals.found import Found, View
+from contracts.numerals.fractions import ratio, ratio_words
 from contracts.numerals.grammar import Grammar
+from contracts.numerals.locales import mark_of
+from contracts.numerals.sums import merge
 from contracts.numerals.tokens import fold, tokens_of
-from contracts.units import (
-    DOLLAR_PREFIXES,
-    LONGEST_NAME,
-    SYMBOLS,
-    Unit,
-    currency_code,
-    unit_named,
-)
+from contracts.units import CURRENCIES, NAMES, SYMBOLS, Unit, currency_code, unit_named
+from contracts.units.codes import SCALED_CODES
 
-__all__ = ["DecimalMark", "Found", "find_amounts", "parse_amount", "parse_number"]
+__all__ = [
+    "DecimalMark", "Found", "find_amounts", "find_money", "find_numbers", "find_percents", "parse_amount",
+    "parse_number",
+]  # fmt: skip
 
 #: Whatever the caller's thread rounds to, values stay exact: 60 digits times any scale.
 _CALCULATION = Context(prec=240)
-_SIGN = {"-": -1, "+": 1}
-_OPENERS = frozenset("([{=:<>,;|\n\t")
+_ONE = Decimal(1)
+#: Characters that "percentage of " takes before a number.
+_PERCENT_OF = 16
+_YEARS = range(1900, 2101)
+_DASHES = frozenset({"-", "\u2013", "\u2014", "~", "to", "or"})
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One amount of a sentence, `sentence[start:end]` being *text*.
+def find_amounts(text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None) -> tuple[Found, ...]:
+    """Return every amount in *text* that can be a parameter, in order and without overlaps.
 
-    *value* is None when the text has two *readings*. *unit* is an ISO currency code, "%" or a unit such as "km"; cents
-    are already turned into their currency. *also* lists the other currencies that the wording can mean ("$").
-    """
-
-    value: Decimal | None
-    unit: str | None
-    start: int
-    end: int
-    text: str
-    readings: tuple[Decimal, ...]
-    also: tuple[str, ...] = ()
-
-
-def find_amounts(text: str, *, decimal_mark: DecimalMark | None = None) -> tuple[Found, ...]:
-    """Return every amount in *text*, in order and without overlaps.
+    Identifiers, versions, addresses, dates, times, ordinals and powers are no amounts, and neither are ratios ("1 in
+    20") or loose words ("a few"): what can mean something else is left out.
 
     Args:
         text: any sentence, list or single number.
         decimal_mark: what the writer uses for decimals when that is known; it settles "1.500".
+        locale: the writer's language and country ("de", "en-IN"), which says the same.
     """
-    folded = fold(text)
-    with localcontext(_CALCULATION):
-        finder = _Finder(text, Grammar(folded, tokens_of(folded, decimal_mark)))
-        return tuple(_merge(finder.amounts(), text))
+    return _found(text, View.AMOUNTS, decimal_mark, locale)
 
 
-def parse_amount(text: str, *, decimal_mark: DecimalMark | None = None) -> Found:
+def find_numbers(text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None) -> tuple[Found, ...]:
+    """Return every number in *text* as a table of numbers holds them: as said, its unit left out of the value.
+
+    More is a number here than in `find_amounts`: powers ("2^10"), ratios ("3 over 8", "1 out of twenty"; "12 out of 10"
+    are two), "single", "a pair", the four parts of an address, and "a few", which is marked as vague. Less is one too:
+    digits glued to a unit ("29km", "1m", "115USD") are a quantity.
+    """
+    return _found(text, View.NUMBERS, decimal_mark, locale)
+
+
+def find_money(text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None) -> tuple[Found, ...]:
+    """Return the prices in *text*; a small number after one is its cents: "15 dollars and 15", "c$ 100 and fifty".
+
+    The value is in the currency (50 cents are 0.5 USD); `Found.said` keeps the number that was said (50).
+    """
+    return tuple(found for found in _found(text, View.MONEY, decimal_mark, locale) if found.unit in CURRENCIES)
+
+
+def find_percents(
+    text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None
+) -> tuple[Found, ...]:
+    """Return the percentages in *text*, both ends of "10-15 %" among them and "per cent of 210" as 210 by custom.
+
+    Basis points are hundredths of a percent; a percent sign without a number gives nothing.
+    """
+    return tuple(_percents(_found(text, View.PERCENTS, decimal_mark, locale), text))
+
+
+def parse_amount(text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None) -> Found:
     """Return the one amount that *text* consists of; it may be ambiguous.
 
     Raises:
         InvalidAmount: *text* is empty, holds anything else, or holds several amounts.
     """
-    found = find_amounts(text, decimal_mark=decimal_mark)
+    found = find_amounts(text, decimal_mark=decimal_mark, locale=locale)
     shown = text if len(text) <= 80 else f"{text[:77]}..."
     if len(found) > 1:
         raise InvalidAmount(f"{shown!r} holds {len(found)} amounts; write one, with '.' before decimals")
@@ -78,30 +95,55 @@ def parse_amount(text: str, *, decimal_mark: DecimalMark | None = None) -> Found
     return found[0]
 
 
-def parse_number(text: str, *, decimal_mark: DecimalMark | None = None) -> Decimal:
+def parse_number(text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None) -> Decimal:
     """Return the value of the one amount that *text* consists of, its unit left out.
 
     Raises:
         InvalidAmount: *text* is not exactly one amount.
         AmbiguousAmount: it has two readings.
     """
-    found = parse_amount(text, decimal_mark=decimal_mark)
+    found = parse_amount(text, decimal_mark=decimal_mark, locale=locale)
     if found.value is None:
         raise AmbiguousAmount(found.text, [format(reading, "f") for reading in found.readings])
     return found.value
 
 
-@dataclass(frozen=True, slots=True)
-class _Prefix:
-    unit: Unit | None
-    sign: int
-    end: int
+def _found(text: str, view: View, mark: DecimalMark | None, locale: str | None) -> tuple[Found, ...]:
+    if locale is not None and mark is None:
+        mark = mark_of(locale)
+    folded = fold(text)
+    is_wide = view is View.NUMBERS
+    with localcontext(_CALCULATION):
+        grammar = Grammar(folded, tokens_of(folded, mark, is_wide=is_wide), is_wide=is_wide)
+        return tuple(merge(_Finder(text, grammar, view).amounts(), text, view))
+
+
+def _percents(amounts: tuple[Found, ...], text: str) -> Iterator[Found]:
+    previous_end = 0
+    for amount, following in zip(amounts, (*amounts[1:], None), strict=False):
+        before = text[max(previous_end, amount.start - _PERCENT_OF) : amount.start]
+        previous_end = amount.end
+        if amount.unit == "%":
+            yield amount
+        elif amount.unit is not None:
+            continue
+        elif before.rstrip().lower().endswith(("percent of", "per cent of", "percentage of", "% of")):
+            yield replace(amount, unit="%")
+        elif following is not None and following.unit == "%" and _is_span(before, text[amount.end : following.start]):
+            yield replace(amount, unit="%", said_unit=following.said_unit)
+
+
+def _is_span(before: str, gap: str) -> bool:
+    """True between the ends of "10-15 %" and "between 10 and 15 %"."""
+    return gap.strip() in _DASHES or (gap.strip() == "and" and before.lower().endswith("between "))
 
 
 class _Finder:
-    def __init__(self, text: str, grammar: Grammar) -> None:
+    def __init__(self, text: str, grammar: Grammar, view: View) -> None:
         self.text = text
         self.grammar = grammar
+        self.beside = Beside(text, grammar, view)
+        self.view = view
         self.previous_end = -1
 
     def amounts(self) -> Iterator[Found]:
@@ -113,126 +155,101 @@ class _Finder:
                 continue
             amount, place = found
             self.previous_end = place
-            yield amount
+            if amount is not None:
+                yield amount
 
     def _may_open(self, place: int) -> bool:
-        kind, text = self.grammar.tokens[place][:2]
+        kind, text, start, end, _ = self.grammar.tokens[place]
         if kind == "word":
-            return text in words.OPENING_WORDS or text in DOLLAR_PREFIXES or unit_named(text) is not None
+            if text in words.OPENING_WORDS or text in OPENING_NAMES:
+                return True
+            if self.view is View.NUMBERS and text in words.LOOSE_NUMBERS:
+                return True
+            written = self.text[start:end]
+            return 3 <= end - start <= 6 and (currency_code(written) is not None or written in SCALED_CODES)
         if kind == "symbol":
-            return text in SYMBOLS or text in _SIGN
+            return text in SYMBOLS or text in SIGN
         return kind != "other"
 
-    def _amount(self, place: int) -> tuple[Found, int] | None:
-        prefix = self._prefix(place)
+    def _amount(self, place: int) -> tuple[Found | None, int] | None:
+        """Return the amount that opens at *place* and the place after it; None in its stead for what is read over."""
+        prefix = self.beside.prefix(place, self.previous_end)
         quantity = self.grammar.quantity(prefix.end) if prefix else None
         if prefix is None or quantity is None:
             return None
         readings, end = quantity
-        if self._is_clock(end) or self._is_pronoun(prefix.end, end):
+        if self.view is View.NUMBERS and (together := self._ratio(prefix, readings, end)):
+            readings, end = together
+        elif self._is_clock(end) or self._is_pronoun(prefix.end, end):
             return None
-        unit, end, factor = self._suffix(end, prefix.unit)
-        if unit is not None:
-            factor *= unit.factor
-        readings = tuple(_plain(reading * prefix.sign * factor) for reading in readings)
-        start, stop = self.grammar.tokens[place].start, self.grammar.tokens[end - 1].end
-        value = readings[0] if len(readings) == 1 else None
+        suffix = self.beside.suffix(end, prefix)
+        if self.view is View.NUMBERS:
+            is_quantity = suffix.is_glued and suffix.said[:1].isalpha()
+            return (None, suffix.end) if is_quantity else (self._bare(place, prefix, readings, end), end)
+        if self._runs_on(suffix.end):
+            return None
+        return self._with_unit(place, prefix, readings, suffix), suffix.end
+
+    def _runs_on(self, end: int) -> bool:
+        """True for digits that letters follow which are no unit here: "2J"."""
+        grammar = self.grammar
+        return grammar.word(end) != "" and grammar.is_glued(end) and grammar.tokens[end - 1].kind == "number"
+
+    def _with_unit(self, place: int, prefix: Prefix, readings: tuple[Decimal, ...], suffix: Suffix) -> Found:
+        unit = suffix.unit
+        # the scale of "30 MUSD" is said, the hundredth of "5 cents" is not
+        scale = suffix.scale * unit.factor if unit and unit.factor > 1 else suffix.scale
+        said = tuple(_plain(reading * prefix.sign * scale) for reading in readings)
+        worth = tuple(_plain(reading * unit.factor) for reading in said) if unit and unit.factor < 1 else said
+        return self._made(place, prefix.end, suffix.end, worth, said, unit, suffix.said)
+
+    def _bare(self, place: int, prefix: Prefix, readings: tuple[Decimal, ...], end: int) -> Found:
+        start = place if prefix.unit is None else prefix.end
+        readings = tuple(_plain(reading * prefix.sign) for reading in readings)
+        return self._made(start, prefix.end, end, readings, readings, None, "")
+
+    def _made(
+        self,
+        place: int,
+        first: int,
+        end: int,
+        readings: tuple[Decimal, ...],
+        said: tuple[Decimal, ...],
+        unit: Unit | None,
+        said_unit: str,
+    ) -> Found:
+        tokens = self.grammar.tokens
+        start, stop = tokens[place].start, tokens[end - 1].end
+        is_sure = len(readings) == 1
         code, also = (unit.code, unit.also) if unit else (None, ())
-        return Found(value, code, start, stop, self.text[start:stop], readings, also), end
+        return Found(
+            readings[0] if is_sure else None,
+            code,
+            start,
+            stop,
+            self.text[start:stop],
+            readings,
+            also,
+            said[0] if is_sure else None,
+            said_unit,
+            any(token.text in words.VAGUE for token in tokens[first : min(end, first + 2)]),
+        )
 
-    # -- before the number ----------------------------------------------------------------------------------------
-
-    def _prefix(self, place: int) -> _Prefix | None:
-        signed = self._signed(place)
-        if signed is None:
+    def _ratio(self, prefix: Prefix, readings: tuple[Decimal, ...], end: int) -> tuple[tuple[Decimal, ...], int] | None:
+        """Read "1 over 3", "one in twenty" and "3 out of 4"; a price or a span of years is divided by nothing."""
+        count = ratio_words(self.grammar.tokens, end)
+        if not count or len(readings) != 1 or prefix.unit is not None:
             return None
-        sign, after = signed
-        unit, after = self._unit_before(after)
-        if unit is not None and signed[1] == place:
-            sign, after = self._signed(after) or (1, after)
-        return _Prefix(unit, sign, after)
-
-    def _signed(self, place: int) -> tuple[int, int] | None:
-        """Return the sign at *place* and the place after it, None for a dash or a subtraction."""
-        grammar = self.grammar
-        if grammar.word(place) in words.MINUS_WORDS:
-            return None if place == self.previous_end else (-1, place + 1)
-        sign = _SIGN.get(grammar.symbol(place))
-        if sign is None:
-            return 1, place
-        before = grammar.token(place - 1)
-        opens = before is None or (before.kind == "symbol" and (before.text in _OPENERS or before.text in SYMBOLS))
-        is_sign = opens or (grammar.is_glued(place + 1) and not grammar.is_glued(place))
-        return (sign, place + 1) if is_sign else None
-
-    def _unit_before(self, place: int) -> tuple[Unit | None, int]:
-        grammar = self.grammar
-        word, symbol = grammar.word(place), grammar.symbol(place)
-        if symbol and symbol != "%" and (unit := SYMBOLS.get(symbol)):
-            return unit, place + 1
-        if not word:
-            return None, place
-        if word == "u" and grammar.symbol(place + 1) == "." and grammar.word(place + 2) == "s":
-            after = place + 3 + (grammar.symbol(place + 3) == ".")
-            return (Unit("USD"), after + 1) if grammar.symbol(after) == "$" else (None, place)
-        if (code := DOLLAR_PREFIXES.get(word)) and grammar.symbol(place + 1) == "$":
-            return (
-                (Unit(code), place + 2) if grammar.is_glued(place + 1) or word not in {"a", "s", "r"} else (None, place)
-            )
-        if word in {"rs", "rs."}:
-            return unit_named("rs"), place + 1 + (grammar.symbol(place + 1) == ".")
-        code = self._code(place)
-        return (Unit(code), place + 1) if code and not self._is_rate(place) else (None, place)
-
-    def _code(self, place: int) -> str | None:
-        token = self.grammar.token(place)
-        return currency_code(self.text[token.start : token.end]) if token and token.kind == "word" else None
-
-    def _is_rate(self, place: int) -> bool:
-        return self.grammar.symbol(place - 1) == "/"
-
-    # -- after the number -----------------------------------------------------------------------------------------
-
-    def _suffix(self, end: int, before: Unit | None) -> tuple[Unit | None, int, Decimal]:
-        """Return the unit after a number, the place after that and the scale that follows ("USD million")."""
-        unit, after = self._unit_after(end)
-        if unit is None or (before is not None and self._opens_next(end, after)):
-            return before, end, Decimal(1)
-        if before is not None:
-            agreed = _agreed(before, unit)
-            return (agreed, after, Decimal(1)) if agreed else (before, end, Decimal(1))
-        if self._opens_next(end, after) and self._belongs_to_next(after):
-            return None, end, Decimal(1)
-        scale = self.grammar.scale(after) if unit.is_currency and not self.grammar.is_glued(after) else None
-        return (unit, scale.end, scale.value) if scale else (unit, after, Decimal(1))
-
-    def _opens_next(self, place: int, after: int) -> bool:
-        """True when the unit at *place* stands before a number of its own: the second "$" of "$ 20 $ 30"."""
-        token = self.grammar.token(after)
-        if token is None or token.kind != "number" or self.grammar.symbol(place) == "%":
-            return False
-        return not self.grammar.is_glued(place) or self.grammar.is_glued(after)
-
-    def _belongs_to_next(self, after: int) -> bool:
-        """Tell "1 $ 10" and "3 USD50" from "10 $ 30 $" and "50 dollars 40 cents"."""
-        if self.grammar.is_glued(after):
-            return True
-        return self.grammar.symbol(after - 1) != "" and self._unit_after(after + 1)[0] is None
-
-    def _unit_after(self, end: int) -> tuple[Unit | None, int]:
-        grammar = self.grammar
-        hyphen = grammar.symbol(end) == "-" and grammar.is_glued(end) and grammar.is_glued(end + 1)
-        place = end + 1 if hyphen else end
-        if unit := SYMBOLS.get(grammar.symbol(place)):
-            return unit, place + 1
-        if grammar.word(place) == "c" and grammar.is_glued(place):
-            return SYMBOLS["¢"], place + 1
-        for length in range(LONGEST_NAME, 0, -1):
-            name = [grammar.word(place + step) for step in range(length)]
-            if all(name) and (length > 1 or not self._code(place)) and (unit := unit_named(" ".join(name))):
-                return unit, place + length
-        code = self._code(place)
-        return (Unit(code), place + 1) if code else (None, end)
+        bottom = self.grammar.quantity(end + count)
+        if bottom is None or len(bottom[0]) != 1:
+            return None
+        joint = self.grammar.word(end)
+        token = self.grammar.tokens[end + count]
+        if joint == "in" and token.kind == "number" and token.text.isdigit() and int(bottom[0][0]) in _YEARS:
+            return None
+        unit = self.beside.suffix(bottom[1], Prefix(None, 1, bottom[1])).unit
+        value = ratio(readings[0], joint, bottom[0][0]) if unit is None else None
+        return None if value is None else ((value,), bottom[1])
 
     def _is_clock(self, end: int) -> bool:
         return self.grammar.word(end) in words.CLOCK_WORDS
@@ -242,58 +259,17 @@ class _Finder:
         grammar = self.grammar
         if end != place + 1 or grammar.word(place) != "one":
             return False
-        before = grammar.token(place - 1)
+        before, after = grammar.token(place - 1), grammar.word(end)
+        following = grammar.token(end + 1)
+        # "one of 6 stars" is a mark
+        is_mark = after == "of" and following is not None and following.kind == "number"
+        if grammar.word(place - 1) in words.BEFORE_PRONOUN or (after in words.AFTER_PRONOUN and not is_mark):
+            return True
         starts = before is None or before.text in {".", "!", "?"}
-        return (
-            grammar.word(place - 1) in words.BEFORE_PRONOUN
-            or grammar.word(end) in words.AFTER_PRONOUN
-            or (
-                starts and grammar.word(end) != "" and not self._may_open(end) and unit_named(grammar.word(end)) is None
-            )
-        )
+        return starts and after != "" and not self._may_open(end) and after not in NAMES and unit_named(after) is None
 
 
 def _plain(value: Decimal) -> Decimal:
     """Return *value* without trailing zeros after the point and without an exponent on whole numbers."""
     value = value.normalize() if value else Decimal(0)
-    return value.quantize(Decimal(1)) if 0 < int(value.as_tuple().exponent) <= 120 else value
-
-
-def _agreed(before: Unit, after: Unit) -> Unit | None:
-    """Return what "$50 USD" and "$50 AUD" say together; None when the second unit belongs to something else."""
-    if after.factor != before.factor:
-        return None
-    if after.code == before.code:
-        return before if len(before.also) < len(after.also) else after
-    if after.code in before.also:
-        return after
-    return before if before.code in after.also else None
-
-
-def _merge(amounts: Iterator[Found], text: str) -> Iterator[Found]:
-    """Join "3 dollars and 50 cents" and "forty-five (45)" into one amount each."""
-    last: Found | None = None
-    for amount in amounts:
-        joined = last and _joined(last, amount, text)
-        if last and not joined:
-            yield last
-        last = joined or amount
-    if last:
-        yield last
-
-
-def _joined(last: Found, amount: Found, text: str) -> Found | None:
-    gap = text[last.end : amount.start].strip().lower()
-    if last.value is None or amount.value is None:
-        return None
-    if gap == "(" and last.value == amount.value and text[amount.end : amount.end + 1] == ")":
-        return replace(last, end=amount.end + 1, text=text[last.start : amount.end + 1], unit=last.unit or amount.unit)
-    is_small = amount.unit and last.unit in (amount.unit, *amount.also) and 0 < amount.value < 1 <= abs(last.value)
-    if gap in {"", "and"} and is_small and _names_cents(amount.text) and last.value == last.value.to_integral_value():
-        value = last.value + amount.value.copy_sign(last.value)
-        return replace(last, value=value, readings=(value,), end=amount.end, text=text[last.start : amount.end])
-    return None
-
-
-def _names_cents(text: str) -> bool:
-    return text.lower().endswith(("cent", "cents", "c", "¢", "pence", "penny", "paise", "paisa"))
+    return value.quantize(_ONE) if 0 < int(value.as_tuple().exponent) <= 120 else value

@@ -7,23 +7,16 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from contracts.numerals import words
-from contracts.numerals.tokens import FRACTIONS, Token
+from contracts.numerals import fractions, words
+from contracts.numerals.scales import Reading, Scales
+from contracts.numerals.token import FRACTIONS, Token
+from contracts.units import measure_after
 
-#: No part of a number may reach the scale of the part before it; the first part has no limit.
-_NO_LIMIT = Decimal("1E+70")
 #: "two million and a half" is 2,500,000, "two hundred and a half" is 200.5.
 _SCALED_HALF = Decimal(10**5)
 _ONE = Decimal(1)
 #: Scale words in a row that still make sense ("three lakh crore").
 _MOST_SCALES = 3
-
-
-class Reading(NamedTuple):
-    """A value that ends before token *end*."""
-
-    value: Decimal
-    end: int
 
 
 class _Part(NamedTuple):
@@ -34,12 +27,8 @@ class _Part(NamedTuple):
     has_hundred: bool
 
 
-class Grammar:
+class Grammar(Scales):
     """Reads numbers out of the tokens of one sentence."""
-
-    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
-        self.text = text
-        self.tokens = tokens
 
     def quantity(self, place: int) -> tuple[tuple[Decimal, ...], int] | None:
         """Return the readings of the number at *place* (two when ambiguous) and the place after it."""
@@ -48,14 +37,50 @@ class Grammar:
             return None
         if len(token.readings) > 1:
             return self._ambiguous(token, place)
-        reading = self._mixed(place) or self._fraction_first(place) or self._cardinal(place)
-        return ((reading.value,), reading.end) if reading and not self._is_ordinal(reading.end) else None
+        reading = self._mixed(place) if token.kind == "number" else self._spelled(place) or self._fraction_first(place)
+        reading = reading or self.cardinal(place)
+        if reading is None and self.is_wide:
+            reading = self._loose(place)
+        return ((reading.value,), reading.end) if reading and not self._is_ordinal(place, reading.end) else None
 
-    def _is_ordinal(self, end: int) -> bool:
+    def _is_ordinal(self, start: int, end: int) -> bool:
         """True before the "first" of "twenty-first" or "fifth" of "one hundred fifth"; "twenty second" is a time."""
-        last, place = self.word(end - 1), self._after_hyphen(end)
-        is_open = last in words.TENS or last in words.HUNDREDS or last in words.SCALES
-        return is_open and self.word(place) in words.ORDINALS and (place > end or self.word(place) != "second")
+        last, place = self.word(end - 1), self.after_hyphen(end)
+        if self.tokens[start].kind == "number":
+            return False
+        following = self.word(place)
+        if words.ORDINAL_PARTS.get(following, 0) >= words.ROUND and last in words.WORTH:
+            return True
+        is_round = last in words.HUNDREDS or last in words.SCALES
+        if is_round and (after_and := self.after_and(end)) and self.word(after_and) in words.ORDINALS:
+            return True
+        is_open = last in words.TENS or is_round
+        return is_open and following in words.ORDINALS and (place > end or following != "second")
+
+    def _spelled(self, place: int) -> Reading | None:
+        """Read a fraction in words that more than a unit divides: "one hundred thirty fifths", "a twenty-first"."""
+        if self.word(place) not in words.WORTH:
+            return None
+        fraction = fractions.spelled(self.tokens, place, self._whole)
+        if fraction is None or not self._stands_alone(place, fraction.end):
+            return None
+        return Reading(*fraction)
+
+    def _whole(self, tokens: Sequence[Token]) -> Decimal | None:
+        """Return the whole number that *tokens* are, all of them."""
+        if len(tokens) == 1 and tokens[0].text in words.ARTICLES:
+            return _ONE
+        reading = Grammar(self.text, tokens).cardinal(0) if tokens else None
+        return reading.value if reading and reading.end == len(tokens) else None
+
+    def _loose(self, place: int) -> Reading | None:
+        """Read "single", "a pair of", "a few" and "none", which are numbers only in a table of numbers."""
+        start = place + (self.word(place) in words.ARTICLES)
+        value = words.LOOSE_NUMBERS.get(self.word(start))
+        is_of = self.word(start + 1) == "of"
+        if value is None or (is_of and value == 0):
+            return None
+        return Reading(Decimal(value), start + 1 + (is_of and value > 1))
 
     def _ambiguous(self, token: Token, place: int) -> tuple[tuple[Decimal, ...], int]:
         scale = self.scale(place + 1)
@@ -64,41 +89,13 @@ class Grammar:
         # "1.500 million": nobody groups digits in front of a scale
         return (token.readings[0] * scale.value,), scale.end
 
-    # -- tokens ---------------------------------------------------------------------------------------------------
-
-    def token(self, place: int) -> Token | None:
-        """Return the token at *place*, None outside the sentence."""
-        return self.tokens[place] if 0 <= place < len(self.tokens) else None
-
-    def word(self, place: int) -> str:
-        """Return the word at *place* in small letters, "" when there is none."""
-        token = self.token(place)
-        return token.text if token and token.kind == "word" else ""
-
-    def symbol(self, place: int) -> str:
-        """Return the symbol at *place*, "" when there is none."""
-        token = self.token(place)
-        return token.text if token and token.kind == "symbol" else ""
-
-    def is_glued(self, place: int) -> bool:
-        """True when nothing stands between the token at *place* and the one before it."""
-        return 0 < place < len(self.tokens) and self.tokens[place].start == self.tokens[place - 1].end
-
-    def _after_hyphen(self, place: int) -> int:
-        return place + 1 if self.symbol(place) == "-" and self.is_glued(place) and self.is_glued(place + 1) else place
-
-    def _after_and(self, place: int) -> int:
-        """Return the place after an "and", hyphenated or not; 0 when there is none."""
-        and_place = self._after_hyphen(place)
-        return self._after_hyphen(and_place + 1) if self.word(and_place) == "and" else 0
-
     # -- whole numbers --------------------------------------------------------------------------------------------
 
     def below_hundred(self, place: int) -> Reading | None:
         """Read "seven", "seventeen", "seventy-seven", "zero seven"; also "one twenty two", the spoken 122."""
         word = self.word(place)
         if tens := words.TENS.get(word):
-            after = self._after_hyphen(place + 1)
+            after = self.after_hyphen(place + 1)
             # "ninety - five" is how tokenised text writes "ninety-five"
             after += self.symbol(after) == "-" and self.word(after + 1) in words.UNITS
             unit = words.UNITS.get(self.word(after), 0)
@@ -118,29 +115,12 @@ class Grammar:
                 return Reading(unit * 100 + rest.value, rest.end)
         return Reading(Decimal(unit), place)
 
-    def scale(self, place: int) -> Reading | None:
-        """Read a scale word ("million", "k" after digits, "dozen") as its factor."""
-        long_place = self._after_hyphen(place)
-        word = self.word(long_place)
-        if (factor := words.SCALES.get(word) or words.DOZENS.get(word)) is not None:
-            return Reading(factor, long_place + 1)
-        word = self.word(place)
-        factor = words.SHORT_SCALES.get(word)
-        if factor is None:
-            return None
-        token = self.tokens[place]
-        if word in words.UNSURE_SCALES:
-            is_upper = self.text[token.start : token.end].isupper()
-            if not is_upper and (word == "mm" or not self.is_glued(place)):
-                return None
-        return Reading(factor, place + 1)
-
     def _leaf(self, place: int, *, is_first: bool) -> Reading | None:
         token = self.token(place)
         if token is None:
             return None
         if token.kind == "number":
-            scaled = self.scale(place + 1) or self.word(self._after_hyphen(place + 1)) in words.HUNDREDS
+            scaled = self.scale(place + 1) or self.word(self.after_hyphen(place + 1)) in words.HUNDREDS
             return Reading(token.readings[0], place + 1) if len(token.readings) == 1 and (is_first or scaled) else None
         if self.word(place) in words.ARTICLES:
             return self._after_article(place + 1)
@@ -160,12 +140,12 @@ class Grammar:
         leaf = self._leaf(place, is_first=is_first)
         if leaf is None:
             return None
-        after = self._after_hyphen(leaf.end)
+        after = self.after_hyphen(leaf.end)
         if self.word(after) not in words.HUNDREDS or leaf.value >= 100:
             return leaf, False
         value, end = leaf.value * 100, after + 1
-        after_and = self._after_and(end)
-        rest = self.below_hundred(after_and or self._after_hyphen(end))
+        after_and = self.after_and(end)
+        rest = self.below_hundred(after_and or self.after_hyphen(end))
         rest = rest or (self._small_digits(after_and) if after_and else None)
         if rest is None or rest.value >= 100 or self.word(rest.end) in words.HUNDREDS or self._is_part(rest):
             return Reading(value, end), True
@@ -173,7 +153,7 @@ class Grammar:
 
     def _is_part(self, rest: Reading) -> bool:
         """True for the "one half" in "two hundred and one half"."""
-        return rest.value == 1 and self.word(self._after_hyphen(rest.end)) in words.PART
+        return rest.value == 1 and self.word(self.after_hyphen(rest.end)) in words.PART
 
     def _small_digits(self, place: int) -> Reading | None:
         token = self.token(place)
@@ -189,7 +169,7 @@ class Grammar:
         if decimals := self._decimals(end):
             value, end = value + decimals.value, decimals.end
         elif (
-            (after_and := self._after_and(end))
+            (after_and := self.after_and(end))
             and value < 1000
             and (half := self._fraction(after_and))
             and self.scale(half.end)
@@ -218,7 +198,8 @@ class Grammar:
             digits, end = str(spoken.value), spoken.end
         return Reading(Decimal(f"0.{digits}"), end) if digits else None
 
-    def _cardinal(self, place: int) -> Reading | None:
+    def cardinal(self, place: int) -> Reading | None:
+        """Read a whole number in words and digits with its scales, and what is added to it."""
         if bare := self._decimals(place):
             return bare
         part = self._part(place, is_first=True)
@@ -237,9 +218,9 @@ class Grammar:
 
     def _addition(self, place: int, limit: Decimal) -> _Part | None:
         """Read how a scaled number goes on: "and twelve", ", five hundred", "and three quarters million"."""
-        after_and = self._after_and(place)
+        after_and = self.after_and(place)
         has_comma = self.symbol(place) == ","
-        start = after_and or (place + 1 if has_comma else self._after_hyphen(place))
+        start = after_and or (place + 1 if has_comma else self.after_hyphen(place))
         if after_and and (fraction := self._fraction(start)):
             scale = self.scale(fraction.end)
             if scale and fraction.value * scale.value < limit:
@@ -253,11 +234,13 @@ class Grammar:
         return None if is_list else part
 
     def _with_fraction(self, total: Decimal, end: int, limit: Decimal) -> Reading:
-        after_and = self._after_and(end)
+        after_and = self.after_and(end)
         if after_and and (part := self._fraction(after_and)) and self.word(part.end) != "of":
             return Reading(total + part.value * (limit if limit >= _SCALED_HALF else 1), part.end)
-        parts_place = self._after_hyphen(end)
-        if (parts := words.PARTS.get(self.word(parts_place))) and self.tokens[end - 1].kind == "word":
+        parts_place = self.after_hyphen(end)
+        word = self.word(parts_place)
+        # "3 quarters" are nine months as well
+        if (parts := words.PARTS.get(word)) and (self.tokens[end - 1].kind == "word" or word not in words.QUARTERS):
             return Reading(FRACTIONS.divide(total, Decimal(parts)), parts_place + 1)
         return Reading(total, end)
 
@@ -277,7 +260,7 @@ class Grammar:
         several = self.below_hundred(place)
         if several is None:
             return None
-        part_place = self._after_hyphen(several.end)
+        part_place = self.after_hyphen(several.end)
         parts = words.PARTS.get(self.word(part_place))
         return Reading(FRACTIONS.divide(several.value, Decimal(parts)), part_place + 1) if parts else None
 
@@ -304,9 +287,10 @@ class Grammar:
         word, before, after = self.word(place), self.word(place - 1), self.word(end)
         if "half" in (word, self.word(place + 1)):
             return before not in words.BEFORE_HALF and after not in words.AFTER_HALF
-        if word in words.ARTICLES:
+        if word in words.ARTICLES and not (self.is_wide and self.word(end - 1) != "quarter"):
             is_rate = place > 0 and self.tokens[place - 1].kind == "number"
-            return after in {"", "of"} and not is_rate and before not in words.SHORT_SCALES
+            is_measured = self.word(end - 1) == "quarter" and measure_after(self.text, self.tokens[end - 1].end)
+            return (after in {"", "of"} or bool(is_measured)) and not is_rate and before not in words.SHORT_SCALES
         return True
 
     def _mixed(self, place: int) -> Reading | None:

@@ -6,28 +6,14 @@ What looks like a number but is none (dates, times, addresses, identifiers, ordi
 import re
 import unicodedata
 from collections.abc import Iterator
-from decimal import Context, Decimal
-from typing import Literal, NamedTuple
+from decimal import Decimal
 
 from contracts.numerals.digit_runs import LONGEST_RUN, DecimalMark, Piece, read_run
-from contracts.numerals.words import SCALES, SHORT_SCALES
+from contracts.numerals.joining import join_groups, join_spaced
+from contracts.numerals.token import FRACTIONS, Token
+from contracts.numerals.words import CAPITAL_SCALES, SCALES, SHORT_SCALES
 from contracts.units import GLUED_PREFIX, SYMBOLS, unit_named
-
-Kind = Literal["word", "number", "fraction", "symbol", "other"]
-
-#: Digits kept of a fraction that does not end (1/3).
-FRACTIONS = Context(prec=34)
-
-
-class Token(NamedTuple):
-    """A piece of the sentence: *text* in small letters, its place, and what it reads as when it is a number."""
-
-    kind: Kind
-    text: str
-    start: int
-    end: int
-    readings: tuple[Decimal, ...] = ()
-
+from contracts.units.codes import SCALED_CODES
 
 _VULGAR = {sign: FRACTIONS.divide(Decimal(top), Decimal(bottom)) for sign, top, bottom in (
     ("½", 1, 2), ("⅓", 1, 3), ("⅔", 2, 3), ("¼", 1, 4), ("¾", 3, 4), ("⅕", 1, 5), ("⅖", 2, 5), ("⅗", 3, 5),
@@ -44,13 +30,23 @@ _TOKEN = re.compile(
       | \d{{4}} - (?: 0[1-9] | 1[0-2] ) (?! [\d.,] )
       | \d++ / \d++ (?: / \d++ )++ )
   | (?P<fraction> \d++ / \d++ | [{"".join(_VULGAR)}] )
-  | (?P<number> (?: \d++ (?: [.,'_] \d++ )*+ | \. \d++ ) (?P<power> [eE] [+-]? \d++ (?! \w ) )? )
-  | (?P<prefix> (?<! \w ) (?: {GLUED_PREFIX} ) (?= \.?\d ) )
+  | (?P<number> (?: \d++ (?: (?: [.,_] | ' (?! \d{{1,2}} (?: [.]\d++ )?+ (?! \d ) ) ) \d++ )*+ | \. \d++ )
+      (?P<power> [eE] [+-]? \d++ (?! \w ) )? (?P<raised> \^ [+-]? \d++ (?: \. \d++ )? (?! [\w^] ) )? )
+  | (?P<prefix> (?<! \w ) (?= [A-Za-z]{{2,4}} \.? \.? \d ) (?: {GLUED_PREFIX} ) (?= \.?\d ) )
   | (?P<word> [^\W\d_] \w*+ (?: ' [^\W\d_]++ )? | _ \w*+ )
   | (?P<symbol> [^\w\x20] )
     """,
     re.VERBOSE,
 )
+#: Four numbers with points between them, as computers are addressed.
+_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+#: The last group of "1 234 567,89".
+_LAST_GROUP = re.compile(r"\d{3},\d{1,2}")
+#: Characters of "^-12.345"; what has more is no power that anybody means.
+_LONGEST_POWER = 8
+_NEXT_WORD = re.compile(r"[ -]?([^\W\d_]{2,12})(?!\w)")
+#: Tokenised text keeps its marks apart: "59 . 2 %", "7 3 / 4 %".
+_SPACED = re.compile(r"\d [./] \d")
 _ENDS_IN_UNIT = re.compile(r"\d([^\W\d_]{1,9})$")
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
 _FOLDED = {
@@ -71,46 +67,52 @@ def _fold_character(match: re.Match[str]) -> str:
     return _FOLDED.get(character, character) if digit is None else str(int(digit))
 
 
-def tokens_of(text: str, decimal_mark: DecimalMark | None = None) -> list[Token]:
-    """Return the tokens of *text*, which has been folded; spaces are left out, other white space is a symbol."""
-    return list(_join_groups(_scan(text, decimal_mark)))
+def tokens_of(text: str, decimal_mark: DecimalMark | None = None, *, is_wide: bool = False) -> list[Token]:
+    """Return the tokens of *text*, which has been folded; spaces are left out, other white space is a symbol.
+
+    A *wide* reading takes powers ("2^10") and the parts of an address ("10.0.0.1") for numbers.
+    """
+    tokens = list(join_groups(_scan(text, decimal_mark, is_wide=is_wide)))
+    return join_spaced(tokens) if _SPACED.search(text) else tokens
 
 
-def _scan(text: str, mark: DecimalMark | None) -> Iterator[Token]:
+def _scan(text: str, mark: DecimalMark | None, *, is_wide: bool) -> Iterator[Token]:
     for match in _TOKEN.finditer(text):
         kind, start, end = match.lastgroup, match.start(), match.end()
         written = match.group()
         if kind in {"word", "prefix"}:
             glued = start > 0 and text[start - 1].isdigit()
-            known = not glued or _is_suffix(written)
+            known = not glued or _is_suffix(written, is_wide=is_wide)
             yield Token("word" if known else "other", written.lower().rstrip("."), start, end)
         elif kind == "symbol":
             yield Token("symbol", written, start, end)
-        elif kind == "other" or _is_identifier(text, start, end):
+        elif kind == "other" or _is_identifier(text, start, end, is_wide=is_wide):
             yield Token("other", written, start, end)
         elif kind == "fraction":
             yield _fraction(written, start, end)
         else:
-            yield from _numbers(match, text, mark)
+            yield from _numbers(match, text, mark, is_wide=is_wide)
 
 
-def _is_identifier(text: str, start: int, end: int) -> bool:
+def _is_identifier(text: str, start: int, end: int, *, is_wide: bool) -> bool:
     """True for digits that belong to a name: "covid-19", "#7", "item.5", "2x", "50@home", "1^-2"."""
     before = text[start - 1] if start else " "
     if before in "#@^&" or (text[start] == "." and (before.isalnum() or before in "_.")):
+        return True
+    if before == "%" and text[max(0, start - 2)].isalpha():
         return True
     if before in "+-" and start > 1 and (text[start - 2].isalpha() or text[start - 2] in "_^"):
         return not _is_range(text[max(0, start - 12) : start - 1])
     after = text[end : end + 1]
     if after in {"@", "^", "_"}:
         return True
-    return after.isalpha() and after not in _VULGAR and not _is_suffix(_glued_word(text, end))
+    return after.isalpha() and after not in _VULGAR and not _is_suffix(_glued_word(text, end), is_wide=is_wide)
 
 
 def _is_range(before: str) -> bool:
     """True after the "5k" of "5k-7k"."""
     match = _ENDS_IN_UNIT.search(before)
-    return match is not None and _is_suffix(match.group(1))
+    return match is not None and _is_suffix(match.group(1), is_wide=False)
 
 
 def _glued_word(text: str, place: int) -> str:
@@ -118,9 +120,16 @@ def _glued_word(text: str, place: int) -> str:
     return match.group() if match else ""
 
 
-def _is_suffix(word: str) -> bool:
+def _is_suffix(word: str, *, is_wide: bool) -> bool:
     lower = word.lower()
-    return lower == "c" or lower in SHORT_SCALES or lower in SCALES or unit_named(word) is not None
+    if (
+        lower == "c"
+        or lower in SHORT_SCALES
+        or lower in SCALES
+        or (is_wide and word.isupper() and lower in CAPITAL_SCALES)
+    ):
+        return True
+    return word in SCALED_CODES or unit_named(word) is not None
 
 
 def _fraction(written: str, start: int, end: int) -> Token:
@@ -134,12 +143,18 @@ def _fraction(written: str, start: int, end: int) -> Token:
     return Token("fraction", written, start, end, (value,))
 
 
-def _numbers(match: re.Match[str], text: str, mark: DecimalMark | None) -> Iterator[Token]:
-    start, end, power = match.start(), match.end(), match.group("power") or ""
-    run = text[start : end - len(power)]
-    pieces = read_run(run, mark, as_money=_touches_money(text, start, end))
+def _numbers(match: re.Match[str], text: str, mark: DecimalMark | None, *, is_wide: bool) -> Iterator[Token]:
+    start, end = match.start(), match.end()
+    power, raised = match.group("power") or "", match.group("raised") or ""
+    run = text[start : end - len(power) - len(raised)]
+    has_unit = _touches_unit(text, start, end) or (_is_group(text, start) and _LAST_GROUP.fullmatch(run) is not None)
+    pieces = read_run(run, mark, has_unit=has_unit)
     if power:
         pieces = _raise_last(pieces, power)
+    if raised:
+        pieces = _raised(pieces, raised) if is_wide else ()
+    if not pieces and is_wide and _ADDRESS.fullmatch(text[start:end]):
+        pieces = tuple(_address(run))
     if not pieces:
         yield Token("other", text[start:end], start, end)
     for piece in pieces:
@@ -148,9 +163,38 @@ def _numbers(match: re.Match[str], text: str, mark: DecimalMark | None) -> Itera
         yield Token("number", text[start + piece.start : stop], start + piece.start, stop, piece.readings)
 
 
-def _touches_money(text: str, start: int, end: int) -> bool:
+def _address(run: str) -> Iterator[Piece]:
+    place = 0
+    for part in run.split("."):
+        yield Piece(place, place + len(part), (Decimal(part),))
+        place += len(part) + 1
+
+
+def _raised(pieces: tuple[Piece, ...], written: str) -> tuple[Piece, ...]:
+    """Return the power of a single number, empty where it has no value of a sensible size."""
+    exponent = Decimal(written[1:]) if len(written) <= _LONGEST_POWER else None
+    if len(pieces) != 1 or exponent is None:
+        return ()
+    (piece,) = pieces
+    try:
+        value = FRACTIONS.power(piece.readings[0], exponent)
+    except ArithmeticError:
+        return ()
+    # zero to the power of -1 is infinite, and no error
+    is_sensible = value.is_finite() and abs(value.adjusted()) <= LONGEST_RUN
+    return (Piece(piece.start, piece.end, (value,)),) if is_sensible else ()
+
+
+def _touches_unit(text: str, start: int, end: int) -> bool:
     before, after = text[max(0, start - 2) : start].rstrip()[-1:], text[end : end + 2].lstrip()[:1]
-    return any(sign in SYMBOLS and sign != "%" for sign in (before, after))
+    if (before in SYMBOLS and before != "%") or after in SYMBOLS:
+        return True
+    named = _NEXT_WORD.match(text, end)
+    return named is not None and _is_suffix(named.group(1), is_wide=False)
+
+
+def _is_group(text: str, start: int) -> bool:
+    return start > 1 and text[start - 1] == " " and text[start - 2].isdigit()
 
 
 def _raise_last(pieces: tuple[Piece, ...], power: str) -> tuple[Piece, ...]:
@@ -160,40 +204,3 @@ def _raise_last(pieces: tuple[Piece, ...], power: str) -> tuple[Piece, ...]:
     last = pieces[-1]
     # "1.500e3" is scientific, hence a decimal point
     return (*pieces[:-1], Piece(last.start, last.end, (last.readings[0].scaleb(exponent),)))
-
-
-def _join_groups(tokens: Iterator[Token]) -> Iterator[Token]:
-    """Join "50 000" and "1 234 567.5": one to three digits, then groups of three, one space apart."""
-    waiting: list[Token] = []
-    for token in tokens:
-        if waiting and _continues(waiting[-1], token):
-            waiting.append(token)
-            continue
-        yield from _flush(waiting)
-        waiting = [token] if token.kind == "number" else []
-        if not waiting:
-            yield token
-    yield from _flush(waiting)
-
-
-def _continues(last: Token, token: Token) -> bool:
-    return token.kind == "number" and token.start == last.end + 1 and last.text.isdigit()
-
-
-def _flush(run: list[Token]) -> Iterator[Token]:
-    first, groups = run[:1], run[1:]
-    whole = [group.text.partition(".")[0] for group in groups]
-    # "500 600 700" is a list, "500 000" and "5 600 700" are not
-    is_list = first and len(first[0].text) == 3 and not any(digits[:1] == "0" for digits in whole)
-    fits = (
-        groups
-        and not is_list
-        and len(first[0].text) <= 3
-        and first[0].text[0] != "0"
-        and all(len(digits) == 3 for digits in whole)
-    )
-    if not fits or len(run) > LONGEST_RUN // 3 or "," in groups[-1].text or not whole[-1].isdigit():
-        yield from run
-        return
-    written = "".join(token.text for token in run)
-    yield Token("number", written, run[0].start, run[-1].end, (Decimal(written),))

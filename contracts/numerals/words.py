@@ -20,17 +20,19 @@ HUNDREDS = frozenset({"hundred", "hundreds"})
 
 _BASE_SCALES = {
     "thousand": 3, "lakh": 5, "lac": 5, "lkh": 5, "crore": 7, "krore": 7, "million": 6, "billion": 9, "trillion": 12,
+    "milliard": 9,
     "quadrillion": 15, "quintillion": 18, "sextillion": 21, "septillion": 24, "octillion": 27, "nonillion": 30,
 }  # fmt: skip
 #: Scale words after which a number may go on ("three crore twelve lakh").
 SCALES = {
     name: Decimal(10**power) for singular, power in _BASE_SCALES.items() for name in (singular, f"{singular}s")
-} | {"cr": Decimal(10**7)}
+} | {"cr": Decimal(10**7), "crs": Decimal(10**7)}
 DOZENS = dict.fromkeys(("dozen", "dozens", "doz", "dozs", "dz", "dzs", "dzn"), Decimal(12))
 #: Scales that end a number ("5k", "50 grand").
 SHORT_SCALES = {
     "k": Decimal(10**3), "grand": Decimal(10**3), "m": Decimal(10**6), "mm": Decimal(10**6), "mn": Decimal(10**6),
-    "mil": Decimal(10**6), "mio": Decimal(10**6), "b": Decimal(10**9), "bn": Decimal(10**9), "tn": Decimal(10**12),
+    "mil": Decimal(10**6), "mio": Decimal(10**6), "mln": Decimal(10**6), "b": Decimal(10**9), "bn": Decimal(10**9),
+    "bln": Decimal(10**9), "mrd": Decimal(10**9), "mlrd": Decimal(10**9), "tn": Decimal(10**12), "trn": Decimal(10**12),
 }  # fmt: skip
 #: Short scales that are metres, millimetres or bytes unless glued to the digits or in capitals.
 UNSURE_SCALES = frozenset({"m", "mm", "b"})
@@ -47,6 +49,19 @@ _ORDINALS = {
 #: Names of one part ("a fifth") and of several ("two fifths"); "second" is a time, not a half.
 PART = {"half": 2, **_ORDINALS}
 PARTS = {"halves": 2, **{f"{name}s": parts for name, parts in _ORDINALS.items()}}
+
+#: From this value on an ordinal multiplies the number before it: "five thousandth".
+ROUND = 100
+QUARTERS = frozenset({"quarters", "halves"})
+#: Every ordinal that can name a part in a longer fraction; "first" and "second" only inside "twenty-first".
+ORDINAL_PARTS = {"first": 1, "second": 2, **{name: parts for name, parts in _ORDINALS.items() if name != "quarter"}}
+#: The worth of "and", which only joins.
+JOINS = -1
+#: What each word is worth inside a number in words.
+WORTH: dict[str, int] = {
+    **UNITS, **TEENS, **TENS, "hundred": 100, **{name: int(value) for name, value in SCALES.items()}, "a": 1, "an": 1,
+    "and": JOINS,
+}  # fmt: skip
 
 #: Endings that turn the number before them into an ordinal ("twenty-first", "one hundred fifth").
 ORDINALS = frozenset({"first", "second", *_ORDINALS}) - {"quarter"}
@@ -75,3 +90,11 @@ OPENING_WORDS = (
     frozenset(UNITS) | frozenset(TEENS) | frozenset(TENS) | OPENING_SCALES | ARTICLES | MINUS_WORDS
     | {"half", "quarter", "point"}
 )  # fmt: skip
+#: Words that are numbers in a table of numbers; a sentence uses them for much else.
+LOOSE_NUMBERS = {
+    "single": 1, "pair": 2, "couple": 2, "few": 3, "dozen": 12, "nil": 0, "naught": 0, "zilch": 0, "none": 0,
+}  # fmt: skip
+#: Those whose number is a custom rather than a count.
+VAGUE = frozenset({"couple", "couples", "few"})
+#: Capital letters after digits that are a scale in a table of numbers ("15T", "2 G").
+CAPITAL_SCALES = {"t": Decimal(10**12), "g": Decimal(10**9)}

@@ -1,16 +1,23 @@
-"""Currencies and units as people write them, each with the one code it is kept under."""
+"""Currencies, percentages and measures as people write them, each with the one code it is kept under.
 
+Names and exact factors belong here; how numbers are found does not, and neither do the values made of both.
+"""
+
+from contracts.units.catalogue import Measure, base_code
+from contracts.units.codes import CURRENCIES, currency_code
+from contracts.units.compounds import compound
 from contracts.units.names import (
-    CURRENCIES,
     DOLLAR_PREFIXES,
     GLUED_PREFIX,
     LONGEST_NAME,
     NAMES,
     SYMBOLS,
-    Unit,
-    currency_code,
+    is_counted,
     unit_named,
+    unit_of,
 )
+from contracts.units.reading import means_metres, measure_after, measure_named, speaks_of_extent
+from contracts.units.unit import Unit
 
 __all__ = [
     "CURRENCIES",
@@ -19,7 +26,16 @@ __all__ = [
     "LONGEST_NAME",
     "NAMES",
     "SYMBOLS",
+    "Measure",
     "Unit",
+    "base_code",
+    "compound",
     "currency_code",
+    "is_counted",
+    "means_metres",
+    "measure_after",
+    "measure_named",
+    "speaks_of_extent",
     "unit_named",
+    "unit_of",
 ]

@@ -66,7 +66,7 @@ def _missed(overlay: str) -> list[Problem]:
 
 CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
     "generated": ("manifests are as their parts make them", _stale),
-    "kustomize": ("both overlays build", rendering.problems),
+    "kustomize": ("all overlays build", rendering.problems),
     "schema": (f"strict schemas of Kubernetes {' and '.join(schemas.VERSIONS)}", schemas.problems),
     "custom": ("custom resources have known fields", _overlays(lambda one: custom.problems(rendering.rendered(one)))),
     "promises": ("what manifests promise of security and durability", _overlays(_promised)),

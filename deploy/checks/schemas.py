@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from deploy.checks.finding import Problem
-from deploy.checks.rendering import OVERLAYS, rendered_text
+from deploy.checks.rendering import BUILT, rendered_text
 from deploy.checks.tools import run
 
 #: The oldest has `sleep` before a pod ends, and `matchLabelKeys` in spreads.
@@ -15,7 +15,7 @@ def problems() -> list[Problem]:
     """Return what does not fit the schema of a release, in any overlay; custom resources have schemas of our own."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for overlay in OVERLAYS:
+        for overlay in BUILT:
             file = Path(folder, f"{overlay}.yaml")
             file.write_text(rendered_text(overlay), "utf-8")
             for version in VERSIONS:

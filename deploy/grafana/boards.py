@@ -164,11 +164,38 @@ _TROUBLE = (
     ),
 )
 
+_API = (
+    Panel(
+        "Requests",
+        "Each second, by route.",
+        [Query("sum by (route) (rate(tasklore_http_requests_total[$__rate_interval]))", "{{route}}")],
+        "reqps",
+        is_stacked=True,
+    ),
+    Panel(
+        "Refused or failed",
+        "By status; 499: whoever asked went away.",
+        [
+            Query(
+                'sum by (status) (increase(tasklore_http_requests_total{status!~"2.."}[$__rate_interval]))',
+                "{{status}}",
+            )
+        ],
+        is_stacked=True,
+    ),
+    Panel(
+        "Time to answer",
+        "Tasks that are waited for included.",
+        _quantiles("rate(tasklore_http_request_duration_seconds_bucket[$__rate_interval])"),
+        "s",
+    ),
+)
+
 OVERVIEW = Board(
     "tasklore-overview",
     "Tasklore: overview",
     "Is all well, how much is done, how long does it take, what waits?",
-    (("Health", _HEALTH), ("Work", _FLOW), ("Trouble", _TROUBLE)),
+    (("Health", _HEALTH), ("Work", _FLOW), ("HTTP API", _API), ("Trouble", _TROUBLE)),
 )
 
 _RECALLED = (

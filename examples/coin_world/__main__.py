@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import NoReturn
 
 from contracts.errors import InvalidInput, TaskloreError
-from examples.coin_world.agents import Agents, demand_worker
+from examples.coin_world.agents import Agents, Asks, OverNats, demand_worker
 from examples.coin_world.options import Options, read_options
+from examples.coin_world.over_http import KEY_VARIABLE, OverHttp
 from examples.coin_world.recording import Recorder
 from examples.coin_world.replaying import read_recording
 from examples.coin_world.running import Note, Runner
@@ -69,10 +70,9 @@ async def _asked(options: Options) -> AsyncIterator[Runner]:
         recorder = Recorder(options.record, options.plan)
         notes.append(recorder.note)
         ends.append(recorder.close)
-    async with asker_of_a_system() as asker:
-        await demand_worker(asker)
+    async with _way(options) as way:
         # Every run is one of its own: nobody remembers what was said in another.
-        agents = Agents(asker, f"coins-{secrets.token_hex(6)}", tell_prompts=options.has_page)
+        agents = Agents(way, f"coins-{secrets.token_hex(6)}", tell_prompts=options.has_page)
         yield Runner(
             World(options.plan),
             agents.decide,
@@ -81,6 +81,17 @@ async def _asked(options: Options) -> AsyncIterator[Runner]:
             steps=options.steps,
             interval_ms=_interval_ms(options),
         )
+
+
+@contextlib.asynccontextmanager
+async def _way(options: Options) -> AsyncIterator[Asks]:
+    """Open the way to the agents: the API that is named, or the system that runs, or one of our own."""
+    if options.api is not None:
+        yield OverHttp(options.api, os.environ.get(KEY_VARIABLE, ""))
+        return
+    async with asker_of_a_system() as asker:
+        await demand_worker(asker)
+        yield OverNats(asker)
 
 
 @contextlib.asynccontextmanager

@@ -1,10 +1,10 @@
-"""Asking everybody in the world, all at once and over NATS, what they do next."""
+"""Asking everybody in the world, all at once, what they do next: over NATS, or by the HTTP API (`over_http`)."""
 
 import asyncio
 import contextlib
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
@@ -21,20 +21,48 @@ PATIENCE = timedelta(seconds=60)
 _CURE = "start one with `tasklore worker workers.agents.decision`"
 
 
+class Asks(Protocol):
+    """The way to one agent: `OverNats`, or `examples.coin_world.over_http.OverHttp`."""
+
+    async def answer(
+        self, moment: Mapping[str, Any], *, task_id: str, conversation_id: str, within: timedelta
+    ) -> Answer:
+        """Return what the agent answers to *moment*, once for one *task_id*.
+
+        Raises:
+            TaskExpired: it did not within that time.
+            NotAccepted: it could not be asked now.
+        """
+
+
+class OverNats:
+    """Asks with *asker*, as a program beside the system does."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+
+    async def answer(
+        self, moment: Mapping[str, Any], *, task_id: str, conversation_id: str, within: timedelta
+    ) -> Answer:
+        """Send the agent a task, and return what its report says."""
+        report = await self._asker.ask(
+            AGENT, TASK, moment, task_id=task_id, conversation_id=conversation_id, within=within
+        )
+        return answer_of(report)
+
+
 class Agents:
     """Asks the agents of one world: every agent has a conversation of its own, into which the others' texts go.
 
     Args:
-        asker: What asks; see `supervisor.asking`.
+        way: How one agent is asked.
         world_id: Tells the conversations and tasks of this world from those of any other.
         tell_prompts: Whether each answer comes with what the agent was shown.
         patience: How long a step waits; who has not answered by then waits in that step.
     """
 
-    def __init__(
-        self, asker: Asker, world_id: str, *, tell_prompts: bool = False, patience: timedelta = PATIENCE
-    ) -> None:
-        self._asker = asker
+    def __init__(self, way: Asks, world_id: str, *, tell_prompts: bool = False, patience: timedelta = PATIENCE) -> None:
+        self._way = way
         self._world_id = world_id
         self._tell_prompts = tell_prompts
         self._patience = patience
@@ -60,9 +88,7 @@ class Agents:
         others = {other: self.conversation_of(other) for other in world.plan.names if other != name}
         moment = {**world.moment(name), "conversations": others, "tell_prompt": self._tell_prompts}
         try:
-            report = await self._asker.ask(
-                AGENT,
-                TASK,
+            answer = await self._way.answer(
                 moment,
                 # The same step asked about again is the same task, and is decided once.
                 task_id=f"{self._world_id}-{world.step}-{number}",
@@ -72,7 +98,7 @@ class Agents:
         except (TaskExpired, NotAccepted) as error:
             return Answer(None, problem=str(error))
         self._is_heard = True
-        return answer_of(report)
+        return answer
 
 
 async def demand_worker(asker: Asker) -> None:
@@ -93,11 +119,16 @@ def answer_of(report: CompletionReport) -> Answer:
     """Return what *report* says, or why that is no answer."""
     if report.status != "completed":
         return Answer(None, problem=report.error.message if report.error is not None else report.status)
+    return answer_in(report.result)
+
+
+def answer_in(decision: Any) -> Answer:
+    """Return what *decision* says, or why it cannot be read."""
     try:
-        choice = choice_of(report.result)
+        choice = choice_of(decision)
     except InvalidInput as error:
         return Answer(None, problem=str(error))
-    prompt = report.result.get("prompt")
+    prompt = decision.get("prompt")
     return Answer(choice, prompt=prompt if isinstance(prompt, str) else None)
 
 

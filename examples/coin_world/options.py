@@ -33,6 +33,8 @@ class Options:
     record: Path | None
     replay: Path | None
     has_page: bool
+    #: Address of the HTTP API that is asked; None asks over NATS.
+    api: str | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -54,9 +56,11 @@ def read_options(words: list[str] | None = None) -> Options:
     if not 0 <= told.port <= 65_535:
         parser.refuse(f"--port is {told.port}; it goes from 0 to 65535")
     if told.replay is not None:
-        for name in (*_BEGINS, "record"):
+        for name in (*_BEGINS, "record", "api"):
             if getattr(told, name) is not None:
                 parser.refuse(f"--{name} does not go with --replay, which shows a run as it was; leave one out")
+    if told.api is not None and not told.api.startswith(("http://", "https://")):
+        parser.refuse(f"--api is {told.api}; it begins with http:// or https://")
     begins = {name: usual if getattr(told, name) is None else getattr(told, name) for name, usual in _BEGINS.items()}
     if not 1 <= begins["agents"] <= MOST_AGENTS:
         parser.refuse(f"--agents is {begins['agents']}; it goes from 1 to {MOST_AGENTS}")
@@ -64,7 +68,7 @@ def read_options(words: list[str] | None = None) -> Options:
         plan = Plan(begins["seed"], names(begins["agents"]), begins["size"], begins["coins"])
     except InvalidInput as error:
         parser.refuse(f"--{error}")
-    return Options(plan, told.steps, told.port, told.record, told.replay, not told.no_page)
+    return Options(plan, told.steps, told.port, told.record, told.replay, not told.no_page, told.api)
 
 
 def _parser() -> _Parser:
@@ -85,6 +89,7 @@ def _parser() -> _Parser:
     goes.add_argument("--steps", type=int, default=0, metavar="N", help="0: until all coins are gone [default: 0]")
     goes.add_argument("--port", type=int, default=0, metavar="N", help="port of the page; 0: any [default: 0]")
     goes.add_argument("--no-page", action="store_true", help="print what happens, and end with the world")
+    goes.add_argument("--api", metavar="URL", help="ask a supervisor over HTTP; its key in COIN_WORLD_API_KEY")
     kept = parser.add_argument_group("the same again")
     kept.add_argument("--record", type=Path, metavar="FILE", help="keep the run; replaces an older recording")
     kept.add_argument("--replay", type=Path, metavar="FILE", help="show what was kept; nobody is asked")

@@ -10,6 +10,7 @@ from contracts.conversations import MessageId
 from contracts.identifiers import NAME_PATTERN
 from contracts.messages import AgentCard, CompletionReport
 from contracts.observations import Action, SensoryData, Word, WorldTime
+from memory.observations import Observations
 from supervisor.http.fitting import demand_fit, demand_offer
 from supervisor.http.keys import Caller, allowed
 from supervisor.http.owners import demand_conversation, world_conversation
@@ -47,24 +48,27 @@ class Heard(BaseModel):
 class Sensed(BaseModel):
     """What an agent senses and is told at one moment; what else a world says of itself goes on to the agent as it is.
 
+    `name` None is that of the agent. `simulation_time` None is when it last observed something, 0 when it never did.
+    `agents` None are those that it sees or hears of.
     `conversation` None is the one named after agent, name and user. See docs/decisions.md for every field.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
-    name: Word
     sensory_data: SensoryData
-    simulation_time: WorldTime
     new_messages: Annotated[tuple[Heard, ...], Field(max_length=200)] = ()
+    name: Word | None = None
+    simulation_time: WorldTime | None = None
     allowed: Annotated[tuple[Word, ...], Field(min_length=1, max_length=20)] | None = None
     agents: Annotated[tuple[Word, ...], Field(max_length=500)] | None = None
     conversations: dict[str, str] | None = None
     bounds: dict[str, JsonValue] | None = None
     reach: Annotated[float, Field(ge=0)] | None = None
     step: Annotated[float, Field(ge=0)] | None = None
+    tell_prompt: bool | None = None
     user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     conversation: Annotated[str | None, Field(min_length=1, max_length=256)] = None
-    wait_seconds: Annotated[float, Field(gt=0, le=600)] = 30.0
+    wait_seconds: Annotated[float, Field(ge=1, le=600)] = 30.0
 
 
 class Decided(Action):
@@ -108,17 +112,17 @@ def routes(parts: Parts) -> APIRouter:
     ) -> Decided:
         offer = demand_offer(parts.catalogue(), agent_id, DECIDE)
         user_id = caller.demand_user(body.user)
-        conversation_id = body.conversation or world_conversation(agent_id, body.name, user_id)
+        conversation_id = body.conversation or world_conversation(agent_id, body.name or agent_id, user_id)
+        await demand_conversation(parts, caller, conversation_id)
         order = Order(
             offer=offer,
-            parameters=_moment(body),
+            parameters=await _moment(parts, agent_id, body, conversation_id),
             user_id=user_id,
             conversation_id=conversation_id,
             chosen=idempotency_key,
             within_s=body.wait_seconds,
         )
         demand_fit(offer.task, order.parameters)
-        await demand_conversation(parts, caller, conversation_id)
         # A little longer than the task may take: whoever runs it says so when its time is over.
         sent = await while_heard(request, carried_out(parts, caller, order, body.wait_seconds + 1))
         demand_taken(sent.report)
@@ -127,8 +131,19 @@ def routes(parts: Parts) -> APIRouter:
     return router
 
 
-def _moment(body: Sensed) -> dict[str, Any]:
-    return body.model_dump(mode="json", by_alias=True, exclude=_OURS, exclude_none=True, exclude_defaults=False)
+async def _moment(parts: Parts, agent_id: str, body: Sensed, conversation_id: str) -> dict[str, Any]:
+    """Return what the agent is asked, with what its world left out."""
+    told = body.model_dump(mode="json", by_alias=True, exclude=_OURS, exclude_none=True, exclude_defaults=False)
+    if body.simulation_time is None:
+        last = await Observations(parts.redis).recent(conversation_id, 1)
+        told["simulation_time"] = last[-1].time if last else 0.0
+    told.setdefault("name", agent_id)
+    if body.agents is None:
+        met = dict.fromkeys(
+            [one.name for one in body.sensory_data.nearby_agents] + [one.sender for one in body.new_messages]
+        )
+        told["agents"] = [name for name in met if name != told["name"]]
+    return told
 
 
 def _decision(report: CompletionReport | None, agent_id: str) -> Decided:

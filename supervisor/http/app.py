@@ -12,6 +12,7 @@ from supervisor.http.chat_errors import OpenAiErrors
 from supervisor.http.conversations import routes as conversations
 from supervisor.http.door import Door
 from supervisor.http.memory import routes as memory
+from supervisor.http.observing import Headed, Observed
 from supervisor.http.openapi import described
 from supervisor.http.parts import Parts
 from supervisor.http.pipelines import routes as pipelines
@@ -28,6 +29,8 @@ def make_app(parts: Parts) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        # Theirs would tell paths, in which users are named; ours is `supervisor.http.observing`.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     problems.install(app)
     for router in _routers(parts):
@@ -40,6 +43,8 @@ def make_app(parts: Parts) -> FastAPI:
     app.openapi = lambda: described(app)  # type: ignore[method-assign]  # the library's own way to change it
     app.add_middleware(Door, parts=parts)
     app.add_middleware(OpenAiErrors)
+    app.add_middleware(Headed)
+    app.add_middleware(Observed, meter=parts.meter)
     return app
 
 

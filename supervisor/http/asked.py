@@ -5,18 +5,21 @@ what was answered without one. A request whose process died before it was unders
 """
 
 import asyncio
-from typing import Literal, TypeVar
+from collections.abc import Sequence
+from typing import Literal
 
 import structlog
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from contracts.messages import ChatTurn, CompletionReport, PersonReply, PersonRequest, TaskAssignment, TaskCall
 from memory.inbox import is_utterance
 from memory.requests import Known, RequestRecord
+from supervisor.http.asked_parts import PartTask, read_body, rebuilt, tasks_of
 from supervisor.http.keys import Caller
 from supervisor.http.parts import Parts
 from supervisor.http.problems import not_found, refusal_of
 from supervisor.http.work import MOST, Underway
+from supervisor.part_ids import place_of_turn
 from supervisor.replies import describe_failure, describe_result
 
 log = structlog.get_logger(__name__)
@@ -32,11 +35,27 @@ _LOST = "This request was lost before it was understood. Send it again with the 
 _GONE = "Something went wrong with this request, or what was answered is no longer kept. Send it again."
 
 State = Literal["accepted", "running", "done"]
-_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def _is_empty(parts: tuple[BaseModel, ...]) -> bool:
+    return not parts
+
+
+class AskedPart(BaseModel):
+    """One of several tasks that a request became; `task` is null while others go on and only its end is known here."""
+
+    model_config = ConfigDict(frozen=True)
+
+    task_id: str
+    agent_id: str | None
+    task: TaskCall | None
 
 
 class Asked(BaseModel):
-    """A request as it stands: `accepted`, `running` once it is a task, `done` with its reply."""
+    """A request as it stands: `accepted`, `running` once it is a task, `done` with its reply.
+
+    Of one that asked for several tasks `parts` has those, and the fields of the one task are null.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -47,6 +66,7 @@ class Asked(BaseModel):
     agent_id: str | None = None
     task: TaskCall | None = None
     reply: PersonReply | None = None
+    parts: tuple[AskedPart, ...] = Field(default=(), exclude_if=_is_empty)
 
 
 class Place:
@@ -104,7 +124,7 @@ def _told_here(place: Place, underway: Underway) -> Asked | None:
     if underway.reply is not None and underway.reply.kind != "pending":
         return _done(place, underway.reply)
     routed = underway.routed
-    return _running(place, routed, routed.conversation_id or place.request_id) if routed is not None else None
+    return _running(place, routed, routed[0].conversation_id or place.request_id) if routed else None
 
 
 def _done(place: Place, reply: PersonReply) -> Asked:
@@ -116,35 +136,63 @@ def _done(place: Place, reply: PersonReply) -> Asked:
         agent_id=reply.agent_id,
         task=reply.task,
         reply=reply,
+        parts=tuple(
+            AskedPart(task_id=part.task_id, agent_id=part.agent_id, task=part.task)
+            for part in reply.parts
+            if part.task_id is not None
+        ),
     )
 
 
-def _running(place: Place, assignment: TaskAssignment, conversation_id: str) -> Asked:
+def _running(place: Place, assignments: Sequence[TaskAssignment], conversation_id: str) -> Asked:
+    first = assignments[0]
+    if first.parent_id is not None:
+        ordered = sorted(assignments, key=lambda one: one.task_id)
+        told = [AskedPart(task_id=one.task_id, agent_id=one.agent_id, task=one.task) for one in ordered]
+        return _running_parts(place, told, conversation_id)
     return Asked(
         request_id=place.request_id,
         conversation_id=conversation_id,
         state="running",
-        task_id=assignment.task_id,
-        agent_id=assignment.agent_id,
-        task=assignment.task,
+        task_id=first.task_id,
+        agent_id=first.agent_id,
+        task=first.task,
     )
+
+
+def _running_parts(place: Place, told: Sequence[AskedPart], conversation_id: str) -> Asked:
+    return Asked(request_id=place.request_id, conversation_id=conversation_id, state="running", parts=tuple(told))
 
 
 async def _look_at(parts: Parts, place: Place, known: Known, record: RequestRecord, text: str | None) -> Asked:
     entry = await parts.ledger.read(record.task_id)
     newest = entry.generations[entry.newest] if entry is not None else None
-    report = _read(CompletionReport, newest.report) if newest is not None else None
+    report = read_body(CompletionReport, newest.report) if newest is not None else None
     conversation_id = record.conversation_id or place.request_id
+    # A wish to cancel it leaves an entry, too, where it became several tasks.
+    is_one_task = newest is not None and (newest.assignment is not None or report is not None)
+    if not is_one_task and (known.end is None or known.end.parts):
+        tasks = await tasks_of(parts, record.task_id)
+        if known.end is not None:
+            answers = await _answers_to(parts, conversation_id, place)
+            return _done(place, rebuilt(parts, place.request_id, conversation_id, known.end, tasks, answers))
+        if tasks and (known.is_held or parts.work.find(place.key) is not None or parts.life.draining.is_set()):
+            return _running_parts(place, [_as_part(task) for task in tasks.values()], conversation_id)
     if known.end is not None or report is not None:
         turns = await _turns_of(parts, conversation_id, place)
         return _done(place, _rebuilt(parts, place, known, conversation_id, report, turns.get("assistant")))
-    assignment = _read(TaskAssignment, newest.assignment) if newest is not None else None
+    assignment = read_body(TaskAssignment, newest.assignment) if newest is not None else None
     if assignment is not None:
-        return _running(place, assignment, conversation_id)
+        return _running(place, [assignment], conversation_id)
     accepted = Asked(request_id=place.request_id, conversation_id=conversation_id, state="accepted")
     if known.is_held or parts.work.find(place.key) is not None or parts.life.draining.is_set():
         return accepted
     return await _begin_again(parts, place, record, text) or accepted
+
+
+def _as_part(task: PartTask) -> AskedPart:
+    call = task.assignment.task if task.assignment is not None else None
+    return AskedPart(task_id=task.task_id, agent_id=task.agent_id, task=call)
 
 
 def _rebuilt(
@@ -163,6 +211,9 @@ def _rebuilt(
         card = offer.task if offer is not None else None
         text = describe_result(report, card, task) if is_well else describe_failure(report)
         kind = "answer" if is_well else "failed"
+        if turn is not None and end is not None and end.kind == kind:
+            # As it was said: with what was remembered, or reckoned from an earlier value.
+            text = turn.text
     elif turn is not None:
         kind, text = end.kind if end is not None else "unable", turn.text
     else:
@@ -216,24 +267,23 @@ async def begin(parts: Parts, place: Place, request: PersonRequest) -> None:
 
 async def _turns_of(parts: Parts, conversation_id: str, place: Place) -> dict[str, ChatTurn]:
     """Return what was said for one request, by its speaker; another user may have chosen the same id."""
+    return {turn.speaker: turn for turn in await _said_for(parts, conversation_id, place)}
+
+
+async def _answers_to(parts: Parts, conversation_id: str, place: Place) -> dict[int, ChatTurn]:
+    """Return what each part of a request was answered, by its place."""
+    said = await _said_for(parts, conversation_id, place)
+    return {place_of_turn(turn.turn_id): turn for turn in said if turn.speaker == "assistant"}
+
+
+async def _said_for(parts: Parts, conversation_id: str, place: Place) -> list[ChatTurn]:
     request_id = place.request_id
     wanted = request_id.encode()
     for count in (_NEAR, _FAR):
         stored = await parts.conversations.recent(conversation_id, count)
         named = [body for body in stored if wanted in body and not is_utterance(body)]
-        turns = [turn for body in named if (turn := _read(ChatTurn, body)) is not None]
+        turns = [turn for body in named if (turn := read_body(ChatTurn, body)) is not None]
         own = [turn for turn in turns if turn.request_id == request_id and place.caller.may_hear(turn.user_id)]
-        found: dict[str, ChatTurn] = {turn.speaker: turn for turn in own}
-        if found or len(stored) < count:
-            return found
-    return {}
-
-
-def _read(model: type[_Model], body: bytes | None) -> _Model | None:
-    if body is None:
-        return None
-    try:
-        return model.model_validate_json(body)
-    except ValidationError:
-        log.warning("unreadable", model=model.__name__)
-        return None
+        if own or len(stored) < count:
+            return own
+    return []

@@ -168,7 +168,10 @@ def _demand_answered(reply: PersonReply) -> None:
     if is_unstarted(reply):
         raise unavailable(reply.text)
     if reply.kind == "pending":
-        told = f"{reply.agent_id} is still at it; the same with the same Idempotency-Key finds its answer later"
+        busy = [part.agent_id for part in reply.parts if part.kind == "pending"] or [reply.agent_id]
+        told = (
+            f"{', '.join(map(str, busy))} is still at it; the same with the same Idempotency-Key finds its answer later"
+        )
         # OpenAI's clients would ask twice more, ten minutes each.
         raise Refused(504, "still_running", told, headers={"x-should-retry": "false"})
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import structlog
 
@@ -17,7 +18,7 @@ from contracts.messages import ChatTurn, TaskCall
 from supervisor.catalogue import Catalogue
 from supervisor.http.chat_forms import LONGEST_TEXT, ChatMessage
 from supervisor.http.parts import Parts
-from supervisor.interpretation import RuleInterpreter, Understood, Unfitting
+from supervisor.interpretation import Ambiguous, Missing, RuleInterpreter, Several, Single, Understood, Unfitting
 from supervisor.service import LOOK_BACK
 from supervisor.turns import stored_turns
 
@@ -67,30 +68,55 @@ class Recollection:
             asked = turns[-1] if turns and turns[-1].speaker == "person" else None
             if turn.speaker == "assistant" and asked is not None:
                 known = tasks.get((asked.text.strip(), turn.text.strip()))
-                agent_id, task = known or self._task_in(asked.text, catalogue, turns[:-1])
-                turns.append(turn.model_copy(update={"agent_id": agent_id, "task": task}))
+                turns += [known.on(turn)] if known else self._answers_in(turn, asked.text, catalogue, turns[:-1])
             else:
                 turns.append(turn)
         return turns
 
-    def _task_in(
-        self, text: str, catalogue: Catalogue, previous: Sequence[ChatTurn]
-    ) -> tuple[str | None, TaskCall | None]:
+    def _answers_in(
+        self, turn: ChatTurn, text: str, catalogue: Catalogue, previous: Sequence[ChatTurn]
+    ) -> list[ChatTurn]:
+        """Return *turn*, the answer to *text*, with the task it came from; once for each of several tasks."""
         found = self._rules.understand(text, catalogue=catalogue, previous=previous)
+        if not isinstance(found, Several):
+            return [_Task.of(found).on(turn)]
+        # What asks back comes last, as it is what is answered next, and in its own words.
+        parts = sorted(found.parts, key=lambda part: isinstance(part, Missing | Ambiguous))
+        told = [part.question if isinstance(part, Missing | Ambiguous) else turn.text for part in parts]
+        together = turn.model_copy(update={"request_id": turn.turn_id})
+        return [
+            _Task.of(part).on(together.model_copy(update={"turn_id": f"{turn.turn_id}-{place}", "text": words}))
+            for place, (part, words) in enumerate(zip(parts, told, strict=True), 1)
+        ]
+
+
+class _Task(NamedTuple):
+    """Which agent and task an answer came from, if any."""
+
+    agent_id: str | None
+    task: TaskCall | None
+
+    @classmethod
+    def of(cls, found: Single) -> "_Task":
+        """Return that of *found*."""
         if isinstance(found, Unfitting):
-            return None, None
-        return found.agent_id, found.task if isinstance(found, Understood) else found.call
+            return cls(None, None)
+        return cls(found.agent_id, found.task if isinstance(found, Understood) else found.call)
+
+    def on(self, turn: ChatTurn) -> ChatTurn:
+        """Return *turn* as one that came from it."""
+        return turn.model_copy(update={"agent_id": self.agent_id, "task": self.task})
 
 
-#: Which agent and task an answer came from, by what was asked and what was answered.
-_Tasks = dict[tuple[str, str], tuple[str | None, TaskCall | None]]
+#: That of each answer, by what was asked and what was answered.
+_Tasks = dict[tuple[str, str], _Task]
 
 
 def _tasks_of(stored: Sequence[ChatTurn]) -> _Tasks:
     """Return the tasks of *stored* answers; of two alike the later one."""
     asked = {turn.request_id: turn.text.strip() for turn in stored if turn.speaker == "person"}
     return {
-        (asked[turn.request_id], turn.text.strip()): (turn.agent_id, turn.task)
+        (asked[turn.request_id], turn.text.strip()): _Task(turn.agent_id, turn.task)
         for turn in stored
         if turn.speaker == "assistant" and turn.request_id in asked
     }

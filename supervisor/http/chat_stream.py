@@ -35,10 +35,11 @@ class Answer:
 
     @property
     def usage(self) -> Usage:
-        """What was spent in all, by the agent too."""
-        agent = self.reply.report.usage if self.reply.report is not None else Spending()
-        said = agent.input_tokens + self.understanding.input_tokens
-        heard = agent.output_tokens + self.understanding.output_tokens
+        """What was spent in all, by the agents too."""
+        reports = [self.reply.report, *(part.report for part in self.reply.parts)]
+        spent = [self.understanding, *(report.usage for report in reports if report is not None)]
+        said = sum(one.input_tokens for one in spent)
+        heard = sum(one.output_tokens for one in spent)
         return Usage(prompt_tokens=said, completion_tokens=heard, total_tokens=said + heard)
 
 

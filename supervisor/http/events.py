@@ -11,6 +11,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Self
 
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from pydantic import BaseModel, ValidationError
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -97,6 +98,8 @@ async def events_of(parts: Parts, place: Place, task_id: str, after: int) -> Asy
     async with _heard(parts, task_id) as heard:
         while True:
             asked = await look(parts, place)
+            for part in asked.parts if asked.state == "running" else ():
+                await heard.listen(part.task_id)
             for stage, event in _stages(asked):
                 if stage > told or stage == DONE:
                     yield event
@@ -112,11 +115,25 @@ async def events_of(parts: Parts, place: Place, task_id: str, after: int) -> Asy
 
 
 class _Heard:
-    """What a task tells of itself while it runs."""
+    """What the tasks of a request tell of themselves while they run."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: Parts) -> None:
         self.news = asyncio.Event()
+        self._parts = parts
+        self._listening: dict[str, Subscription] = {}
         self._waiting: deque[Progress] = deque(maxlen=_MOST_WAITING)
+
+    async def listen(self, task_id: str) -> None:
+        """Listen to one more task, unless it is listened to."""
+        if task_id not in self._listening:
+            subject = subjects.progress(self._parts.supervisor_id, task_id)
+            self._listening[task_id] = await self._parts.client.subscribe(subject, cb=self.hear)
+
+    async def close(self) -> None:
+        """Listen to nothing any more."""
+        if not self._parts.client.is_closed:
+            for subscription in self._listening.values():
+                await subscription.unsubscribe()
 
     async def hear(self, message: Msg) -> None:
         try:
@@ -134,13 +151,12 @@ class _Heard:
 
 @asynccontextmanager
 async def _heard(parts: Parts, task_id: str) -> AsyncIterator[_Heard]:
-    heard = _Heard()
-    subscription = await parts.client.subscribe(subjects.progress(parts.supervisor_id, task_id), cb=heard.hear)
+    heard = _Heard(parts)
     try:
+        await heard.listen(task_id)
         yield heard
     finally:
-        if not parts.client.is_closed:
-            await subscription.unsubscribe()
+        await heard.close()
 
 
 async def _news(parts: Parts, place: Place, heard: _Heard) -> None:
@@ -162,9 +178,9 @@ async def _news(parts: Parts, place: Place, heard: _Heard) -> None:
 
 def _stages(asked: Asked) -> list[tuple[int, bytes]]:
     """Return what can be told of *asked* in the order in which it came about."""
-    first = asked.model_copy(update={"state": "accepted", "reply": None, "agent_id": None, "task": None})
+    first = asked.model_copy(update={"state": "accepted", "reply": None, "agent_id": None, "task": None, "parts": ()})
     stages = [(ACCEPTED, _event(ACCEPTED, "accepted", first))]
-    if asked.agent_id is not None and asked.task_id is not None:
+    if asked.parts or (asked.agent_id is not None and asked.task_id is not None):
         routed = asked.model_copy(update={"state": "running", "reply": None})
         stages.append((ROUTED, _event(ROUTED, "routed", routed)))
     if asked.state == "done":

@@ -22,6 +22,7 @@ from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
 from supervisor.http.key_file import KeyRing
 from supervisor.http.limits import Limits
+from supervisor.http.observing import HttpMeter, Uncounted
 from supervisor.http.work import Answering, Work
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reports import ReportDesk
@@ -122,6 +123,7 @@ class Parts:
     kinds: Kinds = field(default_factory=Kinds.load)
     keys: KeyRing | None = None
     limits: Limits = field(default_factory=Limits)
+    meter: HttpMeter = field(default_factory=Uncounted)
     life: Life = field(default_factory=Life)
     grace_s: float = 30.0
     heartbeat_s: float = 15.0

@@ -14,12 +14,13 @@ from contracts.identifiers import NAME_PATTERN, Name, new_id
 from contracts.messages import PersonRequest
 from memory.requests import RequestRecord, place_of
 from supervisor.http.asked import Asked, Place, begin, look, wait_for
+from supervisor.http.asked_parts import cancelled_whole
 from supervisor.http.events import EventStream, events_of
 from supervisor.http.keys import Caller, allowed
 from supervisor.http.owners import demand_conversation, own_conversation, task_place
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused, answers, not_found, unavailable
-from supervisor.http.replies import EVENTS, Cancelled, cancelled, digest_of, json_response, under_way, while_heard
+from supervisor.http.replies import EVENTS, Cancelled, digest_of, json_response, under_way, while_heard
 from supervisor.http.work import is_unstarted
 
 log = structlog.get_logger(__name__)
@@ -104,7 +105,7 @@ def routes(parts: Parts) -> APIRouter:
         record = (await parts.records.find(_place(caller, request_id).key)).record
         if record is None:
             raise not_found(f"there is no request {request_id!r}, or it is more than a day old")
-        return await cancelled(parts, record.task_id, f"cancelled by {caller.name}")
+        return await cancelled_whole(parts, record.task_id, f"cancelled by {caller.name}")
 
     return router
 

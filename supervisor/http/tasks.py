@@ -23,6 +23,7 @@ from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused, answers, not_found
 from supervisor.http.replies import Cancelled, cancelled, digest_of, json_response, under_way, while_heard
 from supervisor.http.requests import IdempotencyKey, is_new
+from supervisor.part_ids import whole_task_id
 from supervisor.service import MAX_ATTEMPTS
 
 TaskId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a task, as the answer to it says.")]
@@ -176,10 +177,13 @@ def _assignment(parts: Parts, caller: Caller, order: Order, now: datetime) -> Ta
 
 
 async def _look(parts: Parts, caller: Caller, task_id: str) -> Sent:
-    known = await parts.records.find(task_place(caller, task_id))
+    # One of several tasks of a request is its sender's as the request is.
+    whole = whole_task_id(task_id)
+    known = await parts.records.find(task_place(caller, whole or task_id))
     entry = await parts.ledger.read(task_id)
     # A key for one user sees what was sent, or asked for, with it; any other, every task there is.
-    if known.record is None and (caller.user_scope is not None or entry is None):
+    is_unknown = known.record is None and (caller.user_scope is not None or entry is None)
+    if is_unknown or (whole is not None and entry is None):
         raise not_found(f"there is no task {task_id!r}, or it is past its time")
     return _as_it_stands(task_id, entry)
 

@@ -9,7 +9,7 @@ import structlog
 
 from contracts.errors import MemoryUnavailable
 from contracts.messages import ChatTurn, PersonReply, PersonRequest, TaskAssignment
-from memory.requests import RequestEnd, RequestRecords
+from memory.requests import PartEnd, RequestEnd, RequestRecords
 from supervisor.http.problems import crowded, unavailable
 
 log = structlog.get_logger(__name__)
@@ -35,19 +35,19 @@ class Answering(Protocol):
 
 
 class Underway:
-    """One request of the key *name*: `routed` is the task it became, None until then; `reply` is there at its end."""
+    """One request of the key *name*: `routed` are the tasks it became so far; `reply` is there at its end."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
-        self.routed: TaskAssignment | None = None
+        self.routed: list[TaskAssignment] = []
         self.reply: PersonReply | None = None
         self.error: Exception | None = None
         self.ended = asyncio.Event()
         self.changed = asyncio.Event()
 
     def note_routed(self, assignment: TaskAssignment) -> None:
-        """Take note of the task that it became."""
-        self.routed = assignment
+        """Take note of a task that it became."""
+        self.routed.append(assignment)
         self.changed.set()
 
     async def wait(self, within_s: float) -> bool:
@@ -139,7 +139,8 @@ class Work:
             reply = await self._service.answer(request, routed=underway.note_routed)
             underway.reply = reply
             if reply.kind != "pending":
-                end = RequestEnd(kind=reply.kind, missing=reply.missing, elapsed_ms=reply.elapsed_ms)
+                ends = tuple(PartEnd(kind=part.kind, missing=part.missing) for part in reply.parts)
+                end = RequestEnd(kind=reply.kind, missing=reply.missing, elapsed_ms=reply.elapsed_ms, parts=ends)
         except Exception as error:
             log.exception("http_work_failed")
             underway.error = error
@@ -172,4 +173,7 @@ class Work:
 
 def is_unstarted(reply: PersonReply) -> bool:
     """Tell whether *reply* says that nothing was started, so that the same request may be sent again."""
+    if reply.parts:
+        is_nothing = all(part.report is None for part in reply.parts)
+        return is_nothing and any(part.kind == "failed" for part in reply.parts)
     return reply.kind == "failed" and reply.report is None

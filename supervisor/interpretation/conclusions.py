@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from contracts.messages import TaskCall
-from supervisor.interpretation.amounts import Doubt
-from supervisor.interpretation.fields import FieldShape
-from supervisor.interpretation.filling import Filled
 from supervisor.interpretation.outcome import Ambiguous, Missing, Understood
 from supervisor.interpretation.questions import ask_for
-from supervisor.interpretation.routing import Prepared
+from supervisor.interpretation.values.amounts import Doubt
+from supervisor.interpretation.values.fields import FieldShape
+from supervisor.interpretation.values.filling import Filled
+from supervisor.interpretation.wishes.routing import Prepared
 
 
 def lacking(task: Prepared, filled: Filled) -> list[FieldShape]:
@@ -30,7 +30,8 @@ def conclude(task: Prepared, filled: Filled, problems: Sequence[Doubt] = ()) -> 
         return Ambiguous(filled.unplaced, agent_id, name, known, tuple(shape.name for shape in absent), spans)
     if not doubts and not absent:
         call = TaskCall(name=name, parameters=known)
-        return Understood(agent_id, call, spans, filled.is_certain, frozenset(filled.guessed))
+        computed = {name: words for name, words in filled.computed.items() if name in known}
+        return Understood(agent_id, call, spans, filled.is_certain, frozenset(filled.guessed), computed)
     question = " ".join([*(doubt.question for doubt in doubts), *([ask_for(absent)] if absent else [])])
     missing = tuple(shape.name for shape in task.shape.fields if shape in doubted or shape in absent)
     if filled.doubts and not absent:

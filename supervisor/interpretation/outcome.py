@@ -1,4 +1,4 @@
-"""What an interpretation can come to: four frozen types, each carrying all that the next step needs."""
+"""What an interpretation can come to: frozen types, each carrying all that the next step needs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +40,7 @@ class Understood:
     """A task that can be assigned as it stands; `is_certain` is False when amounts were left over or taken back.
 
     *guessed* names the values that nothing in the sentence announced, given to the only field they could be for.
+    *computed* says of values that were not said themselves what they were made of ("double 50,000").
     """
 
     agent_id: str
@@ -47,6 +48,7 @@ class Understood:
     spans: tuple[Span, ...] = ()
     is_certain: bool = True
     guessed: frozenset[str] = frozenset()
+    computed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def remembered(self) -> frozenset[str]:
@@ -104,7 +106,20 @@ class Unfitting:
     text: str
 
 
-Interpretation = Understood | Missing | Ambiguous | Unfitting
+Single = Understood | Missing | Ambiguous | Unfitting
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Two or more tasks that one sentence asks for, in the order they were said; spans are places in the whole of it.
+
+    What nobody can do is among them only beside what somebody can.
+    """
+
+    parts: tuple[Single, ...]
+
+
+Interpretation = Single | Several
 
 
 class Interpreter(Protocol):

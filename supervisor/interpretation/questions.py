@@ -5,14 +5,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 from contracts.messages import ChatTurn
 from supervisor.catalogue import Offer
-from supervisor.interpretation.fields import FieldShape, TaskShape
+from supervisor.interpretation.values.fields import FieldShape, TaskShape
 
 #: Tasks named in a question before "or another one": more is no question, and thousands are no message.
 _MOST_NAMED = 12
 _WHICH_TASK = "Do you mean "
+#: One of the tasks of that question: its label, and in parentheses its agent.
+_OFFERED = re.compile(r"(?:mean |, | or )([^,()]{1,200}) \(([A-Za-z0-9_-]{1,64})\)")
 _WHOSE = "What is '"
-#: A question of `ask_whether`; what is remembered stands in quotes that it cannot close, so it cannot look like one.
-_WHETHER = re.compile(r'Is ([^"?]+)\? I remember "[^"]*"\.')
+#: A question of `ask_whether`; what it rests on stands in quotes that it cannot close, so it cannot look like one.
+_WHETHER = re.compile(r'Is ([^"?]+)\? (?:I remember|You said) "[^"]*"\.')
 
 
 def ask_for(fields: Sequence[FieldShape]) -> str:
@@ -35,11 +37,14 @@ def ask_which_value(field: FieldShape, values: Sequence[object]) -> str:
     return f"Is {field.label} {', '.join(said[:-1])} or {said[-1]}?"
 
 
-def ask_whether(field: FieldShape, value: object, line: str) -> str:
-    """Return the question whether a value holds for which *line* is remembered, which says more than that it does."""
+def ask_whether(field: FieldShape, value: object, line: str, *, was_said: bool = False) -> str:
+    """Return the question whether a value holds for which *line*, which says more than that it does, is remembered.
+
+    Or *was_said* by the person earlier in the conversation.
+    """
     said = ", ".join(map(str, value)) if isinstance(value, list) else value
     quoted = line.replace('"', "'")
-    return f'Is {field.label} {said}? I remember "{quoted}".'
+    return f'Is {field.label} {said}? {"You said" if was_said else "I remember"} "{quoted}".'
 
 
 def agreed_in(question: str) -> str:
@@ -69,6 +74,11 @@ def ask_which_task(offers: Sequence[Offer]) -> str:
     if len(offers) > len(names):
         names.append("another one")
     return f"{_WHICH_TASK}{', '.join(names[:-1])} or {names[-1]}?"
+
+
+def tasks_asked(turn: ChatTurn) -> list[tuple[str, str]]:
+    """Return the tasks that *turn* asked to choose from, each as its agent's id and its label, in the order asked."""
+    return [(match[2], match[1]) for match in _OFFERED.finditer(turn.text)] if asks_which_task(turn) else []
 
 
 def asks_which_task(turn: ChatTurn) -> bool:

@@ -14,7 +14,9 @@ import structlog
 
 from contracts.errors import NotAccepted
 from contracts.session_keys import read_key
+from contracts.traces import spelled_context
 from memory.pipeline_records import PhaseState
+from runtime import tracing
 from supervisor.pipelines.ending import end_run
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
 from supervisor.pipelines.phase_run import PhaseEnd, PhaseRun, Restart, Wished
@@ -56,6 +58,15 @@ class Drive:
         live = await self._take_up()
         if live is None:
             return
+        named: dict[str, str | int | float | bool] = {
+            "tasklore.session_id": live.session_id,
+            "tasklore.run": live.record.run,
+        }
+        parent = spelled_context(live.record.trace)
+        with tracing.span(f"pipeline {live.record.pipeline.name}", parent=parent, attributes=named):
+            await self._drive(live)
+
+    async def _drive(self, live: LiveRun) -> None:
         try:
             reason = await self._work(live)
         except ExceptionGroup as group:

@@ -16,6 +16,7 @@ from contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
 from contracts.messages import CompletionReport, PipelineEventKind, TaskAssignment, TaskCall
 from contracts.pipelines import Phase
 from memory.pipeline_records import PhaseState
+from runtime import tracing
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts, root_of
 from supervisor.pipelines.reading import Gone, Reading
 from supervisor.pipelines.watching import DESIGN, FILE, STANDARD, file_marks, tag_marks
@@ -78,6 +79,10 @@ class PhaseRun:
             LeaseLost: somebody else drives the run.
             MemoryUnavailable: the store did not answer; whoever goes on finds everything as it is.
         """
+        with tracing.span(f"phase {self._phase.name}", attributes={"tasklore.run": self._run}):
+            return await self._perform()
+
+    async def _perform(self) -> PhaseEnd:
         if self._adopted and (report := await self._reported()) is not None:
             return await self._conclude(report)
         try:

@@ -23,6 +23,7 @@ from contracts.identifiers import new_id
 from contracts.messages import AgentCard, PipelineReply, PipelineRequest
 from contracts.pipelines import Pipeline
 from memory.pipeline_records import NewRun, RunRecord
+from runtime import tracing
 from supervisor.pipelines.checks import all_problems, prepared_inputs, problems_in_inputs
 from supervisor.pipelines.ending import digest_of
 from supervisor.pipelines.files import Source, described, pipeline_from
@@ -123,6 +124,7 @@ class PipelineRequests:
             dependencies=Graph.of(pipeline).dependencies,
             user_id=request.user_id,
             keep=request.keep,
+            trace=str(tracing.current() or ""),
         )
         if not await self._parts.runs.create(new):
             known = await self._known(session_id)

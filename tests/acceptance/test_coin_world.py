@@ -57,6 +57,25 @@ def test_a_run_that_is_interrupted_leaves_nothing_but_its_recording(tmp_path: Pa
     assert repeated == said + rest
 
 
+def test_the_world_goes_the_same_over_http(own_house: House, tmp_path: Path) -> None:
+    """By the address of a supervisor and nothing else; and it says so when nobody is at that address."""
+    worker, supervisor = own_house.worker(DECISION), own_house.supervisor()
+    worker.ready(), supervisor.ready()
+    servers, options = own_house.servers, ("--agents", "3", "--coins", "6", "--size", "6", "--steps", "5")
+    over_nats = {"TASKLORE_NATS_URL": servers.nats_url, "TASKLORE_REDIS_URL": servers.redis_url}
+
+    said = [
+        _told(_coin_world(tmp_path, *options, "--api", supervisor.api)),
+        _told(_coin_world(tmp_path, *options, **over_nats)),
+    ]
+    assert said[0] == said[1]
+    assert said[0][:2] == (0, b"")
+    assert said[0][2].count(b"\n") >= 5
+
+    code, errors, _ = _told(_coin_world(tmp_path, *options, "--api", "http://127.0.0.1:9"))
+    assert (code, errors.count(b"\n"), b"cannot be asked" in errors) == (1, 1, True)
+
+
 def test_a_port_that_cannot_be_is_refused_before_anything_starts(tmp_path: Path) -> None:
     """In one line, with its range."""
     with _coin_world(tmp_path, "--port", "70000") as world:
@@ -66,12 +85,18 @@ def test_a_port_that_cannot_be_is_refused_before_anything_starts(tmp_path: Path)
     assert errors.endswith(b"--port is 70000; it goes from 0 to 65535\n")
 
 
-def _coin_world(place: Path, *options: str) -> "subprocess.Popen[bytes]":
+def _told(world: "subprocess.Popen[bytes]") -> tuple[int, bytes, bytes]:
+    """Return how it ended, and what it said of faults and of itself."""
+    said, errors = world.communicate(timeout=PATIENCE_S)
+    return world.returncode, errors, said
+
+
+def _coin_world(place: Path, *options: str, **variables: str) -> "subprocess.Popen[bytes]":
     """Start the example as a person does, in a checkout, where no system is known."""
     return subprocess.Popen(
         [sys.executable, "-m", "examples.coin_world", "--no-page", *options],
         cwd=ROOT,
-        env=environment(TMPDIR=str(place / "tmp"), TASKLORE_DATA_DIR=str(place / "nothing")),
+        env=environment(TMPDIR=str(place / "tmp"), TASKLORE_DATA_DIR=str(place / "nothing"), **variables),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from redis.asyncio import Redis
 
+from contracts.subjects import turns
+from memory.observations import Observations
+from runtime.connection import connected
 from runtime.embedded import EmbeddedServers
 from supervisor.http.key_file import make_key
 from tests.acceptance.house import BUDGET, PROBE, House, Served
@@ -102,6 +106,35 @@ async def test_an_agent_in_a_world_decides(served: Replicas) -> None:
 
     refused = await ask(served.first.api, "POST", path, moment | {"agents": []}, served.key)
     assert (refused.status, "add it there" in refused.body["detail"]) == (422, True)
+
+
+async def test_the_trace_of_a_caller_goes_on_to_the_report_and_to_the_turns(served: Replicas) -> None:
+    """Unchanged, although nobody here records it; a request without one gets none."""
+    given = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "vendor=1"}
+    for headers, user in ((given, "traced"), ({}, "untraced")):
+        body = {"text": BUDGET_QUESTION.format(spent=41_000), "user": user}
+        answer = await ask(served.first.api, "POST", "/v1/requests", body, served.key | headers)
+        task_id = answer.body["reply"]["report"]["task_id"]
+        async with connected(served.house.servers.nats_url, "looking") as client:
+            for stream, subject in (("REPORTS", f"reports.SupervisorAgent.{task_id}.1"), ("TURNS", turns(user))):
+                stored = await client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", timeout=PATIENCE_S)
+                kept = stored.headers or {}
+                assert {name: kept[name] for name in ("traceparent", "tracestate") if name in kept} == headers
+
+
+async def test_senses_and_messages_are_all_that_a_world_has_to_send(served: Replicas) -> None:
+    """The agent's own name and the time of what it saw last stand for what is not said."""
+    path = "/v1/agents/DecisionAgent/brain/decide"
+    told = {"sensory_data": {"position": {"x": 2, "z": 1}}, "conversation": "scarce"}
+    first = await ask(served.first.api, "POST", path, told | {"simulation_time": 41.5}, served.key)
+    heard = [{"sender": "Bob", "message": "Where are you?"}]
+    second = await ask(served.first.api, "POST", path, told | {"new_messages": heard}, served.key)
+    assert (first.status, second.status) == (200, 200), second.body
+    assert (second.body["action"], second.body["target"]) == ("text", {"agent": "Bob"})
+
+    async with Redis.from_url(served.house.servers.redis_url) as redis:
+        seen = await Observations(redis).recent("scarce", 5)
+    assert [one.time for one in seen] == [41.5, 41.5]
 
 
 async def test_two_hundred_at_once_lose_nobody(served: Replicas) -> None:

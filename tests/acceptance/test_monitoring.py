@@ -1,7 +1,6 @@
 """What is shipped for monitoring, tried with a real Prometheus and its tools; only run by `make monitoring-check`."""
 
 import asyncio
-import collections
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +9,8 @@ import pytest
 from redis.asyncio import Redis
 
 from deploy.checks import monitoring
-from memory import keys
-from memory.exchange import as_mapping
-from memory.ledger import entry_of
 from tests.acceptance.house import House
+from tests.acceptance.ledger_counts import ended
 from tests.acceptance.outside import Outside, outside
 from tests.acceptance.prometheus import ROOT, Prometheus
 
@@ -59,17 +56,6 @@ def test_amtool_reads_who_is_told() -> None:
 def redis(own_house: House) -> Iterator[Redis]:
     """Give a client of the house's store."""
     return Redis.from_url(own_house.servers.redis_url)  # type: ignore[no-any-return]
-
-
-async def ended(redis: Redis) -> dict[str, int]:
-    """Return how many generations have a report in the ledger, by state: every task read one by one."""
-    counted: collections.Counter[str] = collections.Counter()
-    async for key in redis.scan_iter(keys.task_pattern(), count=1000):
-        entry = entry_of(key.decode(), as_mapping(await redis.hgetall(key)))
-        for known in entry.generations.values() if entry is not None else ():
-            if known.report is not None:
-                counted[known.state] += 1
-    return dict(counted)
 
 
 async def load(program: Outside) -> None:

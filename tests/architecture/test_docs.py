@@ -207,6 +207,7 @@ def test_the_wire_page_lists_every_header() -> None:
             subjects.GENERATION_HEADER,
             subjects.ATTEMPT_HEADER,
             subjects.TRACE_HEADER,
+            subjects.TRACE_STATE_HEADER,
             subjects.USER_HEADER,
         ]
     )

@@ -10,7 +10,8 @@ from tests.architecture.tree import ROOT
 
 HEAVY = {"openai", "faststream", "fastapi", "redis", "nats", "prometheus_client", "httpx", "uvloop"}
 
-#: What is imported, what it may load of HEAVY, and at most how many modules in all.
+#: What is imported, what it may load of HEAVY, and at most how many modules in all: our own, small, are about a quarter
+#: of what a process loads, so that a library that slips in shows.
 BUDGETS = [
     ("contracts.messages", set(), 320),
     ("workers", set(), 480),
@@ -20,7 +21,7 @@ BUDGETS = [
     ("tasklore.__main__", set(), 330),
     ("tasklore.asking", {"nats"}, 520),
     ("workers.wiring", {"nats", "redis", "faststream", "prometheus_client"}, 1100),
-    ("supervisor.wiring", {"nats", "redis", "faststream", "prometheus_client"}, 1100),
+    ("supervisor.wiring", {"nats", "redis", "faststream", "prometheus_client"}, 1120),
 ]
 
 
@@ -30,7 +31,8 @@ def test_a_door_loads_no_more_than_it_needs(module: str, allowed: set[str], most
     code = f"import {module}, sys; print(*sys.modules)"
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
-    loaded = done.stdout.split()
+    # redis-py loads OpenTelemetry wherever it is installed; the extra `tracing` is what it is paid for.
+    loaded = [name for name in done.stdout.split() if not name.startswith("opentelemetry")]
 
     assert {name for name in loaded if name in HEAVY} <= allowed
     assert len(loaded) <= most

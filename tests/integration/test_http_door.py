@@ -1,5 +1,6 @@
 """The door of the HTTP API: keys, users, hosts, sizes and rates; every refusal is a problem that says the cure."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,10 +11,11 @@ from redis.asyncio import Redis
 
 from contracts.errors import ConfigurationError
 from runtime.embedded import EmbeddedServers
+from runtime.metrics import Metrics
 from supervisor.http.key_file import KeyRing, Role, make_key
 from supervisor.http.limits import Limits
 from supervisor.http.serving import HttpServer, demand_keys
-from tests.http_client import Answer, Connection, ask, until
+from tests.http_client import PATIENCE_S, Answer, Connection, ask, until
 from tests.integration.http_stand import Stand, http_stand
 
 HELLO = {"text": "hello"}
@@ -214,6 +216,50 @@ async def test_every_error_is_a_problem(
     assert word in problem(answer, status)
     if status == 405:
         assert answer.headers["allow"] == "DELETE, GET"
+
+
+@pytest.mark.parametrize("path", ["/v1/agents", "/v1/agents/Nobody", "/v1/chat/completions", "/openapi.json", "/docs"])
+async def test_head_is_answered_as_get_is_without_the_body(stand: Stand, path: str) -> None:
+    """Status and headers are the same, also of what is not there and of what takes no GET; and nothing follows."""
+    async with Connection(stand.url) as asked:
+        asked.send("GET", path, headers={"Connection": "close"})
+        expected, body = await asked.head(), await asked.reader.read()
+    async with Connection(stand.url) as asked:
+        asked.send("HEAD", path, headers={"Connection": "close"})
+        found, rest = await asked.head(), await asked.reader.read()
+
+    assert (found[0], rest) == (expected[0], b"")
+    assert {**found[1], "date": ""} == {**expected[1], "date": ""}
+    assert int(found[1]["content-length"]) == len(body) > 0
+
+
+async def test_head_of_a_stream_ends(stand: Stand) -> None:
+    """There would be no end to it, and nobody is there to read it."""
+    asked = {"text": "hello", "conversation": "c", "wait_seconds": 0}
+    sent = await ask(stand.url, "POST", "/v1/requests", asked)
+    async with Connection(stand.url) as connection:
+        connection.send("HEAD", f"/v1/requests/{sent.body['request_id']}/events", headers={"Connection": "close"})
+        assert ((await connection.head())[0], await connection.reader.read()) == (200, b"")
+    async with asyncio.timeout(PATIENCE_S):
+        await stand.parts.life.empty()
+
+
+async def test_requests_are_counted_by_route_and_never_by_path(servers: EmbeddedServers, redis: Redis) -> None:
+    """With their status, also where there is no route; names of users and methods of strangers make no series."""
+    metrics = Metrics("1")
+    async with http_stand(servers, redis, meter=metrics) as stand:
+        for user in ("ann", "bob"):
+            await ask(stand.url, "GET", f"/v1/memory/{user}/resource_none")
+        await ask(stand.url, "GET", "/ann")
+        await ask(stand.url, "FETCH", "/ann")
+    counted = {
+        line for line in metrics.render().decode().splitlines() if line.startswith("tasklore_http_requests_total")
+    }
+    assert counted == {
+        'tasklore_http_requests_total{method="GET",route="/v1/memory/{user}/{resource}",status="404"} 2.0',
+        'tasklore_http_requests_total{method="GET",route="unrouted",status="404"} 1.0',
+        'tasklore_http_requests_total{method="other",route="unrouted",status="404"} 1.0',
+    }
 
 
 async def test_a_body_of_another_kind_is_refused(stand: Stand) -> None:

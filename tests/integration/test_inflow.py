@@ -39,12 +39,12 @@ class Table(PersonalQueue):
 
     is_away_for = 0
 
-    async def append(self, owner: str, rows: Sequence[tuple[str, bytes]]) -> int:
+    async def append(self, owner: str, rows: Sequence[tuple[str, bytes]], *, trace: str = "") -> int:
         """Append, unless away."""
         if self.is_away_for:
             self.is_away_for -= 1
             raise MemoryUnavailable("away")
-        return await super().append(owner, rows)
+        return await super().append(owner, rows, trace=trace)
 
 
 class Tired(Eraser):

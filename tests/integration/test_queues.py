@@ -45,6 +45,16 @@ async def test_rows_are_claimed_in_the_order_in_which_they_came(queue: Queue) ->
     ]
 
 
+async def test_a_row_keeps_the_trace_it_came_in_until_it_is_closed(queue: Queue) -> None:
+    """Over claims that end without a word; one that came in none has none."""
+    await queue.append(OWNER, [("a", b"1"), ("b", b"2")], trace="00-x-y-01 vendor=1")
+    await queue.append(OWNER, [("c", b"3")])
+    for _ in range(2):
+        claim = await claimed(queue)
+        assert [row.trace for row in claim.rows] == ["00-x-y-01 vendor=1"] * 2 + [""]
+        await queue.release(claim)
+
+
 async def test_a_claim_takes_no_more_than_it_asks_for(queue: Queue) -> None:
     """The rest comes with the next one."""
     await queue.append(OWNER, TABLE)

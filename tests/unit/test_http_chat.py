@@ -159,6 +159,18 @@ def understood(text: str, before: Sequence[ChatTurn]) -> dict[str, Any]:
     return found.task.parameters
 
 
+async def test_an_answer_about_several_tasks_is_a_turn_for_each() -> None:
+    """The last of them is what "again" refers to; what asked back is what the next words answer."""
+    asked = "limit 900, spent 350 and then limit 1000, spent 400"
+    before = await recollected(
+        Standing(),
+        {"role": "user", "content": asked},
+        {"role": "assistant", "content": "1. Remaining: 550\n\n2. Remaining: 600"},
+    )
+    assert [turn.task.parameters["spent"] for turn in before if turn.task is not None] == [350, 400]
+    assert understood("again with 500 spent", before) == {"budget_limit": 1000, "spent": 500}
+
+
 @pytest.mark.parametrize("is_away", [False, True])
 async def test_a_history_that_the_store_does_not_know_can_be_referred_to(*, is_away: bool) -> None:
     """The answers in it are understood from their questions, whatever they say."""

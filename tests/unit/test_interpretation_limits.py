@@ -6,8 +6,8 @@ import random
 import pytest
 
 from supervisor.interpretation import Missing, Understood
-from supervisor.interpretation.fields import shape_of
-from supervisor.interpretation.matching import match_cheapest
+from supervisor.interpretation.values.fields import shape_of
+from supervisor.interpretation.values.matching import match_cheapest
 from supervisor.interpretation.words import stem
 from tests.interpretation_cases import BUDGET, EVERYBODY, RIDE, budget_turn, parameters_of, understand
 

@@ -79,11 +79,81 @@ async def test_a_value_that_stands_in_the_text_is_added() -> None:
     assert [(span.field, span.text) for span in found.spans] == [("budget_limit", "50k"), ("spent", "42k")]
 
 
-async def test_a_list_is_added_in_the_order_of_the_text() -> None:
-    """Each item has its own place."""
-    text = "budget limit 50k, spent 42k; earlier months took five, 7k then 8k"
-    found = await interpret(text, reading(value("history", "5", "7000", "8000", quote="five, 7k then 8k")))
-    assert parameters_of(found)["history"] == [5, 7000, 8000]
+#: Nothing in it names the history.
+EARLIER = "budget limit 50k, spent 42k; earlier months took five, 7k then 8k"
+
+
+@pytest.mark.parametrize(("mark", "spent"), [(",", 1500), (".", 1.5), (None, None)])
+async def test_a_model_reads_numbers_as_the_people_write_them(mark: Any, spent: float | None) -> None:
+    """Where nobody said how, "1.500" has two readings, and neither is proven."""
+    answer = reading(value("spent", "1.500", quote="blew 1.500"))
+    interpreter = LlmInterpreter(ScriptedModel(answer), rules=RuleInterpreter(decimal_mark=mark))
+    text = "Check my budget: limit 50k and I blew 1.500 on shoes"
+    found = await interpreter.interpret(text, catalogue=EVERYBODY, previous=[])
+    known = found.task.parameters if isinstance(found, Understood) else getattr(found, "known", {})
+    assert known.get("spent") == spent
+
+
+async def test_a_list_that_only_the_model_places_is_put_as_a_question() -> None:
+    """In the order of the text, each item with its place: it may be left out, so that a wrong one would do harm."""
+    found = await interpret(EARLIER, reading(value("history", "5", "7000", "8000", quote="five, 7k then 8k")))
+    assert isinstance(found, Ambiguous)
+    assert found.known == {"budget_limit": 50000, "spent": 42000, "history": [5, 7000, 8000]}
+    assert [span.text for span in found.spans if span.field == "history"] == ["five", "7k", "8k"]
+    asked = [said("person", EARLIER), said("assistant", found.question, found.call, found.agent_id)]
+    assert parameters_of(understand("yes", asked)) == found.known
+
+
+@pytest.mark.parametrize(
+    ("values", "quote"),
+    [
+        (("5", "8000"), "five, 7k then 8k"),
+        (("8000", "7000", "5"), "five, 7k then 8k"),
+        (("7000", "8000"), "7k then 8k"),
+        (("5", "7000", "8000", "8000"), "five, 7k then 8k"),
+        ((), "no earlier months"),
+    ],
+)
+async def test_a_list_is_proven_whole_or_not_at_all(values: tuple[str, ...], quote: str) -> None:
+    """An item left out, moved, cut off or made up: then it is not the list that was said."""
+    found = await interpret(EARLIER, reading(value("history", *values, quote=quote)))
+    assert parameters_of(found) == parameters_of(understand(EARLIER))
+
+
+async def test_an_amount_that_may_be_for_another_field_is_put_as_a_question() -> None:
+    """Both stand in the text; which is which only the model says, and it may have swapped them."""
+    text = "Check the finances please: 50k was allowed, 42k blew away"
+    card = BUDGET.model_copy(update={"keywords": ("finances",)})
+    claims = [value("budget_limit", "42k", quote="42k blew away"), value("spent", "50k", quote="50k was allowed")]
+    found = await interpret(text, reading(*claims), catalogue=Catalogue([card]))
+    assert isinstance(found, Ambiguous)
+    assert found.question == "Do you mean analyze budget with budget limit 42000, spent 50000?"
+
+
+async def test_of_two_amounts_that_are_left_none_is_taken_without_asking() -> None:
+    """Either may be what was spent."""
+    found = await interpret(f"{BLOWN} and owe 7k", reading(value("spent", "7k", quote="owe 7k")))
+    assert isinstance(found, Ambiguous)
+    assert found.known == {"budget_limit": 50000, "spent": 7000}
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Please greet not Bob", value("name", "Bob", quote="Bob")),
+        ("Greet my friend Bob, no, Ada", value("name", "Bob", quote="friend Bob")),
+        (
+            "A taxi for 12 km, of a class that is not first",
+            value("comfort", "first class", quote="class that is not first"),
+        ),
+    ],
+)
+async def test_what_was_turned_down_or_taken_back_is_no_value(text: str, claim: dict[str, Any]) -> None:
+    """It stands in the text all the same."""
+    agent, task = ("GreeterAgent", "greet") if claim["field"] == "name" else ("RideAgent", "book_ride")
+    found = await interpret(text, reading(claim, agent=agent, task=task))
+    known = found.task.parameters if isinstance(found, Understood) else getattr(found, "known", {})
+    assert claim["values"][0] not in known.values()
 
 
 @pytest.mark.parametrize(
@@ -139,13 +209,42 @@ async def test_a_guess_of_the_rules_gives_way_to_a_proven_value() -> None:
     assert parameters_of(found) == {"name": "Ada"}
 
 
-async def test_a_value_from_an_earlier_turn_is_believed_when_it_stands_there() -> None:
-    """And only when the model says that it is from there."""
+async def test_a_value_of_an_earlier_turn_that_the_sentence_does_not_refer_to_is_asked_about() -> None:
+    """With the words it stands in; a yes is enough."""
     previous = [said("person", "Last month the shoes took 42k")]
     text = "Check my budget: limit 50k, and you know about the shoes"
     claim = value("spent", "42000", quote="shoes took 42k", earlier=True)
-    assert parameters_of(await interpret(text, reading(claim), previous)) == {"budget_limit": 50000, "spent": 42000}
+    found = await interpret(text, reading(claim), previous)
+    assert isinstance(found, Ambiguous)
+    assert found.question == 'Is spent 42000? You said "Last month the shoes took 42k".'
+    asked = [*previous, said("person", text), said("assistant", found.question, found.call, found.agent_id)]
+    assert parameters_of(understand("yes", asked)) == {"budget_limit": 50000, "spent": 42000}
     assert isinstance(await interpret(text, reading({**claim, "earlier": False}), previous), Missing)
+
+
+async def test_a_value_of_an_earlier_turn_is_believed_when_the_sentence_refers_back_to_it() -> None:
+    """And the rules read it there for the same field."""
+    previous = [said("person", "By the way, I spent 42k")]
+    claim = value("spent", "42k", quote="I spent 42k", earlier=True)
+    found = await interpret("And with a budget limit of 50k?", reading(claim), previous)
+    assert parameters_of(found) == {"budget_limit": 50000, "spent": 42000}
+    assert [span.turn_id for span in found.spans if span.field == "spent"] == ["turn-person"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        said("assistant", "You spent 42k"),
+        said("person", "You spent 42k").model_copy(update={"user_id": "ben"}),
+    ],
+    ids=["the assistant", "another person"],
+)
+async def test_what_somebody_else_said_is_no_value(turn: ChatTurn) -> None:
+    """Neither a result of ours nor what another person told."""
+    claim = value("spent", "42k", quote="spent 42k", earlier=True)
+    found = await interpret("And with a budget limit of 50k?", reading(claim), [turn])
+    assert isinstance(found, Missing)
+    assert found.missing == ("spent",)
 
 
 async def test_an_empty_list_needs_a_no_in_its_quote() -> None:

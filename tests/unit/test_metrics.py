@@ -52,6 +52,8 @@ COUNTED = {
     "tasklore_session_hits_total": set(),
     "tasklore_analyses_total": {"outcome"},
     "tasklore_analysis_sections_total": {"agent", "outcome"},
+    "tasklore_http_requests_total": {"route", "method", "status"},
+    "tasklore_http_request_duration_seconds_count": {"route"},
     "tasklore_llm_tokens_total": {"role", "model", "type"},
     "tasklore_llm_cost_usd_total": {"role", "model"},
     "tasklore_llm_request_duration_seconds_count": {"role", "model"},
@@ -85,6 +87,7 @@ def used(metrics: Metrics) -> Metrics:
     end_task(metrics, "A", "t", "completed", queued_s=0.1, run_s=0.2)
     metrics.count_lookup("A", "hit")
     metrics.record("finder", "m", Expense(1, 2, Decimal("0.5")), 0.3, "LlmTimeout")
+    metrics.count_http_request("/v1/agents", "GET", 200, 0.1)
     return metrics
 
 
@@ -303,6 +306,16 @@ def test_a_process_with_all_its_agents_stays_under_two_thousand_series() -> None
     for role in ("default", "summary", "interpreter", "finder"):
         metrics.record(role, "m", Expense(1, 2, Decimal(0)), 0.3, "LlmTimeout")
     assert sum(len(series) for series in samples(metrics).values()) <= 2000 - FRAME_SERIES
+
+
+def test_a_process_that_serves_the_api_stays_far_under_it() -> None:
+    """Thirty routes with four statuses each; it runs no tasks."""
+    metrics = families()
+    before = sum(len(series) for series in samples(metrics).values())
+    for number in range(30):
+        for status in (200, 404, 422, 503):
+            metrics.count_http_request(f"/v1/{number}", "GET", status, 0.1)
+    assert sum(len(series) for series in samples(metrics).values()) - before <= 500
 
 
 def test_what_waits_is_told_by_agent_where_somebody_looks() -> None:

@@ -10,8 +10,8 @@ from contracts.errors import LlmRefused
 from contracts.messages import AgentCard, TaskCall, TaskCard
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Ambiguous, LlmInterpreter, RuleInterpreter, Understood, Unfitting
-from supervisor.interpretation.fields import shape_of
-from supervisor.interpretation.routing import problem_of
+from supervisor.interpretation.values.fields import shape_of
+from supervisor.interpretation.wishes.routing import problem_of
 from tests.interpretation_cases import BUDGET, EVERYBODY, parameters_of, said, understand
 
 CHECK = "Check my budget: limit 50k, spent 42k"

@@ -7,16 +7,16 @@ import pytest
 
 from contracts.messages import ChatTurn
 from supervisor.interpretation import Ambiguous, Interpretation, LlmInterpreter, Missing, RuleInterpreter, Understood
-from supervisor.interpretation.cues import CueIndex
-from supervisor.interpretation.evidence import Source
-from supervisor.interpretation.fields import shape_of
 from supervisor.interpretation.llm import TaskReading
 from supervisor.interpretation.outcome import Span
-from supervisor.interpretation.plain_statements import is_plain
-from supervisor.interpretation.plain_values import chosen
+from supervisor.interpretation.proof.evidence import Source
+from supervisor.interpretation.proof.plain_statements import is_plain
+from supervisor.interpretation.proof.recollection import Recollection, Remembered
 from supervisor.interpretation.questions import agreed_in, ask_whether
-from supervisor.interpretation.recollection import Recollection, Remembered
-from supervisor.interpretation.scene import scene_of
+from supervisor.interpretation.values.cues import CueIndex
+from supervisor.interpretation.values.fields import shape_of
+from supervisor.interpretation.values.plain_values import chosen
+from supervisor.interpretation.values.scene import scene_of
 from tests.interpretation_cases import BUDGET, EVERYBODY, GREETER, RIDE, parameters_of, said
 
 TEXT = "Check my budget as usual, I spent 42000"
@@ -100,7 +100,6 @@ NOT_PLAIN = [
     "A user has a budget limit of 50,000",
     "Budget limit of my user is 50,000",
     "The other user's budget limit is 50,000",
-    "The budget limit is no longer 50,000",
     "Budget limit was 50,000 last year",
     "Budget limit was 50,000",
     "I budgeted 50,000",

@@ -30,6 +30,7 @@ from workers.listening.fates import MOST_MODEL_RESTS, Fate, demand_harmless, fat
 from workers.listening.rows import ClosesRows, LeaseLost, ListenMeter, StoresDrafts, Unreadable
 from workers.listening.rulings import closings_of
 from workers.listening.runs import contained
+from workers.listening.spans import Ruling
 from workers.listening.values import FactBatch, PendingFact
 
 log = structlog.get_logger(__name__)
@@ -140,7 +141,9 @@ class FactWork:
         while groups and not is_leaving():
             group = groups.popleft()
             try:
-                contended = not await self._rule(claim, group)
+                ruling = Ruling([known.row for known in group])
+                with ruling.going():
+                    contended = not await self._rule(claim, group, ruling)
             except (LeaseLost, MemoryUnavailable):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a listener raises becomes the fate of its facts
@@ -191,7 +194,7 @@ class FactWork:
             for known in found
         ]
 
-    async def _rule(self, claim: Claim, group: Sequence[Known]) -> bool:
+    async def _rule(self, claim: Claim, group: Sequence[Known], told: Ruling) -> bool:
         """Have *group* ruled on and stored; False when others kept changing the documents."""
         batch = FactBatch(claim.owner, tuple(known.pending for known in group))
         attempt = max(known.row.attempts for known in group) + 1
@@ -202,8 +205,10 @@ class FactWork:
             rulings = await contained(self._listener, self._listener.rule(batch, context))
             closings = closings_of(self._listener.label, batch, rulings, draft.applied)
             await self._note_parked(claim, closings)
+            told.committing()
             done = await self._store.commit(draft, claim=claim, closings=closings)
             if isinstance(done, Committed):
+                told.committed(draft, done)
                 for ruling in rulings:
                     self._meter.count_fact(ruling.outcome)
                 self._count_edits(draft, done)

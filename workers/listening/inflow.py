@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from contracts import subjects
 from contracts.errors import InvalidInput
 from contracts.messages import ChatTurn, ExtractedFacts
+from contracts.traces import read_context
 from runtime.outbox import Outbox
 from runtime.partitions import CountsLetters, Erases, PartitionDesk, Whose
 from runtime.pull import Delivery
@@ -19,8 +20,8 @@ from runtime.pull import Delivery
 class Appends(Protocol):
     """What is needed of `memory.queues.PersonalQueue`."""
 
-    async def append(self, owner: str, rows: Sequence[tuple[str, bytes]]) -> int:
-        """Add rows, each once; return how many are new."""
+    async def append(self, owner: str, rows: Sequence[tuple[str, bytes]], *, trace: str = "") -> int:
+        """Add rows, each once, with the *trace* they belong to; return how many are new."""
 
 
 class InflowMeter(CountsLetters, Protocol):
@@ -60,7 +61,7 @@ class InflowDesk(PartitionDesk):
     async def _append(self, delivery: Delivery) -> None:
         arrived = read_turn(delivery) if self._reads_turns else read_facts(delivery)
         if arrived.rows:
-            await self._queue.append(arrived.owner, arrived.rows)
+            await self._queue.append(arrived.owner, arrived.rows, trace=str(read_context(delivery.headers) or ""))
             self._appended()
         elif self._reads_turns:
             self._turns.count_turn("anonymous")

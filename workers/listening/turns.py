@@ -24,6 +24,7 @@ from workers.listening.fates import demand_harmless, fate_of
 from workers.listening.lessons import Lesson, read_lesson
 from workers.listening.rows import ClosesRows, LeaseLost, ListenMeter, Unreadable
 from workers.listening.runs import contained
+from workers.listening.spans import listening
 
 log = structlog.get_logger(__name__)
 
@@ -80,7 +81,8 @@ class TurnWork:
             if is_leaving():
                 break
             try:
-                outcome = await self._learn(claim, row)
+                with listening("turns", row):
+                    outcome = await self._learn(claim, row)
             except (LeaseLost, MemoryUnavailable):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a listener raises becomes the fate of its turn

@@ -157,6 +157,7 @@ def _check_workers(events: Sequence[Event], runs: dict[str, list[Run]], troubles
         if event.pid in ready or troubles.during(forked_at[event.pid], event.at, None, NO_SERVER) is None:
             findings.fallen.append(event.pid)
     findings.left = [event.about for event in events if event.kind == "left"]
+    findings.miscounted = [event.about for event in events if event.kind == "miscounted"]
     findings.troubles = Counter(trouble.cause for trouble in troubles.all)
     open_runs: dict[int, list[Run]] = defaultdict(list)
     for run in (run for of_task in runs.values() for run in of_task if math.isinf(run.end)):

@@ -30,6 +30,8 @@ class Findings:
     fallen: list[int] = field(default_factory=list)
     #: What stays in the queue although its report is there.
     left: list[str] = field(default_factory=list)
+    #: Where the count of what has ended is another than the ledger, read task by task.
+    miscounted: list[str] = field(default_factory=list)
     #: Kills that hit a running task.
     hits: int = 0
     #: What was done, by cause.
@@ -48,6 +50,7 @@ class Findings:
             "effect missing, unexplained": self.effects_missing_unexplained,
             "recomputed, unexplained": self.recomputed_unexplained,
             "left in the queue": self.left,
+            "counted otherwise than the ledger": self.miscounted,
             "worker fell": [str(pid) for pid in self.fallen],
         }
         return {name: tasks for name, tasks in found.items() if tasks}

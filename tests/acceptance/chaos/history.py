@@ -32,6 +32,7 @@ Kind = Literal[
     "restored",  # it answers again
     "cut",  # the link of `pid` to the server `about` is cut
     "healed",  # it stands again
+    "miscounted",  # the count of what has ended is not what the ledger holds; `about` says both
     "left",  # tasks that nobody takes out of their stream, although all have reports; `about` says how many and where
     "deleted",  # the consumer or stream `about` was deleted
 ]

@@ -9,6 +9,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from redis.asyncio import Redis
+
+from memory.tally import Tally
 from tests.acceptance.chaos.agent import agent
 from tests.acceptance.chaos.blows import kill_workers, strike
 from tests.acceptance.chaos.checker import check
@@ -20,6 +23,7 @@ from tests.acceptance.chaos.smith import Smith
 from tests.acceptance.chaos.submitter import Assignment
 from tests.acceptance.chaos.table import Row
 from tests.acceptance.chaos.weather import Climate, plan
+from tests.acceptance.ledger_counts import ended
 
 #: What workers of a storm serve.
 AGENT = "tests.acceptance.chaos.agent"
@@ -77,6 +81,7 @@ async def storm(
             await until_reported(ground, quiet_s)
             killing.cancel()
             await _until_taken(ground)
+            await _compare_counts(ground)
             await ground.leave()
             ground.program.is_over = True
         await ground.program.read_all()
@@ -112,6 +117,14 @@ async def _until_taken(ground: Ground) -> None:
         left = await ground.program.wire.counts("TASKS", f"tasks.{agent.agent_id}.>")
         for subject, number in left.items():
             ground.history.note("left", about=f"{number} on {subject}")
+
+
+async def _compare_counts(ground: Ground) -> None:
+    """Note where the counts that a supervisor exports are not what the ledger holds, after all that was done."""
+    async with Redis.from_url(ground.servers.redis_url) as redis:
+        counted, held = await Tally(redis).read(), await ended(redis)
+    if counted != held or not held:
+        ground.history.note("miscounted", about=f"counted {counted}, held {held}")
 
 
 def _tell(seed: int, findings: Findings, seconds: float, folder: Path) -> None:

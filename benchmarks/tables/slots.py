@@ -1,0 +1,128 @@
+"""Numbers for slots: marks and tables in SNIPS, who comes in restaurant8k. The task is given, its slots are not."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+from benchmarks.tables.people import NUMBERS, people_meant
+from benchmarks.tables.scores import Score
+from contracts.messages import AgentCard, TaskCard
+from contracts.parameters import Field, Parameters
+from supervisor.catalogue import Catalogue
+from supervisor.interpretation.values.filling import Filled, fill
+from supervisor.interpretation.values.scene import scene_of
+from supervisor.interpretation.wishes.routing import Prepared, Router
+
+_SNIPS, _PEOPLE = "SNIPS numeric slots", "restaurant8k people"
+SOURCES = {
+    _SNIPS: "sonos/nlu-benchmark (CC0)",
+    _PEOPLE: "PolyAI task-specific-datasets (CC-BY-4.0)",
+    f"{_PEOPLE}, where it stands": "PolyAI task-specific-datasets (CC-BY-4.0)",
+}
+
+
+class RateBook(Parameters):
+    """A mark for a book, and the best mark there is."""
+
+    rating_value: int = Field(
+        ge=0,
+        le=10,
+        cues=(
+            *("{} stars", "{} star", "{} points", "{} point", "{} rating"),
+            *("rating of {}", "score of {}", "{} out of", "{} of"),
+        ),
+    )
+    best_rating: int | None = Field(None, ge=1, le=100, cues=("out of {}", "of {}"))
+
+
+class BookRestaurant(Parameters):
+    """A table for so many."""
+
+    party_size_number: int = Field(
+        ge=1,
+        cues=(
+            *("people", "persons", "guests", "party of {}", "group of {}", "table for {}", "spot for {}"),
+            *("reservation for {}", "restaurant for {}", "seats for {}"),
+        ),
+    )
+
+
+class BookTable(Parameters):
+    """The same where it may also be told who comes."""
+
+    people: int = Field(
+        ge=1,
+        counts="people",
+        cues=(
+            *("party of {}", "group of {}", "table for {}", "table of {}", "booking for {}", "booking of {}"),
+            *("reservation for {}", "lunch for {}", "dinner for {}", "seat {}", "seats {}", "fit {}", "party size"),
+            *("head count", "number of people", "number of guests", "{} seater", "{} seats"),
+        ),
+    )
+
+
+def measured(folder: Path) -> Iterator[tuple[str, float | None, Score]]:
+    """Yield each table's title, what is asked of it, and the score."""
+    yield _SNIPS, 0.95, _snips(json.loads((folder / "snips.json").read_text("utf-8")))
+    values, places = _people(json.loads((folder / "restaurant8k_people.json").read_text("utf-8")))
+    yield _PEOPLE, 0.92, values
+    yield f"{_PEOPLE}, where it stands", None, places
+
+
+def _prepared(name: str, parameters: type[Parameters]) -> Prepared:
+    card = TaskCard(name=name, parameters=parameters.schema_for_cards())
+    found = Router(Catalogue([AgentCard(agent_id="Booking", tasks=(card,), digest="0")])).find("Booking", name)
+    if found is None:
+        raise LookupError(f"{name} should be offered")
+    return found
+
+
+def _snips(rows: list[dict[str, Any]]) -> Score:
+    """Compare every numeric slot that a sentence could have, also with there being none."""
+    tasks = {
+        "RateBook": _prepared("rate_book", RateBook),
+        "BookRestaurant": _prepared("book_restaurant", BookRestaurant),
+    }
+    right, misses, times = 0, [], []
+    for row in rows:
+        task = tasks.get(row["intent"])
+        if task is None:
+            continue
+        meant = {slot["slot"]: _written(slot["text"]) for slot in row["slots"]}
+        filled, spent = _filled(row["input"], task)
+        times.append(spent)
+        for shape in task.shape.fields:
+            found = filled.values.get(shape.name)
+            if found == meant.get(shape.name):
+                right += 1
+            else:
+                misses.append(f"{row['input']!r}: {shape.name} is {meant.get(shape.name)}, found {found}")
+    return Score(right, tuple(misses), tuple(times))
+
+
+def _written(text: str) -> int | None:
+    return int(text) if text.isdigit() else NUMBERS.get(text.lower())
+
+
+def _people(rows: list[dict[str, Any]]) -> tuple[Score, Score]:
+    """Return the scores of the number, and of the words it was taken from touching those of the table."""
+    task = _prepared("book_table", BookTable)
+    wrong, elsewhere, times = [], [], []
+    for row in rows:
+        filled, spent = _filled(row["input"], task, is_asked="people" in row["requested"])
+        times.append(spent)
+        found, meant = filled.values.get("people"), people_meant(row["people"])
+        if found is None or found != meant:
+            wrong.append(f"{row['input']!r}: {row['people']!r} are {meant}, found {found}")
+        start = row["input"].find(row["people"])
+        if not any(span.start < start + len(row["people"]) and start < span.end for span in filled.spans):
+            elsewhere.append(f"{row['input']!r}: expected {row['people']!r}")
+    return tuple(Score(len(rows) - len(bad), tuple(bad), tuple(times)) for bad in (wrong, elsewhere))  # type: ignore[return-value]  # two of them
+
+
+def _filled(text: str, task: Prepared, *, is_asked: bool = False) -> tuple[Filled, int]:
+    started = perf_counter_ns()
+    filled = fill(scene_of(text), task, task.shape.fields if is_asked else ())
+    return filled, perf_counter_ns() - started

@@ -1,0 +1,109 @@
+"""Places in an order: "first", "the 21st", "two hundredth", "last", "next to last", "the previous one"."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from contracts.numerals import words
+from contracts.numerals.grammar import Grammar
+from contracts.numerals.token import Token
+from contracts.numerals.tokens import fold, tokens_of
+
+RelativeTo = Literal["start", "current", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinal:
+    """A place in an order: from the *start* counted from 1, from the *current* one and the *end* as an offset.
+
+    "third" is 3 from the start, "next" +1 from the current one, "last" 0 and "next to last" -1 from the end.
+    """
+
+    place: int
+    relative_to: RelativeTo
+    start: int
+    end: int
+    text: str
+
+
+#: Words before an ordinal that can belong to it ("nine hundred ninety-nine thousand nine hundred ninety-").
+_MOST_TOKENS = 20
+_MISSPELLED = {"nineth": "ninth", "twelth": "twelfth", "fourtieth": "fortieth", "eigth": "eighth", "fith": "fifth"}
+_DIGITS = re.compile(r"(?<![\w.,/:-])(\d{1,15})(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
+_BEFORE_LAST = (
+    r"penultimate|(?:next|second|2nd)[ -](?:to|from)[ -](?:the[ -])?last|(?:the )?one before (?:the )?last(?: one)?"
+)
+#: Ways to count from the end and from where one stands.
+_WAYS: tuple[tuple[str, int, RelativeTo], ...] = (
+    (r"antepenultimate|third[ -](?:to|from)[ -](?:the[ -])?last", -2, "end"),
+    (_BEFORE_LAST, -1, "end"),
+    (r"previous(?: one)?|preceding(?: one)?|prior one", -1, "current"),
+    (r"next(?: one)?|following one", 1, "current"),
+    (r"current(?: one)?|present one", 0, "current"),
+    (r"last(?: one)?", 0, "end"),
+)
+_PATTERNS = tuple(re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE) for pattern, _, _ in _WAYS)
+
+
+def find_ordinals(text: str) -> tuple[Ordinal, ...]:
+    """Return the ordinals in *text*, in order; "a hundredth" and "three fifths" are fractions and no places."""
+    folded = fold(text)
+    found = [*_relative(folded), *_digits(folded), *_spelled(folded)]
+    return tuple(_apart(sorted(found, key=lambda one: (one.start, -one.end)), text))
+
+
+def _apart(ordinals: list[Ordinal], text: str) -> Iterator[Ordinal]:
+    end = 0
+    for one in ordinals:
+        if one.start >= end:
+            end = one.end
+            yield Ordinal(one.place, one.relative_to, one.start, one.end, text[one.start : one.end])
+
+
+def _relative(text: str) -> Iterator[Ordinal]:
+    for pattern, (_, place, relative_to) in zip(_PATTERNS, _WAYS, strict=True):
+        for match in pattern.finditer(text):
+            yield Ordinal(place, relative_to, match.start(), match.end(), match.group())
+
+
+def _digits(text: str) -> Iterator[Ordinal]:
+    for match in _DIGITS.finditer(text):
+        yield Ordinal(int(match.group(1)), "start", match.start(), match.end(), match.group())
+
+
+def _spelled(text: str) -> Iterator[Ordinal]:
+    tokens = tokens_of(text)
+    for index, token in enumerate(tokens):
+        part = words.ORDINAL_PARTS.get(_MISSPELLED.get(token.text, token.text)) if token.kind == "word" else None
+        if part is None:
+            continue
+        first, worth = _with_words_before(text, tokens, index, part)
+        if worth and not (part == 2 and _is_time(tokens, first)):
+            yield Ordinal(worth, "start", tokens[first].start, token.end, "")
+
+
+def _with_words_before(text: str, tokens: list[Token], index: int, part: int) -> tuple[int, int]:
+    """Return where the ordinal begins and its value, 0 for the name of a fraction ("a hundredth")."""
+    first = index
+    while first > max(0, index - _MOST_TOKENS) and (
+        tokens[first - 1].text in words.WORTH or tokens[first - 1].text == "-"
+    ):
+        first -= 1
+    for start in range(first, index):
+        stop = index - (tokens[index - 1].text == "-")
+        reading = Grammar(text, tokens[start:stop]).cardinal(0) if tokens[start].text in words.WORTH else None
+        if reading is None or reading.end != stop - start:
+            continue
+        before = int(reading.value)
+        if part >= words.ROUND and before > 1:
+            return start, before * part
+        if part < words.ROUND and before > 1 and before % (10 if part < 10 else words.ROUND) == 0:
+            return start, before + part
+    is_fraction = part >= words.ROUND and index > 0 and tokens[index - 1].text in {"a", "an", "one"}
+    return index, 0 if is_fraction else part
+
+
+def _is_time(tokens: list[Token], index: int) -> bool:
+    """True for the second of "a second" and "per second"."""
+    return index > 0 and tokens[index - 1].text in {"a", "per", "one", "each", "every"}

@@ -1,0 +1,53 @@
+"""The letters that stand for currencies: ISO 4217 codes, and which of them may be read in running text."""
+
+import re
+from itertools import product
+
+#: Every code of ISO 4217 that money is kept in, the euro's predecessors and the bitcoin among them.
+CURRENCIES = frozenset({
+    "AED", "AFN", "ALL", "AMD", "ANG", "AOA", "ARS", "AUD", "AWG", "AZN", "BAM", "BBD", "BDT", "BGN",
+    "BHD", "BIF", "BMD", "BND", "BOB", "BRL", "BSD", "BTC", "BTN", "BWP", "BYN", "BZD", "CAD", "CDF",
+    "CHF", "CLP", "CNY", "COP", "CRC", "CUC", "CUP", "CVE", "CZK", "DJF", "DKK", "DOP", "DZD", "EGP",
+    "ERN", "ETB", "EUR", "FJD", "FKP", "GBP", "GEL", "GHS", "GIP", "GMD", "GNF", "GTQ", "GYD", "HKD",
+    "HNL", "HRK", "HTG", "HUF", "IDR", "ILS", "INR", "IQD", "IRR", "ISK", "JMD", "JOD", "JPY", "KES",
+    "KGS", "KHR", "KMF", "KPW", "KRW", "KWD", "KYD", "KZT", "LAK", "LBP", "LKR", "LRD", "LSL", "LYD",
+    "MAD", "MDL", "MGA", "MKD", "MMK", "MNT", "MOP", "MRU", "MUR", "MVR", "MWK", "MXN", "MYR", "MZN",
+    "NAD", "NGN", "NIO", "NOK", "NPR", "NZD", "OMR", "PAB", "PEN", "PGK", "PHP", "PKR", "PLN", "PYG",
+    "QAR", "RON", "RSD", "RUB", "RWF", "SAR", "SBD", "SCR", "SDG", "SEK", "SGD", "SHP", "SLE", "SLL",
+    "SOS", "SRD", "SSP", "STN", "SVC", "SYP", "SZL", "THB", "TJS", "TMT", "TND", "TOP", "TRY", "TTD",
+    "TWD", "TZS", "UAH", "UGX", "USD", "UYU", "UZS", "VES", "VND", "VUV", "WST", "XAF", "XCD", "XCG",
+    "XOF", "XPF", "YER", "ZAR", "ZMW", "ZWG", "ZWL", "ATS", "BEF", "CYP", "DEM", "EEK", "ESP", "FIM",
+    "FRF", "GRD", "IEP", "ITL", "LTL", "LUF", "LVL", "MTL", "NLG", "PTE", "SIT", "SKK",
+    "XEU", "DDM", "YUM", "BRE", "ARA",
+})  # fmt: skip
+#: Codes that are words of English or names of people even in capitals; money in them is read by its name.
+_ENGLISH = frozenset({"ALL", "BAM", "BOB", "CUP", "GEL", "LAK", "MOP", "NAD", "SIT", "SOS", "TOP"})
+#: Codes that are read when they stand in capitals.
+IN_CAPITALS = CURRENCIES - _ENGLISH
+#: Codes of currencies that are much traded; those of them that are no words are read in small letters too.
+_MAJOR = (
+    "USD", "EUR", "GBP", "JPY", "CHF", "AUD", "CAD", "NZD", "SEK", "NOK", "DKK", "ISK", "CNY", "INR",
+    "HKD", "SGD", "PLN", "CZK", "HUF", "RUB", "BRL", "MXN", "ZAR", "KRW", "ILS", "AED", "IDR", "MYR",
+    "PHP", "THB", "TWD", "VND", "BTC", "NGN", "KES", "EGP", "PKR", "ARS", "BDT", "BGN", "BHD", "CLP",
+    "CRC", "GHS", "KWD", "LKR", "NPR", "OMR", "QAR", "RSD", "UAH", "UYU", "TRY", "COP", "SAR", "RON",
+    "DEM", "FRF", "ITL", "ESP", "NLG",
+)  # fmt: skip
+_ENGLISH_IN_SMALL = frozenset({"ARS", "COP", "DEM", "ESP", "PHP", "RON", "RUB", "SAR", "TRY"})
+IN_SMALL = frozenset(_MAJOR) - _ENGLISH_IN_SMALL
+
+_CODE = re.compile(r"[A-Za-z]{3}")
+#: What finance glues to a code: thousands, millions, billions ("KEUR 5", "30 MUSD", "EURm 12", "USDbn 3").
+_BEFORE = {"K": 3, "k": 3, "T": 3, "M": 6, "m": 6, "MM": 6, "Mn": 6, "mn": 6, "B": 9, "bn": 9, "Bn": 9, "BN": 9}
+_AFTER = {"k": 3, "K": 3, "m": 6, "mn": 6, "M": 6, "bn": 9, "b": 9}
+#: A code with its scale in one word: the code and the power of ten.
+SCALED_CODES = {f"{scale}{code}": (code, power) for (scale, power), code in product(_BEFORE.items(), _MAJOR)} | {
+    f"{code}{scale}": (code, power) for (scale, power), code in product(_AFTER.items(), _MAJOR)
+}
+
+
+def currency_code(written: str) -> str | None:
+    """Return the ISO code spelled by *written* ("USD", "usd"), or None; "try" is a word, "TRY" a currency."""
+    if not _CODE.fullmatch(written):
+        return None
+    upper = written.upper()
+    return upper if upper in (IN_CAPITALS if written.isupper() else IN_SMALL) else None

@@ -1,0 +1,215 @@
+"""The currencies of the world by symbol, code and English name; nothing is ever exchanged.
+
+Parts of a currency are turned into it ("5 cents" is 0.05 of a dollar). A name that several currencies share keeps the
+likeliest and lists the others, so that a field that declares one of them settles it.
+"""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from contracts.units.codes import IN_CAPITALS, IN_SMALL
+from contracts.units.unit import Unit
+
+_HUNDREDTH = Decimal("0.01")
+
+#: What several countries call their money: the noun with its plurals, then each code with whose it is.
+_FAMILIES = (
+    ("dollar dollars buck bucks", (
+        "USD:us,u s,u.s.,american,united states", "AUD:australian,aussie", "CAD:canadian", "NZD:new zealand,kiwi",
+        "SGD:singapore,singaporean", "HKD:hong kong", "TWD:taiwan,taiwanese,new taiwan", "BSD:bahamian,bahamas",
+        "BBD:barbadian,barbados", "BZD:belize,belizean", "BMD:bermudian,bermuda", "BND:brunei,bruneian",
+        "FJD:fijian,fiji", "GYD:guyanese,guyana", "JMD:jamaican,jamaica", "KYD:cayman,cayman islands,cayman island",
+        "LRD:liberian,liberia", "NAD:namibian,namibia", "SBD:solomon islands,solomon island",
+        "SRD:surinamese,suriname", "TTD:trinidad,trinidad and tobago,trinidadian", "XCD:east caribbean",
+        "ZWL:zimbabwean,zimbabwe")),
+    ("pound pounds", (
+        "GBP:british,uk,english,sterling", "EGP:egyptian,egypt", "LBP:lebanese", "SYP:syrian", "SDG:sudanese",
+        "SSP:south sudanese", "FKP:falkland,falkland islands", "GIP:gibraltar", "SHP:saint helena,st helena",
+        "CYP:cypriot,cyprus", "IEP:irish")),
+    ("franc francs", (
+        "CHF:swiss", "XAF:central african,central african cfa,cfa", "XOF:west african,west african cfa", "XPF:cfp",
+        "BIF:burundian,burundi", "CDF:congolese", "DJF:djiboutian,djibouti", "GNF:guinean,guinea",
+        "KMF:comorian,comoro", "RWF:rwandan,rwanda", "FRF:french", "BEF:belgian", "LUF:luxembourg,luxembourgish")),
+    ("peso pesos", (
+        "MXN:mexican,mexico", "ARS:argentine,argentinian,argentinean", "CLP:chilean", "COP:colombian",
+        "PHP:philippine,filipino", "UYU:uruguayan", "CUP:cuban", "CUC:cuban convertible", "DOP:dominican")),
+    ("rupee rupees rs", (
+        "INR:indian", "PKR:pakistani,pakistan", "LKR:sri lankan,sri lanka", "NPR:nepalese,nepali", "MUR:mauritian",
+        "SCR:seychellois,seychelles")),
+    ("krona kronor kronas krone kroner krones crown crowns kr", (
+        "SEK:swedish", "NOK:norwegian", "DKK:danish", "ISK:icelandic", "CZK:czech", "SKK:slovak")),
+    ("koruna korunas koruny", ("CZK:czech", "SKK:slovak")),
+    ("dinar dinars", (
+        "KWD:kuwaiti,kuwait", "BHD:bahraini,bahrain", "DZD:algerian", "IQD:iraqi", "JOD:jordanian", "LYD:libyan",
+        "RSD:serbian", "TND:tunisian", "MKD:macedonian", "YUM:yugoslav,yugoslavian")),
+    ("dirham dirhams", ("AED:uae,emirati,u.a.e.,united arab emirates", "MAD:moroccan")),
+    ("riyal riyals rial rials", (
+        "SAR:saudi,saudi arabian", "QAR:qatari,qatar", "OMR:omani", "YER:yemeni", "IRR:iranian,persian")),
+    ("shilling shillings", ("KES:kenyan,kenya", "TZS:tanzanian", "UGX:ugandan", "SOS:somali", "ATS:austrian")),
+    ("schilling schillings", ("ATS:austrian",)),
+    ("lira liras lire", ("TRY:turkish", "ITL:italian", "MTL:maltese")),
+    ("mark marks", ("DEM:german,west german,deutsche,deutsch", "BAM:bosnian,convertible,bosnian convertible",
+        "DDM:east german")),
+    ("guilder guilders", ("NLG:dutch,netherlands", "ANG:antillean,netherlands antillean", "XCG:caribbean")),
+    ("florin florins", ("AWG:aruban,aruba", "NLG:dutch")),
+    ("won", ("KRW:korean,south korean", "KPW:north korean")),
+    ("yuan yuans renminbi rmb kuai", ("CNY:chinese,china",)),
+    ("yen yens", ("JPY:japanese",)),
+    ("euro euros", ("EUR:",)),
+    ("real reals reais", ("BRL:brazilian",)),
+    ("ruble rubles rouble roubles", ("RUB:russian,soviet", "BYN:belarusian,belarussian")),
+    ("leu lei", ("RON:romanian", "MDL:moldovan")),
+    ("lev levs leva", ("BGN:bulgarian",)),
+    ("manat manats", ("AZN:azerbaijani,azeri", "TMT:turkmen,turkmenistan,turkmenistani")),
+    ("som soms", ("KGS:kyrgyz,kyrgyzstani", "UZS:uzbek,uzbekistan,uzbekistani")),
+    ("kwacha kwachas", ("ZMW:zambian", "MWK:malawian")),
+    ("bolivar bolivars bolivares", ("VES:venezuelan,sovereign",)),
+    ("colon colons colones col\u00f3n", ("CRC:costa rican", "SVC:salvadoran,salvadorean")),
+    ("dobra dobras", ("STN:sao tomean",)), ("escudo escudos", ("CVE:cape verdean,cape verde", "PTE:portuguese")),
+    ("shekel shekels sheqel sheqels", ("ILS:israeli,new israeli,israel",)),
+    ("zloty zlotys zloties zlotych z\u0142oty z\u0142", ("PLN:polish",)),
+    ("forint forints", ("HUF:hungarian",)), ("baht bahts", ("THB:thai",)),
+    ("dong dongs", ("VND:vietnamese",)), ("rupiah rupiahs", ("IDR:indonesian",)),
+    ("ringgit ringgits", ("MYR:malaysian",)), ("taka takas", ("BDT:bangladeshi",)),
+    ("naira nairas", ("NGN:nigerian",)), ("rand rands", ("ZAR:south african",)),
+    ("hryvnia hryvnias hryvnya", ("UAH:ukrainian",)), ("kuna kunas", ("HRK:croatian",)),
+    ("tenge tenges", ("KZT:kazakh,kazakhstani",)), ("lari laris", ("GEL:georgian",)),
+    ("dram drams", ("AMD:armenian",)), ("birr birrs", ("ETB:ethiopian",)), ("nakfa nakfas", ("ERN:eritrean",)),
+    ("cedi cedis", ("GHS:ghanaian,ghana",)), ("dalasi dalasis", ("GMD:gambian",)),
+    ("pula pulas", ("BWP:botswana",)), ("loti maloti", ("LSL:lesotho",)), ("lilangeni emalangeni", ("SZL:swazi",)),
+    ("metical meticals meticais", ("MZN:mozambican",)), ("ariary ariarys", ("MGA:malagasy",)),
+    ("kwanza kwanzas", ("AOA:angolan",)), ("leone leones", ("SLE:sierra leonean,sierra leone", "SLL:old")),
+    ("ouguiya ouguiyas", ("MRU:mauritanian",)), ("rufiyaa rufiyaas", ("MVR:maldivian",)),
+    ("ngultrum ngultrums", ("BTN:bhutanese",)), ("kyat kyats", ("MMK:burmese,myanmar",)),
+    ("kip kips", ("LAK:lao,laotian",)), ("riel riels", ("KHR:cambodian",)), ("pataca patacas", ("MOP:macanese,macau",)),
+    ("tugrik tugriks togrog togrogs", ("MNT:mongolian",)), ("somoni somonis", ("TJS:tajik,tajikistani",)),
+    ("afghani afghanis", ("AFN:afghan",)), ("denar denars", ("MKD:macedonian",)), ("lek leks", ("ALL:albanian",)),
+    ("sol soles", ("PEN:peruvian",)), ("guarani guaranis", ("PYG:paraguayan",)),
+    ("boliviano bolivianos", ("BOB:bolivian",)), ("balboa balboas", ("PAB:panamanian",)),
+    ("lempira lempiras", ("HNL:honduran",)), ("quetzal quetzals quetzales", ("GTQ:guatemalan",)),
+    ("cordoba cordobas c\u00f3rdoba", ("NIO:nicaraguan",)), ("gourde gourdes", ("HTG:haitian",)),
+    ("kina kinas", ("PGK:papua new guinean,papua new guinea",)), ("tala talas", ("WST:samoan",)),
+    ("vatu vatus", ("VUV:vanuatu",)), ("pa'anga paanga paangas", ("TOP:tongan",)),
+    ("peseta pesetas", ("ESP:spanish",)), ("drachma drachmas drachmae", ("GRD:greek",)),
+    ("markka markkaa", ("FIM:finnish",)), ("punt punts", ("IEP:irish",)), ("litas", ("LTL:lithuanian",)),
+    ("lats", ("LVL:latvian",)), ("kroon kroons", ("EEK:estonian",)), ("tolar tolars", ("SIT:slovenian",)),
+    ("ecu ecus", ("XEU:",)), ("cruzado cruzados cruzeiro cruzeiros", ("BRE:brazilian",)),
+    ("austral australs", ("ARA:argentine",)), ("bitcoin bitcoins", ("BTC:",)),
+)  # fmt: skip
+#: Nouns that are English words, first names or measures: read only with a country before them.
+_ENGLISH = frozenset([
+    "buck", "bucks", "real", "reals", "som", "soms", "sol", "lev", "levs", "dram", "drams", "lek", "leks",
+    "kina", "mark", "punt", "punts", "lats", "litas", "colon", "colons", "loti", "sovereign", "rs", "kr", "rmb",
+    "dong", "dongs", "crown", "tala"
+])  # fmt: skip
+#: English words that are money all the same right after a number.
+_MONEY_ALL_THE_SAME = frozenset(["buck", "bucks", "rs", "kr", "rmb", "dong", "dongs"])
+
+
+def _families() -> Iterator[tuple[str, Unit]]:
+    for nouns, countries in _FAMILIES:
+        owners = [country.partition(":")[::2] for country in countries]
+        codes = tuple(code for code, _ in owners)
+        for noun in nouns.split():
+            if noun not in _ENGLISH or noun in _MONEY_ALL_THE_SAME:
+                yield noun, Unit(codes[0], also=codes[1:])
+            for code, demonyms in owners:
+                for demonym in filter(None, demonyms.split(",")):
+                    yield f"{demonym} {noun}", Unit(code)
+
+
+_DOLLAR = dict(_families())["dollar"]
+_CENT = Unit("USD", _HUNDREDTH, also=(*_DOLLAR.also, "EUR", "ZAR"))
+
+#: Parts of a currency: the names, how many make one, and whose they are, the likeliest first.
+_PARTS = (
+    ("cent cents", 100, _CENT.code, *_CENT.also), ("dime dimes", 10, "USD", "CAD"),
+    ("nickel nickels", 20, "USD", "CAD"),
+    ("penny pennies pence", 100, "GBP"), ("paisa paise paisas", 100, "INR", "PKR", "NPR"), ("poisha", 100, "BDT"),
+    ("jiao mao", 10, "CNY"), ("fen", 100, "CNY"), ("sen", 100, "MYR", "IDR", "JPY", "BND", "KHR"),
+    ("kopek kopeks kopeck kopecks copeck copecks", 100, "RUB", "UAH", "BYN"),
+    ("centavo centavos", 100, "MXN", "BRL", "ARS", "CLP", "COP", "PHP", "CUP", "DOP", "PTE", "BOB", "GTQ", "HNL"),
+    ("centime centimes", 100, "EUR", "CHF", "FRF", "XOF", "XAF", "DZD", "MAD"), ("rappen", 100, "CHF"),
+    ("\u00f6re ore oere", 100, "SEK", "NOK", "DKK"), ("\u00f8re", 100, "NOK", "DKK"), ("eyrir aurar", 100, "ISK"),
+    ("grosz groszy grosze", 100, "PLN"), ("haler halers haleru heller hellers", 100, "CZK"),
+    ("filler fillers", 100, "HUF"), ("stotinka stotinki", 100, "BGN"), ("bani", 100, "RON", "MDL"),
+    ("lipa lipas", 100, "HRK"), ("agora agorot", 100, "ILS"), ("kurus kuru\u015f", 100, "TRY"),
+    ("piastre piastres piaster piasters", 100, "EGP", "LBP", "SYP"), ("fils", 1000, "KWD", "BHD", "JOD", "IQD", "AED"),
+    ("halala halalas halalah", 100, "SAR"), ("baisa baisas baiza", 1000, "OMR"), ("millime millimes", 1000, "TND"),
+    ("satang satangs", 100, "THB"), ("xu", 100, "VND"), ("jeon chon", 100, "KRW", "KPW"),
+    ("kobo kobos", 100, "NGN"), ("pesewa pesewas", 100, "GHS"), ("ngwee", 100, "ZMW"), ("tambala", 100, "MWK"),
+    ("thebe", 100, "BWP"), ("lisente sente", 100, "LSL"), ("butut bututs", 100, "GMD"), ("tetri", 100, "GEL"),
+    ("tiyin tiyn", 100, "KZT", "UZS", "KGS"), ("luma", 100, "AMD"), ("qapik gopik", 100, "AZN"), ("diram", 100, "TJS"),
+    ("laari", 100, "MVR"), ("chetrum", 100, "BTN"), ("pya pyas", 100, "MMK"), ("toea", 100, "PGK"),
+    ("seniti", 100, "TOP"), ("sene", 100, "WST"), ("avos", 100, "MOP"), ("sentimo sentimos", 100, "PHP"),
+    ("centesimo centesimos", 100, "UYU", "PAB", "ITL"), ("c\u00e9ntimo c\u00e9ntimos centimo centimos", 100,
+     "CRC", "PEN", "VES", "ESP"),
+    ("pfennig pfennigs", 100, "DEM"), ("groschen", 100, "ATS"), ("satoshi satoshis", 10**8, "BTC"),
+)  # fmt: skip
+
+SYMBOLS = {
+    "$": _DOLLAR, "€": Unit("EUR"), "£": Unit("GBP", also=("EGP",)), "¥": Unit("JPY", also=("CNY",)), "₹": Unit("INR"),
+    "¢": _CENT, "₿": Unit("BTC"), "₡": Unit("CRC"), "₩": Unit("KRW"), "₽": Unit("RUB"), "₺": Unit("TRY"),
+    "₫": Unit("VND"), "₴": Unit("UAH"), "฿": Unit("THB"), "₱": Unit("PHP"), "₪": Unit("ILS"), "₦": Unit("NGN"),
+    "₨": Unit("INR", also=("PKR", "LKR", "NPR")), "₸": Unit("KZT"), "₮": Unit("MNT"), "₭": Unit("LAK"),
+    "₲": Unit("PYG"), "₵": Unit("GHS"), "₼": Unit("AZN"), "₾": Unit("GEL"), "֏": Unit("AMD"), "៛": Unit("KHR"),
+    "؋": Unit("AFN"), "﷼": Unit("IRR", also=("SAR", "QAR", "OMR", "YER")), "৳": Unit("BDT"), "₣": Unit("FRF"),
+    "₤": Unit("ITL", also=("GBP", "TRY")), "₧": Unit("ESP"), "₯": Unit("GRD"),
+}  # fmt: skip
+
+#: What stands before "$" to say whose dollar it is; single letters only when glued ("a $5 cake").
+DOLLAR_PREFIXES = {
+    "us": "USD", "usd": "USD", "c": "CAD", "ca": "CAD", "cad": "CAD", "cdn": "CAD", "can": "CAD", "a": "AUD",
+    "au": "AUD", "aud": "AUD", "aus": "AUD", "nz": "NZD", "nzd": "NZD", "hk": "HKD", "hkd": "HKD", "s": "SGD",
+    "sg": "SGD", "sgd": "SGD", "nt": "TWD", "ntd": "TWD", "twd": "TWD", "mex": "MXN", "mx": "MXN", "mxn": "MXN",
+    "r": "BRL", "brl": "BRL", "fj": "FJD", "bz": "BZD", "bds": "BBD", "ec": "XCD", "tt": "TTD", "j": "JMD",
+    "ja": "JMD", "z": "ZWL", "ar": "ARS", "col": "COP",
+}  # fmt: skip
+#: Abbreviations before a number ("Rs. 500", "RM 20", "Rp 15,000", "kr 99").
+PREFIX_NAMES = {
+    "rs": Unit("INR", also=("PKR", "LKR", "NPR", "MUR", "SCR")), "kr": Unit("SEK", also=("NOK", "DKK", "ISK", "CZK")),
+    "rm": Unit("MYR"), "rp": Unit("IDR"), "rmb": Unit("CNY"), "php": Unit("PHP"), "dm": Unit("DEM"),
+    "chf": Unit("CHF"), "sfr": Unit("CHF"), "ksh": Unit("KES"), "kshs": Unit("KES"), "tsh": Unit("TZS"),
+    "ush": Unit("UGX"), "nis": Unit("ILS"), "k\u010d": Unit("CZK"), "z\u0142": Unit("PLN"),
+}  # fmt: skip
+#: Words of `PREFIX_NAMES` that must be written in capitals.
+CAPITAL_PREFIXES = frozenset({"rm", "dm", "nis", "php"})
+
+_OTHERS = {
+    "quid": Unit("GBP"), "pound sterling": Unit("GBP"), "pounds sterling": Unit("GBP"), "sterling": Unit("GBP"),
+    "dollars us": Unit("USD"), "dollars canadian": Unit("CAD"), "greenbacks": Unit("USD"),
+    "k\u010d": Unit("CZK"), "元": Unit("CNY"), "円": Unit("JPY"), "원": Unit("KRW"), "nis": Unit("ILS"),
+    "american cent": Unit("USD", _HUNDREDTH), "american cents": Unit("USD", _HUNDREDTH),
+    "us cent": Unit("USD", _HUNDREDTH), "us cents": Unit("USD", _HUNDREDTH), "u s cents": Unit("USD", _HUNDREDTH),
+    "euro cent": Unit("EUR", _HUNDREDTH), "euro cents": Unit("EUR", _HUNDREDTH),
+    "eurocent": Unit("EUR", _HUNDREDTH), "eurocents": Unit("EUR", _HUNDREDTH),
+    "canadian cents": Unit("CAD", _HUNDREDTH), "australian cents": Unit("AUD", _HUNDREDTH),
+    "new pence": Unit("GBP", _HUNDREDTH), "new shekels": Unit("ILS"), "new shekel": Unit("ILS"),
+}  # fmt: skip
+
+
+def _parts() -> Iterator[tuple[str, Unit]]:
+    for names, parts, code, *also in _PARTS:
+        for name in str(names).split():
+            yield name, Unit(str(code), Decimal(1) / Decimal(str(parts)), also=tuple(map(str, also)))
+
+
+#: Every name of a currency and of its parts, in small letters.
+CURRENCY_NAMES = {name: unit for name, unit in _families() if not name.startswith(" ")} | dict(_parts()) | _OTHERS
+#: Parts smaller than one of their currency, which a sum may end in ("3 dollars 50 cents").
+PART_NAMES = frozenset(name for name, unit in CURRENCY_NAMES.items() if unit.factor < 1)
+
+#: A currency glued to the digits after it ("USD115", "Rs.500"); anything else glued before digits is an identifier.
+GLUED_PREFIX = "|".join(
+    [
+        *sorted(IN_CAPITALS),
+        *sorted(code.lower() for code in IN_SMALL),
+        r"[Rr]s\.?",
+        "RM|Rp|DM|SFr|Sfr|KSh|Ksh|NIS|kr|Kr",
+    ]
+)
+
+
+def currency_named(name: str) -> Unit | None:
+    """Return the currency, or the part of one, that *name* means in small letters; codes are `currency_code`'s."""
+    return SYMBOLS.get(name) or CURRENCY_NAMES.get(name.lower())

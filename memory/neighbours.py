@@ -1,0 +1,76 @@
+"""Near matches in the long-term memory: which remembered questions differ from one in tolerant values alone.
+
+Beside the entries of a task that declares a tolerance stands, for each frame, where they are: their places by the size
+of the first value. Redis narrows down by a float; what is near is decided here, exactly. Other tasks have none of this.
+"""
+
+from collections.abc import Sequence
+
+from contracts.neighbours import Neighbourhood
+from memory import keys, neighbour_scripts
+from memory.entries import Near, Standing, decode
+from memory.exchange import Command, Exchange
+
+#: Places that are looked at on either side of the asked value: of one field the nearest are the first, of several not.
+_WIDTH_OF_ONE, _WIDTH = 8, 32
+#: Of the near ones, how many may be gone already before nobody looks any further.
+_TRIED = 8
+
+
+def remembering(entry_key: str, value: bytes, lifetime_ms: int | None, near: Standing, now_ms: int) -> Command:
+    """Return the command that stores *value* at *entry_key* and where it stands, in one step."""
+    touched = entry_key, keys.hits_of(entry_key), *keys.near(entry_key, near.frame)
+    lifetime = "" if lifetime_ms is None else lifetime_ms
+    words = value, lifetime, repr(near.score), near.place, now_ms, neighbour_scripts.MOST_EXPIRED
+    return ("EVALSHA", neighbour_scripts.REMEMBER, len(touched), *touched, *words)
+
+
+def forgetting(entry_key: str) -> Command:
+    """Return the command that removes an entry with its hits and its place; its reply is 1 when it was there."""
+    hits, begins = keys.hits_of(entry_key), keys.near_of(entry_key)
+    return ("EVALSHA", neighbour_scripts.FORGET, 2, entry_key, hits, begins)
+
+
+async def find_nearest(exchange: Exchange, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
+    """Return the nearest living neighbour of each question, by its entry key; None for one that has none.
+
+    Two round trips for all of them. The asked question's own entry is never among them.
+
+    Raises:
+        MemoryUnavailable: no answer in time.
+    """
+    listed = await exchange.run([command for key, near in asked for command in _looking(key, near)])
+    found: list[Near | None] = [None] * len(asked)
+    tried: list[tuple[int, list[tuple[str, str]]]] = []
+    commands: list[Command] = []
+    for number, (key, near) in enumerate(asked):
+        places = [place.decode(errors="replace") for side in listed[2 * number : 2 * number + 2] for place in side]
+        candidates = [(_entry_at(key, near, place), place) for place in near.nearest(places, _TRIED)]
+        if candidates:
+            tried.append((number, candidates))
+            touched = (*keys.near(key, near.frame), *(entry for entry, _ in candidates))
+            words = [place for _, place in candidates]
+            commands.append(("EVALSHA", neighbour_scripts.NEAREST, len(touched), *touched, *words))
+    replies = await exchange.run(commands) if commands else []
+    for (number, candidates), reply in zip(tried, replies, strict=True):
+        answer = decode(reply[1]) if reply else None
+        if answer is not None:
+            entry, place = candidates[reply[0] - 1]
+            found[number] = Near(entry, place, answer)
+    return found
+
+
+def _looking(entry_key: str, near: Neighbourhood) -> tuple[Command, Command]:
+    by_value, (low, high), score = keys.near(entry_key, near.frame)[0], near.window, repr(near.score)
+    width = _WIDTH_OF_ONE if len(near.fields) == 1 else _WIDTH
+    return (
+        ("ZRANGEBYSCORE", by_value, score, repr(high), "LIMIT", 0, width),
+        ("ZREVRANGEBYSCORE", by_value, score, repr(low), "LIMIT", 0, width),
+    )
+
+
+def _entry_at(entry_key: str, near: Neighbourhood, place: str) -> str:
+    parts = keys.parse_ltm(entry_key)
+    if parts is None:
+        raise AssertionError(f"{entry_key!r} was made by `memory.keys.ltm`")
+    return keys.ltm(parts.agent_id, parts.version, near.question_at(place), parts.user_token)

@@ -1,0 +1,23 @@
+"""Traces: what a span is called and whose child it is, for every part of a process; off unless it was switched on.
+
+Not here: which things are worth a span, which is the business of whoever does them. Off, a context that came with a
+message is carried on as it is, and nothing else is done; `runtime.tracing.exporting` alone imports OpenTelemetry.
+"""
+
+from runtime.tracing.letters import traced_letter
+from runtime.tracing.spans import NO_SPAN, Kind, Span, Tracer, begin, current, is_on, known_span_id, span, use, within
+
+__all__ = [
+    "NO_SPAN",
+    "Kind",
+    "Span",
+    "Tracer",
+    "begin",
+    "current",
+    "is_on",
+    "known_span_id",
+    "span",
+    "traced_letter",
+    "use",
+    "within",
+]

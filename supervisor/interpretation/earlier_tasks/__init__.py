@@ -1,0 +1,1 @@
+"""What a sentence takes from the tasks of its conversation: the same again, changed, doubled."""

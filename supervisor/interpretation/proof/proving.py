@@ -1,0 +1,116 @@
+"""What a language model claims put to the proof, claim by claim, against everything that it may quote."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from contracts.messages import ChatTurn
+from contracts.numerals import DecimalMark
+from supervisor.interpretation.proof.claims import QuotedValue
+from supervisor.interpretation.proof.earlier import prove_earlier, said_earlier
+from supervisor.interpretation.proof.evidence import Proven, Source, Used, prove
+from supervisor.interpretation.proof.placing import amounts_left, is_announced, is_only_choice
+from supervisor.interpretation.proof.recollection import Recollection, prove_remembered
+from supervisor.interpretation.values.amounts import Doubt
+from supervisor.interpretation.values.fields import FieldShape
+from supervisor.interpretation.values.filled import Filled
+from supervisor.interpretation.values.scene import scene_of
+from supervisor.interpretation.wishes.routing import Prepared
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a model may quote: the sentence, what the person said before it, and what is remembered of them."""
+
+    text: Source
+    turns: tuple[Source, ...]
+    memory: tuple[Source, ...]
+
+    @classmethod
+    def of(
+        cls,
+        text: str,
+        turns: Sequence[ChatTurn],
+        recollection: Recollection,
+        *,
+        user_id: str | None = None,
+        decimal_mark: DecimalMark | None = None,
+    ) -> "Sources":
+        """Return the sources of *text*, which *user_id* says after *turns*, oldest first."""
+        sentence = Source(scene_of(text, decimal_mark=decimal_mark))
+        return cls(sentence, said_earlier(turns, user_id, decimal_mark), recollection.sources())
+
+    def prove(self, task: Prepared, field: FieldShape, claimed: QuotedValue, used: Used) -> Proven | Doubt | None:
+        """Return what *claimed* proves, where it says that it stands, or the question that it comes to."""
+        said, quote = claimed.values, claimed.quote
+        if claimed.remembered:
+            return prove_remembered(task, field, said, quote, self.memory, used)
+        if claimed.earlier:
+            return prove_earlier(task, field, said, quote, self.text.scene, self.turns, used)
+        return prove(field, said, quote, [self.text], used)
+
+
+def add_proven(filled: Filled, task: Prepared, claimed: Sequence[QuotedValue], sources: Sources) -> set[str]:
+    """Put into *filled* what *claimed* proves about fields the rules left open or guessed; each amount serves once.
+
+    Return the fields whose amounts stand in the sentence, but are theirs by nothing except the model's word.
+    """
+    used: Used = {(span.source, span.start) for span in filled.spans if span.field not in filled.guessed}
+    open_before = [shape for shape in task.shape.fields if not filled.has(shape) or shape.name in filled.guessed]
+    put: list[tuple[FieldShape, QuotedValue, Proven]] = []
+    # What was said comes before what is remembered, whatever the order of the claims.
+    for value in sorted(claimed, key=lambda value: value.remembered):
+        shape = task.shape.field(value.field)
+        if shape is None or (filled.has(shape) and shape.name not in filled.guessed):
+            continue
+        if value.remembered and (filled.guessed or not shape.is_required):
+            # A guess is no ground for another, and for a field that may be left out leaving it out says enough.
+            continue
+        proven = sources.prove(task, shape, value, used)
+        if proven is None:
+            log.info("llm_value_dropped", agent=task.offer.agent.agent_id, task=task.offer.task.name)
+            continue
+        if isinstance(proven, Doubt):
+            filled.doubt(proven)
+            continue
+        filled.values[shape.name] = proven.value
+        filled.guessed.discard(shape.name)
+        filled.spans = [span for span in filled.spans if span.field != shape.name] + list(proven.spans)
+        used.update((span.source, span.start) for span in proven.spans)
+        if not value.remembered and not value.earlier:
+            put.append((shape, value, proven))
+    _drop_taken_guesses(filled)
+    return {
+        shape.name
+        for shape, value, proven in put
+        if not _is_sure(task, shape, value, proven, open_before, sources, used)
+    }
+
+
+def _is_sure(
+    task: Prepared,
+    field: FieldShape,
+    claimed: QuotedValue,
+    proven: Proven,
+    open_before: Sequence[FieldShape],
+    sources: Sources,
+    used: Used,
+) -> bool:
+    """Return whether more than the model's word says that *proven* is the value of *field*."""
+    scene = sources.text.scene
+    if proven.value == [] and field.is_list:
+        return not amounts_left(field, scene, used)
+    if not field.is_numeric:
+        return True
+    return is_announced(task, field, claimed.quote, proven, scene) or is_only_choice(field, open_before, scene, used)
+
+
+def _drop_taken_guesses(filled: Filled) -> None:
+    """Take a guessed value back whose amount was proven to be another field's."""
+    proven = {(span.source, span.start) for span in filled.spans if span.field not in filled.guessed}
+    for name in list(filled.guessed):
+        if any(span.field == name and (span.source, span.start) in proven for span in filled.spans):
+            filled.drop(name)

@@ -1,0 +1,340 @@
+"""One sentence that asks for one thing, in its conversation: an answer to what was asked, or a wish of its own."""
+
+from collections.abc import Sequence
+
+from contracts.messages import ChatTurn
+from supervisor.interpretation.conclusions import conclude, lacking
+from supervisor.interpretation.earlier_tasks.arithmetic import changed
+from supervisor.interpretation.earlier_tasks.changes import Change, changes_in, without_amounts_of
+from supervisor.interpretation.earlier_tasks.references import Past, Reference, reference_in
+from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Span, Understood, Unfitting
+from supervisor.interpretation.proof.recollection import read_agreed
+from supervisor.interpretation.questions import (
+    agreed_in,
+    ask_unknown_reference,
+    ask_which_task,
+    ask_which_value,
+    ask_whose,
+    asks_to_confirm,
+    fields_asked,
+)
+from supervisor.interpretation.values.amounts import Doubt
+from supervisor.interpretation.values.fields import FieldShape
+from supervisor.interpretation.values.filling import Filled, fill
+from supervisor.interpretation.values.scene import Scene
+from supervisor.interpretation.wishes.choosing import chosen_of, offered_by
+from supervisor.interpretation.wishes.declining import asks_for_abilities, is_declined
+from supervisor.interpretation.wishes.routing import Choice, Prepared, Router
+from supervisor.interpretation.words import STOP, word_set
+
+#: Said instead of an answer, these end the question.
+_NEVER_MIND = frozenset(
+    {"never mind", "nevermind", "forget it", "cancel", "cancel that", "stop", "drop it", "leave it", "skip it", "skip"}
+)
+_YES = frozenset({"yes", "yes please", "yeah", "yep", "ok", "okay", "sure", "correct", "right", "exactly", "yes i do"})
+#: Words of asking for the same once more.
+_REPEATING = word_set(
+    "again once more time repeat redo rerun re run recheck check calculate compute question same previous last before"
+    " instead try answer do"
+)
+
+#: A task that a question is open about, and the fields that it asked for.
+Pending = tuple[Past, Prepared, tuple[FieldShape, ...]]
+
+
+class Reading:
+    """Reads sentences that each ask for one thing; *past* are the tasks of the conversation, the latest first."""
+
+    def __init__(self, router: Router, previous: Sequence[ChatTurn], past: Sequence[Past]) -> None:
+        self.router = router
+        self.catalogue = router.catalogue
+        self.previous = previous
+        self.past = list(past)
+
+    def read(self, scene: Scene, choice: Choice | None) -> Single:
+        """Return what *scene* comes to, as an answer to an open question first; *choice* is the router's."""
+        if confirmed := self._confirmed(scene.text):
+            return confirmed
+        pending = self.pending(choice, scene)
+        if pending is not None and _words(scene.text) in _NEVER_MIND:
+            return self._left()
+        if pending is not None and _words(scene.text) in _YES and (agreed := agreed_in(pending[0].turn.text)):
+            return _agree(scene.text, agreed, *pending)
+        if pending is not None and not (choice is not None and is_declined(scene, choice)):
+            answered = self._answer(scene, choice, *pending)
+            if answered is not None:
+                return answered
+        return self.ask_anew(scene, choice)
+
+    # -- a question was open --------------------------------------------------------------------------------------
+
+    def chosen(self, scene: Scene, choice: Choice | None) -> Prepared | None:
+        """Return the task that *scene* chooses of those that the last turn asked about, or None."""
+        offered = offered_by(self.previous[-1] if self.previous else None, self.router)
+        if not offered:
+            return None
+        found = chosen_of(scene, offered)
+        return found or (choice.task if choice is not None and choice.task in offered and not choice.rivals else None)
+
+    def _confirmed(self, text: str) -> Understood | None:
+        """Return the task that the last turn asked to confirm, when *text* does."""
+        last = self.previous[-1] if self.previous else None
+        if last is None or not self.past or self.past[0].turn is not last or not asks_to_confirm(last):
+            return None
+        past = self.past[0]
+        return Understood(past.offer.agent.agent_id, past.call) if _words(text) in _YES else None
+
+    def pending(self, choice: Choice | None, scene: Scene) -> Pending | None:
+        """Return the task that the last turns asked about and the fields they asked for, or None.
+
+        One sentence that asked for several tasks may have left several questions: the one whose task *choice* is comes
+        first, then the one that *scene* has words for, then the last.
+        """
+        last = next((turn for turn in reversed(self.previous) if turn.speaker == "assistant"), None)
+        asking = [past for past in self.past if last is not None and _is_beside(past.turn, last)]
+        opened = []
+        for past in asking:
+            task = self.prepared(past)
+            if asked := fields_asked(past.turn, task.shape):
+                opened.append((past, task, asked))
+        chosen = [one for one in opened if choice is not None and one[1] is choice.task]
+        cued = [one for one in opened if any(cue.field in one[2] for cue in one[1].cues.find(scene.tokens))]
+        return next(iter([*chosen, *cued, *opened]), None)
+
+    def _answer(
+        self, scene: Scene, choice: Choice | None, past: Past, task: Prepared, asked: tuple[FieldShape, ...]
+    ) -> Single | None:
+        """Return the open task completed by *scene*, or None when the person speaks of something else."""
+        if choice is not None and choice.task is not task and task not in choice.rivals:
+            return None
+        changes = _changes(scene, task)
+        filled = fill(without_amounts_of(scene, changes), task, asked)
+        reference = reference_in(scene, task.cues.find(scene.tokens))
+        says_nothing = not filled.values and not filled.doubts and not reference and not changes
+        if says_nothing and (choice is not None or not any(shape.is_required for shape in asked)):
+            return None
+        says_all = not lacking(task, filled)
+        problems = self._change(scene, task, filled, changes, asked)
+        problems += self._resolve(scene, task, filled, reference, skip=past)
+        if not filled.values and not filled.doubts:
+            filled.unplaced = filled.unplaced or _whose(filled, asked)
+        if not says_all:
+            _inherit(filled, past, task, None)
+        return conclude(task, filled, problems)
+
+    # -- a sentence of its own ------------------------------------------------------------------------------------
+
+    def ask_anew(self, scene: Scene, choice: Choice | None) -> Single:
+        """Return what *scene* comes to by itself, and by what it refers back to."""
+        if is_declined(scene, choice):
+            return self._left()
+        if asks_for_abilities(scene, choice):
+            return Unfitting(self.catalogue.abilities())
+        recent = self.prepared(self.past[0]) if self.past else None
+        if recent is not None and (choice is None or recent in choice.rivals) and self._goes_on(scene, choice, recent):
+            return self.fill(scene, recent)
+        if choice is None:
+            return Unfitting(f"I cannot tell what to do with that. {self.catalogue.abilities()}")
+        if not choice.rivals:
+            return self.fill(scene, choice.task)
+        return self._prefer(scene, (choice.task, *choice.rivals))
+
+    def _goes_on(self, scene: Scene, choice: Choice | None, recent: Prepared) -> bool:
+        """Return whether *scene* asks for *recent*, the last task, once more."""
+        cues = recent.cues.find(scene.tokens)
+        changes = changes_in(scene, cues)
+        if reference_in(scene, cues):
+            return choice is not None or bool(cues or scene.items or changes) or _says_nothing_else(scene, changes)
+        return any(change.field is not None for change in changes) or (
+            bool(changes) and _says_nothing_else(scene, changes)
+        )
+
+    def _prefer(self, scene: Scene, tasks: tuple[Prepared, ...]) -> Single:
+        """Return the one task of several likely ones that the values fit best, or ask which is meant."""
+        tried = [(task, fill(scene, task)) for task in tasks]
+        fits = [(len(filled.values) - len(lacking(task, filled)), task) for task, filled in tried]
+        best = max(fit for fit, _ in fits)
+        likeliest = [task for fit, task in fits if fit == best]
+        if len(likeliest) == 1 and best > 0:
+            return self.fill(scene, likeliest[0])
+        return Ambiguous(ask_which_task([task.offer for task in likeliest]))
+
+    def fill(self, scene: Scene, task: Prepared, order: Sequence[FieldShape] = ()) -> Single:
+        """Return what *scene* comes to as a wish for *task*; with *order*, its bare amounts are of these fields."""
+        if order:
+            return conclude(task, fill(scene, task, order))
+        changes = _changes(scene, task)
+        filled = fill(without_amounts_of(scene, changes), task)
+        reference = reference_in(scene, task.cues.find(scene.tokens))
+        problems = self._change(scene, task, filled, changes)
+        problems += self._resolve(scene, task, filled, reference, changes=changes)
+        return conclude(task, filled, problems)
+
+    # -- what the conversation holds ------------------------------------------------------------------------------
+
+    def _change(
+        self,
+        scene: Scene,
+        task: Prepared,
+        filled: Filled,
+        changes: Sequence[Change],
+        asked: Sequence[FieldShape] = (),
+    ) -> list[Doubt]:
+        """Put into *filled* what *changes* make of earlier values; return the doubts about those that are not there."""
+        pasts = self._pasts_of(task)
+        problems = []
+        for change in changes:
+            shape = change.field or _meant(task, pasts, change, asked)
+            if shape is None:
+                numeric = [one for one in task.shape.fields if one.is_numeric and not one.is_list]
+                if numeric:
+                    filled.unplaced = ask_whose(scene.text[change.start : change.end], numeric)
+                continue
+            past = next((past for past in pasts if shape.name in past.call.parameters or shape.is_list), None)
+            said = filled.values.get(shape.name)
+            if said is None and past is None:
+                problems.append(Doubt(shape, ask_unknown_reference(shape)))
+                continue
+            if past is None and not change.is_multiple:
+                # "Me and three more guests, four in all": what is said in full says it.
+                continue
+            earlier = said if said is not None or past is None else past.call.parameters.get(shape.name, [])
+            computed = changed(shape, change, earlier, scene)
+            if isinstance(computed, Doubt):
+                filled.doubt(computed)
+            elif said is not None and shape.name not in filled.computed:
+                filled.doubt(Doubt(shape, ask_which_value(shape, [said, computed.value])))
+            else:
+                words = f"{filled.computed[shape.name]}, {computed.words}" if said is not None else computed.words
+                turn_id = past.turn.turn_id if past is not None else None
+                filled.values[shape.name], filled.computed[shape.name] = computed.value, words
+                text = scene.text[change.start : change.end]
+                filled.spans.append(Span(shape.name, change.start, change.end, text, turn_id))
+        return problems
+
+    def _resolve(
+        self,
+        scene: Scene,
+        task: Prepared,
+        filled: Filled,
+        reference: Reference,
+        skip: Past | None = None,
+        changes: Sequence[Change] = (),
+    ) -> list[Doubt]:
+        """Take from the conversation what *reference* asks for; return the doubts about what it does not hold.
+
+        With *changes* of earlier values, all the others stay as they were.
+        """
+        pasts = [past for past in self._pasts_of(task) if past is not skip]
+        problems = []
+        for name, span in reference.fields.items():
+            shape = task.shape.field(name)
+            if shape is None or filled.has(shape):
+                continue
+            if not pasts:
+                problems.append(Doubt(shape, ask_unknown_reference(shape)))
+            elif name in pasts[0].call.parameters:
+                _take(filled, pasts[0], name, span, scene.text)
+        wants_rest = reference.everything or (reference.again if lacking(task, filled) else None)
+        if wants_rest is None and changes:
+            wants_rest = changes[0].start, changes[0].end
+        if wants_rest and pasts and not problems:
+            _inherit(filled, pasts[0], task, (wants_rest, scene.text), but=[problem.field for problem in problems])
+            # "again with 45k": leaving the 45k out would answer another question.
+            filled.unplaced = filled.unplaced or _whose(filled, [s for s in task.shape.fields if s.is_numeric])
+        return problems
+
+    def _left(self) -> Unfitting:
+        return Unfitting(f"All right, I leave it. {self.catalogue.abilities()}")
+
+    def _pasts_of(self, task: Prepared) -> list[Past]:
+        return [past for past in self.past if self.prepared(past) is task]
+
+    def prepared(self, past: Past) -> Prepared:
+        """Return the task of *past* as the router has it."""
+        found = self.router.find(past.offer.agent.agent_id, past.offer.task.name)
+        if found is None:
+            raise AssertionError("past tasks are looked up in the catalogue that the router indexes")
+        return found
+
+
+def _changes(scene: Scene, task: Prepared) -> tuple[Change, ...]:
+    """Return the changes that *scene* says of fields of *task*; one without a field only where nothing else is said."""
+    changes = tuple(
+        change
+        for change in changes_in(scene, task.cues.find(scene.tokens))
+        if change.field is None or change.field.is_numeric
+    )
+    if any(change.field is None for change in changes) and without_amounts_of(scene, changes).items:
+        return tuple(change for change in changes if change.field is not None)
+    return changes
+
+
+def _meant(task: Prepared, pasts: Sequence[Past], change: Change, asked: Sequence[FieldShape]) -> FieldShape | None:
+    """Return the one field that "10 % more" can be about: the one asked for, the only one, or the one changed last."""
+    open_fields = [shape for shape in asked if shape.is_numeric]
+    if len(open_fields) == 1:
+        return open_fields[0]
+    if not pasts:
+        return None
+    calls = [past.call.parameters for past in pasts]
+    fields = [shape for shape in task.shape.fields if shape.is_numeric and not shape.is_list and shape.name in calls[0]]
+    if change.item is None and not change.is_multiple:
+        fields = [shape for shape in fields if shape.kind == "integer"] or fields
+    if len(fields) > 1 and len(calls) > 1:
+        fields = [shape for shape in fields if calls[0][shape.name] != calls[1].get(shape.name)]
+    return fields[0] if len(fields) == 1 else None
+
+
+def _is_beside(turn: ChatTurn, last: ChatTurn) -> bool:
+    """True for the last turn, and for those that answer other parts of the same sentence."""
+    return turn is last or (turn.request_id is not None and turn.request_id == last.request_id)
+
+
+def _whose(filled: Filled, fields: Sequence[FieldShape]) -> str | None:
+    return ask_whose(filled.loose[0].found.text, fields) if filled.loose and fields else None
+
+
+def _agree(
+    text: str, agreed: str, past: Past, task: Prepared, asked: tuple[FieldShape, ...]
+) -> Understood | Missing | Ambiguous:
+    """Return the open task completed by what *text*, a yes, agrees to."""
+    filled = read_agreed(task, asked, agreed)
+    for name in filled.values:
+        filled.point(name, 0, len(text), text)
+    _inherit(filled, past, task, None)
+    return conclude(task, filled)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.lower().strip(" .!").split())
+
+
+def _says_nothing_else(scene: Scene, changes: Sequence[Change] = ()) -> bool:
+    """True for "again, please": no word in it is about anything else."""
+    return all(
+        token.text in STOP
+        or token.text in _REPEATING
+        or any(change.start <= token.start and token.end <= change.end for change in changes)
+        for token in scene.tokens
+        if token.is_word
+    )
+
+
+def _take(filled: Filled, past: Past, name: str, span: tuple[int, int], text: str) -> None:
+    filled.values[name] = past.call.parameters[name]
+    filled.spans.append(Span(name, *span, text[slice(*span)], past.turn.turn_id))
+
+
+def _inherit(
+    filled: Filled,
+    past: Past,
+    task: Prepared,
+    said: tuple[tuple[int, int], str] | None,
+    but: Sequence[FieldShape] = (),
+) -> None:
+    """Fill what the sentence left out from *past*; *said* is the words that ask for it, None for an answer."""
+    for shape in task.shape.fields:
+        if shape.name in past.call.parameters and not filled.has(shape) and shape not in but:
+            span, text = said or ((0, len(past.turn.text)), past.turn.text)
+            _take(filled, past, shape.name, span, text)

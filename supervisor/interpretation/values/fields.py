@@ -1,0 +1,230 @@
+"""The fields of a task as its card's JSON schema declares them: kind, cues, unit, choices, and which are needed."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Literal
+
+from contracts.errors import InvalidInput
+from contracts.messages import TaskCard
+from supervisor.interpretation.values.schemas import MOST_FIELDS, MOST_PHRASES, Schema, read_schema, spelled
+from supervisor.interpretation.words import STOP, stems_of
+
+Kind = Literal[
+    "amount",
+    "integer",
+    "percent",
+    "quantity",
+    "text",
+    "choice",
+    "boolean",
+    "date",
+    "moment",
+    "when",
+    "duration",
+    "other",
+]
+
+Side = Literal["left", "right", "either"]
+
+#: Stands for the value in a cue.
+_VALUE = "{}"
+
+NUMERIC: frozenset[Kind] = frozenset({"amount", "integer", "percent", "quantity"})
+#: A "moment" of the calendar is told in ISO 8601 with its time; "when" may be a day, a local time or an instant.
+_FORMATS: dict[str, Kind] = {"date": "date", "date-time": "moment", "moment": "when", "duration": "duration"}
+#: Formats of numbers that carry their unit, which may also be a text.
+_WITH_UNIT: dict[str, Kind] = {"percent": "percent", "quantity": "quantity"}
+#: Steps through references and alternatives of one field: a schema that refers to itself would never end, and nothing
+#: worth reading nests this deep.
+_MOST_STEPS = 64
+#: Tokens of extra distance for a cue that is but one word of the field's name ("limit" of `budget_limit`).
+_PART_OF_NAME = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Words that announce a field, as stems; *penalty* is larger for weaker evidence.
+
+    *side* is where the value stands: "out of {}" has it on the right, "{} stars" on the left.
+    """
+
+    stems: tuple[str, ...]
+    penalty: float = 0.0
+    side: Side = "either"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldShape:
+    """One parameter: *kind* is that of its items when *is_list*; *choices* holds the values of an enumeration.
+
+    *counts* is "people" when who is named in a sentence is added up. A value below *least* or above *most* is refused.
+    """
+
+    name: str
+    kind: Kind
+    is_list: bool
+    is_required: bool
+    is_nullable: bool
+    unit: str | None
+    choices: tuple[Any, ...]
+    phrases: tuple[Phrase, ...]
+    description: str
+    examples: tuple[Any, ...]
+    counts: str | None = None
+    least: Decimal | None = None
+    most: Decimal | None = None
+
+    @property
+    def label(self) -> str:
+        """The field's name in words."""
+        return self.name.replace("_", " ")
+
+    @property
+    def is_numeric(self) -> bool:
+        """True when amounts of a sentence can fill it."""
+        return self.kind in NUMERIC
+
+
+@dataclass(frozen=True, slots=True)
+class TaskShape:
+    """The fields of one task in declared order."""
+
+    fields: tuple[FieldShape, ...]
+
+    def field(self, name: str) -> FieldShape | None:
+        """Return the field called *name*, or None."""
+        return next((field for field in self.fields if field.name == name), None)
+
+    @property
+    def required(self) -> tuple[FieldShape, ...]:
+        """The fields that a person is asked for."""
+        return tuple(field for field in self.fields if field.is_required)
+
+
+def shape_of(task: TaskCard) -> TaskShape:
+    """Return the shape of *task*; a schema that says less than pydantic's yields fields of kind "other".
+
+    Raises:
+        InvalidInput: it is no schema, or too large for a sentence to be read into; the message names the place.
+    """
+    return _shape(spelled(task))
+
+
+@lru_cache(maxsize=1024)
+def _shape(text: str) -> TaskShape:
+    schema = read_schema(text)
+    properties, definitions = schema.named("properties"), schema.named("$defs")
+    if len(properties) > MOST_FIELDS:
+        raise InvalidInput(f"parameters.properties has {len(properties)} fields; keep to {MOST_FIELDS}")
+    required = set(schema.texts("required"))
+    parts = Counter(part for name in properties for part in set(stems_of(name)))
+    return TaskShape(
+        tuple(
+            _field(name, field, definitions, parts, is_required=name in required) for name, field in properties.items()
+        )
+    )
+
+
+def _field(
+    name: str, schema: Schema, definitions: Mapping[str, Schema], parts: Counter[str], *, is_required: bool
+) -> FieldShape:
+    variants, is_nullable = _variants(schema, definitions)
+    arrays = [variant for variant in variants if variant.keywords.get("type") == "array"]
+    is_list = bool(arrays) and len(arrays) == len(variants)
+    if is_list:
+        variants, _ = _variants(arrays[0].inner("items"), definitions)
+    given = (name, *schema.texts("aliases"), *schema.texts("cues"))
+    if len(given) > MOST_PHRASES:
+        raise InvalidInput(f"{schema.place} has {len(given)} names, aliases and cues; keep to {MOST_PHRASES}")
+    return FieldShape(
+        name=name,
+        kind=_kind(variants),
+        is_list=is_list,
+        is_required=is_required,
+        is_nullable=is_nullable,
+        unit=schema.unit(),
+        choices=_choices(variants),
+        phrases=tuple(_phrases(name, given, parts)),
+        description=schema.text("description") or "",
+        examples=schema.values("examples"),
+        counts=schema.text("counts"),
+        least=_bound(variants, "minimum", "exclusiveMinimum"),
+        most=_bound(variants, "maximum", "exclusiveMaximum"),
+    )
+
+
+def _bound(variants: list[Schema], *keywords: str) -> Decimal | None:
+    """Return the bound under the first of *keywords* that is a number; one past which nothing is allowed either way."""
+    for variant in variants:
+        for keyword in keywords:
+            found = variant.keywords.get(keyword)
+            if isinstance(found, int | float) and not isinstance(found, bool):
+                return Decimal(str(found))
+    return None
+
+
+def _phrases(name: str, texts: Sequence[str], parts: Counter[str]) -> Iterable[Phrase]:
+    given = {(stems, _side(text)): None for text in texts if (stems := stems_of(text))}
+    for stems, side in given:
+        yield Phrase(stems, side=side)
+    words = stems_of(name)
+    for word in words if len(words) > 1 else ():
+        if parts[word] == 1 and word not in STOP and not any(stems == (word,) for stems, _ in given):
+            yield Phrase((word,), _PART_OF_NAME)
+
+
+def _side(cue: str) -> Side:
+    cue = cue.strip()
+    if cue.startswith(_VALUE):
+        return "left"
+    return "right" if cue.endswith(_VALUE) else "either"
+
+
+def _variants(schema: Schema, definitions: Mapping[str, Schema]) -> tuple[list[Schema], bool]:
+    """Return what *schema* may be, references followed and null left out, and whether null was there."""
+    pending, variants, is_nullable = [schema], [], False
+    for _ in range(_MOST_STEPS):
+        if not pending:
+            break
+        one = pending.pop(0)
+        if reference := one.text("$ref"):
+            pending.append(definitions.get(reference.rsplit("/", 1)[-1], Schema({}, one.place)))
+        elif unions := [*one.alternatives("anyOf"), *one.alternatives("oneOf")]:
+            pending.extend(unions)
+        elif len(parts := one.alternatives("allOf")) == 1:
+            pending.append(parts[0])
+        elif one.keywords.get("type") == "null":
+            is_nullable = True
+        else:
+            variants.append(one)
+    return variants, is_nullable
+
+
+def _kind(variants: list[Schema]) -> Kind:
+    # The type may also be a list of types, of which rules make nothing.
+    types = {kind for variant in variants if isinstance(kind := variant.keywords.get("type"), str)}
+    if _choices(variants):
+        return "choice"
+    formats = [form for variant in variants if (form := variant.text("format"))]
+    if with_unit := next((_WITH_UNIT[form] for form in formats if form in _WITH_UNIT), None):
+        return with_unit
+    if "number" in types:
+        return "amount"
+    for json_type, kind in (("integer", "integer"), ("boolean", "boolean")):
+        if json_type in types:
+            return "integer" if kind == "integer" else "boolean"
+    if types == {"string"}:
+        return next((_FORMATS[form] for form in formats if form in _FORMATS), "text")
+    return "other"
+
+
+def _choices(variants: list[Schema]) -> tuple[Any, ...]:
+    values: list[Any] = []
+    for variant in variants:
+        values.extend(variant.values("enum"))
+        if variant.has("const"):
+            values.append(variant.keywords["const"])
+    return tuple(values)

@@ -1,0 +1,288 @@
+"""The fields of one task filled from one sentence, with what each value rests on and what is in doubt."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from contracts.units import CURRENCIES
+from supervisor.interpretation.questions import ask_for, ask_in_currency, ask_which_value
+from supervisor.interpretation.values.absence import nothing_said
+from supervisor.interpretation.values.amounts import (
+    Claim,
+    Doubt,
+    claim_amounts,
+    is_allowed,
+    is_year,
+    value_in,
+)
+from supervisor.interpretation.values.counting import with_people
+from supervisor.interpretation.values.cues import Cue
+from supervisor.interpretation.values.fields import FieldShape
+from supervisor.interpretation.values.filled import Filled
+from supervisor.interpretation.values.plain_values import Reading, chosen, switched, switched_off, trailing, worded
+from supervisor.interpretation.values.rivals import settle_rivals
+from supervisor.interpretation.values.scene import Item, Scene, runs_of
+from supervisor.interpretation.values.times import dated
+from supervisor.interpretation.values.worth import fits_type
+from supervisor.interpretation.wishes.routing import Prepared
+from supervisor.interpretation.words import LIGHT, word_set
+
+__all__ = ["Filled", "fill"]
+
+#: Words before an amount that nothing announces which still let it be the one value that is missing.
+_BEFORE_LOOSE = LIGHT | word_set(
+    "between among amongst against than and but with say said saying mean meant make made need needs want wants take"
+    " do put there's give we're they're it'll that'll"
+)
+_AFTER_LOOSE = frozenset(
+    {"not", "instead", "rather", "or", "today", "tonight", "tomorrow", "thanks", "max", "altogether"}
+)
+_NOT_BEFORE_LOOSE = frozenset({"in", "at", "on", "last", "per", "over", "during"})
+
+
+def fill(scene: Scene, task: Prepared, asked: Sequence[FieldShape] = ()) -> Filled:
+    """Return what *scene* says about *task*; a value without any cue may fill a field that was *asked* for."""
+    cues = task.cues.find(scene.tokens)
+    filled = Filled(is_certain=not scene.is_corrected)
+    counting = [shape for shape in task.shape.fields if shape.counts]
+    is_uncounted = False
+    if counting:
+        scene, is_uncounted = with_people(scene)
+    zeros = {item.start for item in scene.items if item.found.value == 0}
+    for reading in switched_off(scene, cues):
+        is_amount = reading.field.is_numeric and not reading.field.is_list and reading.start in zeros
+        if not filled.has(reading.field) and not is_amount:
+            filled.put(reading, scene.text)
+    _fill_amounts(scene, task, cues, filled, asked)
+    for reading in nothing_said(scene, cues):
+        if not filled.has(reading.field) and is_allowed(reading.field, Decimal(0)):
+            filled.put(reading, scene.text)
+    for shape in counting if is_uncounted else ():
+        # A number that nothing announces is no answer to who comes, where somebody was named.
+        if not filled.has(shape) or shape.name in filled.guessed:
+            filled.doubt(Doubt(shape, ask_for([shape])))
+    _fill_plain(scene, task, cues, filled, asked)
+    # the "3 weeks" that a duration took is no amount left over
+    taken = [span for span in filled.spans if span.start < span.end]
+    filled.loose = [
+        item for item in filled.loose if not any(span.start <= item.start and item.end <= span.end for span in taken)
+    ]
+    if filled.loose:
+        filled.is_certain = False
+    return filled
+
+
+# -- amounts ------------------------------------------------------------------------------------------------------
+
+
+def _fill_amounts(
+    scene: Scene, task: Prepared, cues: tuple[Cue, ...], filled: Filled, asked: Sequence[FieldShape]
+) -> None:
+    open_fields = tuple(shape for shape in task.shape.fields if shape.is_numeric and not filled.has(shape))
+    claims, loose, distances = claim_amounts(scene, cues, open_fields)
+    claims += _asked_for(_open_of(task, filled, claims), loose, asked)
+    loose = _unclaimed(loose, claims)
+    claims += _by_type(_open_of(task, filled, claims), loose)
+    loose = _unclaimed(loose, claims)
+    claims += _by_elimination(scene, task, _open_of(task, filled, claims), claims, loose)
+    loose = _unclaimed(loose, claims)
+    _keep(scene, claims, filled)
+    _doubt_currencies(claims, filled)
+    settle_rivals(scene, cues, claims, loose, distances, filled)
+    _empty_lists(scene, cues, open_fields, filled)
+    filled.loose = [item for item in loose if not is_year(item, scene)]
+    for claim in claims:
+        if claim.distance is None:
+            filled.guess(claim.field.name)
+
+
+def _keep(scene: Scene, claims: list[Claim], filled: Filled) -> None:
+    for claim in sorted(claims, key=lambda claim: claim.item.start):
+        shape, found = claim.field, claim.item.found
+        value = value_in(shape, claim.item, scene)
+        if isinstance(value, Doubt):
+            filled.doubt(value)
+            continue
+        if shape.is_list:
+            filled.values.setdefault(shape.name, []).append(value)
+        else:
+            filled.values[shape.name] = value
+        filled.point(shape.name, found.start, found.end, scene.text)
+        if claim.item.base is not None and shape.kind != "percent":
+            filled.point(shape.name, claim.item.base.start, claim.item.base.end, scene.text)
+            filled.computed[shape.name] = f"{found.text} of {claim.item.base.text}"
+        if not claim.item.is_exact:
+            filled.is_certain = False
+    for doubt in filled.doubts:
+        filled.values.pop(doubt.field.name, None)
+
+
+def _doubt_currencies(claims: list[Claim], filled: Filled) -> None:
+    """Doubt what is said in another currency than the rest: a field without a unit would drop both of them."""
+    first: str | None = None
+    for claim in sorted(claims, key=lambda claim: claim.item.start):
+        currency = claim.item.found.unit
+        if claim.field.unit is not None or currency not in CURRENCIES:
+            continue
+        first = first or currency
+        if currency != first:
+            filled.doubt(Doubt(claim.field, ask_in_currency(claim.field, first)))
+
+
+def _open_of(task: Prepared, filled: Filled, claims: list[Claim]) -> list[FieldShape]:
+    claimed = {claim.field.name for claim in claims}
+    return [s for s in task.shape.fields if s.is_numeric and s.name not in claimed and not filled.has(s)]
+
+
+def _unclaimed(loose: list[Item], claims: list[Claim]) -> list[Item]:
+    return [item for item in loose if not any(claim.item is item for claim in claims)]
+
+
+def _asked_for(fields: list[FieldShape], loose: list[Item], asked: Sequence[FieldShape]) -> list[Claim]:
+    """Return loose amounts as the plain answers to what was asked, in the order of the question."""
+    names = {shape.name for shape in asked}
+    wanted = [shape for shape in fields if shape.name in names]
+    if len(wanted) == 1 and wanted[0].is_list:
+        return [Claim(wanted[0], item, 0.0) for item in loose]
+    scalars = [shape for shape in wanted if not shape.is_list]
+    if not scalars or len(scalars) != len(loose):
+        return []
+    return [Claim(shape, item, 0.0) for shape, item in zip(scalars, loose, strict=True)]
+
+
+def _by_type(fields: list[FieldShape], loose: list[Item]) -> list[Claim]:
+    """Return the one loose percentage for the one field of percentages, and the like for measures."""
+    claims = []
+    for shape in fields:
+        fitting = [item for item in loose if fits_type(shape, item)]
+        others = [other for other in fields if other is not shape and fitting and fits_type(other, fitting[0])]
+        if len(fitting) == 1 and not others and not shape.is_list:
+            claims.append(Claim(shape, fitting[0], None))
+    return claims
+
+
+def _by_elimination(
+    scene: Scene, task: Prepared, fields: list[FieldShape], claims: list[Claim], loose: list[Item]
+) -> list[Claim]:
+    """Return the one list of amounts for the one list field left, and the one bare amount for the one value left."""
+    lists = [shape for shape in fields if shape.is_list]
+    brackets = {item.bracket for item in loose if item.bracket is not None}
+    if len(lists) == 1 and len(brackets) == 1:
+        return [Claim(lists[0], item, 1.0) for item in loose if item.bracket is not None]
+    taken = {claim.item.run for claim in claims}
+    runs = [
+        run for number, run in runs_of(tuple(loose)).items() if number not in taken and _may_be_value(scene, run, task)
+    ]
+    if len(runs) != 1:
+        return []
+    run = runs[0]
+    # A bare number is no percentage and no measure unless something says so.
+    needed = [shape for shape in fields if shape.is_required]
+    if any(shape.kind in {"percent", "quantity"} and shape.unit is None for shape in needed):
+        return []
+    if len(needed) == 1 and (needed[0].is_list or len(run) == 1):
+        return [Claim(needed[0], item, None) for item in run]
+    return [Claim(lists[0], item, None) for item in run] if len(lists) == 1 and not needed and len(run) > 1 else []
+
+
+def _may_be_value(scene: Scene, run: list[Item], task: Prepared) -> bool:
+    """True when nothing shows that *run* counts something else ("in 2026", "page 7", "for 3 months", "3 apples")."""
+    first, last = scene.index_at(run[0].start), scene.index_at(run[-1].end - 1) + 1
+    if any(item.found.unit is not None and item.found.unit not in CURRENCIES for item in run):
+        return False
+    before = scene.tokens[first - 1] if first else None
+    may_follow = before is None or not before.is_word or before.text in _BEFORE_LOOSE or before.stem in task.names
+    if not may_follow or (before is not None and before.text in _NOT_BEFORE_LOOSE):
+        return False
+    after = scene.tokens[last] if last < len(scene.tokens) else None
+    return after is None or not after.is_word or after.text in _BEFORE_LOOSE or after.text in _AFTER_LOOSE
+
+
+def _empty_lists(scene: Scene, cues: tuple[Cue, ...], fields: tuple[FieldShape, ...], filled: Filled) -> None:
+    """Read `[]` as the empty list of the field named just before it, or of the only list field."""
+    for start in scene.empty_brackets:
+        place = scene.index_at(start)
+        lists = [shape for shape in fields if shape.is_list and not filled.has(shape)]
+        named = [shape for shape in lists if any(c.field is shape and 0 <= place - c.end <= 2 for c in cues)]
+        for shape in named or (lists if len(lists) == 1 else []):
+            filled.put(Reading(shape, [], start, start + 2), scene.text)
+
+
+# -- everything else ----------------------------------------------------------------------------------------------
+
+
+def _fill_plain(
+    scene: Scene, task: Prepared, cues: tuple[Cue, ...], filled: Filled, asked: Sequence[FieldShape]
+) -> None:
+    taken: set[int] = set()
+    for shape in task.shape.fields:
+        if shape.is_numeric or filled.has(shape):
+            continue
+        readings = _read_plain(scene, shape, cues, taken, is_asked=shape in asked)
+        if isinstance(readings, Doubt):
+            filled.doubt(readings)
+            continue
+        _keep_plain(shape, readings, scene, filled)
+        taken.update(reading.start for reading in readings)
+    _fill_last_text(scene, task, cues, filled, asked)
+
+
+def _read_plain(
+    scene: Scene, shape: FieldShape, cues: tuple[Cue, ...], taken: set[int], *, is_asked: bool
+) -> list[Reading] | Doubt:
+    if shape.kind == "choice":
+        return chosen(scene, shape, cues)
+    if shape.kind == "boolean":
+        reading = switched(scene, shape, cues, is_asked=is_asked)
+        return [reading] if reading else []
+    if shape.kind in {"date", "moment", "when", "duration"}:
+        return dated(scene, shape, taken, cues)
+    if shape.kind == "text" and not shape.is_list:
+        reading = worded(scene, shape, cues, taken)
+        return [reading] if reading else []
+    if shape.kind == "text":
+        return _listed_text(scene, shape, cues, taken)
+    return []
+
+
+def _listed_text(scene: Scene, shape: FieldShape, cues: tuple[Cue, ...], taken: set[int]) -> list[Reading]:
+    """Return each quotation, for a list of texts whose cue stands before them."""
+    first = min((scene.tokens[cue.first].start for cue in cues if cue.field is shape), default=None)
+    if first is None:
+        return []
+    return [
+        Reading(shape, quoted.text, quoted.start, quoted.end)
+        for quoted in scene.quoted
+        if quoted.start > first and quoted.start not in taken
+    ]
+
+
+def _keep_plain(shape: FieldShape, readings: list[Reading], scene: Scene, filled: Filled) -> None:
+    if not readings:
+        return
+    if shape.is_list:
+        for reading in readings:
+            filled.point(shape.name, reading.start, reading.end, scene.text)
+        filled.values[shape.name] = [reading.value for reading in readings]
+    elif len(readings) > 1:
+        filled.doubt(Doubt(shape, ask_which_value(shape, [reading.value for reading in readings])))
+    else:
+        filled.put(readings[0], scene.text)
+
+
+def _fill_last_text(
+    scene: Scene, task: Prepared, cues: tuple[Cue, ...], filled: Filled, asked: Sequence[FieldShape]
+) -> None:
+    """Give the one text still needed what follows the words that chose the task, or a plain answer to its question."""
+    needed = [shape for shape in task.shape.required if not filled.has(shape)]
+    if len(needed) != 1 or needed[0].kind != "text" or needed[0].is_list:
+        return
+    if needed[0] in asked:
+        text = scene.text.strip()
+        start = scene.text.find(text)
+        if text and not filled.values:
+            filled.put(Reading(needed[0], text, start, start + len(text)), scene.text)
+        return
+    after = [place for place, token in enumerate(scene.tokens) if token.stem in task.names]
+    reading = trailing(scene, needed[0], after[-1], cues) if after else None
+    if reading is not None:
+        filled.put(reading, scene.text)

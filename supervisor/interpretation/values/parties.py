@@ -1,0 +1,351 @@
+"""The people that a sentence names: one by one, with a number, or as a body ("my wife, her mom and 2 kids")."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from supervisor.interpretation.values.people import (
+    ADJECTIVES,
+    ANYONE,
+    ARTICLES,
+    BODIES,
+    COMING,
+    EVERYBODY,
+    KNOWN_PLURALS,
+    OTHERS,
+    OWNERS,
+    PAIRS,
+    RELATED,
+    SELVES,
+    SELVES_BESIDE,
+    UNCOUNTED,
+)
+from supervisor.interpretation.values.scene import Scene
+from supervisor.interpretation.words import word_set
+
+#: Nobody waits for more in one sentence, and a telephone number is no party.
+_MOST = 10_000
+_JOINS = frozenset({",", "and", "&", "+", "plus"})
+#: Words that make a lone person the whole party ("just me", "for my wife").
+ONLY = frozenset({"just", "only", "for", "be", "it's", "its", "is", "simply", "solely"})
+_IN_ALL = word_set("total altogether")
+_OF_US = frozenset({"us", "you", "them"})
+#: Between "we will be coming" and "with 3 others": who comes along.
+_WITH = frozenset({"with", "bringing", "bring", "plus", "by"})
+#: What is counted beside people, and is none of them.
+_THINGS = word_set("tables seats chairs highchairs rooms booths cots beds tickets dogs cats hours minutes days nights")
+_ENDS = word_set(". ! ? ,")
+
+
+class _Member(NamedTuple):
+    """One member of a list of people up to token *end*; *value* is None when nobody said how many."""
+
+    value: int | None
+    end: int
+    is_self: bool = False
+    is_other: bool = False
+    is_related: bool = False
+    has_number: bool = False
+    is_whole: bool = False
+    is_listed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """The people of tokens *first* to *end*, and whether a number was said or the whole was called a total."""
+
+    value: int | None
+    first: int
+    end: int
+    has_number: bool
+    is_total: bool
+
+
+def parties(scene: Scene) -> Iterator[Party]:
+    """Yield each list of people in *scene*, in order and without overlaps."""
+    reader = Reader(scene)
+    place = 0
+    while place < len(scene.tokens):
+        group = reader.group(place)
+        if group is None:
+            place += 1
+            continue
+        yield group
+        place = max(group.end, place + 1)
+
+
+def _whole(members: list[_Member]) -> int | None:
+    """Return the sum of *members*; "8 people, 5 adults and 3 kids" are 8, "8 people, 3 kids" nobody knows."""
+    values = [member.value or 0 for member in members]
+    is_told_apart = members[0].is_whole and members[0].is_listed and not any(member.is_self for member in members[1:])
+    if not is_told_apart:
+        return sum(values)
+    return values[0] if sum(values[1:]) == values[0] else None
+
+
+class Reader:
+    """Reads the people of one sentence, token by token."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.words = [token.text for token in scene.tokens]
+        self.numbers: dict[int, tuple[int, int]] = {}
+        for item in scene.items:
+            value = item.found.value
+            if value is None or item.found.unit or not 0 <= value <= _MOST or value != value.to_integral_value():
+                continue
+            first, end = scene.index_at(item.start), scene.index_at(item.end - 1) + 1
+            first += self.word(first) == "+"
+            # A couple is read below, as people or as a number of them.
+            if not any(word in PAIRS for word in self.words[first:end]):
+                self.numbers[first] = int(value), end
+
+    def word(self, place: int) -> str:
+        """Return the word at *place*, empty past either end."""
+        return self.words[place] if 0 <= place < len(self.words) else ""
+
+    def group(self, place: int) -> Party | None:
+        """Return the list of people that begins at *place*, None without any."""
+        body = self._body(place)
+        if body is not None:
+            return body
+        first = self._member(place, is_first=True)
+        if first is None:
+            return None
+        members, end = [first], first.end
+        while (following := self._next(self._after_ages(end), members)) is not None:
+            if self.word(members[-1].end) == ",":
+                members[-1] = members[-1]._replace(is_listed=True)
+            members.append(following)
+            end = following.end
+        return self._sum(place, end, members)
+
+    def _sum(self, place: int, end: int, members: list[_Member]) -> Party | None:
+        has_self = any(member.is_self for member in members)
+        if len(members) == 1 and not members[0].has_number and not self._is_alone(place, members[0]):
+            return None
+        values = [member.value for member in members]
+        has_number = any(member.has_number for member in members)
+        is_total, end = self._total(place, end)
+        total = None if None in values or self._follows_unknown(place) else _whole(members)
+        if total is not None and not has_self and not is_total:
+            along = self._came_along(place, members)
+            total = None if along is None else total + along
+        return Party(total, place, end, has_number, is_total)
+
+    def _follows_unknown(self, place: int) -> bool:
+        """True when the list goes on from somebody whom nothing here counts ("my in-laws and me")."""
+        if self.word(place - 1) not in {"and", "&"} or place < 2:
+            return False
+        before = self.scene.tokens[place - 2]
+        # "4 grown ups and 3 kids": the first were counted too, and are no people that are known here.
+        is_counted = any(
+            self.numbers.get(place - 2 - back, (0, 0))[1] in range(place - 3, place - 1) for back in (1, 2)
+        )
+        if is_counted and before.text.endswith("s") and before.text not in _THINGS:
+            return True
+        return before.text in UNCOUNTED or before.text == "laws" or (place > 2 and self._is_name(place - 2))
+
+    def _is_name(self, place: int) -> bool:
+        """True for a word in capitals that is neither "I" nor the first of the sentence."""
+        token = self.scene.tokens[place] if 0 < place < len(self.words) else None
+        return token is not None and self.scene.text[token.start].isupper() and token.end > token.start + 1
+
+    def _is_alone(self, place: int, member: _Member) -> bool:
+        """True when one person without a number is the whole party: "just me", "for my wife", "we are a couple"."""
+        before = self.word(place - 1)
+        if member.is_self:
+            return before in {"just", "only"} or (self.word(place) == "myself" and before in ONLY | {""})
+        if member.value == 1:
+            return before in ONLY and member.is_related and self.word(place) not in ARTICLES
+        return before not in {"in", "of"}
+
+    def _came_along(self, place: int, members: list[_Member]) -> int | None:
+        """Return how many to add for the speaker: 1 in "I'm coming with 5 others", None when that is not known."""
+        is_others = all(member.is_other for member in members)
+        before = self.words[max(place - 8, 0) : place]
+        if not before or before[-1] not in _WITH:
+            return None if is_others else 0
+        if any(word in {"we", "we'll", "we're", "we've", "us"} for word in before):
+            return None
+        says_i = any(word in {"i", "i'm", "i'll", "i'd", "im", "ill", "i've"} for word in before)
+        return 1 if is_others or says_i else 0
+
+    def _total(self, place: int, end: int) -> tuple[bool, int]:
+        """Return whether the list is called a total, and the token after the words that say so."""
+        following = self.words[end : end + 2]
+        if following[:1] and following[0] in _IN_ALL:
+            return True, end + 1
+        if following in (["in", "total"], ["in", "all"], ["all", "together"]):
+            return True, end
+        return self.words[max(place - 2, 0) : place] == ["total", "of"], end
+
+    def _body(self, place: int) -> Party | None:
+        """Read "party of six", "the two of us", "us four", "12 in my party" and "8 total"."""
+        number = self.numbers.get(place)
+        if number is not None:
+            return self._counted_body(place, *number)
+        words = self.words[place : place + 3]
+        if words[0] in BODIES and words[1:2] == ["of"] and (number := self.numbers.get(place + 2)):
+            value, end = number
+            if any(self.numbers[first][1] == place for first in self.numbers if first < place):
+                # How many "two families of 4" are, they do not say themselves.
+                return Party(None, place, end, has_number=True, is_total=False)
+            is_more = self._member(place + 2) is not None
+            return None if is_more else Party(value, place + 2, end, has_number=True, is_total=words[0] == "total")
+        if words[0] in {"us", "we"} and (number := self.numbers.get(place + 1)):
+            value, end = number
+            return Party(value, place, end, has_number=True, is_total=False) if self._ends(end) else None
+        if words == ["both", "of", "us"] or words[:2] in (["us", "both"], ["we", "both"]):
+            end = place + (3 if words[0] == "both" else 2)
+            return Party(2, place, end, has_number=True, is_total=False)
+        return None
+
+    def _counted_body(self, place: int, value: int, end: int) -> Party | None:
+        words = self.words[end : end + 3]
+        if words[:1] == ["in"] and words[1:2] and words[1] in OWNERS and words[2:3] and words[2] in BODIES:
+            return Party(value, place, end, has_number=True, is_total=True)
+        if words[:1] and words[0] in _IN_ALL:
+            return Party(value, place, end + 1, has_number=True, is_total=True)
+        if words[:2] in (["in", "total"], ["in", "all"], ["all", "together"]):
+            return Party(value, place, end, has_number=True, is_total=True)
+        return None
+
+    def _ends(self, place: int) -> bool:
+        """True when nothing that could be counted follows: "us two at nine", not "us two tables"."""
+        token = self.scene.tokens[place] if place < len(self.words) else None
+        return token is None or not token.is_word or token.stem not in {"table", "seat", "room", "booth", "chair"}
+
+    # -- members --------------------------------------------------------------------------------------------------
+
+    def _next(self, place: int, members: list[_Member]) -> _Member | None:
+        """Return the member that goes on the list before *place*, None at its end."""
+        after = place
+        while self.word(after) in _JOINS and after - place < 3:
+            after += 1
+        along = 1 + (self.word(after) == "along")
+        is_known = all(member.is_self or member.is_related for member in members)
+        if self.word(after + along - 1) == "with" and (is_known or self.word(after + along) in SELVES):
+            after += along
+        elif after == place and after not in self.numbers:
+            return None
+        if self.word(after) in {"then", "also", "maybe", "just"}:
+            after += 1
+        member = self._member(after)
+        if member is not None and member.is_self and self.word(after) == "i":
+            return member if all(one.is_related or one.is_other for one in members) or self._stops(member.end) else None
+        if member is not None or after == place:
+            return member
+        if self.word(after - 1) in {"plus", "+"} and after in self.numbers:
+            return _Member(self.numbers[after][0], self.numbers[after][1], has_number=True)
+        is_last = self.word(after - 1) != "," and members[-1].value is not None
+        if is_last and self._is_name(after) and (members[-1].is_related or members[-1].is_self):
+            return _Member(1, after + 1, is_related=True)
+        return _Member(None, after + 1) if is_last and self._is_uncounted(after) else None
+
+    def _after_ages(self, place: int) -> int:
+        """Return the token after "aged 4 and 6", which counts nobody."""
+        if self.word(place) not in {"aged", "ages"}:
+            return place
+        after = place + 1
+        while after < len(self.words) and (after in self.numbers or self.words[after] in _JOINS) and after - place < 12:
+            if after not in self.numbers and after + 1 not in self.numbers:
+                break
+            after = self.numbers[after][1] if after in self.numbers else after + 1
+        return after
+
+    def _is_uncounted(self, place: int) -> bool:
+        word = self.word(place)
+        is_owned = word in OWNERS and word not in {"the", "your"} and self.word(place + 1) != ""
+        return word in UNCOUNTED or is_owned or (word == "the" and self.word(place + 1) in UNCOUNTED)
+
+    def _stops(self, place: int) -> bool:
+        return place >= len(self.words) or self.words[place] in _ENDS
+
+    def _member(self, place: int, *, is_first: bool = False) -> _Member | None:
+        word = self.word(place)
+        if word in (SELVES if is_first else SELVES_BESIDE):
+            # "I need a table" and "give me a table" speak of nobody else, "her" may own what follows
+            if word in OWNERS and (owned := self._owned(place + 1, word)):
+                return owned
+            is_spoken = word == "i" and is_first and self.word(place + 1) not in _JOINS
+            return None if is_spoken else _Member(1, place + 1, is_self=word in SELVES)
+        if place in self.numbers:
+            return self._numbered(place, *self.numbers[place])
+        if word == "all" and place + 1 in self.numbers:
+            return self._numbered(place + 1, *self.numbers[place + 1])
+        if word == "both":
+            owner = place + 1 + (self.word(place + 1) == "of")
+            noun = self._person(owner + 1) if self.word(owner) in OWNERS else None
+            return _Member(2, noun, is_related=True) if noun else None
+        if word in OWNERS or word in ARTICLES:
+            return self._owned(place + 1, word)
+        if is_first:
+            return None
+        noun = self._person(place)
+        return self._one(noun) if noun and not self._is_plural(noun - 1) and self.word(noun - 1) in RELATED else None
+
+    def _numbered(self, place: int, value: int, end: int) -> _Member | None:
+        """Read "4 adults", "two of my friends", "3 other kids", "5 others", "10 of us"."""
+        if self.word(end) == "of":
+            is_whole = self.word(end + 1) == "us" or self.word(place - 1) in {"the", "all"}
+            if self.word(end + 1) in _OF_US and is_whole:
+                return _Member(value, end + 2, is_self=self.word(end + 1) == "us", has_number=True, is_whole=True)
+            noun = self._person(end + 2) if self.word(end + 1) in OWNERS else None
+            return _Member(value, noun, is_related=True, has_number=True) if noun else None
+        if self.word(end) in {"plus", "+"} and self.word(place - 1) not in {"at", "on", "by"}:
+            return _Member(value, end, has_number=True)
+        noun = self._person(end + (self.word(end) == "-"))
+        if noun:
+            name = self.word(noun - 1)
+            return _Member(
+                value * PAIRS.get(name, 1) if name not in KNOWN_PLURALS else value,
+                noun,
+                is_other=any(word in OTHERS for word in self.words[end : noun - 1]),
+                is_related=name in RELATED,
+                has_number=True,
+                is_whole=name in EVERYBODY,
+            )
+        if self.word(end) in COMING:
+            return _Member(value, end, has_number=True)
+        if self.word(end) in OTHERS:
+            return _Member(value, end + 1, is_other=True, has_number=True)
+        return None
+
+    def _owned(self, place: int, owner: str) -> _Member | None:
+        """Read what follows an owner or an article: "my wife", "our 4 kids", "a couple", "the three of us"."""
+        if place in self.numbers:
+            found = self._numbered(place, *self.numbers[place])
+            return found._replace(is_related=found.is_related or owner in OWNERS) if found else None
+        noun = self._person(place)
+        if noun is None:
+            return None
+        name = self.word(noun - 1)
+        if name in {"couple", "pair"} and self.word(noun) == "of":
+            inner = self._person(noun + 1 + (self.word(noun + 1) in OWNERS))
+            return _Member(2, inner, has_number=True, is_related=True) if inner else None
+        if self._is_plural(noun - 1) and name not in KNOWN_PLURALS:
+            return _Member(None, noun)
+        return self._one(noun)
+
+    def _one(self, noun: int) -> _Member:
+        name = self.word(noun - 1)
+        if self.words[noun : noun + 2] == ["in", "law"]:
+            noun += 2
+        elif self.words[noun : noun + 4] == ["-", "in", "-", "law"]:
+            noun += 4
+        return _Member(PAIRS.get(name, 1), noun, is_related=name in RELATED)
+
+    def _person(self, place: int) -> int | None:
+        """Return the token after the word for people at *place*, adjectives before it allowed; None without one."""
+        for step in range(3):
+            word = self.word(place + step)
+            if word in RELATED or word in ANYONE or word in PAIRS:
+                return place + step + 1
+            if word not in ADJECTIVES:
+                return None
+        return None
+
+    def _is_plural(self, place: int) -> bool:
+        word = self.word(place)
+        return RELATED.get(word, ANYONE.get(word, False))

@@ -1,0 +1,195 @@
+"""Dates, times and durations of a sentence as the fields of a task take them; what has two readings is asked about."""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+from typing import NamedTuple
+
+from contracts.amounts import Duration
+from contracts.amounts.duration import of_length
+from contracts.amounts.moment import iso_text
+from contracts.errors import InvalidAmount
+from contracts.times import FoundMoment, find_durations, find_moments
+from supervisor.interpretation.questions import ask_which_value
+from supervisor.interpretation.values.amounts import Doubt
+from supervisor.interpretation.values.corrections import is_correction, is_denied, replaces
+from supervisor.interpretation.values.cues import Cue
+from supervisor.interpretation.values.fields import FieldShape
+from supervisor.interpretation.values.plain_values import Reading
+from supervisor.interpretation.values.scene import Scene
+from supervisor.interpretation.words import word_set
+
+#: Kinds of fields that a date can fill.
+_DATED = frozenset({"date", "moment", "when"})
+#: Characters between a cue and the date that it announces.
+_REACH = 40
+_PREPOSITION = re.compile(r"\b(?:on|at|by|for|in|the)\s$", re.IGNORECASE)
+_LONGEST_PREPOSITION = 5
+_OR = re.compile(r"\s*,?\s*or(?:\s+(?:on|at|in|by|maybe|even))?\s*", re.IGNORECASE)
+#: A cue behind its date is less sure than one before it, and one across a comma less than both.
+_BEHIND_STEP, _MARK_STEP = 0.5, 10.0
+#: Cues and dates of one sentence that are weighed, each against each: what has more is no sentence.
+_MOST_CUES, _MOST_SAID = 64, 64
+_PAST = word_set(
+    "was were did had spent paid bought went got made happened ate sold sent received ordered used worked visited took"
+    " gave met drove flew stayed charged cost ended started began since"
+)
+_FUTURE = word_set(
+    "will shall going gonna want wants need needs book plan planning schedule remind can could should would might"
+    " deliver until by let's please won't i'll we'll"
+)
+
+
+class _Said(NamedTuple):
+    """Values that some characters of the sentence can mean for one field."""
+
+    values: tuple[str, ...]
+    start: int
+    end: int
+
+
+def dated(
+    scene: Scene, field: FieldShape, taken: set[int], cues: tuple[Cue, ...], now: datetime | None = None
+) -> list[Reading] | Doubt:
+    """Return the dates, times or durations that the sentence gives *field*, or the doubt to ask about.
+
+    Values are absolute: "tomorrow" is told as the day after *now* (the moment of the call when it is not given, told
+    in UTC), so that what is remembered is remembered of one day. What stands at one of *taken* is another field's; what
+    is asked about is added to them.
+    """
+    said = _durations(scene, taken) if field.kind == "duration" else _moments(scene, field, now or datetime.now(UTC))
+    said = _standing(scene.text, said, may_be_either=field.kind != "duration" and not field.is_list)
+    free = [one for one in said if one.start not in taken]
+    if field.is_list:
+        doubtful = next((one for one in free if len(one.values) > 1), None)
+        return _doubt(scene, field, doubtful) if doubtful else [_reading(field, one) for one in free]
+    owners = _owners(scene, cues, free, {"duration"} if field.kind == "duration" else _DATED)
+    own = [one for one in free if owners.get(one.start) == field.name]
+    open_to_all = [one for one in free if one.start not in owners]
+    chosen = next(iter(own or open_to_all), None)
+    if chosen is None:
+        return []
+    if len(chosen.values) > 1:
+        taken.add(chosen.start)
+        return _doubt(scene, field, chosen)
+    if field.kind == "duration" and not own and len({one.values for one in open_to_all}) > 1:
+        return Doubt(field, ask_which_value(field, [scene.text[one.start : one.end] for one in open_to_all]))
+    return [_reading(field, chosen, is_sure=bool(own) or len(open_to_all) == 1)]
+
+
+def _standing(text: str, said: list[_Said], *, may_be_either: bool) -> list[_Said]:
+    """Return *said* without what is denied or taken back; two with an "or" between them are one with both values."""
+    kept: list[_Said] = []
+    for one in said[:_MOST_SAID]:
+        before = _PREPOSITION.search(text, max(one.start - _LONGEST_PREPOSITION, 0), one.start)
+        if is_denied(text, before.start() if before else one.start):
+            continue
+        if kept and (is_correction(text[kept[-1].end : one.start]) or replaces(text, kept[-1], one)):
+            kept.pop()
+        elif kept and may_be_either and _OR.fullmatch(text, kept[-1].end, one.start):
+            first = kept.pop()
+            kept.append(_Said(tuple(dict.fromkeys((*first.values, *one.values))), first.start, one.end))
+            continue
+        kept.append(one)
+    return kept
+
+
+def _reading(field: FieldShape, said: _Said, *, is_sure: bool = True) -> Reading:
+    return Reading(field, said.values[0], said.start, said.end, is_sure)
+
+
+def _doubt(scene: Scene, field: FieldShape, said: _Said) -> Doubt:
+    question = ask_which_value(field, said.values)
+    return Doubt(field, f"{question} You wrote {scene.text[said.start : said.end]!r}.")
+
+
+def _owners(scene: Scene, cues: tuple[Cue, ...], said: Sequence[_Said], kinds: Iterable[str]) -> dict[int, str]:
+    """Return which field each date belongs to: of the cue nearest before it or right behind, each cue for one date."""
+    pairs: list[tuple[float, int, int, str]] = []
+    for cue in cues[:_MOST_CUES]:
+        if cue.field.kind not in kinds:
+            continue
+        start, end = scene.tokens[cue.first].start, scene.tokens[cue.end - 1].end
+        for one in said:
+            if 0 <= one.start - end <= _REACH:
+                pairs.append((_cost(scene.text[end : one.start]), one.start, start, cue.field.name))
+            elif 0 <= start - one.end <= 1:
+                pairs.append((_BEHIND_STEP + start - one.end, one.start, start, cue.field.name))
+    owners: dict[int, str] = {}
+    used: set[int] = set()
+    for _, place, start, name in sorted(pairs):
+        if place not in owners and start not in used:
+            owners[place] = name
+            used.add(start)
+    return owners
+
+
+def _cost(between: str) -> float:
+    return len(between) + (_MARK_STEP if any(mark in between for mark in ",;.") else 0)
+
+
+# -- moments ------------------------------------------------------------------------------------------------------
+
+
+def _moments(scene: Scene, field: FieldShape, now: datetime) -> list[_Said]:
+    """Return the moments of the sentence as *field* writes them; a text in quotation marks is no date."""
+    words = {token.text for token in scene.tokens}
+    is_past, is_future = not _PAST.isdisjoint(words), not _FUTURE.isdisjoint(words)
+    said: dict[int, _Said] = {}
+    for lean in ("past", "future"):
+        if lean == ("future" if is_past and not is_future else "past") and not (is_past and is_future):
+            continue
+        for found in find_moments(scene.text, now, lean=lean):
+            values = _values(field, found)
+            if values and not _is_quoted(scene, found):
+                known = said[found.start].values if found.start in said else ()
+                said[found.start] = _Said(tuple(dict.fromkeys((*known, *values))), found.start, found.end)
+    return [said[start] for start in sorted(said)]
+
+
+def _is_quoted(scene: Scene, found: FoundMoment) -> bool:
+    return any(
+        one.start <= found.start and found.end <= one.end and one.text.strip() != found.text for one in scene.quoted
+    )
+
+
+def _values(field: FieldShape, found: FoundMoment) -> tuple[str, ...]:
+    """Return the readings of *found* as *field* writes them; none when it is no value of that kind."""
+    try:
+        values = [_value(field, reading, has_day=found.has_day) for reading in found.readings]
+    except InvalidAmount:
+        return ()
+    return tuple(dict.fromkeys(value for value in values if value is not None)) if None not in values else ()
+
+
+def _value(field: FieldShape, reading: date | datetime, *, has_day: bool) -> str | None:
+    if field.kind == "when":
+        return iso_text(reading)
+    if field.kind == "date":
+        if not isinstance(reading, datetime):
+            return reading.isoformat()
+        # whose day an instant is depends on the zone, and a time alone is none
+        return reading.date().isoformat() if has_day and reading.tzinfo is None else None
+    return reading.isoformat() if isinstance(reading, datetime) else f"{reading.isoformat()}T00:00:00"
+
+
+# -- durations ----------------------------------------------------------------------------------------------------
+
+
+def _durations(scene: Scene, taken: set[int]) -> list[_Said]:
+    """Return the lengths of time of the sentence; "in 3 hours" only when none is said plainly, "3 days ago" never."""
+    offsets = [one for one in find_moments(scene.text, datetime(2020, 1, 1, tzinfo=UTC)) if one.is_offset]
+    plain: list[_Said] = []
+    ahead: list[_Said] = []
+    for found in find_durations(scene.text):
+        around = next((one for one in offsets if one.start <= found.start < one.end), None)
+        try:
+            duration: Duration = of_length(found.length, found.text)
+        except InvalidAmount:
+            continue
+        said = _Said((str(duration),), found.start, found.end)
+        if around is None:
+            plain.append(said)
+        elif around.start not in taken and around.text.lower().startswith("in "):
+            ahead.append(said)
+    return plain or ahead

@@ -1,0 +1,125 @@
+"""Where one wish may end in a sentence and the next begin: its clauses, before any task is looked at."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from supervisor.interpretation.values.scene import Scene
+from supervisor.interpretation.words import Token
+
+#: Words that join two wishes, and marks; a comma alone joins values.
+_JOINING = frozenset({"and", "then", "also", "plus", "afterwards", "finally", "additionally"})
+_MARKS = frozenset(";.!?\n")
+_AS_WELL_AS = ["as", "well", "as"]
+#: "2. " and "3) " at the beginning of a line.
+_NUMBERED = re.compile(r"^\s*(\d{1,2})[.)]\s", re.MULTILINE)
+#: Clauses that are told apart; what comes after them is one more.
+MOST = 24
+
+
+class Clause(NamedTuple):
+    """`text[start:end]`, without what joins it to the one before; *is_apart* when more than a mere "and" does."""
+
+    start: int
+    end: int
+    is_apart: bool
+
+
+def clauses_of(scene: Scene, *, at_commas: bool = False) -> list[Clause]:
+    """Return the clauses of *scene* in order; the whole of it when nothing joins.
+
+    No border lies in a quotation, in brackets or in an amount; one lies at a comma, or a "but", only with *at_commas*.
+    The numbers of a numbered list are no words of its items.
+    """
+    tokens = scene.tokens
+    closed = _closed(scene)
+    numbers = {match.start(1): match.end() for match in _NUMBERED.finditer(scene.text)} if "\n" in scene.text else {}
+    clauses: list[Clause] = []
+    first, place, is_apart = 0, 0, False
+    while place < len(tokens):
+        after, apart = _joined(scene, place, closed, numbers, at_commas=at_commas)
+        if after == place:
+            place += 1
+            continue
+        if place > first:
+            clauses.append(Clause(tokens[first].start, tokens[place - 1].end, is_apart))
+        is_apart = apart or (is_apart and place == first)
+        first = place = after
+    if first < len(tokens):
+        clauses.append(Clause(tokens[first].start, tokens[-1].end, is_apart))
+    if len(clauses) > MOST:
+        rest = clauses[MOST - 1]
+        clauses[MOST - 1 :] = [Clause(rest.start, clauses[-1].end, rest.is_apart)]
+    return clauses
+
+
+def _joined(
+    scene: Scene, place: int, closed: list[tuple[int, int]], numbers: Mapping[int, int], *, at_commas: bool
+) -> tuple[int, bool]:
+    """Return the token after what joins clauses at *place*, *place* itself when nothing does; and if it is apart."""
+    tokens, after, is_apart = scene.tokens, place, False
+    while after < len(tokens):
+        token = tokens[after]
+        if token.start in numbers:
+            after, is_apart = after + 2, True
+            continue
+        if _is_inside(token, closed):
+            break
+        if token.text in _MARKS and _is_free(scene.text, token):
+            is_apart = True
+        elif token.text in _JOINING:
+            is_apart = is_apart or token.text != "and"
+        elif [one.text for one in tokens[after : after + 3]] == _AS_WELL_AS:
+            after += 2
+        elif not (at_commas and token.text in {",", "but"}) and (token.text != "," or not _goes_on(tokens, after)):
+            break
+        after += 1
+    return after, is_apart
+
+
+def _goes_on(tokens: tuple[Token, ...], place: int) -> bool:
+    """True for the comma of ", and then"."""
+    return place + 1 < len(tokens) and tokens[place + 1].text in _JOINING
+
+
+def _is_free(text: str, token: Token) -> bool:
+    """True for a mark that ends something: the one of "3.5" and "a.b" does not."""
+    return token.end >= len(text) or text[token.end].isspace() or token.text in ";\n"
+
+
+def _is_inside(token: Token, closed: list[tuple[int, int]]) -> bool:
+    low, high = 0, len(closed)
+    while low < high:
+        middle = (low + high) // 2
+        if closed[middle][1] <= token.start:
+            low = middle + 1
+        else:
+            high = middle
+    return low < len(closed) and closed[low][0] <= token.start
+
+
+def _closed(scene: Scene) -> list[tuple[int, int]]:
+    """Return the stretches that no border lies in, sorted, without overlaps."""
+    stretches = sorted(
+        [
+            *((item.start, item.end) for item in scene.items),
+            *((one.start, one.end) for one in (*scene.quoted, *scene.dates)),
+            *_brackets(scene),
+        ]
+    )
+    merged: list[tuple[int, int]] = []
+    for start, end in stretches:
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _brackets(scene: Scene) -> list[tuple[int, int]]:
+    """Return from the first to the last amount of each pair of square brackets."""
+    inside: dict[int, tuple[int, int]] = {}
+    for item in scene.items:
+        if item.bracket is not None:
+            inside[item.bracket] = (inside.get(item.bracket, (item.start, 0))[0], item.end)
+    return list(inside.values())

@@ -1,0 +1,162 @@
+"""One sentence that asks for two tasks: over the command, NATS and HTTP, cancelled, and with a kill in its middle."""
+
+import asyncio
+import json
+from pathlib import Path
+from uuid import uuid4
+
+from contracts import subjects
+from tests.acceptance.command import environment, tasklore
+from tests.acceptance.conftest import Standing
+from tests.acceptance.house import BUDGET, NAPPER, House
+from tests.acceptance.outside import Json, Outside, outside
+from tests.http_client import Connection
+from tests.http_client import ask as over_http
+
+REQUESTS = "requests.SupervisorAgent"
+
+
+async def knows(program: Outside, house: House, text: str) -> Json:
+    """Return the supervisor's reply to *text* once it knows the agents that are asked for."""
+    found: Json = {}
+
+    async def is_understood() -> bool:
+        found.update(await say(program, text, conversation_id=uuid4().hex))
+        return found["kind"] == "answer"
+
+    await program.eventually(is_understood)
+    return found
+
+
+async def say(program: Outside, text: str, **fields: object) -> Json:
+    """Return the supervisor's reply to *text*."""
+    body = json.dumps({"text": text} | fields).encode()
+    return dict(json.loads((await program.client.request(REQUESTS, body, timeout=60)).data))
+
+
+async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
+    standing: Standing, program: Outside, tmp_path: Path
+) -> None:
+    """The command shows both, in the order in which they were asked for; the next sentence refers to the last."""
+    budget = f"check my budget of {uuid4().int % 10**6 + 60_000} with 42k spent"
+    await knows(program, standing.house, budget)
+    servers = standing.house.servers
+    env = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url)
+    conversation, nap = uuid4().hex, uuid4().int % 900 + 20
+
+    async def asked(text: str) -> tuple[int, str]:
+        arguments = ("ask", "--conversation", conversation, text)
+        done = await asyncio.to_thread(tasklore, *arguments, cwd=tmp_path, env=env)
+        return done.returncode, done.stdout
+
+    code, shown = await asked(f"{budget} and take a nap of {nap}")
+    first, second = shown.split("\n\n")
+    assert code == 0
+    assert first.startswith("1. Analyze budget")
+    assert "Remembered from" in first
+    assert second.startswith(f"2. Take nap for ms {nap}")
+    assert "Computed in" in second
+
+    code, shown = await asked("double that")
+    assert (code, shown.partition(":")[0]) == (0, f"Take nap for ms {nap * 2:,} (double {nap:,})")
+
+
+async def test_what_lacks_something_is_asked_for_beside_what_is_answered(standing: Standing, program: Outside) -> None:
+    """The answer completes that one, and runs nothing else again."""
+    await knows(program, standing.house, "take a nap of 7")
+    conversation = uuid4().hex
+    reply = await say(program, "check my budget, limit 70k, and take a nap of 7", conversation_id=conversation)
+    assert [part["kind"] for part in reply["parts"]] == ["question", "answer"]
+    assert (reply["kind"], reply["missing"], reply["report"]) == ("question", ["spent"], None)
+
+    answer = await say(program, "42k", conversation_id=conversation)
+    assert (answer["kind"], answer["report"]["result"]["remaining"], "parts" in answer) == ("answer", 28_000, False)
+
+
+async def test_a_failed_part_says_so_and_keeps_nothing_from_the_others(standing: Standing, program: Outside) -> None:
+    """Each part is a task of its own."""
+    await knows(program, standing.house, "take a nap of 7")
+    reply = await say(program, "take a nap of 13 and check my budget of 50k with 42k spent")
+    assert [part["kind"] for part in reply["parts"]] == ["failed", "answer"]
+    assert "thirteen is no good number" in reply["text"]
+    assert reply["kind"] == "failed"
+
+
+async def test_over_http_both_are_heard_of_and_told_again(standing: Standing, program: Outside) -> None:
+    """Events name both tasks; the same key finds the same reply, and each task by its own id."""
+    await knows(program, standing.house, "take a nap of 7")
+    url, key = standing.supervisor.api, {"Idempotency-Key": f"two-{uuid4().hex[:8]}"}
+    body = {
+        "text": f"check my budget of 51k with 42k spent; take a nap of {uuid4().int % 400 + 500}",
+        "wait_seconds": 0,
+    }
+    sent = await over_http(url, "POST", "/v1/requests", body, key)
+    assert sent.status == 202
+    heard = []
+    async with Connection(url) as listener:
+        listener.send("GET", f"{sent.headers['location']}/events")
+        await listener.head()
+        async for _, name, data in listener.events():
+            heard.append((name, data))
+    assert [name for name, _ in heard if name != ":"] == ["accepted", "routed", "done"]
+    done = heard[-1][1]
+    assert [part["agent_id"] for part in done["parts"]] == ["BudgetTrackerAgent", "NapAgent"]
+    assert done["reply"]["kind"] == "answer"
+
+    again = await over_http(url, "POST", "/v1/requests", body | {"wait_seconds": 0}, key)
+    assert (again.status, again.body) == (200, done)
+    for part in done["parts"]:
+        assert (await over_http(url, "GET", f"/v1/tasks/{part['task_id']}")).body["state"] == "done"
+
+
+async def test_cancelling_a_request_cancels_all_of_its_tasks(standing: Standing, program: Outside) -> None:
+    """The one reply says of each that it was cancelled."""
+    await knows(program, standing.house, "take a nap of 7")
+    url, key = standing.supervisor.api, {"Idempotency-Key": f"cut-{uuid4().hex[:8]}"}
+    body = {"text": "take a nap of 60001 and then take a nap of 60002", "wait_seconds": 0}
+    path = (await over_http(url, "POST", "/v1/requests", body, key)).headers["location"]
+
+    async def both_run() -> bool:
+        return len((await over_http(url, "GET", path)).body.get("parts", ())) == 2
+
+    await program.eventually(both_run)
+    assert (await over_http(url, "DELETE", path)).body["outcome"] == "cancelled"
+
+    async def is_done() -> bool:
+        return (await over_http(url, "GET", path)).body["state"] == "done"
+
+    await program.eventually(is_done)
+    reply = (await over_http(url, "GET", path)).body["reply"]
+    assert [part["report"]["status"] for part in reply["parts"]] == ["cancelled", "cancelled"]
+
+
+async def test_a_supervisor_killed_in_the_middle_loses_and_doubles_nothing(own_house: House) -> None:
+    """The next one finds both tasks under the same request id: one report each, and one turn each."""
+    worker, supervisor = own_house.worker(BUDGET, NAPPER), own_house.supervisor()
+    worker.ready()
+    supervisor.ready()
+    text = "check my budget of 50k with 42k spent and take a nap of 2001"
+    fields = {"request_id": uuid4().hex, "conversation_id": "two", "user_id": "ann"}
+    async with outside(own_house.servers.nats_url) as program:
+        await knows(program, own_house, "take a nap of 7")
+        before = await program.reports()
+        asking = asyncio.create_task(say(program, text, **fields))
+
+        async def first_done() -> bool:
+            return len(await program.counts("REPORTS")) > len(before) + 1
+
+        await program.eventually(first_done)
+        supervisor.kill()
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        own_house.supervisor().ready()
+        reply = await say(program, text, **fields)
+        again = await say(program, text, **fields)
+        stored = await program.counts("REPORTS")
+        turns = await program.counts("TURNS")
+    assert [part["kind"] for part in reply["parts"]] == ["answer", "answer"]
+    assert [part["report"] for part in again["parts"]] == [part["report"] for part in reply["parts"]]
+    assert [part["report"]["memory"]["outcome"] for part in reply["parts"]] == ["miss", "miss"]
+    own = [subject for subject in stored if any(part["task_id"] in subject for part in reply["parts"])]
+    assert (len(own), {stored[subject] for subject in own}) == (2, {1})
+    assert turns[subjects.turns("ann")] == 3

@@ -1,0 +1,229 @@
+"""Traces as they are shipped: real processes, a real collector, and one trace from a request to what is remembered."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from runtime.embedded import EmbeddedServers
+from tests.acceptance.collector import Collector, Kept
+from tests.acceptance.house import BUDGET, PROBE, House, Served
+from tests.http_client import ask
+from tests.llm_double import ScriptedLlm, answer
+
+#: The context of a caller, which samples.
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+CALLER = f"00-{TRACE}-00f067aa0ba902b7-01"
+TEXT = "I like omelettes. My budget limit is 50k and I spent 42k: how is my budget?"
+USER = "ann-of-the-traces"
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A house whose processes send their spans to *collector*."""
+
+    house: House
+    collector: Collector
+    worker: Served
+    supervisor: Served
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
+    """Run a supervisor, a worker and the agents that remember what people say, with tracing on."""
+    folder = tmp_path_factory.mktemp("traced")
+    servers = EmbeddedServers(folder / "servers")
+    asyncio.run(servers.start())
+    house = House(servers, folder)
+    with Collector() as collector, pytest.MonkeyPatch.context() as patch:
+        for name, value in collector.environment.items():
+            patch.setenv(name, value)
+        try:
+            worker, supervisor = house.worker(BUDGET, PROBE, tracing="on"), house.supervisor(tracing="on")
+            remembering = house.worker("switchboard", "memory", tracing="on")
+            yield Traced(house, collector, worker.ready(), supervisor.ready())
+            remembering.ready()
+        finally:
+            house.close()
+            asyncio.run(servers.stop())
+
+
+def named(spans: list[Kept], name: str, trace: str) -> list[Kept]:
+    """Return the spans of *trace* called *name*."""
+    return [span for span in spans if (span.name, span.trace) == (name, trace)]
+
+
+def path_to(spans: list[Kept], span: Kept) -> list[str]:
+    """Return the names from the first span of the trace to *span*."""
+    by_id = {one.id: one for one in spans}
+    names = [span.name]
+    while (parent := by_id.get(span.parent)) is not None:
+        names.insert(0, parent.name)
+        span = parent
+    return names
+
+
+async def test_one_trace_leads_from_a_request_to_its_report_and_to_what_is_remembered(traced: Traced) -> None:
+    """Through the supervisor, a worker, and the agents that learn from the turn, each below what made it begin."""
+    body = {"text": TEXT, "user": USER}
+    answer = await ask(traced.supervisor.api, "POST", "/v1/requests", body, {"traceparent": CALLER})
+    assert (answer.status, answer.body["reply"]["kind"]) == (200, "answer")
+    task = "tasks.BudgetTrackerAgent.analyze_budget"
+    request, sent, processed = "POST /v1/requests", f"send {task}", f"process {task}"
+
+    def is_whole(spans: list[Kept]) -> bool:
+        wanted = (request, processed, "process reports.SupervisorAgent", "process turns", "process facts")
+        return all(named(spans, name, TRACE) for name in (*wanted, "edit documents"))
+
+    spans = [span for span in await asyncio.to_thread(traced.collector.await_spans, is_whole) if span.trace == TRACE]
+    (first,) = named(spans, request, TRACE)
+    assert first.parent == CALLER[36:52]
+    told = {span.name: path_to(spans, span) for span in spans}
+    assert told["interpret"] == [request, "interpret"]
+    assert told["recall"] == [request, sent, processed, "recall"]
+    assert told["run analyze_budget"] == [request, sent, processed, "run analyze_budget"]
+    reported = [request, sent, processed, "send reports.SupervisorAgent"]
+    assert told["process reports.SupervisorAgent"] == [*reported, "process reports.SupervisorAgent"]
+    learned = [request, "send turns", "process turns", "send facts", "process facts"]
+    assert told["edit documents"] == [*learned, "edit documents"]
+    (edited,) = named(spans, "edit documents", TRACE)
+    assert edited.attributes["tasklore.operations"] == "insert"
+    assert {span.service for span in spans} == {"tasklore-supervisor", "tasklore-worker"}
+
+
+async def test_no_span_tells_what_was_said_or_by_whom(traced: Traced) -> None:
+    """Neither in a name nor in an attribute, also of the routes in whose paths a user stands."""
+    await ask(traced.supervisor.api, "GET", f"/v1/memory/{USER}/resource_user_food_prefs")
+
+    def is_whole(spans: list[Kept]) -> bool:
+        return any(span.name == "GET /v1/memory/{user}/{resource}" for span in spans)
+
+    spans = await asyncio.to_thread(traced.collector.await_spans, is_whole)
+    told = " ".join(f"{span.name} {span.attributes}" for span in spans).lower()
+    assert "analyze_budget" in told
+    for secret in (USER, "omelette", "50000", "42000", "50k"):
+        assert secret not in told
+
+
+async def test_a_task_whose_worker_died_goes_on_in_its_trace(
+    own_house: House, traced: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second delivery is below the same letter, and linked to the first, of which nobody could tell."""
+    for name, value in traced.collector.environment.items():
+        monkeypatch.setenv(name, value)
+    trace = "a" * 32
+    supervisor, doomed = own_house.supervisor(tracing="on"), own_house.worker(PROBE, tracing="on")
+    supervisor.ready(), doomed.ready()
+    order = {"agent_id": "ProbeAgent", "task": "fresh", "parameters": {"label": "trace", "ms": 2000}}
+    headers = {"traceparent": f"00-{trace}-{'b' * 16}-01"}
+    asked = asyncio.create_task(ask(supervisor.api, "POST", "/v1/tasks", order, headers))
+    await asyncio.to_thread(_await_run, own_house, "trace")
+    doomed.kill()
+    own_house.worker(PROBE, tracing="on").ready()
+    assert (await asked).status == 200
+
+    name = "process tasks.ProbeAgent.fresh"
+    spans = await asyncio.to_thread(traced.collector.await_spans, lambda all_: bool(named(all_, name, trace)))
+    (again,) = named(spans, name, trace)
+    (letter,) = named(spans, "send tasks.ProbeAgent.fresh", trace)
+    assert again.parent == letter.id
+    assert again.attributes["tasklore.delivery"] == 2
+    assert len(again.links) == 1
+    assert again.links[0] not in {again.id, letter.id}
+
+
+async def test_what_the_caller_does_not_sample_is_not_sent(traced: Traced) -> None:
+    """But goes on under its trace: whoever is next may not sample it either."""
+    unsampled, sampled = "c" * 32, "d" * 32
+    body = {"text": "limit 60k, spent 1k: how is my budget?", "user": "bob"}
+    for trace, flags in ((unsampled, "00"), (sampled, "01")):
+        headers = {"traceparent": f"00-{trace}-{'1' * 16}-{flags}"}
+        assert (await ask(traced.supervisor.api, "POST", "/v1/requests", body, headers)).status == 200
+    name = "process reports.SupervisorAgent"
+    spans = await asyncio.to_thread(traced.collector.await_spans, lambda all_: bool(named(all_, name, sampled)))
+    assert unsampled not in {span.trace for span in spans}
+
+
+async def test_a_model_is_asked_in_the_trace_of_the_task(own_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its name and its tokens, and not a word of what it was told; that it fails is told by the class."""
+    said = {"reasoning": "none", "kind": "none"}
+    with Collector() as collector, ScriptedLlm(lambda _asked: answer(said, input_tokens=7)) as model:
+        for name, value in collector.environment.items():
+            monkeypatch.setenv(name, value)
+        supervisor = own_house.supervisor(tracing="on", llm_base_url=model.base_url, llm_max_attempts=1)
+        worker = own_house.worker(tracing="on")
+        supervisor.ready(), worker.ready()
+        body = {"text": "is my purse in order, roughly spoken?", "user": "ann"}
+        await ask(supervisor.api, "POST", "/v1/requests", body, {"traceparent": CALLER})
+
+        def is_whole(spans: list[Kept]) -> bool:
+            return bool(named(spans, "POST /v1/requests", TRACE) and named(spans, "chat gpt-4.1-mini", TRACE))
+
+        spans = await asyncio.to_thread(collector.await_spans, is_whole)
+    chat = named(spans, "chat gpt-4.1-mini", TRACE)[0]
+    assert chat.kind == "client"
+    assert path_to(spans, chat) == ["POST /v1/requests", "interpret", "chat gpt-4.1-mini"]
+    told = chat.attributes
+    assert (told["gen_ai.request.model"], told["gen_ai.usage.input_tokens"]) == ("gpt-4.1-mini", 7)
+    assert "roughly" not in str(spans)
+
+
+async def test_a_pipeline_is_one_trace_with_its_phases(traced: Traced, tmp_path: Path) -> None:
+    """Whoever drives it: the run keeps the context of the wish."""
+    trace = "e" * 32
+    declared = {
+        "name": "two",
+        "phases": [
+            {"name": "one", "agent": "ProbeAgent", "task": "fresh", "parameters": {"label": "p1"}},
+            {
+                "name": "two",
+                "agent": "ProbeAgent",
+                "task": "fresh",
+                "parameters": {"label": "p2"},
+                "after": ["one"],
+            },
+        ],
+    }
+    headers = {"traceparent": f"00-{trace}-{'2' * 16}-01"}
+    answer = await ask(traced.supervisor.api, "POST", "/v1/pipelines", {"pipeline": declared}, headers)
+    assert answer.status in (200, 201, 202), answer.body
+
+    def is_whole(spans: list[Kept]) -> bool:
+        ran = named(spans, "process tasks.ProbeAgent.fresh", trace)
+        return bool(named(spans, "pipeline two", trace)) and len(ran) == 2
+
+    spans = await asyncio.to_thread(traced.collector.await_spans, is_whole)
+    told = {span.name: path_to([one for one in spans if one.trace == trace], span) for span in spans}
+    assert told["phase two"] == ["POST /v1/pipelines", "pipeline two", "phase two"]
+    sent = "send tasks.ProbeAgent.fresh"
+    assert told["run fresh"][-5:] == ["pipeline two", "phase two", sent, "process tasks.ProbeAgent.fresh", "run fresh"]
+
+
+async def test_a_collector_that_is_away_holds_nobody_up(own_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks are done as ever, and the process leaves within the seconds that its last spans are given."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    worker, supervisor = own_house.worker(tracing="on").ready(), own_house.supervisor(tracing="on").ready()
+    body = {"text": "limit 50k, spent 42k: how is my budget?", "user": "ann"}
+    assert (await ask(supervisor.api, "POST", "/v1/requests", body)).status == 200
+    for process in (worker, supervisor):
+        process.terminate()
+    assert [worker.wait(), supervisor.wait()] == [0, 0]
+    assert "last_spans_not_sent" in worker.log()
+
+
+async def test_what_cannot_be_recorded_is_said_at_the_start(own_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the variable and the cure, instead of a collector that waits in vain."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    worker = own_house.worker(tracing="on")
+    assert worker.wait() != 0
+    assert "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf" in worker.log()
+
+
+def _await_run(house: House, label: str) -> None:
+    gives_up_at = time.monotonic() + 60
+    while not house.runs(label):
+        assert time.monotonic() < gives_up_at, "the task did not begin"
+        time.sleep(0.02)

@@ -1,0 +1,110 @@
+"""Every spelling of a number is that number in every view; no text is too strange, and none is slow."""
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.numerals import Found, find_amounts, find_money, find_numbers, find_percents, find_ranges, parse_number
+
+VIEWS = (find_amounts, find_numbers, find_money, find_percents)
+_ONES = [
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+]  # fmt: skip
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_NAMES = ["", " thousand", " million", " billion", " trillion"]
+_PARTS = {3: "third", 5: "fifth", 7: "seventh", 9: "ninth", 11: "eleventh", 16: "sixteenth", 1000: "thousandth"}
+_PIECES = st.sampled_from([
+    "one", "hundred", "thousand", "and", "half", "a", "third", "fifths", "twenty", "-", ",", ".", "/", "$",
+    "%", "5", "1.500", "12,5", "km", "to", "between", "over", "in", "out", "of", "dollars", "cents", "point",
+    "2^", "-1", "(", ")", "MUSD", "Kr", "kr", "u", "s", "3rd", "½", "few", "more", "than", "or", "less", "1e9",
+    "£", "euro", "'", '"', "\u0663",
+])  # fmt: skip
+
+
+def spelled(number: int, joint: str) -> str:
+    """Spell *number* by groups of three digits, with *joint* after hundreds."""
+    if number == 0:
+        return _ONES[0]
+    groups = []
+    for name in _NAMES:
+        number, group = divmod(number, 1000)
+        if group:
+            groups.append(f"{group_spelled(group, joint)}{name}")
+    return " ".join(reversed(groups))
+
+
+def group_spelled(group: int, joint: str) -> str:
+    """Spell 1 to 999."""
+    hundreds, rest = divmod(group, 100)
+    tens, ones = divmod(rest, 10)
+    small = _ONES[rest] if rest < 20 else _TENS[tens - 2] + (f"-{_ONES[ones]}" if ones else "")
+    if not hundreds:
+        return small
+    return f"{_ONES[hundreds]} hundred" + (f"{joint}{small}" if rest else "")
+
+
+@given(st.integers(0, 10**15 - 1), st.sampled_from([" ", " and "]))
+def test_a_number_in_words_is_that_number(number: int, joint: str) -> None:
+    """Spelled by another program than the one that reads it."""
+    assert parse_number(spelled(number, joint)) == number
+
+
+@given(st.integers(2, 20), st.sampled_from(sorted(_PARTS)), st.integers(1, 999))
+def test_a_mixed_fraction_in_words_is_its_sum(top: int, bottom: int, whole: int) -> None:
+    """Parts below one are added to what stands before "and"."""
+    if top < bottom:
+        (found,) = find_numbers(f"{spelled(whole, ' ')} and {spelled(top, ' ')} {_PARTS[bottom]}s")
+        assert found.value is not None
+        assert abs(Fraction(found.value) - whole - Fraction(top, bottom)) < Fraction(1, 10**25)
+
+
+_texts = st.one_of(st.text(max_size=80), st.lists(_PIECES, max_size=14).map(" ".join), st.lists(_PIECES).map("".join))
+
+
+@given(_texts)
+def test_no_text_breaks_a_view_and_every_span_points_at_its_text(text: str) -> None:
+    """In order, without overlaps, inside the sentence."""
+    for view in VIEWS:
+        end = 0
+        for found in view(text):
+            assert end <= found.start < found.end <= len(text)
+            assert text[found.start : found.end] == found.text
+            assert (found.value is None) == (len(found.readings) > 1)
+            end = found.end
+    assert all(text[found.start : found.end] == found.text for found in find_ranges(text))
+
+
+def steps(view: Callable[[str], tuple[Found, ...]], text: str) -> int:
+    """Return how many functions are called to read *text*."""
+    count = 0
+
+    def counted(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    sys.setprofile(counted)
+    try:
+        view(text)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["9", "1,", "123 ", "one hundred ", "one and ", "five-", "5 dollars ", "- ", "half a ", "1 over ", "1/2 ",
+     "twenty ", "1 . ", "5 (", "2^", "between 5 and ", "% ", "one hundred fifths ", "15 dollars 5 ",
+     "$", "a thousand "],
+)  # fmt: skip
+@pytest.mark.parametrize("view", VIEWS)
+def test_hostile_text_takes_steps_in_proportion_to_its_length(
+    view: Callable[[str], tuple[Found, ...]], piece: str
+) -> None:
+    """Twice the text is at most twice the work, and a tenth for luck."""
+    view(piece * 100)
+    assert steps(view, piece * 300) <= 2.2 * steps(view, piece * 150) + 200

@@ -1,0 +1,282 @@
+"""Near matches: what a tolerance may be, which questions are near, and what a desk serves and says."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from contracts.amounts import Amount
+from contracts.messages import CompletionReport, MemoryNote, TaskCall, TaskCard
+from contracts.neighbours import Neighbourhood
+from contracts.parameters import Field, Parameters
+from memory import keys
+from memory.fakes import FakeLongTermMemory
+from runtime.pull import Delivery
+from supervisor.replies import describe_result
+from tests.unit.office import NOW, Office, a_task
+from workers import Context
+from workers.near import parameters_of
+
+
+class Plan(Parameters):
+    """One tolerant amount among fields that must be equal."""
+
+    limit: Amount = Field(unit="USD", tolerance="1%")
+    town: str = "Kiel"
+    months: tuple[int, ...] = ()
+
+
+class Trip(Parameters):
+    """Two tolerant fields, one of which may be left out."""
+
+    distance: Decimal = Field(tolerance="0.5")
+    people: int | None = Field(None, tolerance=1)
+
+
+def near_to(parameters: Parameters) -> Neighbourhood:
+    """Return the neighbourhood of asking *parameters*."""
+    found = Parameters.neighbourhood(parameters, "plan")
+    assert found is not None
+    return found
+
+
+def is_near(asked: dict[str, Any], other: dict[str, Any], kind: type[Parameters] = Plan) -> bool:
+    """Return whether the answer for *other* may serve *asked*."""
+    here, there = near_to(kind.read(asked)), near_to(kind.read(other))
+    return here.frame == there.frame and here.nearest([there.place], 9) == [there.place]
+
+
+# -- what may be declared ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "tolerance", ["", "1 %%", "one", "-1", 0, "0%", "100%", 0.5, True, "NaN", "1e999", "\u0661%", "9" * 40, [1]]
+)
+def test_a_tolerance_that_is_none_is_refused_where_it_is_declared(tolerance: Any) -> None:
+    """A float too: nobody knows how far 0.1 is."""
+    with pytest.raises(TypeError, match="tolerance"):
+        Field(tolerance=tolerance)
+
+
+@pytest.mark.parametrize("kind", [str, bool, tuple[Amount, ...], list[int], int | str, Amount | list[Amount]])
+def test_only_a_lone_number_has_a_tolerance(kind: Any) -> None:
+    """The class cannot even be made."""
+    with pytest.raises(TypeError, match="limit declares a tolerance"):
+        type("Odd", (Parameters,), {"__annotations__": {"limit": kind}, "limit": Field(tolerance=1)})
+
+
+def test_the_card_tells_of_the_tolerance() -> None:
+    """In its one spelling, so that a caller and the reply to a person know it."""
+    fields = Trip.schema_for_cards()["properties"]
+    assert (fields["distance"]["tolerance"], fields["people"]["tolerance"]) == ("0.5", "1")
+    assert "tolerance" not in Plan.schema_for_cards()["properties"]["town"]
+
+
+def test_without_a_tolerance_there_is_no_neighbourhood() -> None:
+    """Off by default; and what is left out has no neighbours either."""
+
+    class Plain(Parameters):
+        limit: Amount
+
+    class Open(Parameters):
+        limit: Amount | None = Field(None, tolerance=1)
+
+    class Whole(Parameters):
+        count: int = Field(tolerance=1)
+
+    assert Parameters.neighbourhood(Whole.read({"count": 10**5000}), "plan") is None
+    assert Parameters.neighbourhood(Plain.read({"limit": 5}), "plan") is None
+    assert Parameters.neighbourhood(Open.read({}), "plan") is None
+
+
+# -- what is near ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "other", "expected"),
+    [
+        ("50,000", "50,500", True),
+        ("50,000", "49500", True),
+        ("50,000", "50,500.000000000000000000000000000001", False),
+        ("50,000", "49499.999999999999999999999999999999", False),
+        ("-50k", "-50.5k", True),
+        ("-0.001", "0.001", False),
+        ("0.001", "0", False),
+        ("0", "0.001", False),
+        ("1e-30", "1.01e-30", True),
+        ("1e-30", "1.0100000000000001e-30", False),
+        ("999999999999999999999999999999", "999999999999999999999999999998", True),
+    ],
+)
+def test_the_border_is_within_and_nothing_beyond_it(asked: str, other: str, expected: bool) -> None:
+    """Exactly: nothing is rounded, a percentage is of what is asked, and no sign is crossed, nor nothing reached."""
+    assert is_near({"limit": asked}, {"limit": other}) is expected
+
+
+@pytest.mark.parametrize(
+    "other", [{"town": "kiel"}, {"town": "Kiel "}, {"months": [1]}, {"town": "~near+USD"}, {"town": "50100USD"}]
+)
+def test_all_else_has_to_be_equal(other: dict[str, Any]) -> None:
+    """A text or a list that differs is another question, however near the amount."""
+    assert is_near({"limit": 50_000}, {"limit": 50_100})
+    assert not is_near({"limit": 50_000}, {"limit": 50_100, **other})
+
+
+def test_another_unit_is_never_near() -> None:
+    """Cents are read as the dollars they are; what has another unit has another frame."""
+
+    class Euros(Parameters):
+        limit: Amount = Field(unit="EUR", tolerance="1%")
+        town: str = "Kiel"
+        months: tuple[int, ...] = ()
+
+    assert is_near({"limit": "$50"}, {"limit": "5010 cents"})
+    assert near_to(Euros.read({"limit": 50})).frame != near_to(Plan.read({"limit": 50})).frame
+
+
+def test_several_fields_all_have_to_be_near() -> None:
+    """And a field that is left out is near to nothing but itself."""
+    asked = {"distance": 10, "people": 4}
+    assert is_near(asked, {"distance": "10.5", "people": 5}, Trip)
+    assert not is_near(asked, {"distance": "10.51", "people": 4}, Trip)
+    assert not is_near(asked, {"distance": 10, "people": 6}, Trip)
+    assert not is_near(asked, {"distance": 10}, Trip)
+    assert is_near({"distance": 10}, {"distance": "9.5"}, Trip)
+
+
+def test_the_nearest_comes_first_and_of_equals_the_lesser() -> None:
+    """Whatever their order was; the question itself is no neighbour of its own."""
+    asked = near_to(Trip.read({"distance": 10, "people": 4}))
+    places = ["10.3|4", "9.9|4", "10.1|4", "10|4", "10.1|5", "11|4", "10.1", "x|4", "10.10|4", "NaN|4", "-10|4"]
+    assert asked.nearest(places, 9) == ["9.9|4", "10.1|4", "10.3|4", "10.1|5"]
+    assert asked.nearest(places, 1) == ["9.9|4"]
+    assert asked.distances("10.1|5") == {"distance": Decimal("0.1"), "people": 1}
+
+
+def test_a_neighbours_key_is_the_one_it_was_remembered_at() -> None:
+    """Also past the length from which keys are hashed; and its parameters are told as they were."""
+    asked = Plan.read({"limit": "50,200", "town": "x" * 200, "months": [1, 2]})
+    other = Plan.read({"limit": "50k", "town": "x" * 200, "months": [1, 2]})
+    near = near_to(asked)
+    assert near.question_at(near_to(other).place) == Parameters.key(other, "plan")
+    assert parameters_of(asked, near, near_to(other).place) == other.model_dump(mode="json")
+    low, high = near.window
+    assert low < near_to(other).score < high
+
+
+# -- what a desk serves ------------------------------------------------------------------------------------------------
+
+
+def an_office(runs: list[Decimal], memory: Any = None) -> Office:
+    """Return an office whose agent plans, and notes for which limits it did."""
+    office = Office(memory=memory)
+
+    async def plan(call: Plan, context: Context) -> str:
+        """Plan."""
+        runs.append(call.limit.value)
+        return f"a plan for {call.limit}"
+
+    office.agent.task(name="plan")(plan)
+    return office
+
+
+def a_plan(task_id: str, limit: str, memory: str = "use", **parameters: Any) -> Delivery:
+    """Return a delivery that asks for a plan."""
+    whole = {
+        "task_id": task_id,
+        "agent_id": "DeskAgent",
+        "supervisor_id": "S",
+        "task": {"name": "plan", "parameters": {"limit": limit, **parameters}},
+        "created_at": "2026-01-01T12:00:00Z",
+        "memory": memory,
+    }
+    return Delivery("tasks.DeskAgent.plan", json.dumps(whole).encode(), None, f"$JS.ACK.{task_id}", 1, 7, 0.0)
+
+
+async def test_a_neighbours_answer_is_served_and_labelled() -> None:
+    """With the distance and with what it was computed for; its entry has the hit, and no entry is new."""
+    runs: list[Decimal] = []
+    office = an_office(runs)
+    await office.work(a_plan("t1", "50,000"))
+    await office.work(a_plan("t2", "50,200"))
+    first, second = office.post.reports()
+    assert (first.memory.outcome, second.memory.outcome, runs) == ("miss", "near", [50_000])
+    assert (second.result, second.run_ms) == ("a plan for 50000 USD", 0)
+    assert second.memory.key == "plan:50200USD:Kiel:no_months"
+    assert second.memory.distances == {"limit": "200"}
+    assert second.memory.distance == 200.0
+    assert second.memory.computed_for == Plan.read({"limit": 50_000}).model_dump(mode="json")
+    assert second.memory.age_ms == 0
+    entry = keys.ltm("DeskAgent", "1.1", "plan:50000USD:Kiel:no_months")
+    assert dict(office.hits) == {entry: 1}
+    assert [one.key async for one in office.memory.entries()] == [entry]
+    assert office.counts.seen["near"] == 1
+
+
+async def test_an_exact_answer_wins_and_a_far_question_is_computed() -> None:
+    """Once computed it is its own answer, whatever lies nearby."""
+    runs: list[Decimal] = []
+    office = an_office(runs)
+    await office.work(a_plan("t1", "50,000"), a_plan("t2", "50,600"), a_plan("t3", "50,100", town="Ulm"))
+    assert sorted(runs) == [50_000, 50_100, 50_600]
+    await office.work(a_plan("t4", "50,600"), a_plan("t5", "50,290"), a_plan("t6", "50,310"), a_plan("t7", "50,300"))
+    told = {report.task_id: report for report in office.post.reports()}
+    assert [told[name].memory.outcome for name in ("t4", "t5", "t6", "t7")] == ["hit", "near", "near", "near"]
+    assert [told[name].result for name in ("t5", "t6", "t7")] == [f"a plan for {n} USD" for n in (50000, 50600, 50000)]
+
+
+@pytest.mark.parametrize(("mode", "outcome"), [("refresh", "refreshed"), ("bypass", "bypassed")])
+async def test_who_wants_it_computed_gets_it_computed(mode: str, outcome: str) -> None:
+    """A neighbour is no way round what the assignment says."""
+    runs: list[Decimal] = []
+    office = an_office(runs)
+    await office.work(a_plan("t1", "50,000"))
+    await office.work(a_plan("t2", "50,200", mode))
+    assert runs == [50_000, 50_200]
+    assert office.post.reports()[1].memory.outcome == outcome
+
+
+async def test_a_forgotten_neighbour_is_not_served() -> None:
+    """It is computed."""
+    runs: list[Decimal] = []
+    office = an_office(runs)
+    await office.work(a_plan("t1", "50,000"))
+    await office.memory.forget(agent_id="DeskAgent")
+    await office.work(a_plan("t2", "50,200"))
+    assert runs == [50_000, 50_200]
+
+
+async def test_a_task_without_a_tolerance_never_looks_for_neighbours() -> None:
+    """Not one question more to the memory, and not one byte more in it."""
+    asked: list[int] = []
+
+    class Watched(FakeLongTermMemory):
+        async def nearest(self, questions: Any) -> Any:
+            asked.append(len(questions))
+            return await super().nearest(questions)
+
+    office = Office(memory=Watched())
+    await office.work(a_task())
+    await office.work(a_task("other", task_id="t2"))
+    assert asked == []
+    assert all(b'"near"' not in value.raw for value in office.memory._values.values())
+
+
+# -- what a person hears -----------------------------------------------------------------------------------------------
+
+
+def test_a_person_hears_whose_answer_it_is() -> None:
+    """With what was asked, and how far away is near."""
+    note = MemoryNote(
+        outcome="near", age_ms=1000, distance=200.0, computed_for={"limit": 50_000}, distances={"limit": "200"}
+    )
+    report = CompletionReport(
+        task_id="t", agent_id="A", supervisor_id="S", task_name="plan", status="completed", result=1, memory=note,
+        worker_id="w", finished_at=NOW,
+    )  # fmt: skip
+    card = TaskCard(name="plan", parameters=Plan.schema_for_cards())
+    call = TaskCall(name="plan", parameters={"limit": 50_200})
+    said = describe_result(report, card, call)
+    assert "for limit 50,000, which is within 1 % of the 50,200 you asked" in said
+    assert "limit 50,000, which is 200 away from what you asked" in describe_result(report, None, None)

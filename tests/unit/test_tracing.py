@@ -1,0 +1,71 @@
+"""Traces where nobody records: what came is carried on, nothing is invented, and nothing is imported."""
+
+import subprocess
+import sys
+
+import pytest
+
+from contracts.errors import ConfigurationError, NotAccepted
+from contracts.traces import made_context
+from runtime import tracing
+from runtime.tracing import traced_letter
+
+CONTEXT = made_context(7, 8, 1, "vendor=1")
+
+
+def settled(_problem: NotAccepted | None) -> None:
+    """Take note of nothing."""
+
+
+def test_without_a_trace_no_header_is_invented() -> None:
+    """A letter goes as its sender wrote it."""
+    assert traced_letter("tasks.A.b", "t:1", None, settled) == (None, settled)
+    with tracing.span("anything") as span:
+        assert span.context is None
+        assert traced_letter("tasks.A.b", "t:1", {"a": "b"}, settled) == ({"a": "b"}, settled)
+
+
+@pytest.mark.parametrize("subject", ["tasks.A.b", "reports.S.t.1", "turns.3.token", "facts.3.token", "messages.3.a.b"])
+def test_what_somebody_goes_on_with_carries_the_context_that_came(subject: str) -> None:
+    """As it was, with what other tracers want carried along."""
+    with tracing.span("anything", parent=CONTEXT):
+        headers, _ = traced_letter(subject, "id", {"a": "b"}, settled)
+    assert headers == {"a": "b", "traceparent": CONTEXT.parent, "tracestate": "vendor=1"}
+    assert tracing.current() is None
+
+
+def test_a_letter_that_repeats_another_keeps_its_trace() -> None:
+    """A retry belongs where its task belongs, and what is set aside carries none of ours."""
+    with tracing.within(CONTEXT):
+        assert traced_letter("tasks.A.b", "t:1", {"traceparent": "x"}, settled)[0] == {"traceparent": "x"}
+        assert traced_letter("dead.tasks.A.b", "d", None, settled)[0] is None
+
+
+def test_a_trace_within_another_ends_with_its_block() -> None:
+    """None is no trace at all."""
+    with tracing.within(CONTEXT):
+        with tracing.within(None):
+            assert tracing.current() is None
+        assert tracing.current() == CONTEXT
+
+
+def test_a_known_span_has_the_same_id_for_whoever_asks() -> None:
+    """In one trace; in another it is another one."""
+    assert tracing.known_span_id("a" * 32, "x") == tracing.known_span_id("a" * 32, "x")
+    assert tracing.known_span_id("a" * 32, "x") != tracing.known_span_id("b" * 32, "x")
+
+
+async def test_recording_without_the_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of an import that fails somewhere."""
+    from runtime.tracing.exporting import recording
+
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(ConfigurationError, match=r"tasklore\[tracing\]"):
+        async with recording("tasklore-worker", "w", "1"):
+            pass
+
+
+def test_a_process_that_records_nothing_imports_nothing_of_it() -> None:
+    """Not even the API, which the HTTP framework of supervisors brings along."""
+    code = "import sys, runtime.tracing; sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

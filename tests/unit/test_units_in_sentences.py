@@ -1,0 +1,77 @@
+"""Quantities in sentences: which numbers are measured, in what, and which are not."""
+
+from decimal import Decimal
+
+import pytest
+
+from contracts.numerals import find_amounts, find_quantities
+
+
+def quantities(text: str) -> list[tuple[str, str | None, str]]:
+    """Return value, unit and wording of each quantity in *text*."""
+    return [(f"{found.value:.6g}", found.unit, found.text) for found in find_quantities(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("the shelf is 6 ft 3 in high", [("6.25", "ft", "6 ft 3 in")]),
+        ("she is 5'6\" and he is 6'", [("5.5", "ft", "5'6\""), ("6", "ft", "6'")]),
+        ("he is five foot nine", [("5.75", "ft", "five foot nine")]),
+        ("a parcel of 7 pounds, 8 ounces", [("7.5", "lb", "7 pounds, 8 ounces")]),
+        ("bake it for 1 hour and 15 minutes", [("1.25", "hour", "1 hour and 15 minutes")]),
+        ("ran 1 hour 30 minutes 36 seconds", [("1.51", "hour", "1 hour 30 minutes 36 seconds")]),
+        ("2 kg 250 g of flour", [("2.25", "kg", "2 kg 250 g")]),
+        ("5 km, 300 m and 2 kg", [("5", "km", "5 km"), ("300", "m", "300 m"), ("2", "kg", "2 kg")]),
+        ("between 1 hour and 30 minutes", [("1", "hour", "1 hour"), ("30", "minute", "30 minutes")]),
+        ("3 miles, 20 miles", [("3", "mile", "3 miles"), ("20", "mile", "20 miles")]),
+        ("3 yards and 9 feet", [("3", "yd", "3 yards"), ("9", "ft", "9 feet")]),
+        ("2 m x 3 m", [("2", "m", "2 m"), ("3", "m", "3 m")]),
+        ("a puppy of three pounds", [("3", "lb", "three pounds")]),
+        ("half a cup of oats", [("0.5", "cup", "half a cup")]),
+        ("a quarter mile further", [("0.25", "mile", "a quarter mile")]),
+        ("three quarters of a gallon", [("0.75", "gal", "three quarters of a gallon")]),
+        ("pumps 40,000 barrels a day", [("40000", "barrel/day", "40,000 barrels a day")]),
+        ("aged 42, 1.80 m tall", [("42", "year", "aged 42"), ("1.8", "m", "1.80 m")]),
+        ("turn it by 90 degrees", [("90", "degree", "90 degrees")]),
+        ("the oven is at 180 degrees", [("180", "\u00b0C", "180 degrees")]),
+        ("it costs three pounds", []),
+        ("$5, 20% and 7 people", []),
+        ("flat-204m is at gate 12 in terminal 3", []),
+        ("call at 11pm, iPhone 12", []),
+    ],
+)
+def test_quantities_are_found_with_their_units(text: str, wanted: list[tuple[str, str, str]]) -> None:
+    """Compounds are one quantity; money, counts and names are none."""
+    assert quantities(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["the pole is 4m long", "4m deep", "a 4m x 6m room", "a height of 4m", "the 4m race"])
+def test_a_small_m_beside_a_word_of_extent_is_a_metre(text: str) -> None:
+    """In every reading of the sentence."""
+    assert find_amounts(text)[0].value == 4
+    assert find_amounts(text)[0].unit == "m"
+
+
+@pytest.mark.parametrize("text", ["$4m", "\u00a34m tall order", "4m people", "the limit is 4m", "raise 4M"])
+def test_a_small_m_elsewhere_is_a_million(text: str) -> None:
+    """Money first of all."""
+    assert find_amounts(text)[0].value == 4_000_000
+    assert find_quantities(text) == ()
+
+
+def test_two_pounds_can_be_money_and_weight() -> None:
+    """A field of either takes them."""
+    [found] = find_amounts("two pounds")
+
+    assert (found.unit, "lb" in found.also) == ("GBP", True)
+
+
+@pytest.mark.parametrize("part", ["5' ", '5" ', "5 ft 2 in ", "half a ", "5 (", "5 km per ", "age 5 ", "5 square "])
+def test_a_hostile_text_gives_ordered_quantities(part: str) -> None:
+    """Twenty thousand characters of what looks like units."""
+    place = 0
+    for found in find_quantities(part * (20_000 // len(part))):
+        assert place <= found.start < found.end
+        assert isinstance(found.value, Decimal)
+        place = found.end

@@ -1,0 +1,66 @@
+"""Near matches at a worker: the answer to a neighbouring question, for a task whose parameters allow it.
+
+An exact answer comes first, so this is asked of the rest alone; and what is served from here is stored nowhere again.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import structlog
+
+from contracts.amounts import Amount
+from contracts.errors import MemoryUnavailable
+from contracts.neighbours import Neighbourhood
+from contracts.parameters import Parameters
+from memory.entries import Near
+from workers.order import Neighbour, Order
+
+log = structlog.get_logger(__name__)
+
+
+class NearMemory(Protocol):
+    """Where neighbours are looked for: `memory.long_term.LongTermMemory` fits."""
+
+    async def nearest(self, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
+        """Return the nearest remembered neighbour of each question, None without one."""
+
+
+async def find_neighbours(orders: Sequence[Order], memory: NearMemory) -> list[Order]:
+    """Give those of *orders* that have a remembered neighbour its answer, as `near`, and return them.
+
+    All are orders whose own question is not remembered. A memory that does not answer has no neighbours.
+    """
+    asking = [(order, order.neighbourhood) for order in orders if order.neighbourhood is not None]
+    if not asking:
+        return []
+    try:
+        found = await memory.nearest([(order.memory_key or "", near) for order, near in asking])
+    except MemoryUnavailable as error:
+        log.info("memory_unavailable", agent=asking[0][0].assignment.agent_id, error=str(error))
+        return []
+    for (order, neighbourhood), near in zip(asking, found, strict=True):
+        if near is not None:
+            order.near = _neighbour(order, neighbourhood, near)
+    return [order for order, _ in asking if order.near is not None]
+
+
+def _neighbour(order: Order, neighbourhood: Neighbourhood, near: Near) -> Neighbour | None:
+    try:
+        computed_for = parameters_of(order.parameters, neighbourhood, near.place)
+    except Exception:
+        # A serializer of the user's may raise anything: what cannot be labelled is not served.
+        log.exception("neighbour_not_served", agent=order.assignment.agent_id)
+        return None
+    return Neighbour(near.key, near.answer, neighbourhood.distances(near.place), computed_for)
+
+
+def parameters_of(asked: Parameters, neighbourhood: Neighbourhood, place: str) -> dict[str, Any]:
+    """Return the parameters that the answer at *place* was computed for, as JSON holds them."""
+    values = neighbourhood.values_at(place)
+    changed = {name: _like(asked.__dict__[name], number) for name, number in values.items()}
+    return asked.model_copy(update=changed).model_dump(mode="json")
+
+
+def _like(asked: Any, number: Any) -> Any:
+    """Return *number* as a value of the type and unit that *asked* has."""
+    return Amount(number, asked.unit) if isinstance(asked, Amount) else type(asked)(number)
