@@ -4,6 +4,7 @@ import types
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
 from typing import Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -88,10 +89,11 @@ class _Reading:
         self.takes_int = self.unit is None and self.typed is None
         if self.typed is not None and self.unit is not None:
             _check_unit(name, self.typed, self.unit)
-        # What is not read here (a mapping, anything) would take True for 1, and NaN.
-        is_open = bool(kinds & _OPEN)
-        self.is_checked = not self.is_read and (numbers or is_open)
-        self.takes_bools = bool in kinds or is_open
+        # What is not read here (a mapping, a model, a timedelta, anything) would take True for 1, and NaN.
+        held = _held_types(kinds)
+        is_open = bool(held & _OPEN)
+        self.is_checked = not self.is_read and (is_open or not held.isdisjoint((*_NUMBERS, timedelta)))
+        self.takes_bools = is_open or any(map(_may_be_bool, held))
         self.bare_list = _takes_only_lists(field.annotation)
 
     def read(self, raw: Any) -> Any:
@@ -303,6 +305,23 @@ def _leaf_types(annotation: Any) -> set[Any]:
     if hasattr(annotation, "__metadata__"):
         return _leaf_types(arguments[0])
     return set().union(*(_leaf_types(argument) for argument in arguments if argument is not ...))
+
+
+def _held_types(kinds: set[Any]) -> set[Any]:
+    """Return *kinds* with the types of all fields of the models among them."""
+    held, waiting = set(kinds), list(kinds)
+    while waiting:
+        kind = waiting.pop()
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            inner = set().union(*(_leaf_types(field.annotation) for field in kind.model_fields.values())) - held
+            held |= inner
+            waiting += inner
+    return held
+
+
+def _may_be_bool(kind: Any) -> bool:
+    """True for bool, for a `Literal` of one, and for what is neither a class nor a constant: it may hold anything."""
+    return kind is bool or isinstance(kind, bool) or not isinstance(kind, type | str | bytes | int | Enum | None)
 
 
 def _is_lone_number(annotation: Any) -> bool:

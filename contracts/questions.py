@@ -161,7 +161,18 @@ def _spell_model(model: BaseModel) -> str:
 
 
 def _spell_moment(moment: datetime) -> str:
-    return quote((moment.astimezone(UTC) if moment.tzinfo else moment).isoformat(), safe="")
+    try:
+        return quote((moment.astimezone(UTC) if moment.tzinfo else moment).isoformat(), safe="")
+    except OverflowError as error:
+        msg = f"{moment.isoformat()} is past the calendar in UTC and has no key; send years 1 to 9999"
+        raise TypeError(msg) from error
+
+
+def _spell_time(hour: time) -> str:
+    if (offset := hour.utcoffset()) is not None:
+        # any day that has one before and one after it
+        hour = (datetime.combine(date(2000, 1, 2), hour.replace(tzinfo=None)) - offset).time().replace(tzinfo=UTC)
+    return quote(hour.isoformat(), safe="")
 
 
 def _spell_duration(duration: "Duration") -> str:
@@ -199,7 +210,7 @@ _SPELLERS: dict[type, Callable[[Any], str]] = {
     tuple: _spell_sequence,
     datetime: _spell_moment,
     date: lambda day: quote(day.isoformat(), safe=""),
-    time: lambda hour: quote(hour.isoformat(), safe=""),
+    time: _spell_time,
     timedelta: _spell_span,
     set: _spell_set,
     frozenset: _spell_set,

@@ -64,16 +64,32 @@ def made_context(trace_id: int, span_id: int, flags: int, state: str = "") -> Tr
 
 def read_context(headers: Mapping[str, str] | None) -> TraceContext | None:
     """Return the context in *headers*, None when there is none that fits."""
-    parent = headers.get(subjects.TRACE_HEADER) if headers else None
+    parent = _named(subjects.TRACE_HEADER, headers) if headers else None
     if headers is None or parent is None:
         return None
-    return _checked(parent, headers.get(subjects.TRACE_STATE_HEADER, ""))
+    return _checked(parent, _named(subjects.TRACE_STATE_HEADER, headers) or "")
+
+
+def names_context(headers: Mapping[str, str]) -> bool:
+    """Tell whether *headers* name a context, be it one that fits or not."""
+    return _named(subjects.TRACE_HEADER, headers) is not None
 
 
 def spelled_context(spelled: str) -> TraceContext | None:
     """Return the context that `str` has spelled, None when it is none."""
     parent, _, state = spelled.partition(" ")
     return _checked(parent, state)
+
+
+def _named(name: str, headers: Mapping[str, str]) -> str | None:
+    found = headers.get(name)
+    if found is not None:
+        return found
+    # W3C asks for any case; NATS keeps what a sender wrote, and Go's propagators write a capital letter.
+    for one in headers:
+        if len(one) == len(name) and one.lower() == name:
+            return headers[one]
+    return None
 
 
 def _checked(parent: str, state: str) -> TraceContext | None:

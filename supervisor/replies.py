@@ -15,9 +15,9 @@ from supervisor.interpretation.outcome import Single, Understood, Unfitting
 #: Lines of a result shown to a person; the whole of it is in the report.
 _MOST_LINES = 60
 #: Characters of one text value shown to a person.
+_LONGEST_TEXT = 2_000
 #: Decimals of a number that a person is shown.
 _SHOWN_DECIMALS = 4
-_LONGEST_TEXT = 2_000
 #: Levels of nesting, and characters of indent, past which nobody reads on.
 _DEEPEST = 16
 #: Items of a list on one line.
@@ -53,6 +53,15 @@ def interpretation_reply(found: Single, *, request_id: str, conversation_id: str
         task=found.call,
         missing=found.missing,
     )
+
+
+def other_words_reply(*, request_id: str, conversation_id: str) -> PersonReply:
+    """Return what to say when *request_id* comes again with other words than it had."""
+    text = (
+        f"The request id {request_id} came with other words before, and nothing was started now."
+        " Use a new one for another question."
+    )
+    return PersonReply(request_id=request_id, conversation_id=conversation_id, kind="failed", text=text)
 
 
 def report_reply(
@@ -188,6 +197,7 @@ def _nearness(note: MemoryNote, card: TaskCard | None, call: TaskCall | None) ->
         steps = (
             _step(name, note.computed_for.get(name), asked.get(name), away, _tolerance(card, name))
             for name, away in note.distances.items()
+            if away != "0"
         )
         return f", for {' and '.join(steps)}"
     values = ", ".join(

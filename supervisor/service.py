@@ -16,12 +16,11 @@ from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.identifiers import new_id
 from contracts.messages import ChatTurn, PersonReply, PersonRequest, Speaker, TaskAssignment, TaskCall, TaskCard
 from supervisor.catalogue import Catalogue
-from supervisor.combined import as_part, combined
-from supervisor.combined import fitting as fitting
+from supervisor.combined import as_part, combined, fitting
 from supervisor.dispatch import Dispatch
 from supervisor.interpretation.outcome import Interpretation, Several, Single, Understood
 from supervisor.part_ids import part_task_id, part_turn_id
-from supervisor.replies import interpretation_reply, report_reply
+from supervisor.replies import interpretation_reply, other_words_reply, report_reply
 from supervisor.reports import ReportDesk
 from supervisor.turns import stored_turns
 
@@ -38,9 +37,15 @@ class Interpreting(Protocol):
     """What the service needs of an interpreter."""
 
     async def interpret(
-        self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn], user_id: str | None = None
+        self,
+        text: str,
+        *,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn],
+        user_id: str | None = None,
+        now: datetime | None = None,
     ) -> Interpretation:
-        """Return what *text* asks for, given what was said before and who asks."""
+        """Return what *text* asks for, given what was said before, who asks and when."""
 
 
 class Remembering(Protocol):
@@ -62,6 +67,10 @@ class _Asked:
     conversation_id: str
     task_id: str
     routed: Callable[[TaskAssignment], None]
+
+    def turn_id(self, speaker: Speaker) -> str:
+        """Return the id of the turn in which *speaker* says their part of it."""
+        return f"{_digest(self.request.user_id, self.conversation_id, self.request_id)}-{speaker[0]}"
 
 
 #: How a turn is published to TURNS: subject, body and message id; returns at once.
@@ -101,19 +110,29 @@ class Service:
     ) -> PersonReply:
         """Return the answer to *request*, or what is missing, or `pending` when it takes longer than `wait_ms`.
 
-        The same `request_id` again starts nothing twice: it finds what it started. *routed* hears of each task when it
-        has been handed over. *before* is what was said earlier, for whoever knows that better than the store;
-        None: what the store holds of the conversation.
+        The same `request_id` again starts nothing twice: it finds what it started, and fails with other words. *routed*
+        hears of each task when it has been handed over. *before* is what was said earlier, for whoever knows that
+        better than the store; None: what the store holds of the conversation.
         """
         started = time.monotonic()
         request_id = request.request_id or new_id(int(self._now().timestamp() * 1000))
         conversation_id = request.conversation_id or request_id
         task_id = self.task_id_of(request) if request.request_id is not None else request_id
         asked = _Asked(request, request_id, conversation_id, task_id, routed)
-        previous = before if before is not None else await self._previous(request, conversation_id, request_id)
+        stored = await stored_turns(self._conversations, conversation_id, LOOK_BACK) if before is None else []
+        own = next((place for place, turn in enumerate(stored) if turn.turn_id == asked.turn_id("person")), None)
+        if own is not None and stored[own].text != request.text:
+            return other_words_reply(request_id=request_id, conversation_id=conversation_id)
+        # Neither what was said since a request was first heard nor the hour may change what a repeat of it means.
+        previous = before if before is not None else _theirs(stored[:own], asked)
+        heard_at = stored[own].at if own is not None else self._now()
         await self._note(asked, "person", request.text)
         found = await self._interpreter.interpret(
-            request.text, catalogue=self._catalogue(), previous=previous, user_id=request.user_id
+            request.text,
+            catalogue=self._catalogue(),
+            previous=previous,
+            user_id=request.user_id,
+            now=heard_at,
         )
         reply = await (self._answer_all(found, asked) if isinstance(found, Several) else self._answer_one(found, asked))
         reply = fitting(reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)}))
@@ -195,15 +214,6 @@ class Service:
         asked = self._supervisor_id, request.user_id, request.conversation_id, request.request_id
         return f"r-{_digest(*asked)}"
 
-    async def _previous(self, request: PersonRequest, conversation_id: str, request_id: str) -> list[ChatTurn]:
-        """Return what was said before to and by whoever asks now, or to nobody known.
-
-        What is known of one user may stand in an answer to them; it must not become a value for another.
-        """
-        turns = await stored_turns(self._conversations, conversation_id, LOOK_BACK)
-        theirs = (None, request.user_id)
-        return [turn for turn in turns if turn.request_id != request_id and turn.user_id in theirs]
-
     async def _note_answer(self, asked: _Asked, reply: PersonReply) -> None:
         """Keep *reply* as one turn, or as one for each part: what asks back last, as that is what is answered next."""
         if not reply.parts:
@@ -224,7 +234,7 @@ class Service:
     ) -> None:
         """Keep one turn in the conversation, and publish it for whoever learns from it; *about* is agent and task."""
         request, conversation_id = asked.request, asked.conversation_id
-        turn_id = f"{_digest(request.user_id, conversation_id, asked.request_id)}-{speaker[0]}"
+        turn_id = asked.turn_id(speaker)
         turn = ChatTurn(
             turn_id=part_turn_id(turn_id, place) if place else turn_id,
             conversation_id=conversation_id,
@@ -246,6 +256,15 @@ class Service:
         except MessageTooLarge as error:
             # The answer is there: that nobody can learn from it is no reason to keep it from who asked.
             log.warning("turn_not_published", error=str(error))
+
+
+def _theirs(turns: Sequence[ChatTurn], asked: _Asked) -> list[ChatTurn]:
+    """Return those of *turns* that were said to and by whoever asks now, or to nobody known.
+
+    What is known of one user may stand in an answer to them; it must not become a value for another.
+    """
+    theirs = (None, asked.request.user_id)
+    return [turn for turn in turns if turn.request_id != asked.request_id and turn.user_id in theirs]
 
 
 def _digest(*parts: str | None) -> str:

@@ -1,6 +1,7 @@
 """What a supervisor does, as spans: understanding a sentence, and taking a report."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from contracts import subjects
@@ -23,11 +24,19 @@ class Spanned:
         self._interpreter = interpreter
 
     async def interpret(
-        self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn], user_id: str | None = None
+        self,
+        text: str,
+        *,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn],
+        user_id: str | None = None,
+        now: datetime | None = None,
     ) -> Interpretation:
         """Return what *text* asks for."""
         with tracing.span("interpret") as span:
-            found = await self._interpreter.interpret(text, catalogue=catalogue, previous=previous, user_id=user_id)
+            found = await self._interpreter.interpret(
+                text, catalogue=catalogue, previous=previous, user_id=user_id, now=now
+            )
             span.note({"tasklore.interpretation": type(found).__name__.lower()})
         return found
 

@@ -7,8 +7,9 @@ from typing import Self, TypeVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic_core import core_schema
 
+from contracts.amounts.frozen import refusal
 from contracts.amounts.spellings import (
     EXACT,
     JSON_DIGITS,
@@ -25,7 +26,7 @@ from contracts.amounts.spellings import (
     shown,
     worth,
 )
-from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
+from contracts.errors import InvalidAmount, UnitMismatch
 from contracts.units import Unit, is_counted
 
 __all__ = ["Amount", "wire_form"]
@@ -262,13 +263,8 @@ def _validated(raw: object) -> Amount:
         return _made(Amount, Decimal(raw), None)  # type: ignore[arg-type]  # the same
     try:
         return Amount(raw)
-    except AmbiguousAmount as error:
-        context = {"problem": str(error), "readings": list(error.readings)}
-        raise PydanticCustomError("ambiguous_amount", "{problem}", context) from error
-    except UnitMismatch as error:
-        raise PydanticCustomError("unit_mismatch", "{problem}", {"problem": str(error)}) from error
     except InvalidAmount as error:
-        raise PydanticCustomError("invalid_amount", "{problem}", {"problem": str(error)}) from error
+        raise refusal(error) from error
 
 
 def _taken(raw: object) -> tuple[Decimal, Unit | None]:

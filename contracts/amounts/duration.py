@@ -8,7 +8,7 @@ from functools import total_ordering
 from typing import Final, Self
 
 from contracts.amounts.frozen import TextValue
-from contracts.amounts.spellings import EXACT, LONGEST, QUOTIENT, WIDE, canonical, kept, plain, shown, worth
+from contracts.amounts.spellings import EXACT, LONGEST, QUOTIENT, WIDE, canonical, is_factor, kept, plain, shown, worth
 from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 from contracts.times.durations import Length, parse_duration
 from contracts.times.numbers import AMBIGUOUS
@@ -111,7 +111,7 @@ class Duration(TextValue):
         return NotImplemented if operand is None else operand + -self
 
     def __mul__(self, factor: int | Decimal) -> "Duration":
-        if not _is_factor(factor):
+        if not is_factor(factor):
             return NotImplemented
         times = Decimal(factor)
         return _result(EXACT.multiply(self.months, times), EXACT.multiply(self.seconds, times))
@@ -120,7 +120,7 @@ class Duration(TextValue):
 
     def __truediv__(self, divisor: int | Decimal) -> "Duration":
         """Return the part of it, to 34 digits where it does not end."""
-        if not _is_factor(divisor):
+        if not is_factor(divisor):
             return NotImplemented
         if not divisor:
             raise ZeroDivisionError("a duration cannot be divided by zero")
@@ -258,10 +258,6 @@ def _operand(raw: object) -> Duration | None:
     if isinstance(raw, Duration):
         return raw
     return Duration(raw) if isinstance(raw, timedelta) else None
-
-
-def _is_factor(raw: object) -> bool:
-    return isinstance(raw, (int, Decimal)) and not isinstance(raw, bool)
 
 
 def _order(left: Duration, right: Duration) -> int:

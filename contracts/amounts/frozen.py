@@ -46,10 +46,15 @@ def _validated(cls: Callable[[Any], Any], raw: object) -> Any:
         return raw
     try:
         return cls(raw)
-    except AmbiguousAmount as error:
-        context = {"problem": str(error), "readings": list(error.readings)}
-        raise PydanticCustomError("ambiguous_amount", "{problem}", context) from error
-    except UnitMismatch as error:
-        raise PydanticCustomError("unit_mismatch", "{problem}", {"problem": str(error)}) from error
     except InvalidAmount as error:
-        raise PydanticCustomError("invalid_amount", "{problem}", {"problem": str(error)}) from error
+        raise refusal(error) from error
+
+
+def refusal(error: InvalidAmount) -> PydanticCustomError:
+    """Return *error* as pydantic tells it of a field, with the readings of what has two."""
+    context: dict[str, Any] = {"problem": str(error)}
+    if isinstance(error, AmbiguousAmount):
+        return PydanticCustomError("ambiguous_amount", "{problem}", context | {"readings": list(error.readings)})
+    return PydanticCustomError(
+        "unit_mismatch" if isinstance(error, UnitMismatch) else "invalid_amount", "{problem}", context
+    )

@@ -10,7 +10,7 @@ from typing import Self
 
 from contracts.amounts.amount import Amount
 from contracts.amounts.frozen import TextValue
-from contracts.amounts.spellings import EXACT, kept, shown, unmistakable, worth
+from contracts.amounts.spellings import EXACT, is_factor, kept, shown, unmistakable, worth
 from contracts.errors import UnitMismatch
 
 __all__ = ["Percent"]
@@ -94,7 +94,7 @@ class Percent(TextValue):
         return _result(EXACT.subtract(self.value, other.value)) if isinstance(other, Percent) else NotImplemented
 
     def __mul__(self, factor: int | Decimal) -> "Percent":
-        if isinstance(factor, bool) or not isinstance(factor, (int, Decimal)):
+        if not is_factor(factor):
             return NotImplemented
         return _result(EXACT.multiply(self.value, Decimal(factor)))
 

@@ -19,6 +19,7 @@ from contracts.amounts.spellings import (
     QUOTIENT,
     canonical,
     in_metres,
+    is_factor,
     kept,
     shown,
     unmistakable,
@@ -131,7 +132,7 @@ class Quantity(TextValue):
         return _result(self, EXACT.subtract(self.value, _addend(self, other)))
 
     def __mul__(self, factor: int | Decimal) -> "Quantity":
-        if not _is_factor(factor):
+        if not is_factor(factor):
             return NotImplemented
         return _result(self, EXACT.multiply(self.value, Decimal(factor)))
 
@@ -139,7 +140,7 @@ class Quantity(TextValue):
 
     def __truediv__(self, divisor: int | Decimal) -> "Quantity":
         """Return the part of it, to 34 digits where it does not end."""
-        if not _is_factor(divisor):
+        if not is_factor(divisor):
             return NotImplemented
         if not divisor:
             raise ZeroDivisionError("a quantity cannot be divided by zero")
@@ -268,7 +269,3 @@ def _addend(left: Quantity, right: Quantity) -> Decimal:
 
 def _result(like: Quantity, value: Decimal) -> Quantity:
     return Quantity(kept(value, value), like.unit)
-
-
-def _is_factor(raw: object) -> bool:
-    return isinstance(raw, (int, Decimal)) and not isinstance(raw, bool)

@@ -160,6 +160,11 @@ def kept(value: Decimal, raw: object) -> Decimal:
     )
 
 
+def is_factor(raw: object) -> bool:
+    """True for what a value may be multiplied with or divided by: whole and decimal numbers, no float and no bool."""
+    return isinstance(raw, (int, Decimal)) and not isinstance(raw, bool)
+
+
 def shown(raw: object) -> str:
     """Return *raw* as an error message quotes it, never longer than 80 characters."""
     try:

@@ -23,6 +23,8 @@ _OPENERS = frozenset("([{=:<>,;|~\n\t")
 _ONE = Decimal(1)
 #: Names of money that may stand before the number in full ("rupees 500").
 _NAMES_BEFORE = frozenset({"rupees", "rupee"})
+#: Those that may when the number counts nothing else ("changed euros 3 days ago").
+_NOUNS_BEFORE = frozenset({"euros", "dollars", "yen", "yuan", "renminbi"})
 #: Money that is something else as well: a verb, points in a test, what kings wear.
 _DOUBTFUL = frozenset({"won", "mark", "marks", "crown", "crowns"})
 #: Single letters that belong to a dollar sign only when nothing stands between ("a $5 cake").
@@ -38,8 +40,14 @@ def _lengths() -> dict[str, tuple[int, ...]]:
 
 #: How many words the names have that begin with a word, the longest first.
 _LENGTHS = _lengths()
+#: First words of a currency with its country ("hong kong dollars").
+_COUNTRIES = frozenset(name.partition(" ")[0] for name, unit in NAMES.items() if " " in name and unit.is_currency)
 #: Words before a number that may be its currency.
-OPENING_NAMES = frozenset({*DOLLAR_PREFIXES, *PREFIX_NAMES, *_NAMES_BEFORE, "u"})
+OPENING_NAMES = frozenset({*DOLLAR_PREFIXES, *PREFIX_NAMES, *_NAMES_BEFORE, *_NOUNS_BEFORE, *_COUNTRIES, "u"})
+#: Words after a price that the number before them does not count.
+_AFTER_PRICE = frozenset({
+    "and", "or", "to", "per", "for", "in", "on", "at", "from", "by", "each", "is", "was", "only", "a", "an",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +127,34 @@ class Beside:
         if (code := DOLLAR_PREFIXES.get(word)) and grammar.symbol(place + 1) == "$":
             is_close = grammar.is_glued(place + 1) or word not in _ARTICLE_LIKE
             return (Unit(code), place + 2) if is_close else (None, place)
-        if word in PREFIX_NAMES and (word not in CAPITAL_PREFIXES or self._written(place).isupper()):
+        if word in PREFIX_NAMES and (word not in CAPITAL_PREFIXES or self._is_abbreviation(place)):
             return PREFIX_NAMES[word], place + 1 + (grammar.symbol(place + 1) == ".")
         if word in _NAMES_BEFORE:
             return NAMES[word], place + 1
         unit = self._coded(place)
-        return (unit, place + 1) if unit and not self._is_rate(place) else (None, place)
+        if unit and not self._is_rate(place):
+            return unit, place + 1
+        return self._named_before(place)
+
+    def _named_before(self, place: int) -> tuple[Unit | None, int]:
+        """Read "canadian dollars 45", unless the number counts something else ("canadian dollars 3 days ago")."""
+        grammar = self.grammar
+        unit, end = self._named(place, 1 if grammar.word(place) in _NOUNS_BEFORE else 2) or (None, place)
+        number, after = grammar.token(end), grammar.token(end + 1)
+        if unit is None or not unit.is_currency or unit.factor != 1 or number is None or number.kind != "number":
+            return None, place
+        is_free = after is None or (after.kind == "symbol" and after.text not in SYMBOLS)
+        is_free = is_free or grammar.scale(end + 1) is not None or grammar.word(end + 1) in _AFTER_PRICE
+        return (unit, end) if is_free else (None, place)
+
+    def _is_abbreviation(self, place: int) -> bool:
+        """True for "RM 20"; "rm 20" can be a room, "rm 2.4 billion" in a reading for prices cannot."""
+        if self._written(place).isupper():
+            return True
+        number = self.grammar.token(place + 1)
+        if self.view is not View.MONEY or number is None or number.kind != "number":
+            return False
+        return not number.text.isdigit() or self.grammar.scale(place + 2) is not None
 
     def _opens_percent(self, place: int) -> bool:
         """True for the "%" of "% 20", which writers of Turkish put first; false for the one of "20 %"."""
@@ -211,8 +241,8 @@ class Beside:
         if (start := self._after_part(end)) > end:
             whole = self._unit_after(start)
             return whole if whole.unit else Suffix(None, end)
-        hyphen = grammar.symbol(end) == "-" and grammar.is_glued(end) and grammar.is_glued(end + 1)
-        place = end + 1 if hyphen else end
+        place = grammar.after_dash(end)
+        hyphen = place > end
         if (found := self._money_after(place)) is not None:
             unit, after = found
             return Suffix(unit, after, _ONE, self._said(place, after), grammar.is_glued(place) and not hyphen)
@@ -231,12 +261,14 @@ class Beside:
         )
 
     def _after_part(self, end: int) -> int:
-        """Return the place of "percent" in "half a percent" and of "mile" in "three quarters of a mile", else *end*."""
+        """Return the place of "percent" in "half of one percent" and of "mile" in "quarter of a mile", else *end*."""
         last = self.grammar.word(end - 1)
         if last not in words.PART and last not in words.PARTS:
             return end
         place = end + (self.grammar.word(end) == "of")
-        return place + 1 if self.grammar.word(place) in words.ARTICLES else end
+        # "half of one percent"; in "one half one mile" the second number is another one
+        is_whole = self.grammar.word(place) == "one" and place > end
+        return place + 1 if is_whole or self.grammar.word(place) in words.ARTICLES else end
 
     def _money_after(self, place: int) -> tuple[Unit, int] | None:
         """Read money or a percentage at *place*: a sign, a name or a code."""
@@ -248,6 +280,8 @@ class Beside:
             return None
         if word == "c" and grammar.is_glued(place):
             return SYMBOLS["¢"], place + 1
+        if word == "p" and grammar.is_glued(place):
+            return NAMES["pence"], place + 1
         if word == "u" and grammar.symbol(place + 1) == "." and grammar.word(place + 2) == "s":
             after = place + 3 + (grammar.symbol(place + 3) == ".")
             unit = NAMES.get(f"us {grammar.word(after)}")
@@ -256,12 +290,25 @@ class Beside:
             return None if grammar.is_glued(place + 2) else (Unit(code), place + 2)
         if word in _DOUBTFUL and not self._is_much(place):
             return None
-        for length in _LENGTHS.get(word, ()):
-            name = word if length == 1 else " ".join(grammar.word(place + step) for step in range(length))
-            if unit := NAMES.get(name):
-                return unit, place + length
+        if named := self._named(place):
+            return named
         unit = self._coded(place)
         return (unit, place + 1) if unit else None
+
+    def _named(self, place: int, shortest: int = 1) -> tuple[Unit, int] | None:
+        """Read the longest name of money or a percentage at *place* that has at least *shortest* words."""
+        word = self.grammar.word(place)
+        for length in _LENGTHS.get(word, ()):
+            if length < shortest:
+                break
+            end = place + length
+            if unit := NAMES.get(" ".join(self.grammar.word(step) for step in range(place, end))):
+                return unit, end
+            # "per-cent", "percentage-points"
+            after = self.grammar.after_hyphen(place + 1) if length == 2 else place + 1
+            if after > place + 1 and (unit := NAMES.get(f"{word} {self.grammar.word(after)}")):
+                return unit, after + 1
+        return None
 
     def _place_at(self, character: int, place: int) -> int:
         """Return the place of the first token at or after *character*, looking from *place* on."""

@@ -17,7 +17,7 @@ from contracts.numerals.grammar import Grammar
 from contracts.numerals.locales import mark_of
 from contracts.numerals.sums import merge
 from contracts.numerals.tokens import fold, tokens_of
-from contracts.units import CURRENCIES, NAMES, SYMBOLS, Unit, currency_code, unit_named
+from contracts.units import CURRENCIES, NAMES, SYMBOLS, Unit, currency_code, measure_after, unit_named
 from contracts.units.codes import SCALED_CODES
 
 __all__ = [
@@ -30,6 +30,7 @@ _CALCULATION = Context(prec=240)
 _ONE = Decimal(1)
 #: Characters that "percentage of " takes before a number.
 _PERCENT_OF = 16
+_OF_PERCENT = ("percent of", "percents of", "per cent of", "percentage of", "pct of", "% of")
 _YEARS = range(1900, 2101)
 _DASHES = frozenset({"-", "\u2013", "\u2014", "~", "to", "or"})
 
@@ -127,7 +128,7 @@ def _percents(amounts: tuple[Found, ...], text: str) -> Iterator[Found]:
             yield amount
         elif amount.unit is not None:
             continue
-        elif before.rstrip().lower().endswith(("percent of", "per cent of", "percentage of", "% of")):
+        elif before.rstrip().lower().endswith(_OF_PERCENT):
             yield replace(amount, unit="%")
         elif following is not None and following.unit == "%" and _is_span(before, text[amount.end : following.start]):
             yield replace(amount, unit="%", said_unit=following.said_unit)
@@ -263,10 +264,20 @@ class _Finder:
         following = grammar.token(end + 1)
         # "one of 6 stars" is a mark
         is_mark = after == "of" and following is not None and following.kind == "number"
-        if grammar.word(place - 1) in words.BEFORE_PRONOUN or (after in words.AFTER_PRONOUN and not is_mark):
+        if self._names_one(place, after) or (after in words.AFTER_PRONOUN and not is_mark):
             return True
         starts = before is None or before.text in {".", "!", "?"}
-        return starts and after != "" and not self._may_open(end) and after not in NAMES and unit_named(after) is None
+        if not starts or after == "" or self._may_open(end):
+            return False
+        is_unit = after in NAMES or unit_named(after) is not None
+        return not (is_unit or measure_after(grammar.text, grammar.tokens[place].end))
+
+    def _names_one(self, place: int, after: str) -> bool:
+        """True after "this", "no" and "fifth"; "only one person" is counted, "the only one" is not."""
+        before = self.grammar.word(place - 1)
+        if before == "only" and after not in words.AFTER_PRONOUN | {""}:
+            return self.grammar.word(place - 2) in words.BEFORE_PRONOUN
+        return before in words.BEFORE_PRONOUN or before in words.ORDINALS
 
 
 def _plain(value: Decimal) -> Decimal:

@@ -14,7 +14,9 @@ from contracts.units import measure_after
 
 #: "two million and a half" is 2,500,000, "two hundred and a half" is 200.5.
 _SCALED_HALF = Decimal(10**5)
-_ONE = Decimal(1)
+_ONE, _THREE = Decimal(1), Decimal(3)
+_EXTENTS = frozenset({"length", "area", "volume"})
+_PERCENT = frozenset({"percent", "pct"})
 #: Scale words in a row that still make sense ("three lakh crore").
 _MOST_SCALES = 3
 
@@ -124,9 +126,19 @@ class Grammar(Scales):
             return Reading(token.readings[0], place + 1) if len(token.readings) == 1 and (is_first or scaled) else None
         if self.word(place) in words.ARTICLES:
             return self._after_article(place + 1)
-        if is_first and self.word(place) in words.OPENING_SCALES and self.below_hundred(place + 1):
+        if is_first and self.word(place) in words.OPENING_SCALES and self._opens(place):
             return Reading(_ONE, place)
         return self.below_hundred(place)
+
+    def _opens(self, place: int) -> bool:
+        """True for the scale of "thousand nine hundred", "hundred and five", "hundred million" and a lone "million"."""
+        if self.word(place - 1) in words.BEFORE_LOOSE_SCALE:
+            return False
+        following = self.word(place + 1)
+        is_larger = words.SCALES.get(following, 0) > words.WORTH[self.word(place)]
+        is_alone = len(self.tokens) == 1
+        after_and = self.after_and(place + 1)
+        return is_alone or is_larger or self.below_hundred(after_and or place + 1) is not None
 
     def _after_article(self, place: int) -> Reading | None:
         following = self.word(place)
@@ -143,6 +155,9 @@ class Grammar(Scales):
         after = self.after_hyphen(leaf.end)
         if self.word(after) not in words.HUNDREDS or leaf.value >= 100:
             return leaf, False
+        if leaf.value and leaf.value % 10 == 0 and self.word(leaf.end - 1):
+            # English has fifteen hundred but no sixty hundred
+            return None
         value, end = leaf.value * 100, after + 1
         after_and = self.after_and(end)
         rest = self.below_hundred(after_and or self.after_hyphen(end))
@@ -214,6 +229,8 @@ class Grammar(Scales):
             total, end, limit = total + part.value, part.end, part.scale
         if part.is_final:
             return Reading(total, end)
+        if limit > 1 and (decimals := self._decimals(end)):
+            return Reading(total + decimals.value, decimals.end)
         return self._with_fraction(total, end, limit)
 
     def _addition(self, place: int, limit: Decimal) -> _Part | None:
@@ -236,7 +253,8 @@ class Grammar(Scales):
     def _with_fraction(self, total: Decimal, end: int, limit: Decimal) -> Reading:
         after_and = self.after_and(end)
         if after_and and (part := self._fraction(after_and)) and self.word(part.end) != "of":
-            return Reading(total + part.value * (limit if limit >= _SCALED_HALF else 1), part.end)
+            is_scaled = limit >= _SCALED_HALF or limit in words.DOZENS.values()
+            return Reading(total + part.value * (limit if is_scaled else 1), part.end)
         parts_place = self.after_hyphen(end)
         word = self.word(parts_place)
         # "3 quarters" are nine months as well
@@ -262,6 +280,9 @@ class Grammar(Scales):
             return None
         part_place = self.after_hyphen(several.end)
         parts = words.PARTS.get(self.word(part_place))
+        is_quarter = several.value == _THREE and self.word(part_place) == "quarter"
+        if is_quarter and (self.scale(part_place + 1) or self._is_measured(part_place)):
+            parts = words.PART["quarter"]
         return Reading(FRACTIONS.divide(several.value, Decimal(parts)), part_place + 1) if parts else None
 
     def _fraction_first(self, place: int) -> Reading | None:
@@ -270,7 +291,7 @@ class Grammar(Scales):
         if fraction is None and self.word(place) == "quarter":
             # a lone "quarter" is three months
             quarter = self._scaled(Reading(Decimal("0.25"), place + 1))
-            return quarter if quarter.end > place + 1 else None
+            return quarter if quarter.end > place + 1 or self._is_measured(place) else None
         if fraction is None:
             return None
         scaled = self._scaled(fraction)
@@ -289,9 +310,23 @@ class Grammar(Scales):
             return before not in words.BEFORE_HALF and after not in words.AFTER_HALF
         if word in words.ARTICLES and not (self.is_wide and self.word(end - 1) != "quarter"):
             is_rate = place > 0 and self.tokens[place - 1].kind == "number"
-            is_measured = self.word(end - 1) == "quarter" and measure_after(self.text, self.tokens[end - 1].end)
-            return (after in {"", "of"} or bool(is_measured)) and not is_rate and before not in words.SHORT_SCALES
+            is_measured = self.word(end - 1) == "quarter" and self._is_measured(end - 1)
+            return (after in {"", "of"} or is_measured) and not is_rate and before not in words.SHORT_SCALES
         return True
+
+    def _is_measured(self, place: int) -> bool:
+        """True for the quarter of "quarter of a mile", "a quarter inch" and "a quarter percent"; not for a lone one."""
+        following = self.after_hyphen(place + 1)
+        if self.word(following) in _PERCENT or (self.word(following), self.word(following + 1)) == ("per", "cent"):
+            return True
+        if self.word(place + 1) == "of" and self.word(place + 2) not in words.ARTICLES:
+            return False
+        measure = measure_after(self.text, self.tokens[place].end)
+        if measure is None or measure[0].dimension in {"time", "calendar"}:
+            return False
+        # "last quarter miles were ..." names several, "a quarter mile" and "three quarter inches" do not
+        is_counted = self.word(place - 1) in words.WORTH or self.word(place + 1) == "of"
+        return is_counted or (measure[0].dimension in _EXTENTS and self.text[measure[1] - 1] != "s")
 
     def _mixed(self, place: int) -> Reading | None:
         """Read "2 1/4" and "2½", with a scale when there is one."""

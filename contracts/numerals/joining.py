@@ -6,7 +6,8 @@ from decimal import Decimal
 from contracts.numerals.digit_runs import LONGEST_RUN
 from contracts.numerals.token import FRACTIONS, Token
 from contracts.numerals.words import SCALES, SHORT_SCALES
-from contracts.units import SYMBOLS, unit_named
+from contracts.units import LONGEST_NAME, SYMBOLS, currency_code, measure_after, unit_named
+from contracts.units.currencies import PREFIX_NAMES
 
 #: Denominators of the fractions in which prices and rates are quoted.
 _QUOTED_IN = frozenset({"2", "3", "4", "5", "8", "16", "32", "64", "100"})
@@ -51,57 +52,87 @@ def _flush(run: list[Token]) -> Iterator[Token]:
     yield Token("number", written, run[0].start, run[-1].end, (Decimal(written),))
 
 
-def join_spaced(tokens: Sequence[Token]) -> list[Token]:
-    """Join what tokenised text keeps apart, where a unit or a whole number beside it shows that it is one number."""
+def join_spaced(tokens: Sequence[Token], text: str) -> list[Token]:
+    """Join what tokenised *text* keeps apart, where a unit or a whole number beside it shows that it is one number."""
     joined: list[Token] = []
     place = 0
     while place < len(tokens):
-        first, mark, second = (*tokens[place : place + 3], None, None)[:3]
-        after = tokens[place + 3] if place + 3 < len(tokens) else None
-        whole = _one(first, mark, second, joined[-1] if joined else None, after)
-        joined.append(whole or tokens[place])
-        place += 3 if whole else 1
+        whole, after = _one(tokens, place, joined[-1] if joined else None, text) or (tokens[place], place + 1)
+        joined.append(whole)
+        place = after
     return joined
 
 
-def _one(
-    first: Token | None, mark: Token | None, second: Token | None, before: Token | None, after: Token | None
-) -> Token | None:
-    if first is None or mark is None or second is None or mark.text not in {".", "/"}:
+def _one(tokens: Sequence[Token], place: int, before: Token | None, text: str) -> tuple[Token, int] | None:
+    """Return the number or fraction that opens at *place* and the place after it."""
+    first = tokens[place]
+    if first.kind != "number" or not first.text.isdigit() or len(first.text) > LONGEST_RUN:
         return None
-    if not (first.kind == second.kind == "number" and first.text.isdigit() and second.text.isdigit()):
+    end = place + 1
+    while _follows(tokens, end, ",") and len(tokens[end + 1].text) == len("000") and end - place < LONGEST_RUN:
+        end += 2
+    if _follows(tokens, end, "."):
+        end += 2
+    if end == place + 1:
+        return _fraction(tokens, place, before, text)
+    is_grouped = tokens[place + 1].text == ","
+    if len(first.text) > len("999") or (is_grouped and first.text[0] == "0"):
         return None
-    if mark.start != first.end + 1 or second.start != mark.end + 1 or len(first.text) + len(second.text) > LONGEST_RUN:
+    if not (_opens_money(before) or _is_unit(tokens, end, text)):
         return None
-    if mark.text == "/":
-        is_part = second.text in _QUOTED_IN and int(first.text) < int(second.text)
-        if not is_part or not (_ends_whole(before) or _is_unit(after)):
-            return None
-        value = FRACTIONS.divide(Decimal(first.text), Decimal(second.text))
-        return Token("fraction", f"{first.text}/{second.text}", first.start, second.end, (value,))
-    if len(first.text) > 3 or not (_is_money_sign(before) or _is_unit(after)):
+    written = "".join(token.text for token in tokens[place:end]).replace(",", "")
+    if len(written) > LONGEST_RUN:
         return None
-    value = Decimal(f"{first.text}.{second.text}")
-    return Token("number", f"{first.text}.{second.text}", first.start, second.end, (value,))
+    return Token("number", written, first.start, tokens[end - 1].end, (Decimal(written),)), end
 
 
-def _ends_whole(token: Token | None) -> bool:
-    return token is not None and token.kind == "number" and token.text.isdigit()
+def _fraction(tokens: Sequence[Token], place: int, before: Token | None, text: str) -> tuple[Token, int] | None:
+    if not _follows(tokens, place + 1, "/"):
+        return None
+    first, second = tokens[place], tokens[place + 2]
+    is_part = second.text in _QUOTED_IN and int(first.text) < int(second.text)
+    is_whole = before is not None and before.kind == "number" and before.text.isdigit()
+    if not is_part or not (is_whole or _is_unit(tokens, place + 3, text)):
+        return None
+    value = FRACTIONS.divide(Decimal(first.text), Decimal(second.text))
+    return Token("fraction", f"{first.text}/{second.text}", first.start, second.end, (value,)), place + 3
 
 
-def _is_money_sign(token: Token | None) -> bool:
-    return token is not None and token.kind == "symbol" and token.text in SYMBOLS and token.text != "%"
+def _follows(tokens: Sequence[Token], place: int, mark: str) -> bool:
+    """True when *mark* stands at *place* with a space on either side and plain digits after it."""
+    if place + 1 >= len(tokens) or tokens[place].text != mark:
+        return False
+    second = tokens[place + 1]
+    is_spaced = tokens[place].start == tokens[place - 1].end + 1 and second.start == tokens[place].end + 1
+    return is_spaced and second.kind == "number" and second.text.isdigit() and len(second.text) <= LONGEST_RUN
 
 
-def _is_unit(token: Token | None) -> bool:
+def _opens_money(token: Token | None) -> bool:
     if token is None:
         return False
     if token.kind == "symbol":
-        return token.text in SYMBOLS
-    text = token.text
-    return token.kind == "word" and (text in SCALES or text in SHORT_SCALES or text == "per" or _is_money(text))
+        return token.text in SYMBOLS and token.text != "%"
+    return token.kind == "word" and (token.text in PREFIX_NAMES or currency_code(token.text) is not None)
 
 
-def _is_money(text: str) -> bool:
-    unit = unit_named(text)
+def _is_unit(tokens: Sequence[Token], place: int, text: str) -> bool:
+    """True when a scale, money, a percentage or a measure stands at *place*, behind a hyphen or not."""
+    if measure_after(text, tokens[place - 1].end):
+        return True
+    place += place + 1 < len(tokens) and tokens[place].text == "-"
+    if place >= len(tokens):
+        return False
+    kind, name = tokens[place][:2]
+    if kind == "symbol":
+        return name in SYMBOLS
+    if kind != "word":
+        return False
+    if name in SCALES or name in SHORT_SCALES or name == "per":
+        return True
+    words = [token.text for token in tokens[place : place + LONGEST_NAME]]
+    return any(_is_money(" ".join(words[:count])) for count in range(1, len(words) + 1))
+
+
+def _is_money(name: str) -> bool:
+    unit = unit_named(name)
     return unit is not None and (unit.is_currency or unit.code == "%")

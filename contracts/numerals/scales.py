@@ -52,6 +52,17 @@ class Scales:
         """Return the place after a hyphen that joins two words, *place* itself when there is none."""
         return place + 1 if self.symbol(place) == "-" and self.is_glued(place) and self.is_glued(place + 1) else place
 
+    def after_dash(self, place: int) -> int:
+        """Return the place after a hyphen that joins two words, be it the spaced one of tokenised text: "25 - cent"."""
+        is_spaced = (
+            self.symbol(place) == "-"
+            and self.word(place + 1) != ""
+            and 0 < place < self._count - 1
+            and self.tokens[place].start == self.tokens[place - 1].end + 1
+            and self.tokens[place + 1].start == self.tokens[place].end + 1
+        )
+        return place + 1 if is_spaced else self.after_hyphen(place)
+
     def after_and(self, place: int) -> int:
         """Return the place after an "and", hyphenated or not; 0 when there is none."""
         and_place = self.after_hyphen(place)
@@ -59,7 +70,7 @@ class Scales:
 
     def scale(self, place: int) -> Reading | None:
         """Read a scale word ("million", "k" after digits, "dozen") as its factor."""
-        long_place = self.after_hyphen(place)
+        long_place = self.after_dash(place)
         word = self.word(long_place)
         if (factor := words.SCALES.get(word) or words.DOZENS.get(word)) is not None:
             return Reading(factor, long_place + 1)

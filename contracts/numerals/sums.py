@@ -105,4 +105,4 @@ def _is_money(amount: Found) -> bool:
 
 def _names_part(amount: Found) -> bool:
     said = amount.said_unit.lower()
-    return said in PART_NAMES or said in {"c", "¢"}
+    return said in PART_NAMES or said in {"c", "p", "¢"}

@@ -45,8 +45,9 @@ _LAST_GROUP = re.compile(r"\d{3},\d{1,2}")
 #: Characters of "^-12.345"; what has more is no power that anybody means.
 _LONGEST_POWER = 8
 _NEXT_WORD = re.compile(r"[ -]?([^\W\d_]{2,12})(?!\w)")
-#: Tokenised text keeps its marks apart: "59 . 2 %", "7 3 / 4 %".
-_SPACED = re.compile(r"\d [./] \d")
+#: Tokenised text keeps its marks apart: "59 . 2 %", "7 3 / 4 %", "$ 1 , 500".
+_SPACED = re.compile(r"\d [.,/] \d")
+_PENCE = re.compile(r"(?<![\d.,])\d{1,2}\Z")
 _ENDS_IN_UNIT = re.compile(r"\d([^\W\d_]{1,9})$")
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
 _FOLDED = {
@@ -73,7 +74,7 @@ def tokens_of(text: str, decimal_mark: DecimalMark | None = None, *, is_wide: bo
     A *wide* reading takes powers ("2^10") and the parts of an address ("10.0.0.1") for numbers.
     """
     tokens = list(join_groups(_scan(text, decimal_mark, is_wide=is_wide)))
-    return join_spaced(tokens) if _SPACED.search(text) else tokens
+    return join_spaced(tokens, text) if _SPACED.search(text) else tokens
 
 
 def _scan(text: str, mark: DecimalMark | None, *, is_wide: bool) -> Iterator[Token]:
@@ -82,7 +83,7 @@ def _scan(text: str, mark: DecimalMark | None, *, is_wide: bool) -> Iterator[Tok
         written = match.group()
         if kind in {"word", "prefix"}:
             glued = start > 0 and text[start - 1].isdigit()
-            known = not glued or _is_suffix(written, is_wide=is_wide)
+            known = not glued or _is_suffix(written, is_wide=is_wide) or (written == "p" and _is_pence(text, start))
             yield Token("word" if known else "other", written.lower().rstrip("."), start, end)
         elif kind == "symbol":
             yield Token("symbol", written, start, end)
@@ -106,7 +107,15 @@ def _is_identifier(text: str, start: int, end: int, *, is_wide: bool) -> bool:
     after = text[end : end + 1]
     if after in {"@", "^", "_"}:
         return True
-    return after.isalpha() and after not in _VULGAR and not _is_suffix(_glued_word(text, end), is_wide=is_wide)
+    if not after.isalpha() or after in _VULGAR:
+        return False
+    word = _glued_word(text, end)
+    return not _is_suffix(word, is_wide=is_wide) and not (word == "p" and _is_pence(text, end))
+
+
+def _is_pence(text: str, place: int) -> bool:
+    """True for the "p" at *place* in "50p"; a screen of 720p has more lines than a pound has pence."""
+    return _PENCE.search(text, max(0, place - 4), place) is not None
 
 
 def _is_range(before: str) -> bool:

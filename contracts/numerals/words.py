@@ -15,7 +15,7 @@ TEENS = {
 TENS = {
     w: n * 10
     for n, w in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], start=2)
-} | {"fourty": 40}
+} | {"fourty": 40, "ninty": 90}
 HUNDREDS = frozenset({"hundred", "hundreds"})
 
 _BASE_SCALES = {
@@ -38,6 +38,12 @@ SHORT_SCALES = {
 UNSURE_SCALES = frozenset({"m", "mm", "b"})
 #: Scales that may open a number without "a" or "one" ("thousand nine hundred twenty").
 OPENING_SCALES = frozenset({"hundred", *_BASE_SCALES})
+
+#: Words that make a scale after them a loose one: "several hundred million".
+BEFORE_LOOSE_SCALE = frozenset({
+    "several", "few", "many", "some", "couple", "more", "countless", "various", "these", "those", "per",
+    "next", "first", "last", "every",
+})  # fmt: skip
 
 _ORDINALS = {
     "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10,
@@ -71,9 +77,9 @@ MINUS_WORDS = frozenset({"minus", "negative"})
 
 #: Neighbours that make a lone "one" a pronoun.
 BEFORE_PRONOUN = frozenset({
-    "no", "this", "that", "the", "which", "each", "every", "any", "some", "another", "last", "next", "first",
-    "second", "new", "old", "right", "wrong", "good", "better", "best", "other", "only", "same", "previous",
-    "former", "latter", "big", "small",
+    "no", "this", "that", "the", "which", "neither", "either", "each", "every", "any", "some", "another",
+    "last", "next", "first", "second", "new", "old", "right", "wrong", "good", "better", "best", "other",
+    "only", "same", "previous", "former", "latter", "big", "small",
 })  # fmt: skip
 AFTER_PRONOUN = frozenset({
     "of", "another", "is", "was", "can", "could", "should", "must", "may", "might", "would", "will", "who", "that",

@@ -2,6 +2,7 @@
 
 import re
 from decimal import Context, Decimal
+from itertools import product
 from typing import Protocol
 
 from contracts.units.catalogue import Measure
@@ -15,7 +16,7 @@ _PAIRS = frozenset({
     ("minute", "second"), ("week", "day"), ("year", "month"), ("degree", "arcminute"), ("arcminute", "arcsecond"),
 })  # fmt: skip
 #: What a bare number after a unit is counted in: "six foot two", "ten stone four".
-_UNSAID = {"ft": "inch", "stone": "lb"}
+_UNSAID = {"ft": ("inch",), "stone": ("lb",)}
 _IS_LAST = re.compile(r"\s*(?:[.,;:!?)]|$)(?!\d)")
 _QUOTIENT = Context(prec=34)
 
@@ -52,23 +53,25 @@ def compound(text: str, first: Said, second: Said) -> tuple[Decimal, str] | None
     if first.value is None or second.value is None or first.unit is None or second.start - first.end > len(" and "):
         return None
     joint = text[first.end : second.start].strip().lower()
-    smaller = second.unit or _unsaid(text, first, second, joint)
-    if smaller is None or (joint not in _JOINTS and joint not in _STOPS) or text.endswith("between ", 0, first.start):
+    smaller = (second.unit, *second.also) if second.unit else _unsaid(text, first, second, joint)
+    if not smaller or (joint not in _JOINTS and joint not in _STOPS) or text.endswith("between ", 0, first.start):
         return None
-    for unit in (first.unit, *first.also):
-        if joint in _STOPS and (unit, smaller) not in _PAIRS:
+    for unit, part in product((first.unit, *first.also), smaller):
+        # "11 stone 4 pounds" is a weight; elsewhere pounds keep to money
+        is_likeliest = second.unit is None or part == second.unit
+        if (joint in _STOPS or not is_likeliest) and (unit, part) not in _PAIRS:
             continue
-        left, right = measure_named(unit), measure_named(smaller)
+        left, right = measure_named(unit), measure_named(part)
         whole = _added(first.value, left, second.value, right) if left and right else None
         if whole is not None:
             return whole, unit
     return None
 
 
-def _unsaid(text: str, first: Said, second: Said, joint: str) -> str | None:
+def _unsaid(text: str, first: Said, second: Said, joint: str) -> tuple[str, ...]:
     is_bare = joint in {"", "-"} and second.value is not None and second.value == second.value.to_integral_value()
     is_bare = is_bare and text[second.start : second.end].isalnum() and _IS_LAST.match(text, second.end) is not None
-    return _UNSAID.get(first.unit or "") if is_bare else None
+    return _UNSAID.get(first.unit or "", ()) if is_bare else ()
 
 
 def _added(first: Decimal, left: Measure, second: Decimal, right: Measure) -> Decimal | None:

@@ -23,7 +23,8 @@ _FAMILIES = (
         "SRD:surinamese,suriname", "TTD:trinidad,trinidad and tobago,trinidadian", "XCD:east caribbean",
         "ZWL:zimbabwean,zimbabwe")),
     ("pound pounds", (
-        "GBP:british,uk,english,sterling", "EGP:egyptian,egypt", "LBP:lebanese", "SYP:syrian", "SDG:sudanese",
+        "GBP:british,uk,english,sterling,guernsey,jersey,manx,isle of man", "EGP:egyptian,egypt",
+        "LBP:lebanese", "SYP:syrian", "SDG:sudanese",
         "SSP:south sudanese", "FKP:falkland,falkland islands", "GIP:gibraltar", "SHP:saint helena,st helena",
         "CYP:cypriot,cyprus", "IEP:irish")),
     ("franc francs", (
@@ -36,8 +37,8 @@ _FAMILIES = (
     ("rupee rupees rs", (
         "INR:indian", "PKR:pakistani,pakistan", "LKR:sri lankan,sri lanka", "NPR:nepalese,nepali", "MUR:mauritian",
         "SCR:seychellois,seychelles")),
-    ("krona kronor kronas krone kroner krones crown crowns kr", (
-        "SEK:swedish", "NOK:norwegian", "DKK:danish", "ISK:icelandic", "CZK:czech", "SKK:slovak")),
+    ("krona kronor kronas krone kroner krones crown crowns kr kronur kr\u00f3na kr\u00f3nur", (
+        "SEK:swedish", "NOK:norwegian", "DKK:danish,faroese", "ISK:icelandic", "CZK:czech", "SKK:slovak")),
     ("koruna korunas koruny", ("CZK:czech", "SKK:slovak")),
     ("dinar dinars", (
         "KWD:kuwaiti,kuwait", "BHD:bahraini,bahrain", "DZD:algerian", "IQD:iraqi", "JOD:jordanian", "LYD:libyan",
@@ -48,7 +49,8 @@ _FAMILIES = (
     ("shilling shillings", ("KES:kenyan,kenya", "TZS:tanzanian", "UGX:ugandan", "SOS:somali", "ATS:austrian")),
     ("schilling schillings", ("ATS:austrian",)),
     ("lira liras lire", ("TRY:turkish", "ITL:italian", "MTL:maltese")),
-    ("mark marks", ("DEM:german,west german,deutsche,deutsch", "BAM:bosnian,convertible,bosnian convertible",
+    ("mark marks", ("DEM:german,west german,deutsche,deutsch",
+        "BAM:bosnian,convertible,bosnian convertible,bosnia and herzegovina,bosnia and herzegovina convertible",
         "DDM:east german")),
     ("guilder guilders", ("NLG:dutch,netherlands", "ANG:antillean,netherlands antillean", "XCG:caribbean")),
     ("florin florins", ("AWG:aruban,aruba", "NLG:dutch")),
@@ -63,13 +65,14 @@ _FAMILIES = (
     ("manat manats", ("AZN:azerbaijani,azeri", "TMT:turkmen,turkmenistan,turkmenistani")),
     ("som soms", ("KGS:kyrgyz,kyrgyzstani", "UZS:uzbek,uzbekistan,uzbekistani")),
     ("kwacha kwachas", ("ZMW:zambian", "MWK:malawian")),
-    ("bolivar bolivars bolivares", ("VES:venezuelan,sovereign",)),
+    ("bolivar bolivars bolivares bol\u00edvar bol\u00edvares", ("VES:venezuelan,sovereign",)),
     ("colon colons colones col\u00f3n", ("CRC:costa rican", "SVC:salvadoran,salvadorean")),
-    ("dobra dobras", ("STN:sao tomean",)), ("escudo escudos", ("CVE:cape verdean,cape verde", "PTE:portuguese")),
-    ("shekel shekels sheqel sheqels", ("ILS:israeli,new israeli,israel",)),
-    ("zloty zlotys zloties zlotych z\u0142oty z\u0142", ("PLN:polish",)),
+    ("dobra dobras", ("STN:sao tomean,sao tome and principe,s\u00e3o tom\u00e9 and pr\u00edncipe",)),
+    ("escudo escudos", ("CVE:cape verdean,cape verde", "PTE:portuguese")),
+    ("shekel shekels sheqel sheqels", ("ILS:israeli,new,new israeli,israeli new,israel",)),
+    ("zloty zlotys zloties zlotych z\u0142oty z\u0142 zl", ("PLN:polish",)),
     ("forint forints", ("HUF:hungarian",)), ("baht bahts", ("THB:thai",)),
-    ("dong dongs", ("VND:vietnamese",)), ("rupiah rupiahs", ("IDR:indonesian",)),
+    ("dong dongs \u0111\u1ed3ng", ("VND:vietnamese",)), ("rupiah rupiahs", ("IDR:indonesian",)),
     ("ringgit ringgits", ("MYR:malaysian",)), ("taka takas", ("BDT:bangladeshi",)),
     ("naira nairas", ("NGN:nigerian",)), ("rand rands", ("ZAR:south african",)),
     ("hryvnia hryvnias hryvnya", ("UAH:ukrainian",)), ("kuna kunas", ("HRK:croatian",)),
@@ -82,39 +85,58 @@ _FAMILIES = (
     ("ouguiya ouguiyas", ("MRU:mauritanian",)), ("rufiyaa rufiyaas", ("MVR:maldivian",)),
     ("ngultrum ngultrums", ("BTN:bhutanese",)), ("kyat kyats", ("MMK:burmese,myanmar",)),
     ("kip kips", ("LAK:lao,laotian",)), ("riel riels", ("KHR:cambodian",)), ("pataca patacas", ("MOP:macanese,macau",)),
-    ("tugrik tugriks togrog togrogs", ("MNT:mongolian",)), ("somoni somonis", ("TJS:tajik,tajikistani",)),
-    ("afghani afghanis", ("AFN:afghan",)), ("denar denars", ("MKD:macedonian",)), ("lek leks", ("ALL:albanian",)),
-    ("sol soles", ("PEN:peruvian",)), ("guarani guaranis", ("PYG:paraguayan",)),
+    ("tugrik tugriks togrog togrogs t\u00f6gr\u00f6g t\u00f6gr\u00f6gs", ("MNT:mongolian",)),
+    ("somoni somonis", ("TJS:tajik,tajikistani",)),
+    ("afghani afghanis", ("AFN:afghan",)), ("denar denars", ("MKD:macedonian",)), ("lek leks leke", ("ALL:albanian",)),
+    ("sol soles", ("PEN:peruvian,nuevo,peruvian nuevo",)),
+    ("guarani guaranis guaranies guaran\u00ed guaran\u00edes", ("PYG:paraguayan",)),
     ("boliviano bolivianos", ("BOB:bolivian",)), ("balboa balboas", ("PAB:panamanian",)),
     ("lempira lempiras", ("HNL:honduran",)), ("quetzal quetzals quetzales", ("GTQ:guatemalan",)),
-    ("cordoba cordobas c\u00f3rdoba", ("NIO:nicaraguan",)), ("gourde gourdes", ("HTG:haitian",)),
-    ("kina kinas", ("PGK:papua new guinean,papua new guinea",)), ("tala talas", ("WST:samoan",)),
-    ("vatu vatus", ("VUV:vanuatu",)), ("pa'anga paanga paangas", ("TOP:tongan",)),
+    ("cordoba cordobas c\u00f3rdoba c\u00f3rdobas", ("NIO:nicaraguan",)), ("gourde gourdes", ("HTG:haitian",)),
+    ("kina kinas", ("PGK:papua new guinean,papua new guinea",)), ("tala talas t\u0101l\u0101", ("WST:samoan",)),
+    ("vatu vatus", ("VUV:vanuatu",)), ("pa'anga paanga paangas pa\u02bbanga", ("TOP:tongan",)),
     ("peseta pesetas", ("ESP:spanish",)), ("drachma drachmas drachmae", ("GRD:greek",)),
     ("markka markkaa", ("FIM:finnish",)), ("punt punts", ("IEP:irish",)), ("litas", ("LTL:lithuanian",)),
     ("lats", ("LVL:latvian",)), ("kroon kroons", ("EEK:estonian",)), ("tolar tolars", ("SIT:slovenian",)),
     ("ecu ecus", ("XEU:",)), ("cruzado cruzados cruzeiro cruzeiros", ("BRE:brazilian",)),
     ("austral australs", ("ARA:argentine",)), ("bitcoin bitcoins", ("BTC:",)),
 )  # fmt: skip
+#: Countries whose money is called by their name as well ("japan yen").
+_NAMED_BY_COUNTRY = {
+    "CAD": "canada", "AUD": "australia", "JPY": "japan", "INR": "india", "BRL": "brazil", "RUB": "russia",
+    "TRY": "turkey", "THB": "thailand", "PLN": "poland", "HUF": "hungary", "NGN": "nigeria", "SAR": "saudi arabia",
+    "OMR": "oman", "JOD": "jordan", "IQD": "iraq", "MAD": "morocco", "CLP": "chile", "ARS": "argentina",
+    "COP": "colombia", "PEN": "peru", "UAH": "ukraine", "NOK": "norway", "DKK": "denmark", "SEK": "sweden",
+    "ISK": "iceland", "CHF": "switzerland", "PHP": "philippines", "MYR": "malaysia", "IDR": "indonesia",
+    "ZAR": "south africa", "KRW": "korea,south korea", "CZK": "czech republic", "RON": "romania", "BGN": "bulgaria",
+    "BDT": "bangladesh", "UYU": "uruguay", "DZD": "algeria", "TND": "tunisia", "IRR": "iran", "TZS": "tanzania",
+    "UGX": "uganda", "VND": "vietnam",
+}  # fmt: skip
 #: Nouns that are English words, first names or measures: read only with a country before them.
 _ENGLISH = frozenset([
     "buck", "bucks", "real", "reals", "som", "soms", "sol", "lev", "levs", "dram", "drams", "lek", "leks",
-    "kina", "mark", "punt", "punts", "lats", "litas", "colon", "colons", "loti", "sovereign", "rs", "kr", "rmb",
-    "dong", "dongs", "crown", "tala"
+    "kina", "leke", "mark", "punt", "punts", "lats", "litas", "colon", "colons", "loti", "sovereign", "rs", "kr", "rmb",
+    "dong", "dongs", "crown", "tala",
 ])  # fmt: skip
 #: English words that are money all the same right after a number.
 _MONEY_ALL_THE_SAME = frozenset(["buck", "bucks", "rs", "kr", "rmb", "dong", "dongs"])
 
 
+def _split(country: str) -> tuple[str, tuple[str, ...]]:
+    """Return the code of a row and whose currency it is, by the adjective and by the name of the country."""
+    code, _, demonyms = country.partition(":")
+    return code, tuple(filter(None, (*demonyms.split(","), *_NAMED_BY_COUNTRY.get(code, "").split(","))))
+
+
 def _families() -> Iterator[tuple[str, Unit]]:
     for nouns, countries in _FAMILIES:
-        owners = [country.partition(":")[::2] for country in countries]
+        owners = [_split(country) for country in countries]
         codes = tuple(code for code, _ in owners)
         for noun in nouns.split():
             if noun not in _ENGLISH or noun in _MONEY_ALL_THE_SAME:
                 yield noun, Unit(codes[0], also=codes[1:])
             for code, demonyms in owners:
-                for demonym in filter(None, demonyms.split(",")):
+                for demonym in demonyms:
                     yield f"{demonym} {noun}", Unit(code)
 
 
@@ -127,23 +149,28 @@ _PARTS = (
     ("nickel nickels", 20, "USD", "CAD"),
     ("penny pennies pence", 100, "GBP"), ("paisa paise paisas", 100, "INR", "PKR", "NPR"), ("poisha", 100, "BDT"),
     ("jiao mao", 10, "CNY"), ("fen", 100, "CNY"), ("sen", 100, "MYR", "IDR", "JPY", "BND", "KHR"),
-    ("kopek kopeks kopeck kopecks copeck copecks", 100, "RUB", "UAH", "BYN"),
+    ("kopek kopeks kopeck kopecks copeck copecks kopeyka kopiyka kopiykas kapeyka", 100, "RUB", "UAH", "BYN"),
     ("centavo centavos", 100, "MXN", "BRL", "ARS", "CLP", "COP", "PHP", "CUP", "DOP", "PTE", "BOB", "GTQ", "HNL"),
     ("centime centimes", 100, "EUR", "CHF", "FRF", "XOF", "XAF", "DZD", "MAD"), ("rappen", 100, "CHF"),
     ("\u00f6re ore oere", 100, "SEK", "NOK", "DKK"), ("\u00f8re", 100, "NOK", "DKK"), ("eyrir aurar", 100, "ISK"),
-    ("grosz groszy grosze", 100, "PLN"), ("haler halers haleru heller hellers", 100, "CZK"),
-    ("filler fillers", 100, "HUF"), ("stotinka stotinki", 100, "BGN"), ("bani", 100, "RON", "MDL"),
+    ("grosz groszy grosze", 100, "PLN"),
+    ("haler halers haleru heller hellers hal\u00e9\u0159 hal\u00e9\u0159e", 100, "CZK"),
+    ("filler fillers fill\u00e9r", 100, "HUF"), ("stotinka stotinki", 100, "BGN"), ("bani", 100, "RON", "MDL"),
     ("lipa lipas", 100, "HRK"), ("agora agorot", 100, "ILS"), ("kurus kuru\u015f", 100, "TRY"),
     ("piastre piastres piaster piasters", 100, "EGP", "LBP", "SYP"), ("fils", 1000, "KWD", "BHD", "JOD", "IQD", "AED"),
     ("halala halalas halalah", 100, "SAR"), ("baisa baisas baiza", 1000, "OMR"), ("millime millimes", 1000, "TND"),
-    ("satang satangs", 100, "THB"), ("xu", 100, "VND"), ("jeon chon", 100, "KRW", "KPW"),
+    ("satang satangs", 100, "THB"), ("xu", 100, "VND"), ("hao h\u00e0o", 10, "VND"), ("jeon chon", 100, "KRW", "KPW"),
     ("kobo kobos", 100, "NGN"), ("pesewa pesewas", 100, "GHS"), ("ngwee", 100, "ZMW"), ("tambala", 100, "MWK"),
     ("thebe", 100, "BWP"), ("lisente sente", 100, "LSL"), ("butut bututs", 100, "GMD"), ("tetri", 100, "GEL"),
-    ("tiyin tiyn", 100, "KZT", "UZS", "KGS"), ("luma", 100, "AMD"), ("qapik gopik", 100, "AZN"), ("diram", 100, "TJS"),
+    ("tiyin tiyn", 100, "KZT", "UZS", "KGS"), ("luma", 100, "AMD"), ("qapik gopik q\u0259pik", 100, "AZN"),
+    ("diram", 100, "TJS"),
     ("laari", 100, "MVR"), ("chetrum", 100, "BTN"), ("pya pyas", 100, "MMK"), ("toea", 100, "PGK"),
-    ("seniti", 100, "TOP"), ("sene", 100, "WST"), ("avos", 100, "MOP"), ("sentimo sentimos", 100, "PHP"),
+    ("seniti", 100, "TOP"), ("sene", 100, "WST"), ("avo avos", 100, "MOP"), ("sentimo sentimos", 100, "PHP"),
     ("centesimo centesimos", 100, "UYU", "PAB", "ITL"), ("c\u00e9ntimo c\u00e9ntimos centimo centimos", 100,
      "CRC", "PEN", "VES", "ESP"),
+    ("pul", 100, "AFN"), ("deni", 100, "MKD"), ("khoums", 5, "MRU"), ("santim santims", 100, "ETB"),
+    ("iraimbilanja", 5, "MGA"), ("mongo m\u00f6ng\u00f6", 100, "MNT"), ("tennesi", 100, "TMT"),
+    ("fening feninga", 100, "BAM"),
     ("pfennig pfennigs", 100, "DEM"), ("groschen", 100, "ATS"), ("satoshi satoshis", 10**8, "BTC"),
 )  # fmt: skip
 
@@ -170,13 +197,15 @@ PREFIX_NAMES = {
     "rs": Unit("INR", also=("PKR", "LKR", "NPR", "MUR", "SCR")), "kr": Unit("SEK", also=("NOK", "DKK", "ISK", "CZK")),
     "rm": Unit("MYR"), "rp": Unit("IDR"), "rmb": Unit("CNY"), "php": Unit("PHP"), "dm": Unit("DEM"),
     "chf": Unit("CHF"), "sfr": Unit("CHF"), "ksh": Unit("KES"), "kshs": Unit("KES"), "tsh": Unit("TZS"),
-    "ush": Unit("UGX"), "nis": Unit("ILS"), "k\u010d": Unit("CZK"), "z\u0142": Unit("PLN"),
+    "ush": Unit("UGX"), "nis": Unit("ILS"), "k\u010d": Unit("CZK"), "z\u0142": Unit("PLN"), "zl": Unit("PLN"),
+    "tk": Unit("BDT"),
 }  # fmt: skip
 #: Words of `PREFIX_NAMES` that must be written in capitals.
 CAPITAL_PREFIXES = frozenset({"rm", "dm", "nis", "php"})
 
 _OTHERS = {
     "quid": Unit("GBP"), "pound sterling": Unit("GBP"), "pounds sterling": Unit("GBP"), "sterling": Unit("GBP"),
+    "deutschmark": Unit("DEM"), "deutschmarks": Unit("DEM"), "deutschemarks": Unit("DEM"),
     "dollars us": Unit("USD"), "dollars canadian": Unit("CAD"), "greenbacks": Unit("USD"),
     "k\u010d": Unit("CZK"), "元": Unit("CNY"), "円": Unit("JPY"), "원": Unit("KRW"), "nis": Unit("ILS"),
     "american cent": Unit("USD", _HUNDREDTH), "american cents": Unit("USD", _HUNDREDTH),
@@ -189,9 +218,15 @@ _OTHERS = {
 
 
 def _parts() -> Iterator[tuple[str, Unit]]:
-    for names, parts, code, *also in _PARTS:
+    """Yield "cents", and with whose they are "hong kong cents"."""
+    owners = {code: demonyms for _, countries in _FAMILIES for code, demonyms in map(_split, countries)}
+    for names, parts, *codes in _PARTS:
+        factor = Decimal(1) / Decimal(str(parts))
         for name in str(names).split():
-            yield name, Unit(str(code), Decimal(1) / Decimal(str(parts)), also=tuple(map(str, also)))
+            yield name, Unit(str(codes[0]), factor, also=tuple(map(str, codes[1:])))
+            for code in map(str, codes):
+                for demonym in owners.get(code, ()):
+                    yield f"{demonym} {name}", Unit(code, factor)
 
 
 #: Every name of a currency and of its parts, in small letters.
@@ -205,7 +240,7 @@ GLUED_PREFIX = "|".join(
         *sorted(IN_CAPITALS),
         *sorted(code.lower() for code in IN_SMALL),
         r"[Rr]s\.?",
-        "RM|Rp|DM|SFr|Sfr|KSh|Ksh|NIS|kr|Kr",
+        "RM|RMB|Rp|DM|SFr|Sfr|KSh|Ksh|NIS|kr|Kr",
     ]
 )
 

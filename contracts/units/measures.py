@@ -63,7 +63,7 @@ _AREA = (
     Base("ha", "area", "10000", "hectare", "ha"),
 )
 _VOLUME = (
-    Base("l", "volume", "0.001", "liter litre", "l L", _ALL, "h d c m µ"),
+    Base("l", "volume", "0.001", "liter litre", "l L", _ALL, "k h d c m µ"),
     Base("cc", "volume", "0.000001", "", "cc ccm"),
     Base("gal", "volume", "0.003785411784", "gallon us_gallon gal"),
     Base("imperial gallon", "volume", "0.00454609", "imperial_gallon uk_gallon"),
@@ -71,7 +71,7 @@ _VOLUME = (
     Base("pint", "volume", "0.000473176473", "pint", counted=True),
     Base("cup", "volume", "0.0002365882365", "cup", counted=True),
     Base("gill", "volume", "0.00011829411825", "gill"),
-    Base("fl oz", "volume", "0.0000295735295625", "fluid_ounce us_fluid_ounce", "fl_oz fl._oz fl._oz. floz"),
+    Base("fl oz", "volume", "0.0000295735295625", "fluid_ounce us_fluid_ounce fluid_oz", "fl_oz fl._oz fl._oz. floz"),
     Base("tbsp", "volume", "0.00001478676478125", "tablespoon tbsp tbs tablespoonful"),
     Base("tsp", "volume", "0.00000492892159375", "teaspoon tsp teaspoonful"),
     Base("barrel", "volume", "0.158987294928", "barrel bbl", counted=True),
@@ -86,6 +86,7 @@ _VOLUME = (
 _WEIGHT = (
     Base("g", "weight", "1", "gram gramme", "g", _ALL, "k h m µ n"),
     Base("kg", "weight", "1000", "kilo"),
+    Base("g", "weight", "1", "", "gm"),
     Base("µg", "weight", "1E-6", "", "mcg"),
     Base("tonne", "weight", "1000000", "tonne metric_ton metric_tonne", "t", "G M k"),
     Base("ton", "weight", "", "ton", "", "M k"),
@@ -97,6 +98,7 @@ _WEIGHT = (
     Base("stone", "weight", "6350.29318", "stone", counted=True),
     Base("grain", "weight", "0.06479891", "grain", counted=True),
     Base("carat", "weight", "0.2", "carat karat"),
+    Base("troy pound", "weight", "373.2417216", "troy_pound"),
     Base("pennyweight", "weight", "1.55517384", "pennyweight", "dwt"),
     Base("cwt", "weight", "", "hundredweight", "cwt"),
     Base("short hundredweight", "weight", "45359.237", "short_hundredweight"),
@@ -131,6 +133,9 @@ _INFORMATION = (
     Base("GB", "information", "8000000000", "gigabyte gbyte gig", "GB gb"),
     Base("TB", "information", "8000000000000", "terabyte tbyte", "TB tb"),
     Base("PB", "information", "8000000000000000", "petabyte", "PB"),
+    Base("EB", "information", "8E+18", "exabyte", "EB"),
+    Base("ZB", "information", "8E+21", "zettabyte", "ZB"),
+    Base("YB", "information", "8E+24", "yottabyte", "YB"),
     Base("Mbit", "information", "1000000", "", "Mb"),
     Base("Gbit", "information", "1000000000", "", "Gb"),
     Base("Tbit", "information", "1000000000000", "", "Tb"),
@@ -150,8 +155,10 @@ _TEMPERATURE = (
 )  # fmt: skip
 _ANGLE = (
     Base("degree", "angle", "3600", "degree deg degree_of_arc", "° º", plurals="degrees degs degrees_of_arc"),
-    Base("arcminute", "angle", "60", "arcminute arc_minute minute_of_arc", plurals="arcminutes minutes_of_arc"),
-    Base("arcsecond", "angle", "1", "arcsecond arc_second second_of_arc", plurals="arcseconds seconds_of_arc"),
+    Base("arcminute", "angle", "60", "minute_of_arc", plurals="minutes_of_arc"),
+    Base("arcminute", "angle", "60", "arcminute arc_minute"),
+    Base("arcsecond", "angle", "1", "second_of_arc", plurals="seconds_of_arc"),
+    Base("arcsecond", "angle", "1", "arcsecond arc_second"),
     Base("gradian", "angle", "3240", "gradian"),
     Base("radian", "angle", "", "radian", "rad", "m"),
     Base("turn", "angle", "1296000", "turn revolution", counted=True),

@@ -160,7 +160,7 @@ def _term(text: str, start: int) -> tuple[Measure, int] | None:
         return None
     exponent = _FIGURES.get(words[0][0].lower())
     if exponent and len(words) > 1:
-        within = _plain(words[1:])
+        within = _plain(words[1:]) or _short_inch(words[1])
         figure = within[0].power(exponent) if within and within[0].dimension == "length" else None
         return (figure, within[1]) if figure and within else None
     found = _plain(words)
@@ -176,6 +176,11 @@ def _term(text: str, start: int) -> tuple[Measure, int] | None:
     if raised is None:
         return None if not power.group(1) else found
     return raised, power.end()
+
+
+def _short_inch(word: tuple[str, int]) -> tuple[Measure, int] | None:
+    """Read the "in" of "4 sq in", which is a preposition anywhere else."""
+    return (_measure("inch"), word[1]) if word[0].lower() in {"in", "in."} else None
 
 
 def _words(text: str, start: int) -> list[tuple[str, int]]:

@@ -7,6 +7,7 @@ in batches by a thread of their own; a collector that is away costs spans, and n
 import asyncio
 import os
 import random
+import re
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ import structlog
 
 from contracts.errors import ConfigurationError
 from contracts.traces import TraceContext, made_context
+from runtime.tracing.complaints import seldom
 from runtime.tracing.spans import Kind, Span, Value, known_span_id, use
 
 if TYPE_CHECKING:
@@ -38,11 +40,12 @@ async def recording(service: str, name: str, version: str) -> AsyncIterator[None
     """
     provider = _provider(service, name, version)
     use(_OpenTelemetry(provider, version))
-    try:
-        yield
-    finally:
-        use(None)
-        await _shut_down(provider)
+    with seldom():
+        try:
+            yield
+        finally:
+            use(None)
+            await _shut_down(provider)
 
 
 def _provider(service: str, name: str, version: str) -> "TracerProvider":
@@ -60,15 +63,20 @@ def _provider(service: str, name: str, version: str) -> "TracerProvider":
             "TASKLORE_TRACING=off"
         ) from error
     _demand_exporter()
+    _demand_address()
     said = {"service.version": version, "service.instance.id": name}
     if not os.environ.get("OTEL_SERVICE_NAME"):
         said["service.name"] = service
-    provider = TracerProvider(
-        resource=Resource.create(said),
-        shutdown_on_exit=False,
-        id_generator=_IDS,  # type: ignore[arg-type, unused-ignore]  # it fits by its methods
-    )
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    try:
+        provider = TracerProvider(
+            resource=Resource.create(said),
+            shutdown_on_exit=False,
+            id_generator=_IDS,  # type: ignore[arg-type, unused-ignore]  # it fits by its methods
+        )
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    except ValueError as error:
+        msg = f"a variable of OpenTelemetry (OTEL_...) cannot be used: {error}; mend it, or set TASKLORE_TRACING=off"
+        raise ConfigurationError(msg) from error
     return provider
 
 
@@ -86,6 +94,18 @@ def _demand_exporter() -> None:
             "OTEL_TRACES_EXPORTER=otlp and OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf, or TASKLORE_TRACING=off"
         )
         raise ConfigurationError(msg)
+
+
+def _demand_address() -> None:
+    """Refuse an address without a scheme or a host: every span would be lost, and only a log would say so."""
+    for variable in ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"):
+        address = os.environ.get(variable, "")
+        if address and re.match(r"https?://[^/]", address, re.IGNORECASE) is None:
+            msg = (
+                f"{variable} cannot be {address!r}: write it as http://HOST:4318 or https://HOST:4318, or set "
+                "TASKLORE_TRACING=off"
+            )
+            raise ConfigurationError(msg)
 
 
 async def _shut_down(provider: "TracerProvider") -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from contracts import subjects
 from contracts.errors import NotAccepted
+from contracts.traces import names_context
 from runtime.tracing.spans import Span, Value, begin, current, is_on
 
 Settled = Callable[[NotAccepted | None], None]
@@ -19,7 +20,7 @@ def traced_letter(
     context = current()
     if context is None or not subjects.goes_on(subject):
         return headers, settled
-    if headers and subjects.TRACE_HEADER in headers:
+    if headers and names_context(headers):
         return headers, settled
     if is_on():
         span = begin(

@@ -11,11 +11,11 @@ from contracts.identifiers import NAME_PATTERN
 from contracts.messages import AgentCard, CompletionReport
 from contracts.observations import Action, SensoryData, Word, WorldTime
 from memory.observations import Observations
-from supervisor.http.fitting import demand_fit, demand_offer
+from supervisor.http.fitting import demand_fit, demand_offer, no_such_agent
 from supervisor.http.keys import Caller, allowed
 from supervisor.http.owners import demand_conversation, world_conversation
 from supervisor.http.parts import Parts
-from supervisor.http.problems import Refused, answers, not_found
+from supervisor.http.problems import Refused, answers
 from supervisor.http.replies import while_heard
 from supervisor.http.requests import IdempotencyKey
 from supervisor.http.tasks import Order, carried_out, demand_taken
@@ -97,7 +97,7 @@ def routes(parts: Parts) -> APIRouter:
     async def one(agent_id: AgentId) -> AgentCard:
         card = parts.catalogue().cards.get(agent_id)
         if card is None:
-            raise not_found(f"there is no agent {agent_id!r}; GET /v1/agents lists them")
+            raise no_such_agent(agent_id, parts.catalogue())
         return card
 
     @router.post(

@@ -23,10 +23,15 @@ def demand_offer(catalogue: Catalogue, agent_id: str, task_name: str) -> Offer:
         return offer
     card = catalogue.cards.get(agent_id)
     if card is None:
-        near = _instead(agent_id, catalogue.cards)
-        raise not_found(f"there is no agent {agent_id!r}{near}; GET /v1/agents lists them")
+        raise no_such_agent(agent_id, catalogue)
     names = [task.name for task in card.tasks]
-    raise not_found(f"{agent_id!r} has no task {task_name!r}{_instead(task_name, names)}; it has {_listed(names)}")
+    raise not_found(f"{agent_id!r} has no task {task_name!r}; it has {_listed(names)}{_instead(task_name, names)}")
+
+
+def no_such_agent(agent_id: str, catalogue: Catalogue) -> Refused:
+    """Return the refusal of an agent that is not there, with the name that is most alike."""
+    near = _instead(agent_id, catalogue.cards)
+    return not_found(f"there is no agent {agent_id!r}; GET /v1/agents lists them{near}")
 
 
 def demand_fit(card: TaskCard, parameters: Mapping[str, Any]) -> None:
@@ -47,7 +52,7 @@ def _unknown(card: TaskCard, parameters: Mapping[str, Any]) -> list[Fault]:
         return []
     takes = f"{card.name} takes {_listed(names)}"
     return [
-        Fault(where=f"parameters.{name[:64]}", message=f"is not known{_instead(name, names)}; {takes}")
+        Fault(where=f"parameters.{name[:64]}", message=f"is not known; {takes}{_instead(name, names)}")
         for name in parameters
         if name not in names
     ]
@@ -75,7 +80,7 @@ def _names(card: TaskCard) -> dict[str, str]:
 
 def _instead(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, list(known), n=1)
-    return f", did you mean {near[0]!r}?" if near else ""
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -6,7 +6,8 @@ from typing import Any, Protocol
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from contracts.traces import read_context
+from contracts import subjects
+from contracts.traces import TraceContext, read_context
 from runtime import tracing
 
 #: The methods that HTTP has; a stranger may call one anything.
@@ -52,7 +53,7 @@ class Observed:
                 status = message["status"]
             await send(message)
 
-        parent = read_context(Headers(scope=scope))
+        parent = _parent_of(Headers(scope=scope))
         with tracing.span(method, kind="server", parent=parent, attributes={"http.request.method": method}) as span:
             try:
                 await self._app(scope, receive, told)
@@ -91,6 +92,15 @@ class Headed:
         await self._app(inner, receive, head_only)
         if (route := inner.get("route")) is not None:
             scope["route"] = route
+
+
+def _parent_of(headers: Headers) -> TraceContext | None:
+    """Return the context that a request came with: none of several, and whose state stands in several lines is one."""
+    parents = headers.getlist(subjects.TRACE_HEADER)
+    if len(parents) != 1:
+        return None
+    states = ",".join(headers.getlist(subjects.TRACE_STATE_HEADER))
+    return read_context({subjects.TRACE_HEADER: parents[0], subjects.TRACE_STATE_HEADER: states})
 
 
 def _route_of(scope: Scope) -> str:

@@ -5,9 +5,13 @@ time, or nothing ever, it would keep.
 """
 
 import asyncio
+from http import HTTPStatus
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from supervisor.http.problems import Refused, response_of, unavailable
 
 #: Seconds that an idle connection is kept for its next request: longer than the 60 of most balancers before it.
 KEEP_ALIVE_S = 75
@@ -16,7 +20,12 @@ HEAD_S = 30.0
 #: Connections that are open at once; more than are answered at once, so that most are told why when it is too much.
 MOST_CONNECTIONS = 2000
 
-_FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+_FULL = unavailable(f"{MOST_CONNECTIONS:,} connections are open here; connect again in a second, or elsewhere")
+_NO_HTTP = Refused(
+    400,
+    "no-http",
+    "this is no request of HTTP/1.1: mend its first line, its headers (64 KiB at most) or the lengths in its body",
+)
 
 
 class PatientProtocol(H11Protocol):
@@ -33,7 +42,7 @@ class PatientProtocol(H11Protocol):
         """Begin to wait for a request."""
         super().connection_made(transport)
         if len(self.connections) > self.most:
-            transport.write(_FULL)
+            transport.write(_spelled(_FULL))
             transport.close()
             return
         self._wait(self.head_s)
@@ -43,6 +52,12 @@ class PatientProtocol(H11Protocol):
         super().data_received(data)
         if self._is_answering():
             self._wait_no_longer()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - its words name no cure
+        """Refuse what is no HTTP with a problem; where an answer has begun already, only the connection can end."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.write(_spelled(_NO_HTTP))
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request, and for what is left of this one's body."""
@@ -66,3 +81,12 @@ class PatientProtocol(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+def _spelled(refused: Refused) -> bytes:
+    """Return *refused* as it goes over a connection that ends with it, where no application ever sees the request."""
+    answer = response_of(refused)
+    status = HTTPStatus(answer.status_code)
+    head = [f"HTTP/1.1 {status.value} {status.phrase}".encode(), b"connection: close"]
+    lines = head + [name + b": " + value for name, value in answer.raw_headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + bytes(answer.body)

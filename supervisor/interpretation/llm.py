@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 import structlog
@@ -107,11 +108,17 @@ class LlmInterpreter:
         self._deadline_s = deadline_s
 
     async def interpret(
-        self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn], user_id: str | None = None
+        self,
+        text: str,
+        *,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn],
+        user_id: str | None = None,
+        now: datetime | None = None,
     ) -> Interpretation:
         """Return what *text* asks for, given the earlier turns of its conversation, oldest first, and who asks."""
         catalogue = self._rules.router(catalogue).catalogue
-        by_rules = await self._rules.interpret(text, catalogue=catalogue, previous=previous)
+        by_rules = await self._rules.interpret(text, catalogue=catalogue, previous=previous, now=now)
         if not catalogue.tasks() or _is_settled(by_rules):
             return by_rules
         recollection = Recollection()

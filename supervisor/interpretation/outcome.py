@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from contracts.messages import ChatTurn, TaskCall
@@ -126,9 +127,16 @@ class Interpreter(Protocol):
     """Turns words into a task, or into what to say instead."""
 
     async def interpret(
-        self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn], user_id: str | None = None
+        self,
+        text: str,
+        *,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn],
+        user_id: str | None = None,
+        now: datetime | None = None,
     ) -> Interpretation:
         """Return what *text* asks for, given the earlier turns of its conversation, oldest first.
 
         *user_id* is who asks, None when nobody known does: then nothing that is remembered is looked at.
+        *now* is when it was said, None the moment of the call.
         """

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from contracts.amounts import canonical
 from contracts.messages import ChatTurn
 from supervisor.interpretation.conclusions import conclude, lacking
 from supervisor.interpretation.earlier_tasks.arithmetic import changed
@@ -18,7 +19,7 @@ from supervisor.interpretation.questions import (
     asks_to_confirm,
     fields_asked,
 )
-from supervisor.interpretation.values.amounts import Doubt
+from supervisor.interpretation.values.amounts import Doubt, value_in
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.filling import Filled, fill
 from supervisor.interpretation.values.scene import Scene
@@ -141,6 +142,12 @@ class Reading:
 
     def _goes_on(self, scene: Scene, choice: Choice | None, recent: Prepared) -> bool:
         """Return whether *scene* asks for *recent*, the last task, once more."""
+        had = {str(value) for value in self.past[0].call.parameters.values()}
+        if any(
+            one.instead_of and one.instead_of.value is not None and canonical(one.instead_of.value) in had
+            for one in scene.items
+        ):
+            return True
         cues = recent.cues.find(scene.tokens)
         changes = changes_in(scene, cues)
         if reference_in(scene, cues):
@@ -238,6 +245,8 @@ class Reading:
         wants_rest = reference.everything or (reference.again if lacking(task, filled) else None)
         if wants_rest is None and changes:
             wants_rest = changes[0].start, changes[0].end
+        if wants_rest is None and pasts:
+            wants_rest = _put_in_place(scene, task, filled, pasts[0])
         if wants_rest and pasts and not problems:
             _inherit(filled, pasts[0], task, (wants_rest, scene.text), but=[problem.field for problem in problems])
             # "again with 45k": leaving the 45k out would answer another question.
@@ -256,6 +265,33 @@ class Reading:
         if found is None:
             raise AssertionError("past tasks are looked up in the catalogue that the router indexes")
         return found
+
+
+def _put_in_place(scene: Scene, task: Prepared, filled: Filled, past: Past) -> tuple[int, int] | None:
+    """Give the 43000 of "not 42000 but 43000" to the field that had 42000 in *past*; return where the words stand."""
+    span = None
+    for item in scene.items:
+        before = item.instead_of.value if item.instead_of is not None else None
+        if before is None:
+            continue
+        had = [
+            shape
+            for shape in task.shape.fields
+            if shape.is_numeric and not shape.is_list and str(past.call.parameters.get(shape.name)) == canonical(before)
+        ]
+        if len(had) != 1:
+            continue
+        if item in filled.loose and not filled.has(had[0]):
+            value = value_in(had[0], item, scene)
+            if isinstance(value, Doubt):
+                filled.doubt(value)
+            else:
+                filled.values[had[0].name] = value
+                filled.point(had[0].name, item.found.start, item.found.end, scene.text)
+            filled.loose.remove(item)
+        if filled.has(had[0]):
+            span = item.start, item.end
+    return span
 
 
 def _changes(scene: Scene, task: Prepared) -> tuple[Change, ...]:

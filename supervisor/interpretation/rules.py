@@ -55,16 +55,22 @@ class RuleInterpreter:
         catalogue: Catalogue,
         previous: Sequence[ChatTurn],
         user_id: str | None = None,  # noqa: ARG002 - rules do not guess who means what they remember
+        now: datetime | None = None,
     ) -> Interpretation:
         """Return what *text* asks for; see `understand`."""
         if len(text) > _LONG:
-            return await asyncio.to_thread(self.understand, text, catalogue=catalogue, previous=previous)
-        return self.understand(text, catalogue=catalogue, previous=previous)
+            return await asyncio.to_thread(self.understand, text, catalogue=catalogue, previous=previous, now=now)
+        return self.understand(text, catalogue=catalogue, previous=previous, now=now)
 
-    def understand(self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn] = ()) -> Interpretation:
-        """Return what *text* asks for, given the earlier turns of its conversation, oldest first."""
+    def understand(
+        self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn] = (), now: datetime | None = None
+    ) -> Interpretation:
+        """Return what *text* asks for, given the earlier turns of its conversation, oldest first.
+
+        *now* is the time of the turn, which "tomorrow" is a day after; None is the moment of the call.
+        """
         return _Sentence(self.router(catalogue), previous, self._decimal_mark).read(
-            scene_of(text, decimal_mark=self._decimal_mark)
+            scene_of(text, decimal_mark=self._decimal_mark, now=now)
         )
 
     def router(self, catalogue: Catalogue) -> Router:
@@ -97,7 +103,7 @@ class _Sentence:
             )
         if len(wanted) < 2:
             return self._read_first((wanted or stretches)[0])
-        parts = self._read_each(wanted)
+        parts = _without_repeats(self._read_each(wanted))
         if sum(map(is_about_task, parts)) < 2:
             return self._read_one(scene, Stretch(0, len(scene.text), scene, self._router.choose(scene)))
         return Several(tuple(parts))
@@ -117,7 +123,7 @@ class _Sentence:
 
     def _read_as(self, task: Prepared, earlier: ChatTurn) -> Single:
         """Return what *earlier* comes to now that it is known that *task* was meant by it, or by a part of it."""
-        scene = scene_of(earlier.text, decimal_mark=self._decimal_mark)
+        scene = scene_of(earlier.text, decimal_mark=self._decimal_mark, now=earlier.at)
         stretches = stretches_of(scene, self._router, self._read_alone)
         open_parts = [one for one in stretches if _asks_which(self._read_alone(one))] if len(stretches) > 1 else []
         stretch = open_parts[0] if open_parts else Stretch(0, len(scene.text), scene, None)
@@ -162,6 +168,22 @@ class _Sentence:
             task=call,
         )
         return Past(offer, call, turn)
+
+
+def _without_repeats(parts: Sequence[Single]) -> list[Single]:
+    """Return *parts* without what wants a task of no values again: "flip a coin and tell me if it is heads"."""
+    kept: list[Single] = []
+    for part in parts:
+        is_known = (
+            isinstance(part, Understood)
+            and not part.task.parameters
+            and any(
+                isinstance(one, Understood) and (one.agent_id, one.task) == (part.agent_id, part.task) for one in kept
+            )
+        )
+        if not is_known:
+            kept.append(part)
+    return kept
 
 
 def _asks_which(found: Single) -> bool:

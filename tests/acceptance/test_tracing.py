@@ -212,6 +212,7 @@ async def test_a_collector_that_is_away_holds_nobody_up(own_house: House, monkey
         process.terminate()
     assert [worker.wait(), supervisor.wait()] == [0, 0]
     assert "last_spans_not_sent" in worker.log()
+    assert worker.log().count("Transient error") == 1
 
 
 async def test_what_cannot_be_recorded_is_said_at_the_start(own_house: House, monkeypatch: pytest.MonkeyPatch) -> None:

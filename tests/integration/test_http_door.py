@@ -206,6 +206,7 @@ async def test_what_comes_too_fast_is_told_when_to_go_on(servers: EmbeddedServer
         ("GET", "/v1/requests/unknown", None, 404, "'unknown'"),
         ("GET", "/v1/tasks/unknown", None, 404, "'unknown'"),
         ("GET", "/v1/agents/Nobody", None, 404, "'Nobody'"),
+        ("GET", "/v1/agents/EchoAgnt", None, 404, "did you mean 'EchoAgent'?"),
     ],
 )
 async def test_every_error_is_a_problem(
@@ -216,6 +217,30 @@ async def test_every_error_is_a_problem(
     assert word in problem(answer, status)
     if status == 405:
         assert answer.headers["allow"] == "DELETE, GET"
+
+
+@pytest.mark.parametrize("line", [b"traceparent: \x00", b"no header"])
+async def test_what_is_no_http_is_told_so_by_a_problem(stand: Stand, line: bytes) -> None:
+    """Also where no route ever sees it."""
+    async with Connection(stand.url) as asked:
+        asked.writer.write(b"GET /v1/agents HTTP/1.1\r\nHost: localhost\r\n" + line + b"\r\n\r\n")
+        answer = await asked.answer()
+    assert "HTTP/1.1" in problem(answer, 400)
+    assert answer.headers["connection"] == "close"
+
+
+async def test_what_is_no_http_after_an_answer_ends_the_connection(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a second answer, and without a traceback in the log that any stranger could fill."""
+    async with Connection(stand.url) as asked:
+        headers = b"Host: localhost\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
+        asked.writer.write(b"POST /v1/requests HTTP/1.1\r\n" + headers)
+        assert (await asked.answer()).status == 415
+        asked.writer.write(b"no length\r\n")
+        async with asyncio.timeout(PATIENCE_S):
+            assert await asked.reader.read() == b""
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
 
 @pytest.mark.parametrize("path", ["/v1/agents", "/v1/agents/Nobody", "/v1/chat/completions", "/openapi.json", "/docs"])

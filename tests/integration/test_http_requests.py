@@ -229,6 +229,7 @@ async def test_a_task_that_does_not_fit_names_the_cure(
 
     assert answer.status == status
     assert word in answer.body["detail"]
+    assert "?;" not in answer.body["detail"]
 
 
 async def test_what_waits_when_the_process_leaves_is_answered_within_its_grace(

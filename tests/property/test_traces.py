@@ -63,3 +63,10 @@ def test_a_state_that_does_not_fit_is_left_behind(state: str) -> None:
     assert found.parent == made.parent
     assert found.state in ("", state)
     assert len(found.state) <= 512
+
+
+@given(st.sampled_from(["Traceparent", "TraceParent", "TRACEPARENT"]), st.sampled_from(["Tracestate", "tracestate"]))
+def test_a_header_is_read_in_whatever_case_it_was_written(parent: str, state: str) -> None:
+    """W3C asks for that; NATS keeps the case, and Go's propagators write a capital letter."""
+    made = made_context(1, 2, 1, "vendor=1")
+    assert read_context({parent: made.parent, state: made.state}) == made

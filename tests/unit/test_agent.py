@@ -328,19 +328,23 @@ def test_parameters_name_the_field_that_is_wrong() -> None:
 
 
 def test_the_public_api_is_exactly_what_is_documented() -> None:
-    """`from workers import *` gives eleven names."""
+    """`from workers import *` gives fifteen names."""
     import workers
 
     assert set(workers.__all__) == {
         "Agent",
         "Amount",
         "Context",
+        "Duration",
         "FactBatch",
         "Field",
         "GiveUp",
         "ListenContext",
+        "Moment",
         "Parameters",
         "PendingFact",
+        "Percent",
+        "Quantity",
         "RetryLater",
         "Ruling",
     }

@@ -123,7 +123,8 @@ def test_the_lean_decides_on_which_side_of_now_a_day_is_looked_for() -> None:
     "raw",
     ["", "soon", "31 April 2026", "2026-02-30", "0000-00-00", "25:00 on 1 May 2026", "March 2026", "last week",
      "1 May 2026 or 2 May 2026", "5 km", 1_700_000_000, True, None, "2026-03-01T10:00:00.1234567", "1.2.3",
-     "0001-01-01T00:00+05:00", "9" * 500, datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-5)))],
+     "0001-01-01T00:00+05:00", "9" * 500, "2026-W09-7", "2026W097", "2026-060", "20260301", "2026-03-01T24:00",
+     "2026-03-01T1530", "2016-12-31T23:59:60Z", datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-5)))],
 )  # fmt: skip
 def test_what_is_no_one_moment_is_refused(raw: Any) -> None:
     """A month is no day, and what UTC cannot tell is no instant."""

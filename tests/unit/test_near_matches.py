@@ -280,3 +280,20 @@ def test_a_person_hears_whose_answer_it_is() -> None:
     said = describe_result(report, card, call)
     assert "for limit 50,000, which is within 1 % of the 50,200 you asked" in said
     assert "limit 50,000, which is 200 away from what you asked" in describe_result(report, None, None)
+
+
+def test_a_person_hears_only_of_what_differs() -> None:
+    """A parameter whose value is the one that was asked needs no word."""
+    note = MemoryNote(
+        outcome="near",
+        distance=200.0,
+        computed_for={"limit": 50_000, "days": 3},
+        distances={"limit": "200", "days": "0"},
+    )
+    report = CompletionReport(
+        task_id="t", agent_id="A", supervisor_id="S", task_name="plan", status="completed", result=1, memory=note,
+        worker_id="w", finished_at=NOW,
+    )  # fmt: skip
+    assert "Remembered, for limit 50,000, which is 200 away from what you asked; answered" in describe_result(
+        report, None
+    )

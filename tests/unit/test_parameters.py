@@ -1,9 +1,11 @@
 """Parameters: one question however it is spelled, another one whenever a value differs."""
 
+from datetime import datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel, JsonValue
 
 from contracts.amounts import Amount
 from contracts.errors import InvalidParameters
@@ -191,3 +193,74 @@ def test_a_default_that_cannot_be_read_is_refused_when_the_class_is_written() ->
             """A default with two readings."""
 
             fee: Amount = Field("1.500")
+
+
+class Stop(BaseModel):
+    """A model inside parameters, with numbers of its own."""
+
+    nights: int = 1
+    price: float = 0.0
+    next: "list[Stop]" = []
+
+
+class Tour(Parameters):
+    """Numbers that pydantic reads, not we."""
+
+    stops: tuple[Stop, ...] = ()
+    pause: timedelta = timedelta()
+    leaves: time | None = None
+    until: datetime | None = None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"stops": [{"nights": True}]},
+        {"stops": [{"next": [{"price": True}]}]},
+        {"stops": [{"price": float("nan")}]},
+        {"pause": True},
+    ],
+)
+def test_neither_a_boolean_nor_nan_is_a_number_in_a_model_or_a_time(raw: dict[str, Any]) -> None:
+    """Pydantic would take the one for 1, and the other has no key."""
+    with pytest.raises(InvalidParameters, match=r"(stops|pause): .* is no (finite )?number"):
+        Tour.read(raw)
+
+
+def test_a_model_with_a_flag_keeps_it() -> None:
+    """Only where nothing can be a boolean is one refused."""
+
+    class Guest(BaseModel):
+        age: int = 0
+        flexible: bool = False
+
+    class Agreed(BaseModel):
+        times: int = 1
+        terms: Literal[True] = True
+
+    class Noted(BaseModel):
+        times: int = 1
+        notes: JsonValue = None
+
+    class Party(Parameters):
+        """Who comes."""
+
+        guests: tuple[Guest, ...] = ()
+        agreed: Agreed = Agreed()
+        noted: Noted = Noted()
+
+    party = Party.read({"guests": [{"flexible": True}], "agreed": {"terms": True}, "noted": {"notes": {"seen": True}}})
+    assert (party.guests[0].flexible, party.agreed.terms, party.noted.notes) == (True, True, {"seen": True})
+
+
+def test_one_time_of_day_in_two_offsets_is_one_question() -> None:
+    """As it is for instants; what has no offset is another one."""
+    same = [Tour.read({"leaves": leaves}).key("tour") for leaves in ("00:30+01:00", "23:30Z", "18:30-05:00")]
+    assert len(set(same)) == 1
+    assert Tour.read({"leaves": "23:30"}).key("tour") not in same
+
+
+def test_an_instant_past_the_calendar_in_utc_says_so() -> None:
+    """It has no key, and the reason is no secret."""
+    with pytest.raises(TypeError, match="past the calendar in UTC"):
+        Tour.read({"until": "0001-01-01T00:00+05:00"}).key("tour")

@@ -1,6 +1,6 @@
 """What the supervisor's service does to a reply before it goes out, and to what was said on both sides."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,8 +12,9 @@ from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonRep
 from contracts.subjects import MAX_BODY
 from memory.fakes import FakeConversations
 from supervisor.catalogue import Catalogue
+from supervisor.combined import fitting
 from supervisor.interpretation.outcome import Unfitting
-from supervisor.service import Publish, Service, fitting
+from supervisor.service import Publish, Service
 
 
 class Puzzled:
@@ -21,11 +22,19 @@ class Puzzled:
 
     def __init__(self) -> None:
         self.shown: list[tuple[str | None, list[str]]] = []
+        self.asked_at: list[datetime | None] = []
 
     async def interpret(
-        self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn], user_id: str | None = None
+        self,
+        text: str,
+        *,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn],
+        user_id: str | None = None,
+        now: datetime | None = None,
     ) -> Unfitting:
         """Say so."""
+        self.asked_at.append(now)
         self.shown.append((user_id, [turn.text for turn in previous if turn.speaker == "person"]))
         return Unfitting("I do not understand.")
 
@@ -38,7 +47,12 @@ class AwayConversations(FakeConversations):
         raise MemoryUnavailable("away")
 
 
-def service(conversations: FakeConversations, publish: Publish, interpreter: Puzzled | None = None) -> Service:
+def service(
+    conversations: FakeConversations,
+    publish: Publish,
+    interpreter: Puzzled | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Service:
     """Return a service that knows no agent."""
     return Service(
         "S",
@@ -48,6 +62,7 @@ def service(conversations: FakeConversations, publish: Publish, interpreter: Puz
         reports=None,  # type: ignore[arg-type]
         conversations=conversations,
         publish=publish,
+        now=now,
     )
 
 
@@ -136,3 +151,38 @@ async def test_an_answer_needs_neither_the_store_nor_the_stream() -> None:
 
     reply = await service(AwayConversations(), publish).answer(PersonRequest(text="hi", user_id="ann"))
     assert reply.text == "I do not understand."
+
+
+async def test_a_repeat_is_understood_by_what_was_said_before_it_and_not_since() -> None:
+    """To double that is the task it was, whatever came between: its report would be told under other values."""
+    interpreter = Puzzled()
+    answering = service(FakeConversations(), lambda _subject, _body, _name: None, interpreter)
+    repeated = PersonRequest(text="double that", request_id="r1", conversation_id="talk", user_id="ann")
+    await answering.answer(PersonRequest(text="a nap of 3000", conversation_id="talk", user_id="ann"))
+    first = await answering.answer(repeated)
+    await answering.answer(PersonRequest(text="a nap of 100", conversation_id="talk", user_id="ann"))
+    assert (await answering.answer(repeated)).text == first.text
+    assert interpreter.shown[1] == interpreter.shown[3] == ("ann", ["a nap of 3000"])
+
+
+async def test_tomorrow_in_a_repeat_is_the_day_after_the_first_asking() -> None:
+    """A repeat past midnight is still the same question."""
+    interpreter = Puzzled()
+    today = [datetime(2026, 11, 22, 23, 59, tzinfo=UTC)]
+    answering = service(FakeConversations(), lambda _subject, _body, _name: None, interpreter, lambda: today[-1])
+    for day in (22, 24):
+        today.append(datetime(2026, 11, day, 23, 59, tzinfo=UTC))
+        await answering.answer(PersonRequest(text="a table for tomorrow", request_id="r1", conversation_id="talk"))
+    assert interpreter.asked_at == [today[0], today[0]]
+
+
+async def test_a_request_id_that_comes_again_with_other_words_is_refused() -> None:
+    """What it started is found by the id: its result would stand under the words of another question."""
+    interpreter = Puzzled()
+    answering = service(FakeConversations(), lambda _subject, _body, _name: None, interpreter)
+    await answering.answer(PersonRequest(text="a nap of 3000", request_id="r1", conversation_id="talk"))
+    reply = await answering.answer(PersonRequest(text="a nap of 100", request_id="r1", conversation_id="talk"))
+    assert (reply.kind, "other words" in reply.text, len(interpreter.shown)) == ("failed", True, 1)
+    await answering.answer(PersonRequest(text="a nap of 100", request_id="r1", conversation_id="other talk"))
+    await answering.answer(PersonRequest(text="a nap of 100", request_id="r1", conversation_id="talk", user_id="ann"))
+    assert len(interpreter.shown) == 3

@@ -1,5 +1,6 @@
 """Traces where nobody records: what came is carried on, nothing is invented, and nothing is imported."""
 
+import logging
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from contracts.errors import ConfigurationError, NotAccepted
 from contracts.traces import made_context
 from runtime import tracing
 from runtime.tracing import traced_letter
+from runtime.tracing.complaints import EVERY_S, seldom
 
 CONTEXT = made_context(7, 8, 1, "vendor=1")
 
@@ -38,6 +40,7 @@ def test_a_letter_that_repeats_another_keeps_its_trace() -> None:
     """A retry belongs where its task belongs, and what is set aside carries none of ours."""
     with tracing.within(CONTEXT):
         assert traced_letter("tasks.A.b", "t:1", {"traceparent": "x"}, settled)[0] == {"traceparent": "x"}
+        assert traced_letter("tasks.A.b", "t:1", {"Traceparent": "x"}, settled)[0] == {"Traceparent": "x"}
         assert traced_letter("dead.tasks.A.b", "d", None, settled)[0] is None
 
 
@@ -63,6 +66,46 @@ async def test_recording_without_the_extra_says_what_to_install(monkeypatch: pyt
     with pytest.raises(ConfigurationError, match=r"tasklore\[tracing\]"):
         async with recording("tasklore-worker", "w", "1"):
             pass
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "127.0.0.1:4318/v1/traces"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "10"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "0"),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many"),
+    ],
+)
+async def test_a_variable_that_cannot_be_used_is_named_at_the_start(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address without http:// would lose every span, and a number that cannot be end in a traceback."""
+    pytest.importorskip("opentelemetry.sdk")
+    from runtime.tracing.exporting import recording
+
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigurationError, match=r"OTEL_.*TASKLORE_TRACING=off"):
+        async with recording("tasklore-worker", "w", "1"):
+            pass
+
+
+def test_of_a_collector_that_is_away_the_log_tells_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    """Of each level; several lines for every batch would bury what else is said."""
+    speaker, now = logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter"), 0.0
+    with seldom(lambda: now):
+        for _ in range(3):
+            speaker.warning("away, trying again")
+            speaker.error("given up")
+        assert [one.message for one in caplog.records] == ["away, trying again", "given up"]
+        now = EVERY_S
+        speaker.error("given up")
+        assert len(caplog.records) == 3
+    speaker.warning("away, trying again")
+    speaker.warning("away, trying again")
+    assert len(caplog.records) == 5
 
 
 def test_a_process_that_records_nothing_imports_nothing_of_it() -> None:

@@ -43,6 +43,12 @@ _FOLLOW_UP = re.compile(
 _SET_ANEW = re.compile(
     r"\b(?:raise|increase|lower|reduce|decrease|cut|set|change|bump|drop|move)\b[^.;!?\n]{1,60}?\bto\b", re.IGNORECASE
 )
+#: "Sorry, the limit was 55k" says a part of the last task anew; a bare "no" or "sorry to bother you" does not.
+_CORRECTION = re.compile(
+    r"^\W*(?:no|nope|sorry|oops|wait|actually|correction|my mistake|wrong|i mean|i meant|i should have said)\b"
+    r"(?P<mark>,)?\W*",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,18 @@ def reference_in(scene: Scene, cues: tuple[Cue, ...]) -> Reference:
     fields = {cue.field.name: span for cue in cues if (span := _same_span(scene, cue, cued))}
     everything = _EVERYTHING.search(text) or (None if fields else _BEFORE.search(text) or _AGAIN_BUT.search(text))
     again = _AGAIN.search(text) or _FOLLOW_UP.search(text) or _SET_ANEW.search(text)
+    again = again or _correction(scene, cues)
     return Reference(fields, everything.span() if everything else None, again.span() if again else None)
+
+
+def _correction(scene: Scene, cues: tuple[Cue, ...]) -> re.Match[str] | None:
+    """Return the words that take back a part of what was said before: an amount follows them, or at once a field."""
+    match = _CORRECTION.match(scene.text)
+    if match is None:
+        return None
+    follows = any(scene.tokens[cue.first].start == match.end() for cue in cues)
+    is_amount = bool(scene.items) and (bool(cues) or scene.items[0].start == match.end())
+    return match if is_amount or (match["mark"] and follows) else None
 
 
 #: Light words between a cue and "as before"; more of them say something else, and cost a look each for every cue.

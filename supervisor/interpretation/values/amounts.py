@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from contracts.amounts import Amount
-from contracts.units import CURRENCIES
+from contracts.units import CURRENCIES, is_counted
 from supervisor.interpretation.values.counting import PERSON
 from supervisor.interpretation.values.cues import Cue, Distances
 from supervisor.interpretation.values.fields import FieldShape
@@ -56,6 +56,7 @@ def claim_amounts(
     scene: Scene, cues: tuple[Cue, ...], fields: tuple[FieldShape, ...]
 ) -> tuple[list[Claim], list[Item], Distances]:
     """Return whose each amount is, the amounts that are nobody's, and the distances it was decided by."""
+    cues = _joining(scene, cues)
     distances = Distances(scene, cues)
     if not scene.items or not fields:
         return [], list(scene.items), distances
@@ -79,6 +80,15 @@ def claim_amounts(
     ]
     claimed = {claim.item.start for claim in claims}
     return claims, [item for item in scene.items if item.start not in claimed], distances
+
+
+def _joining(scene: Scene, cues: tuple[Cue, ...]) -> tuple[Cue, ...]:
+    """Return *cues* without a mere "of" that joins no amount and no other cue: "3 of 6", not "The Sign of Four"."""
+    lone = [cue for cue in cues if len(cue) == 1 and scene.tokens[cue.first].text == "of"]
+    if not lone:
+        return cues
+    ends = {cue.end for cue in cues} | {scene.index_at(item.end - 1) + 1 for item in scene.items}
+    return tuple(cue for cue in cues if cue not in lone or cue.first in ends)
 
 
 def _nearest_first(
@@ -158,7 +168,7 @@ def strangeness(item: Item, field: FieldShape, scene: Scene) -> float:
         return _strange_type(item, field)
     if not _is_within(item, field):
         return _STRANGE_UNIT_STEP
-    if unit is not None and not speaks_of_unit(item, field, scene):
+    if unit is not None and not is_counted(unit) and not speaks_of_unit(item, field, scene):
         declared = Amount.read(0, unit=field.unit).unit if field.unit else None
         if unit in _TIMES and declared not in _TIMES:
             return FAR

@@ -31,7 +31,9 @@ _SORRY_LAST = re.compile(rf"[,.;:()!\u2013\u2014-]\s*(?:no,?\s+)?(?:{_SORRY}){_M
 _SORRY_REACH = 48
 _BUT = re.compile(r"\s*,?\s*(?:but|rather|instead|it's|it is|it was|use|take|make it)\s+(?:rather\s+)?", re.IGNORECASE)
 _NOT_BEFORE = re.compile(
-    r"(?:\b(?:do|does|did)(?:n't| not) have|\bnot|n't|\bnever|\binstead of|\brather than|\bno longer"
+    r"(?:\b(?:do|does|did|have|has|had|will|wo)(?:n't| not|n\u2019t)(?: (?:even|yet|really|actually))?"
+    r" (?!i\b|you\b|we\b|they\b|he\b|she\b|it\b|the\b|a\b|my\b|forget|mind|worry)[a-z]+"
+    r"|\bnot|n't|\bnever|\binstead of|\brather than|\bno longer"
     r"|\b(?:forget|ignore|disregard)(?: about)?)(?:\s+(?:the|my|a|any|those))?\s+$",
     re.IGNORECASE,
 )

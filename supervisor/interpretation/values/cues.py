@@ -25,6 +25,10 @@ _COMPOUND_STEP = 1.0
 _AMOUNT_STEP = 8.0
 #: "limit 50000" is a little likelier than "50000 limit" where both could be.
 _AFTER_STEP = 0.05
+#: A cue of this word alone says little: it joins other cues to their values.
+_OF = "of"
+#: Words of a cue that another one may begin before ("best rating" before "rating of").
+_SHORT = 2
 #: An amount on the side where a cue has none.
 _WRONG_SIDE = 100.0
 #: In "50000 limit 42000" the cue may as well lead the second amount.
@@ -62,11 +66,33 @@ class CueIndex:
                 end = _end_of(phrase.stems, tokens, first)
                 if end:
                     found.append(Cue(field, first, end, phrase.penalty, phrase.side))
+        found = _without_shared(found, tokens)
         longest: dict[int, int] = {}
         for cue in found:
             for place in range(cue.first, cue.end):
                 longest[place] = max(longest.get(place, 0), cue.end - cue.first)
         return tuple(cue for cue in found if min(longest[place] for place in range(cue.first, cue.end)) <= len(cue))
+
+
+def _without_shared(found: list[Cue], tokens: tuple[Token, ...]) -> list[Cue]:
+    """Return *found* without what only goes on another field's cue: the "of" of "rating value of 3".
+
+    In "best rating of 6" the words that begin first are the name, and "rating of" is none.
+    """
+    ends = {cue.end: cue.field for cue in found if tokens[cue.end - 1].text != _OF}
+    begun: dict[int, set[str]] = {}
+    for cue in found:
+        if len(cue) > 1:
+            begun.setdefault(cue.end, set()).add(cue.field.name)
+    kept = []
+    for cue in found:
+        is_of = len(cue) == 1 and tokens[cue.first].text == _OF
+        if is_of and ends.get(cue.first, cue.field) is not cue.field:
+            continue
+        if len(cue) == _SHORT and begun.get(cue.first + 1, set()) - {cue.field.name}:
+            continue
+        kept.append(cue)
+    return kept
 
 
 def _end_of(stems: tuple[str, ...], tokens: tuple[Token, ...], first: int) -> int:

@@ -1,6 +1,8 @@
 """The fields of one task filled from one sentence, with what each value rests on and what is in doubt."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from contracts.units import CURRENCIES
@@ -21,7 +23,9 @@ from supervisor.interpretation.values.filled import Filled
 from supervisor.interpretation.values.plain_values import Reading, chosen, switched, switched_off, trailing, worded
 from supervisor.interpretation.values.rivals import settle_rivals
 from supervisor.interpretation.values.scene import Item, Scene, runs_of
+from supervisor.interpretation.values.text_ends import before_amount
 from supervisor.interpretation.values.times import dated
+from supervisor.interpretation.values.unread import doubts_about_unread
 from supervisor.interpretation.values.worth import fits_type
 from supervisor.interpretation.wishes.routing import Prepared
 from supervisor.interpretation.words import LIGHT, word_set
@@ -35,6 +39,12 @@ _BEFORE_LOOSE = LIGHT | word_set(
 )
 _AFTER_LOOSE = frozenset(
     {"not", "instead", "rather", "or", "today", "tonight", "tomorrow", "thanks", "max", "altogether"}
+)
+#: Said to a question for a text, these are no text.
+_NO_ANSWER = re.compile(
+    r"(?:what|who|when|where|why|how|which|is|are|can|could|do|does|will)\b.*\?$"
+    r"|(?:i (?:do not|don't) know|dunno|no|none|nobody|nothing|not sure|no idea|why|what|huh)\b[\s,.!?a-z]{0,12}$",
+    re.IGNORECASE | re.DOTALL,
 )
 _NOT_BEFORE_LOOSE = frozenset({"in", "at", "on", "last", "per", "over", "during"})
 
@@ -60,6 +70,8 @@ def fill(scene: Scene, task: Prepared, asked: Sequence[FieldShape] = ()) -> Fill
         # A number that nothing announces is no answer to who comes, where somebody was named.
         if not filled.has(shape) or shape.name in filled.guessed:
             filled.doubt(Doubt(shape, ask_for([shape])))
+    for doubt in tuple(doubts_about_unread(scene, cues, filled)):
+        filled.doubt(doubt)
     _fill_plain(scene, task, cues, filled, asked)
     # the "3 weeks" that a duration took is no amount left over
     taken = [span for span in filled.spans if span.start < span.end]
@@ -217,7 +229,7 @@ def _fill_plain(
     for shape in task.shape.fields:
         if shape.is_numeric or filled.has(shape):
             continue
-        readings = _read_plain(scene, shape, cues, taken, is_asked=shape in asked)
+        readings = _read_plain(scene, shape, cues, taken, filled, is_asked=shape in asked)
         if isinstance(readings, Doubt):
             filled.doubt(readings)
             continue
@@ -227,7 +239,7 @@ def _fill_plain(
 
 
 def _read_plain(
-    scene: Scene, shape: FieldShape, cues: tuple[Cue, ...], taken: set[int], *, is_asked: bool
+    scene: Scene, shape: FieldShape, cues: tuple[Cue, ...], taken: set[int], filled: Filled, *, is_asked: bool
 ) -> list[Reading] | Doubt:
     if shape.kind == "choice":
         return chosen(scene, shape, cues)
@@ -235,13 +247,26 @@ def _read_plain(
         reading = switched(scene, shape, cues, is_asked=is_asked)
         return [reading] if reading else []
     if shape.kind in {"date", "moment", "when", "duration"}:
-        return dated(scene, shape, taken, cues)
+        return dated(scene, shape, taken, cues, scene.now)
     if shape.kind == "text" and not shape.is_list:
-        reading = worded(scene, shape, cues, taken)
+        reading = _without_amounts(worded(scene, shape, cues, taken), scene, filled)
         return [reading] if reading else []
     if shape.kind == "text":
         return _listed_text(scene, shape, cues, taken)
     return []
+
+
+def _without_amounts(reading: Reading | None, scene: Scene, filled: Filled) -> Reading | None:
+    """Return *reading* without the amount of another field that follows its name ("send Anna 50 euros")."""
+    if reading is None:
+        return None
+    starts = [
+        span.start for span in filled.spans if reading.start <= span.start < reading.end and span.end > span.start
+    ]
+    end = before_amount(scene.text, reading.start, min(starts)) if starts else None
+    if end is None or any(one.start == reading.start for one in scene.quoted):
+        return reading
+    return replace(reading, value=scene.text[reading.start : end], end=end) if end > reading.start else None
 
 
 def _listed_text(scene: Scene, shape: FieldShape, cues: tuple[Cue, ...], taken: set[int]) -> list[Reading]:
@@ -273,16 +298,16 @@ def _fill_last_text(
     scene: Scene, task: Prepared, cues: tuple[Cue, ...], filled: Filled, asked: Sequence[FieldShape]
 ) -> None:
     """Give the one text still needed what follows the words that chose the task, or a plain answer to its question."""
-    needed = [shape for shape in task.shape.required if not filled.has(shape)]
+    needed = [s for s in task.shape.required if not filled.has(s) and (not asked or s in asked)]
     if len(needed) != 1 or needed[0].kind != "text" or needed[0].is_list:
         return
     if needed[0] in asked:
         text = scene.text.strip()
         start = scene.text.find(text)
-        if text and not filled.values:
+        if text and not filled.values and not _NO_ANSWER.match(text):
             filled.put(Reading(needed[0], text, start, start + len(text)), scene.text)
         return
     after = [place for place, token in enumerate(scene.tokens) if token.stem in task.names]
-    reading = trailing(scene, needed[0], after[-1], cues) if after else None
+    reading = _without_amounts(trailing(scene, needed[0], after[-1], cues) if after else None, scene, filled)
     if reading is not None:
         filled.put(reading, scene.text)

@@ -29,6 +29,9 @@ _JOINS = frozenset({",", "and", "&", "+", "plus"})
 #: Words that make a lone person the whole party ("just me", "for my wife").
 ONLY = frozenset({"just", "only", "for", "be", "it's", "its", "is", "simply", "solely"})
 _IN_ALL = word_set("total altogether")
+#: One person, unless others are named.
+_LONE = frozenset({"alone", "solo"})
+_ON_MY_OWN = (["on", "my", "own"], ["all", "by", "myself"])
 _OF_US = frozenset({"us", "you", "them"})
 #: Between "we will be coming" and "with 3 others": who comes along.
 _WITH = frozenset({"with", "bringing", "bring", "plus", "by"})
@@ -186,6 +189,8 @@ class Reader:
         if number is not None:
             return self._counted_body(place, *number)
         words = self.words[place : place + 3]
+        if words[0] in _LONE or words in _ON_MY_OWN:
+            return Party(1, place, place + (1 if words[0] in _LONE else 3), has_number=False, is_total=False)
         if words[0] in BODIES and words[1:2] == ["of"] and (number := self.numbers.get(place + 2)):
             value, end = number
             if any(self.numbers[first][1] == place for first in self.numbers if first < place):

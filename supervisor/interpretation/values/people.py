@@ -29,7 +29,7 @@ ANYONE = _forms(
     "person adult grownup boy girl man woman lady gentleman guy gal guest senior pensioner infant teen teenager"
     " youngster student pupil teacher individual client customer diner visitor attendee participant member employee"
     " worker traveller traveler passenger player tourist pax head soul human others invitee vip",
-    "people persons men women ladies gentlemen folk folks peeps",
+    "people persons ppl men women ladies gentlemen folk folks peeps",
 )
 #: How many one of these words stands for, where it is not one; a plural without a number stands for as many too.
 PAIRS = {
@@ -41,7 +41,7 @@ KNOWN_PLURALS = frozenset({"parents", "grandparents", "twins", "newlyweds", "tri
 #: A number before them adds to the speaker: "3 others".
 OTHERS = frozenset({"other", "others", "more", "additional", "extra"})
 #: Words for all of a party, which may then be told apart ("8 people, 5 adults and 3 kids").
-EVERYBODY = word_set("people persons guests pax visitors diners folks individuals")
+EVERYBODY = word_set("people persons ppl guests pax visitors diners folks individuals")
 #: What those do who are counted: "12 attending", "the 8 invited".
 COMING = word_set("attending coming invited dining eating joining expected present going showing arriving seated")
 #: Bodies of people, which a number follows ("a party of six").

@@ -8,6 +8,7 @@ from typing import Any
 from supervisor.interpretation.values.cues import Cue
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.scene import Scene
+from supervisor.interpretation.values.text_ends import end_of, meant_instead
 from supervisor.interpretation.words import LIGHT, stems_of
 
 #: Words that turn the field named after them off ("no history", "without any tip").
@@ -18,6 +19,9 @@ _NO = frozenset({"no", "nope", "false", "off", "not", "don't", "never"})
 #: Words between a negation and what it negates ("no *past spending* history").
 _NEGATION_REACH = 2
 _ANNOUNCE = frozenset({":", "=", "is", "are", "was", "as", "called", "named", '"', "'", "\u201c", "-"})
+_SUBJECTS = frozenset({"i", "i'm", "i've", "i'd", "we", "we've", "he", "she", "they"})
+#: Words of a text that are looked at; each costs a look at what follows.
+_MOST_CUES = 32
 _CLAUSE_END = re.compile(r"[.!?;\n](?=\s|$)|,(?=\s)|\s(?:and|with|but)\s+(?=$)")
 _TRAILING = re.compile(r"[\s.,;:!?]+$|\s+please$", re.IGNORECASE)
 
@@ -116,18 +120,26 @@ def switched(scene: Scene, field: FieldShape, cues: tuple[Cue, ...], *, is_asked
 
 def worded(scene: Scene, field: FieldShape, cues: tuple[Cue, ...], taken: set[int]) -> Reading | None:
     """Return the text of *field*: what is quoted nearest to its cue, or what follows the cue."""
-    own = [cue for cue in cues if cue.field is field]
+    own = [cue for cue in cues if cue.field is field][:_MOST_CUES]
     free = [quoted for quoted in scene.quoted if quoted.start not in taken]
     for cue in own:
         after = scene.tokens[cue.end - 1].end
         near = [quoted for quoted in free if quoted.start >= after]
         if near:
             return Reading(field, near[0].text, near[0].start, near[0].end)
-        if reading := _following(scene, field, cue.end, cues):
-            return reading
+    # "Don't forget to send 50 to Ada": what another field's words begin is this one's text only when nothing else is.
+    for begins_freely in (True, False):
+        for cue in own:
+            reading = _following(scene, field, cue.end, cues)
+            if reading and not (begins_freely and _begins_with_cue(scene, reading, cues)):
+                return reading
     if len(free) == 1:
         return Reading(field, free[0].text, free[0].start, free[0].end, is_sure=not own)
     return None
+
+
+def _begins_with_cue(scene: Scene, reading: Reading, cues: tuple[Cue, ...]) -> bool:
+    return any(cue.field is not reading.field and scene.tokens[cue.first].start == reading.start for cue in cues)
 
 
 #: Times that somebody takes back a text in one sentence; each costs a look at what follows.
@@ -142,6 +154,12 @@ _TAKEN_BACK = re.compile(
 
 def trailing(scene: Scene, field: FieldShape, after: int, cues: tuple[Cue, ...]) -> Reading | None:
     """Return what follows token *after*, the last word that chose the task ("greet *Ada*")."""
+    place = after + 1
+    while place < len(scene.tokens) and scene.tokens[place].text in LIGHT:
+        if scene.tokens[place].text in _SUBJECTS:
+            # "Because of the weather I spent 42k" goes on with something else.
+            return None
+        place += 1
     reading = _following(scene, field, after + 1, cues)
     return Reading(field, reading.value, reading.start, reading.end, is_sure=False) if reading else None
 
@@ -159,6 +177,9 @@ def _following(
     end = min([len(scene.text), *ends])
     if match := _CLAUSE_END.search(scene.text, start, end):
         end = match.start()
+    if corrections and (instead := meant_instead(scene.text, start, end)) is not None:
+        return _following(scene, field, scene.index_at(instead), cues, corrections - 1)
+    end = end_of(scene.text, start, end)
     if corrections and (corrected := _TAKEN_BACK.match(scene.text, end)):
         return _following(scene, field, scene.index_at(corrected.end()), cues, corrections - 1)
     value = scene.text[start:end]

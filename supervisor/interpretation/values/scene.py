@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 
 from contracts.numerals import DecimalMark, Found, find_amounts
 from contracts.times import stretches
@@ -75,6 +76,7 @@ class Scene:
     empty_brackets: tuple[int, ...]
     is_corrected: bool
     decimal_mark: DecimalMark | None = None
+    now: datetime | None = None
 
     def index_at(self, position: int) -> int:
         """Return the index of the first token that ends after *position*."""
@@ -88,10 +90,11 @@ class Scene:
         return low
 
 
-def scene_of(text: str, *, decimal_mark: DecimalMark | None = None) -> Scene:
+def scene_of(text: str, *, decimal_mark: DecimalMark | None = None, now: datetime | None = None) -> Scene:
     """Return *text* with its words, amounts, quotations and dates found; some 200 microseconds a sentence.
 
     *decimal_mark* is what the writer has before decimals, where that is known; without it "1.500" has two readings.
+    *now* is when it was said: what "tomorrow" is a day after.
     """
     quoted = tuple(
         Quoted(match.group(match.lastindex or 0), match.start(match.lastindex or 0), match.end(match.lastindex or 0))
@@ -117,6 +120,7 @@ def scene_of(text: str, *, decimal_mark: DecimalMark | None = None) -> Scene:
         empty_brackets=tuple(start for start, end in brackets if not text[start + 1 : end - 1].strip()),
         is_corrected=is_corrected or bool(struck),
         decimal_mark=decimal_mark,
+        now=now,
     )
 
 

@@ -10,6 +10,7 @@ from supervisor.interpretation.words import Token
 #: Words that join two wishes, and marks; a comma alone joins values.
 _JOINING = frozenset({"and", "then", "also", "plus", "afterwards", "finally", "additionally"})
 _MARKS = frozenset(";.!?\n")
+_DASHES = frozenset("-\u2013\u2014")
 _AS_WELL_AS = ["as", "well", "as"]
 #: "2. " and "3) " at the beginning of a line.
 _NUMBERED = re.compile(r"^\s*(\d{1,2})[.)]\s", re.MULTILINE)
@@ -28,8 +29,8 @@ class Clause(NamedTuple):
 def clauses_of(scene: Scene, *, at_commas: bool = False) -> list[Clause]:
     """Return the clauses of *scene* in order; the whole of it when nothing joins.
 
-    No border lies in a quotation, in brackets or in an amount; one lies at a comma, or a "but", only with *at_commas*.
-    The numbers of a numbered list are no words of its items.
+    No border lies in a quotation, in brackets or in an amount; one lies at a comma, a colon, a dash or a "but" only
+    with *at_commas*. The numbers of a numbered list are no words of its items.
     """
     tokens = scene.tokens
     closed = _closed(scene)
@@ -71,7 +72,9 @@ def _joined(
             is_apart = is_apart or token.text != "and"
         elif [one.text for one in tokens[after : after + 3]] == _AS_WELL_AS:
             after += 2
-        elif not (at_commas and token.text in {",", "but"}) and (token.text != "," or not _goes_on(tokens, after)):
+        elif not (at_commas and (token.text in {",", "but", ":"} or _is_dash(scene.text, token))) and (
+            token.text != "," or not _goes_on(tokens, after)
+        ):
             break
         after += 1
     return after, is_apart
@@ -80,6 +83,13 @@ def _joined(
 def _goes_on(tokens: tuple[Token, ...], place: int) -> bool:
     """True for the comma of ", and then"."""
     return place + 1 < len(tokens) and tokens[place + 1].text in _JOINING
+
+
+def _is_dash(text: str, token: Token) -> bool:
+    """True for a dash between words, not within one or before a number."""
+    if token.text not in _DASHES:
+        return False
+    return text[token.start - 1 : token.start].isspace() and text[token.end : token.end + 1].isspace()
 
 
 def _is_free(text: str, token: Token) -> bool:

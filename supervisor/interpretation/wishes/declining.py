@@ -4,12 +4,19 @@ import re
 
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.wishes.routing import Choice, Prepared
-from supervisor.interpretation.words import stem
+from supervisor.interpretation.words import stem, stems_of
 
-_OPENING = r"^\W*(?:(?:and|but|so|then|also|please|no|ok|okay|oh|well|actually|wait|sorry)\b\W*)*"
+_OPENING = r"^\W*(?:(?:and|but|so|then|also|please|no|ok|okay|oh|well|actually|wait|sorry|whatever you do)\b\W*)*"
+#: "Do not" in other words: what follows is the verb ("should not send") or its form with -ing ("avoid sending").
+_NOT_TO = (
+    r"do not|don't|don\u2019t|dont|never|you (?:do not|don't) (?:need|have) to|(?:there is |there's )?no need to"
+    r"|(?:you )?(?:should|must|shall|may|ought|need)(?: not|n't)(?: to)?|let's not|let us not|under no circumstances"
+    r"|(?:i|we)(?:'d| would) (?:rather|prefer) (?:you )?(?:not|didn't)(?: to)?|i (?:ask|told|tell) you not to"
+    r"|(?:please )?(?:refrain from|avoid|hold off(?: on)?)"
+)
 #: An order not to: whatever verb follows, but those that make it something else.
 _DO_NOT = re.compile(
-    rf"{_OPENING}(?:do not|don't|dont|never|you (?:do not|don't) (?:need|have) to|(?:there is |there's )?no need to)\s+"
+    rf"{_OPENING}(?:{_NOT_TO})\s+"
     r"(?:(?:please|ever|even)\s+)?"
     r"(?!(?:forget|hesitate|worry|mind|miss|let|i|you|we|they|know|be|think|understand|believe|care)\b)(?P<verb>[\w']+)",
     re.IGNORECASE,
@@ -17,6 +24,22 @@ _DO_NOT = re.compile(
 _NOT_WANTED = re.compile(
     rf"{_OPENING}(?:i|we) (?:do not|don't|no longer) (?:want|need|wish)\s+"
     r"(?:you to\s+|to\s+|an?\s+|the\s+|any\s+|my\s+)(?P<verb>[\w']+)",
+    re.IGNORECASE,
+)
+#: The same after other words: "I changed my mind, don't send it".
+_DO_NOT_LATER = re.compile(
+    r"(?<!\bi )(?<!\bwe )(?<!\bthey )(?<!\bif you )\b(?:do not|don't|don\u2019t|dont|never|must not|mustn't|not to)\s+"
+    r"(?:(?:please|ever|even)\s+)?(?P<verb>[\w']+)",
+    re.IGNORECASE,
+)
+#: "Don't spend more than 50k" says a value.
+_MORE_THAN = re.compile(
+    r"\s+(?:(?:any|much|a lot|anything) )?(?:more|less|fewer|over|above|beyond|below|under|past)\b", re.IGNORECASE
+)
+#: "Did you send 50 euros" asks what was done, "have you got a table" does not.
+_WAS_DONE = re.compile(
+    rf"{_OPENING}(?:(?:why|when|how|where|what)\s+)?(?:did(?:n't)?|have(?:n't)?|had(?:n't)?)\s+you\s+"
+    r"(?:(?:already|just|really|ever|actually|not|even)\s+)*(?P<verb>[\w']+)",
     re.IGNORECASE,
 )
 #: Words that are orders to end something, unless they are what an agent does.
@@ -44,8 +67,9 @@ def is_declined(scene: Scene, choice: Choice | None) -> bool:
     """
     task = choice.task if choice is not None else None
     if match := _DO_NOT.match(scene.text):
-        # "Don't spend more than 50k" says a value.
-        return task is None or not (_speaks_of_field(scene, task, match.start("verb")) or _is_usual(task, _DO_NOT))
+        return task is None or not (_says_value(scene, task, match) or _is_usual(task, _DO_NOT))
+    if task is not None and (_is_first_denied(scene, task) or _asks_what_was_done(scene, task)):
+        return True
     if match := _NOT_WANTED.match(scene.text):
         is_for_somebody = " you to " in f" {match[0].lower()} "
         is_of_task = task is not None and stem(match["verb"].lower()) in task.names
@@ -70,5 +94,30 @@ def _is_usual(task: Prepared, beginning: re.Pattern[str]) -> bool:
     return any(beginning.match(example) for example in task.offer.task.examples)
 
 
-def _speaks_of_field(scene: Scene, task: Prepared, place: int) -> bool:
-    return any(scene.tokens[cue.first].start == place for cue in task.cues.find(scene.tokens))
+def _says_value(scene: Scene, task: Prepared, denied: re.Match[str]) -> bool:
+    """True for "don't use any history" and "don't spend more than 50k", false for "don't send 50 euros"."""
+    place, end = denied.span("verb")
+    fields = [cue.field for cue in task.cues.find(scene.tokens) if scene.tokens[cue.first].start == place]
+    if any(field.is_list or field.kind in {"boolean", "choice"} for field in fields):
+        return True
+    is_bounded = _MORE_THAN.match(scene.text, end) is not None and not _is_action(task, denied["verb"])
+    return is_bounded and any(field.is_numeric for field in fields)
+
+
+def _is_action(task: Prepared, verb: str) -> bool:
+    """True for a word of the task's own name: what it does, and not what its fields are called."""
+    return stem(verb.lower()) in stems_of(task.offer.task.name)
+
+
+def _is_first_denied(scene: Scene, task: Prepared) -> bool:
+    """True when the first word for *task* is what shall not be done ("I changed my mind, don't send 50 euros")."""
+    match = _DO_NOT_LATER.search(scene.text)
+    if match is None or not _is_action(task, match["verb"]) or _is_usual(task, _DO_NOT):
+        return False
+    place = scene.index_at(match.start("verb"))
+    return not any(token.stem in task.names for token in scene.tokens[:place])
+
+
+def _asks_what_was_done(scene: Scene, task: Prepared) -> bool:
+    match = _WAS_DONE.match(scene.text)
+    return match is not None and _is_action(task, match["verb"]) and not _is_usual(task, _WAS_DONE)

@@ -15,7 +15,7 @@ from supervisor.interpretation.values.scene import Scene, scene_of
 from supervisor.interpretation.wishes.clauses import Clause, clauses_of
 from supervisor.interpretation.wishes.declining import begins_declined, is_declined
 from supervisor.interpretation.wishes.routing import Choice, Prepared, Router
-from supervisor.interpretation.words import STOP, word_set
+from supervisor.interpretation.words import STOP, stems_of, word_set
 
 #: Parts of one sentence, with what nobody can do; whoever wants more says more sentences.
 MOST_TASKS = 8
@@ -83,7 +83,7 @@ def stretches_of(scene: Scene, router: Router, read: Read) -> list[Stretch]:
 def _stretch(scene: Scene, clause: Clause, router: Router) -> Stretch:
     if clause.start == 0 and clause.end == len(scene.text):
         return Stretch(0, clause.end, scene, router.choose(scene))
-    part = scene_of(scene.text[clause.start : clause.end], decimal_mark=scene.decimal_mark)
+    part = scene_of(scene.text[clause.start : clause.end], decimal_mark=scene.decimal_mark, now=scene.now)
     return Stretch(clause.start, clause.end, part, router.choose(_without_quotations(part)))
 
 
@@ -94,7 +94,7 @@ def _without_quotations(part: Scene) -> Scene:
     text = part.text
     for one in part.quoted:
         text = text[: one.start] + " " * (one.end - one.start) + text[one.end :]
-    return scene_of(text, decimal_mark=part.decimal_mark)
+    return scene_of(text, decimal_mark=part.decimal_mark, now=part.now)
 
 
 class _Grouping:
@@ -184,7 +184,7 @@ class _Grouping:
         if len(fields) != 1 or fields[0].kind != "text" or fields[0].is_list or not fields[0].is_required:
             return False
         start = clause.start + other.start(1)
-        said = scene_of(other[1], decimal_mark=self.scene.decimal_mark)
+        said = scene_of(other[1], decimal_mark=self.scene.decimal_mark, now=self.scene.now)
         self._known[clause.start, clause.end] = Stretch(start, clause.end, said, choice, (fields[0],))
         return True
 
@@ -282,7 +282,9 @@ def _is_request(stretch: Stretch, task: Prepared) -> bool:
         return len(tokens) > 1 and tokens[1].text in _WISHING
     if first in _ASKING:
         return True
-    starts_with_field = any(cue.first == 0 for cue in task.cues.find(stretch.scene.tokens))
+    # "Send 20 euros to Bob" is an order, although "send" also announces its amount.
+    is_order = tokens[0].stem in stems_of(task.offer.task.name)[:1]
+    starts_with_field = not is_order and any(cue.first == 0 for cue in task.cues.find(stretch.scene.tokens))
     return not (first in _TELLING or first[0].isdigit() or starts_with_field)
 
 

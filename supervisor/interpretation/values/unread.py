@@ -1,0 +1,57 @@
+"""Fields that a sentence names beside a value which cannot be told: they are asked about, never left as they were."""
+
+from collections.abc import Iterator
+
+from contracts.numerals import find_amounts
+from supervisor.interpretation.questions import ask_for
+from supervisor.interpretation.values.amounts import Doubt
+from supervisor.interpretation.values.cues import Cue
+from supervisor.interpretation.values.filled import Filled
+from supervisor.interpretation.values.scene import Scene
+
+#: Between the names of two fields that share what is said ("both limit and spent to 10k").
+_JOINING = frozenset({"and", "&", "/", "the", "my"})
+_MOST_JOINING = 3
+#: Between a field and its value.
+_IS = frozenset({":", "=", "is", "are", "was", "were", "of"})
+#: Characters of the digits that are looked at.
+_LONGEST = 24
+#: Cues looked at; what has more is no sentence.
+_MOST_CUES = 64
+
+
+def doubts_about_unread(scene: Scene, cues: tuple[Cue, ...], filled: Filled) -> Iterator[Doubt]:
+    """Yield a doubt for each field without a value that "past: 1/2/3" or "both limit and spent to 10k" is about."""
+    placed = {scene.index_at(item.start) for item in scene.items}
+    for cue in cues[:_MOST_CUES]:
+        field = cue.field
+        if not field.is_numeric or filled.has(field):
+            continue
+        if _has_digits(scene, cue, placed) or (not field.is_list and _shares(scene, cue, cues, filled)):
+            yield Doubt(field, ask_for([field]))
+
+
+def _has_digits(scene: Scene, cue: Cue, placed: set[int]) -> bool:
+    """True when digits that are no amount follow *cue*, as its value would."""
+    place = cue.end
+    while place < len(scene.tokens) and scene.tokens[place].text in _IS:
+        place += 1
+    if place >= len(scene.tokens) or place in placed:
+        return False
+    token = scene.tokens[place]
+    if not (token.text.isdigit() if place == cue.end else token.text[0].isdigit()):
+        return False
+    # What can be read was left out on purpose: it says a difference, or is taken back.
+    return not find_amounts(scene.text[token.start : token.start + _LONGEST])
+
+
+def _shares(scene: Scene, cue: Cue, cues: tuple[Cue, ...], filled: Filled) -> bool:
+    """True when *cue* is joined to the next field, which has the one value that is said of both."""
+    place = cue.end
+    while place < len(scene.tokens) and place - cue.end < _MOST_JOINING and scene.tokens[place].text in _JOINING:
+        place += 1
+    joined = {token.text for token in scene.tokens[cue.end : place]}
+    return not joined.isdisjoint({"and", "&", "/"}) and any(
+        other.first == place and other.field is not cue.field and other.field.name in filled.values
+        for other in cues[:_MOST_CUES]
+    )

@@ -1,0 +1,131 @@
+"""Numbers that are built in rarer ways: loose scales, parts of one percent, countries before prices, quarter miles."""
+
+from decimal import Decimal
+
+import pytest
+
+from contracts.errors import InvalidAmount
+from contracts.numerals import find_money, find_numbers, find_percents, find_quantities, parse_number
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("hundred", "100"),
+        ("million", "1000000"),
+        ("hundred and seven", "107"),
+        ("thousand and three", "1003"),
+        ("hundred thousand", "100000"),
+        ("thousand million", "1000000000"),
+        ("hundred and two point four", "102.4"),
+        ("two thousand point five", "2000.5"),
+        ("six million point zero two", "6000000.02"),
+        ("three dozen and a half", "42"),
+        ("two million and a half", "2500000"),
+        ("ninty three", "93"),
+        ("fifteen hundred", "1500"),
+        ("forty-one hundred", "4100"),
+    ],
+)
+def test_a_scale_opens_a_number_and_decimals_close_it(text: str, value: str) -> None:
+    """A scale needs no "one" before it, and "point" may follow it."""
+    assert parse_number(text) == Decimal(value)
+
+
+@pytest.mark.parametrize("text", ["sixty hundred", "ninety hundred", "thousand thousand", "hundred hundred"])
+def test_scales_that_english_does_not_put_together_are_refused(text: str) -> None:
+    """Nobody counts in sixty hundreds: it is asked for again rather than guessed."""
+    with pytest.raises(InvalidAmount):
+        parse_number(text)
+
+
+@pytest.mark.parametrize("text", ["several hundred million people", "a few hundred thousand", "many thousand and more"])
+def test_a_loose_scale_is_no_number(text: str) -> None:
+    """Nobody can tell how many "several hundred million" are."""
+    assert [found for found in find_numbers(text) if not found.is_vague] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("only one car", ["1"]),
+        ("the only one", []),
+        ("the only one car", []),
+        ("the fourth one", []),
+        ("neither one", []),
+        ("three quarter million", ["750000"]),
+        ("one metric ton", ["1"]),
+        ("One square mile", ["1"]),
+        ("One wonders", []),
+    ],
+)
+def test_one_is_counted_where_something_is_measured_by_it(text: str, wanted: list[str]) -> None:
+    """The text "one metric ton" opens with a number, "the fourth one" ends in a pronoun."""
+    assert [str(found.value) for found in find_numbers(text)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("half of one percent", "0.5"),
+        ("one tenth of one per cent", "0.1"),
+        ("a quarter percent", "0.25"),
+        ("18 per-cent", "18"),
+        ("3 percentage-points", "3"),
+    ],
+)
+def test_a_part_of_a_percent_is_one_percentage(text: str, value: str) -> None:
+    """The "one" of "half of one percent" is no percentage of its own."""
+    assert [found.value for found in find_percents(text)] == [Decimal(value)]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("canadian dollars 60", [("60", "CAD")]),
+        ("hong kong dollar 12 million", [("12000000", "HKD")]),
+        ("paid in euros 45", [("45", "EUR")]),
+        ("changed canadian dollars 3 days ago", []),
+        ("changed euros 3 days ago", []),
+        ("rm 3.2", [("3.2", "MYR")]),
+        ("rm 12", []),
+        ("80 singapore cents", [("0.80", "SGD")]),
+        ("15 jersey pence", [("0.15", "GBP")]),
+        ("9 japan yen", [("9", "JPY")]),
+        ("50 hal\u00e9\u0159", [("0.5", "CZK")]),
+        ("10 s\u00e3o tom\u00e9 and pr\u00edncipe dobra", [("10", "STN")]),
+        ("RMB75", [("75", "CNY")]),
+        ("a 50p coin", [("0.50", "GBP")]),
+        ("2 pounds 40p", [("2.40", "GBP")]),
+        ("a 720p screen, 1080p or 4.50p", []),
+    ],
+)
+def test_money_is_named_by_its_country_on_either_side(text: str, wanted: list[tuple[str, str]]) -> None:
+    """A name before a number that counts something else is not its unit."""
+    assert [(found.value, found.unit) for found in find_money(text)] == [(Decimal(v), unit) for v, unit in wanted]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"),
+    [
+        ("quarter of an inch", "0.25", "inch"),
+        ("a quarter-mile track", "0.25", "mile"),
+        ("two and three quarter inches", "2.75", "inch"),
+        ("12 stone 7 pounds", "12.5", "stone"),
+        ("6 sq in", "6", "inch2"),
+        ("9 cu. in. of air", "9", "inch3"),
+        ("30 fluid oz", "30", "fl oz"),
+        ("2 exabytes", "2", "EB"),
+        ("80 gms", "80", "g"),
+        ("5 arc minutes", "5", "arcminute"),
+    ],
+)
+def test_a_measure_is_read_in_its_rarer_names(text: str, value: str, unit: str) -> None:
+    """Short and split names, and pounds beside stones, are measures too."""
+    assert [(found.value, found.unit) for found in find_quantities(text)] == [(Decimal(value), unit)]
+
+
+@pytest.mark.parametrize("text", ["the last quarter was good", "sales a quarter per region", "first quarter sales"])
+def test_a_quarter_of_a_year_is_no_fraction(text: str) -> None:
+    """Only a length, an area or a volume makes a lone quarter a number."""
+    assert find_quantities(text) == ()
