@@ -184,7 +184,10 @@ def _is_of(row: KnownRow, turn: ChatTurn) -> bool:
 def print_outcome(turn: ChatTurn, outcome: Outcome) -> None:
     """Print what became of *turn*, for people."""
     if outcome.state is None:
-        print(f"Kept as turn {turn.turn_id}; no worker has taken it yet, `tasklore up` runs one. {_later(turn)}.")
+        print(
+            f"Kept as turn {turn.turn_id}; no worker has taken it yet: `tasklore up` runs them, also with "
+            f"`--agents memory --agents switchboard`. {_later(turn)}."
+        )
         return
     if outcome.state == "failed":
         print(f"{styled('failed', 'red')} {one_line(outcome.reason)}")

@@ -66,7 +66,7 @@ def _is_dimension(found: Found) -> bool:
 def _whole(text: str) -> Values:
     """Return the one number that *text* is from its first character to its last; nothing when it is no number."""
     found = find_numbers(text)
-    is_all = len(found) == 1 and found[0].text.removesuffix(" of") == text.strip().removesuffix(" of")
+    is_all = len(found) == 1 and found[0].text.removesuffix(" of") == text.strip(" .,!?").removesuffix(" of")
     return _said(found) if is_all else frozenset()
 
 
@@ -81,13 +81,15 @@ def _one(text: str) -> Values:
     return frozenset({spelled(value)})
 
 
+#: The sentences are of English suites, and that is declared; the wordings of 50,000 are of nobody in particular.
+_LOCALE = "en"
 #: How the normaliser answers each question.
 OURS: dict[str, Callable[[str], Values]] = {
-    "numbers": lambda text: _said(find_numbers(text)),
-    "money": lambda text: _said(find_money(text)),
-    "percents": lambda text: _said(find_percents(text)),
-    "measures": lambda text: _said(one for one in find_measures(text) if _is_dimension(one)),
-    "ages": lambda text: _said(find_measures(text)),
+    "numbers": lambda text: _said(find_numbers(text, locale=_LOCALE)),
+    "money": lambda text: _said(find_money(text, locale=_LOCALE)),
+    "percents": lambda text: _said(find_percents(text, locale=_LOCALE)),
+    "measures": lambda text: _said(one for one in find_measures(text, locale=_LOCALE) if _is_dimension(one)),
+    "ages": lambda text: _said(find_measures(text, locale=_LOCALE)),
     "whole": _whole,
     "one": _one,
 }

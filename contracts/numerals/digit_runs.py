@@ -31,12 +31,17 @@ def read_run(run: str, decimal_mark: DecimalMark | None = None, *, has_unit: boo
 
     Args:
         run: ASCII digits and separators, a digit last.
-        decimal_mark: the mark that the writer is known to use; None leaves "1.500" with two readings.
+        decimal_mark: the mark that the writer is known to use; None leaves "1.500" with two readings. It only decides
+            between readings: "1.234.567" can be but one number, whatever was declared.
         has_unit: a currency or another unit stands beside the run, so "12,50" is one number rather than a list of two.
     """
     if sum(map(str.isdigit, run)) > LONGEST_RUN:
         return ()
-    if readings := _one_number(run, decimal_mark, has_unit=has_unit):
+    readings = _one_number(run, decimal_mark, has_unit=has_unit)
+    if not readings and decimal_mark is not None:
+        undeclared = _one_number(run, None, has_unit=has_unit)
+        readings = undeclared if len(undeclared) == 1 else ()
+    if readings:
         return (Piece(0, len(run), readings),)
     if "," not in run or "'" in run or "_" in run:
         return ()

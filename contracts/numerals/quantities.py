@@ -31,7 +31,9 @@ _SPEAKS_OF_HEAT = re.compile(
 )
 
 
-def find_quantities(text: str, *, decimal_mark: DecimalMark | None = None) -> tuple[Found, ...]:
+def find_quantities(
+    text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None
+) -> tuple[Found, ...]:
     """Return every quantity in *text*, in order: its value as said, its unit as a code of `contracts.units`.
 
     "5 ft 2 in" is one quantity in feet, "two pounds" a weight, "age 87" 87 years. The degrees of a sentence about
@@ -39,7 +41,8 @@ def find_quantities(text: str, *, decimal_mark: DecimalMark | None = None) -> tu
     """
     is_money = _SPEAKS_OF_MONEY.search(text) is not None
     is_heat = _SPEAKS_OF_HEAT.search(text) is not None
-    return tuple(_measured(find_amounts(text, decimal_mark=decimal_mark), text, is_heat=is_heat, is_money=is_money))
+    amounts = find_amounts(text, decimal_mark=decimal_mark, locale=locale)
+    return tuple(_measured(amounts, text, is_heat=is_heat, is_money=is_money))
 
 
 def _measured(amounts: tuple[Found, ...], text: str, *, is_heat: bool, is_money: bool) -> Iterator[Found]:

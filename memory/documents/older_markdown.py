@@ -176,7 +176,7 @@ class _Writer:
         text = _bare(entry.text)
         below = self.places.get(_name(text.rstrip(": ")))
         if entry.entries and below is not None:
-            self._each(entry.entries, below, ())
+            self._each(entry.entries, below, group)
         elif entry.entries and text.endswith(":"):
             self._each(entry.entries, place, (*group, text.rstrip(": ")))
         else:
@@ -190,7 +190,7 @@ class _Writer:
         name, _, value = text.partition(":")
         named = self.places.get(_name(name)) if value.strip() else None
         if named is not None:
-            self._put(named, value, (), details)
+            self._put(named, value, group, details)
         elif place is not None:
             self._put(place, text, group, details)
         else:

@@ -21,8 +21,8 @@ WORLDS = st.builds(
     st.integers(1, 6),
     st.floats(0, 1),
 )
-#: Coordinates inside, outside and nowhere.
-COORDINATES = st.one_of(st.integers(-1, 7).map(float), st.floats())
+#: Coordinates inside, outside and nowhere near; what is no finite number is refused before it is a choice.
+COORDINATES = st.one_of(st.integers(-1, 7).map(float), st.floats(allow_nan=False, allow_infinity=False))
 
 
 def choices_in(world: World) -> st.SearchStrategy[dict[str, Choice | None]]:

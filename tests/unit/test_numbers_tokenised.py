@@ -1,5 +1,7 @@
 """Numbers in tokenised text, which keeps a space around every mark: "$ 1 , 500 . 25", "a 30 - percent stake"."""
 
+from decimal import Decimal
+
 import pytest
 
 from contracts.numerals import find_amounts, find_money, find_numbers, find_percents, find_quantities
@@ -54,3 +56,12 @@ def test_numbers_without_a_unit_stay_a_list() -> None:
 def test_a_long_row_of_groups_is_read_once() -> None:
     """A thousand spaced groups before a unit make no endless number and no error."""
     assert find_amounts("$ " + "1 , 000 , " * 1000)
+
+
+def test_a_declared_locale_decides_between_readings_and_refuses_none() -> None:
+    """A run such as "1.234.567" can be but one number, whatever the writer usually does."""
+    assert [found.value for found in find_numbers("42.195", locale="en")] == [Decimal("42.195")]
+    assert [found.value for found in find_numbers("42.195", locale="de")] == [Decimal(42195)]
+    for locale in ("en", "de"):
+        assert [found.value for found in find_numbers("1.234.567", locale=locale)] == [Decimal(1234567)]
+        assert [found.value for found in find_numbers("1,234,567", locale=locale)] == [Decimal(1234567)]

@@ -94,11 +94,12 @@ def missing(manifests: list[Any], printed: dict[str, dict[str, str]]) -> set[str
     }
 
 
-def test_everything_that_is_mounted_is_printed_with_its_keys(made: Path) -> None:
-    """By pods of the base and its overlays, and by both charts; what a comment names is there too."""
+def test_everything_that_is_mounted_is_printed_with_its_keys(folder: Path) -> None:
+    """By pods of the base, its overlays and components, and by both charts; what a comment names is there too."""
+    add_roles(folder, Cast({"decision-agent": ("DecisionAgent",)}, {}))
     files = sorted(K8S.rglob("*.yaml"))
     manifests = [one for file in files for one in yaml.safe_load_all(file.read_text("utf-8")) if one]
-    printed = read(made)
+    printed = read(folder)
 
     assert missing(manifests, printed) == set()
     told = {name for file in (K8S / "values").iterdir() for name in re.findall(r"\btasklore-[a-z-]+", file.read_text())}
