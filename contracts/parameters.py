@@ -112,25 +112,22 @@ class _Reading:
             return amount
         return int(amount.value) if amount.value == amount.value.to_integral_value() else amount.value
 
-    def check(self, raw: Any) -> None:
-        """Refuse a boolean among numbers, which pydantic would take for 1 or 0, and what is no finite number.
-
-        Raises:
-            InvalidAmount: there is one in *raw*.
-        """
-        waiting = [raw]
+    def fault(self, raw: Any) -> str | None:
+        """Return where *raw* has a boolean among numbers, which pydantic takes for 1 or 0, or what is not finite."""
+        waiting = [(self.name, raw)]
         while waiting:
-            item = waiting.pop()
+            place, item = waiting.pop()
             if isinstance(item, bool):
                 if not self.takes_bools:
-                    raise InvalidAmount(f"{item!r} is no number; send a number such as 1")
+                    return f"{place}: {item!r} is no number; send a number such as 1"
             elif isinstance(item, float | Decimal):
                 if not Decimal(item).is_finite():
-                    raise InvalidAmount(f"{item!r} is no finite number; send a number")
+                    return f"{place}: {item!r} is no finite number; send a number"
             elif isinstance(item, Mapping):
-                waiting += item.values()
+                waiting += ((f"{place}.{key}", inner) for key, inner in item.items())
             elif isinstance(item, list | tuple | set | frozenset):
-                waiting += item
+                waiting += ((f"{place}.{number}", inner) for number, inner in enumerate(item))
+        return None
 
 
 class Parameters(BaseModel):
@@ -222,10 +219,10 @@ class Parameters(BaseModel):
             else:
                 try:
                     ready[name] = reading.read(value) if reading.is_read else value
-                    if reading.is_checked:
-                        reading.check(value)
                 except InvalidAmount as error:
                     problems.append(f"{name}: {error}")
+                if reading.is_checked and (fault := reading.fault(value)):
+                    problems.append(fault)
         if problems:
             kind, text = "unreadable", "{problems}"
             raise PydanticCustomError(kind, text, {"problems": "; ".join(problems)})

@@ -66,7 +66,7 @@ def _is_dimension(found: Found) -> bool:
 def _whole(text: str) -> Values:
     """Return the one number that *text* is from its first character to its last; nothing when it is no number."""
     found = find_numbers(text)
-    is_all = len(found) == 1 and found[0].text.removesuffix(" of") == text.strip(" .,!?").removesuffix(" of")
+    is_all = len(found) == 1 and found[0].text.removesuffix(" of") == text.strip().rstrip(" .,!?").removesuffix(" of")
     return _said(found) if is_all else frozenset()
 
 

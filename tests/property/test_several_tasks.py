@@ -83,7 +83,9 @@ def test_a_sentence_for_one_agent_is_never_several(text: str) -> None:
     assert not isinstance(understand(text), Several)
 
 
-@pytest.mark.parametrize("piece", ["and check my budget ", "greet Ada. ", "limit 5 and spent 4; ", "don't and then "])
+@pytest.mark.parametrize(
+    "piece", ["and check my budget ", "greet Ada. ", "greet Ada, ", "limit 5 and spent 4; ", "don't and then "]
+)
 def test_twenty_thousand_characters_of_wishes_are_answered(piece: str) -> None:
     """Nothing grows with the square of them."""
     assert understand((piece * 20_000)[:20_000]) is not None

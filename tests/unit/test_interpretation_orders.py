@@ -237,6 +237,22 @@ def test_a_change_of_a_task_without_numbers_changes_nothing() -> None:
     assert values(found) == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "jars"),
+    [
+        ("jars: 3 sisters and me", None),
+        ("jars for my 3 little sisters and my wife", None),
+        ("jars for 3 friends and I will pay", 3),
+        ("jars for 3 friends and my name is Bob", 3),
+    ],
+)
+def test_a_number_to_which_somebody_is_added_is_asked_for(text: str, jars: int | None) -> None:
+    """Where the field does not add people up itself."""
+    found = filled(text, _Shelf)
+    assert found.values.get("jars") == jars
+    assert bool(found.doubts) == (jars is None)
+
+
 def test_tomorrow_is_the_day_after_the_turn() -> None:
     """Not after the moment when the words are read."""
     catalogue = Catalogue([card_for("VisitAgent", "plan_visit", _Visit, keywords=("visit",))])

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from contracts.amounts import Amount
 from contracts.messages import ChatTurn, TaskCall
 from contracts.parameters import Field, Parameters
 from supervisor.catalogue import Catalogue
@@ -101,6 +102,83 @@ def test_each_part_that_chooses_a_task_of_its_own_becomes_one(text: str, expecte
 def test_what_says_more_of_one_task_is_never_cut(text: str, expected: dict[str, Any]) -> None:
     """Values, lists, quotations, corrections and small talk belong to the one task there is."""
     assert parameters_of(understand(text, catalogue=ALL)) == expected
+
+
+class Nap(Parameters):
+    """One number, which a verb and a noun announce."""
+
+    minutes: int = Field(cues=("nap of", "nap"))
+
+
+class Transfer(Parameters):
+    """A verb that is also a cue."""
+
+    amount: Amount = Field(unit="EUR", cues=("send",))
+    to: str = Field(cues=("to",))
+
+
+LISTED = Catalogue(
+    [
+        *ALL.cards.values(),
+        card_for("NapAgent", "take_nap", Nap, "Take a nap.", ("nap",)),
+        card_for("MoneyAgent", "send_money", Transfer, "Send money.", ("send", "money")),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("take a nap of 14, check my budget of 900 with 350 spent, and book a ride, drive 12 km",
+         [("NapAgent", {"minutes": 14}), ("BudgetTrackerAgent", FOOD), ("RideAgent", {"distance": 12})]),
+        ("take a nap of 14, please book a ride, drive 12 km",
+         [("NapAgent", {"minutes": 14}), ("RideAgent", {"distance": 12})]),
+        ("check my budget of 900 with 350 spent, take a nap of 14, and take a nap of 15",
+         [("BudgetTrackerAgent", FOOD), ("NapAgent", {"minutes": 14}), ("NapAgent", {"minutes": 15})]),
+        ("take a nap of 5, send Anna 50 euros, greet Bob, tell me a joke",
+         [("NapAgent", {"minutes": 5}), ("MoneyAgent", {"amount": 50, "to": "Anna"}), ("GreeterAgent", {"name": "Bob"}),
+          ("JokeAgent", {})]),
+        ("check my budget of 900 with 350 spent, what is the weather in Lima?",
+         [("BudgetTrackerAgent", FOOD), ("WeatherAgent", {"place": "Lima"})]),
+        ("take a nap of 14, I need a taxi ride", [("NapAgent", {"minutes": 14}), ("RideAgent", Missing)]),
+        ("take a nap, check my budget of 900 with 350 spent",
+         [("NapAgent", Missing), ("BudgetTrackerAgent", FOOD)]),
+    ],
+)  # fmt: skip
+def test_an_order_behind_a_mere_comma_is_a_task_of_its_own(text: str, expected: list[Part]) -> None:
+    """None is dropped: what cannot be done yet is asked about."""
+    assert parts_of(understand(text, catalogue=LISTED)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("check my budget, limit is 800, sorry, 900, spent 350", FOOD),
+        ("Ada, check my budget with limit 900, spent 350, and history 1, 2 and 3", {**FOOD, "history": [1, 2, 3]}),
+        ("check my budget, limit 900, spent 350, tell me what remains of the budget", FOOD),
+        ("greet Ada, book lover", {"name": "Ada"}),
+        ("greet Ada, give her my budget", {"name": "Ada"}),
+        ("take a nap of 14, or rather take a nap of 15", {"minutes": 15}),
+        ("when I take a nap, check my budget of 900 with 350 spent", FOOD),
+        ("Share the trip: hotel 1200, 4 travellers, tickets 100, taxi ride 30",
+         {"hotel": 1200, "travellers": 4, "tickets": [100]}),
+        ('Ride, distance 12 km, saying "take a nap, greet Bob"', {"distance": 12, "note": "take a nap, greet Bob"}),
+    ],
+)  # fmt: skip
+def test_a_comma_alone_joins_what_is_no_order(text: str, expected: dict[str, Any]) -> None:
+    """Lists, corrections, names, conditions and quotations stay whole."""
+    assert parameters_of(understand(text, catalogue=LISTED)) == expected
+
+
+@pytest.mark.parametrize("joint", ["; and ", ", and ", ", ", ". Then "])
+def test_another_one_of_the_same_is_a_second_wish(joint: str) -> None:
+    """Its value contradicts none of the first, and what it lacks is asked for."""
+    found = understand(f"check my budget: limit 900, spent 350{joint}check another budget: limit 700")
+    assert isinstance(found, Several)
+    first, second = found.parts
+    assert part_of(first) == ("BudgetTrackerAgent", FOOD)
+    assert isinstance(second, Missing)
+    assert (second.known, second.missing) == ({"budget_limit": 700}, ("spent",))
 
 
 def test_every_span_points_into_the_whole_sentence() -> None:

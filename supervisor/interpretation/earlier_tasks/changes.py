@@ -212,9 +212,10 @@ class _Reader:
         word, cue = self._said(after - 1), self.starting.get(after)
         if word not in _MORE | _LESS | {"another"} or not self._is_compared(after):
             return
-        if cue is not None:
+        # "Another budget" is no budget of one more: only what is counted is raised so.
+        if cue is not None and not (is_another and cue.field.kind != "integer"):
             yield self._by_one(place, cue.end, cue, is_less=word in _LESS)
-        elif not is_another and self._is_end(after):
+        elif cue is None and not is_another and self._is_end(after):
             yield self._by_one(place, after, self._near(place), is_less=word in _LESS)
 
     def _by_one(self, first: int, end: int, cue: Cue | None, *, is_less: bool) -> Change:

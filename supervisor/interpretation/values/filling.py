@@ -25,7 +25,7 @@ from supervisor.interpretation.values.rivals import settle_rivals
 from supervisor.interpretation.values.scene import Item, Scene, runs_of
 from supervisor.interpretation.values.text_ends import before_amount
 from supervisor.interpretation.values.times import dated
-from supervisor.interpretation.values.unread import doubts_about_unread
+from supervisor.interpretation.values.unread import doubts_about_more_people, doubts_about_unread
 from supervisor.interpretation.values.worth import fits_type
 from supervisor.interpretation.wishes.routing import Prepared
 from supervisor.interpretation.words import LIGHT, word_set
@@ -70,7 +70,8 @@ def fill(scene: Scene, task: Prepared, asked: Sequence[FieldShape] = ()) -> Fill
         # A number that nothing announces is no answer to who comes, where somebody was named.
         if not filled.has(shape) or shape.name in filled.guessed:
             filled.doubt(Doubt(shape, ask_for([shape])))
-    for doubt in tuple(doubts_about_unread(scene, cues, filled)):
+    more_people = doubts_about_more_people(scene, cues, task.shape.fields, filled)
+    for doubt in (*doubts_about_unread(scene, cues, filled), *more_people):
         filled.doubt(doubt)
     _fill_plain(scene, task, cues, filled, asked)
     # the "3 weeks" that a duration took is no amount left over

@@ -1,17 +1,21 @@
 """Fields that a sentence names beside a value which cannot be told: they are asked about, never left as they were."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from contracts.numerals import find_amounts
 from supervisor.interpretation.questions import ask_for
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.cues import Cue
+from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.filled import Filled
+from supervisor.interpretation.values.people import ADJECTIVES, ANYONE, RELATED
 from supervisor.interpretation.values.scene import Scene
 
 #: Between the names of two fields that share what is said ("both limit and spent to 10k").
 _JOINING = frozenset({"and", "&", "/", "the", "my"})
 _MOST_JOINING = 3
+#: Between those who were counted and who comes along.
+_ADDING = frozenset({"and", "&", "plus", "+"})
 #: Between a field and its value.
 _IS = frozenset({":", "=", "is", "are", "was", "were", "of"})
 #: Characters of the digits that are looked at.
@@ -29,6 +33,37 @@ def doubts_about_unread(scene: Scene, cues: tuple[Cue, ...], filled: Filled) -> 
             continue
         if _has_digits(scene, cue, placed) or (not field.is_list and _shares(scene, cue, cues, filled)):
             yield Doubt(field, ask_for([field]))
+
+
+def doubts_about_more_people(
+    scene: Scene, cues: tuple[Cue, ...], fields: Sequence[FieldShape], filled: Filled
+) -> Iterator[Doubt]:
+    """Yield a doubt for each whole number of *fields* to which somebody is added: "a table for my 3 sisters and me".
+
+    A field that counts people adds them up itself; what a field is called by ("3 sisters" of `sisters`) is its own.
+    """
+    own = {(cue.field.name, place) for cue in cues for place in range(cue.first, cue.end)}
+    ends = {span.field: span.end for span in filled.spans}
+    for field in fields:
+        if field.kind != "integer" or field.is_list or field.counts or field.name not in filled.values:
+            continue
+        if field.name not in ends:
+            continue
+        place = scene.index_at(ends[field.name])
+        while place < len(scene.tokens) and scene.tokens[place].text in ADJECTIVES:
+            place += 1
+        if (field.name, place) not in own and _adds_people(scene, place):
+            yield Doubt(field, ask_for([field]))
+
+
+def _adds_people(scene: Scene, place: int) -> bool:
+    """True for "sisters and me" and "friends and my wife" at *place*, not for "friends and I will pay"."""
+    said = [token.text for token in scene.tokens[place : place + 4]]
+    if len(said) < 3 or not (said[0] in RELATED or said[0] in ANYONE) or said[1] not in _ADDING:
+        return False
+    if said[2] == "my":
+        return len(said) > 3 and said[3] in RELATED
+    return said[2] in {"me", "myself"} or (said[2] == "i" and (len(said) == 3 or not said[3][0].isalnum()))
 
 
 def _has_digits(scene: Scene, cue: Cue, placed: set[int]) -> bool:

@@ -1,13 +1,13 @@
 """Where one wish may end in a sentence and the next begin: its clauses, before any task is looked at."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.words import Token
 
-#: Words that join two wishes, and marks; a comma alone joins values.
+#: Words that join two wishes, and marks; a comma alone joins values, but where an order follows it.
 _JOINING = frozenset({"and", "then", "also", "plus", "afterwards", "finally", "additionally"})
 _MARKS = frozenset(";.!?\n")
 _DASHES = frozenset("-\u2013\u2014")
@@ -19,38 +19,48 @@ MOST = 24
 
 
 class Clause(NamedTuple):
-    """`text[start:end]`, without what joins it to the one before; *is_apart* when more than a mere "and" does."""
+    """`text[start:end]`, without what joins it to the one before; *is_apart* when more than a mere "and" does.
+
+    *is_listed* when less does: a comma alone.
+    """
 
     start: int
     end: int
     is_apart: bool
+    is_listed: bool = False
 
 
-def clauses_of(scene: Scene, *, at_commas: bool = False) -> list[Clause]:
+def clauses_of(
+    scene: Scene, *, at_commas: bool = False, is_order: Callable[[int], bool] = lambda _: False
+) -> list[Clause]:
     """Return the clauses of *scene* in order; the whole of it when nothing joins.
 
     No border lies in a quotation, in brackets or in an amount; one lies at a comma, a colon, a dash or a "but" only
-    with *at_commas*. The numbers of a numbered list are no words of its items.
+    with *at_commas*, and at a comma, given by the place of its token, where *is_order* says so. The numbers of a
+    numbered list are no words of its items.
     """
     tokens = scene.tokens
     closed = _closed(scene)
     numbers = {match.start(1): match.end() for match in _NUMBERED.finditer(scene.text)} if "\n" in scene.text else {}
     clauses: list[Clause] = []
-    first, place, is_apart = 0, 0, False
+    first, place, is_apart, is_listed = 0, 0, False, False
     while place < len(tokens):
         after, apart = _joined(scene, place, closed, numbers, at_commas=at_commas)
+        listed = after == place and tokens[place].text == "," and not _is_inside(tokens[place], closed)
+        if listed and is_order(place):
+            after += 1
         if after == place:
             place += 1
             continue
         if place > first:
-            clauses.append(Clause(tokens[first].start, tokens[place - 1].end, is_apart))
-        is_apart = apart or (is_apart and place == first)
+            clauses.append(Clause(tokens[first].start, tokens[place - 1].end, is_apart, is_listed))
+        is_apart, is_listed = apart or (is_apart and place == first), listed
         first = place = after
     if first < len(tokens):
-        clauses.append(Clause(tokens[first].start, tokens[-1].end, is_apart))
+        clauses.append(Clause(tokens[first].start, tokens[-1].end, is_apart, is_listed))
     if len(clauses) > MOST:
         rest = clauses[MOST - 1]
-        clauses[MOST - 1 :] = [Clause(rest.start, clauses[-1].end, rest.is_apart)]
+        clauses[MOST - 1 :] = [rest._replace(end=clauses[-1].end)]
     return clauses
 
 

@@ -64,6 +64,8 @@ class Router:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue, self.tasks = _prepared(catalogue)
+        #: Stems that name any task or its agent.
+        self.names = frozenset(stem for task in self.tasks for stem in task.names)
         self._by_name = {_named(task.offer): task for task in reversed(self.tasks)}
         weights = [_weights(task) for task in self.tasks]
         spread = Counter(stem for stems in weights for stem in stems)

@@ -14,6 +14,17 @@ from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.scene import Scene, scene_of
 from supervisor.interpretation.wishes.clauses import Clause, clauses_of
 from supervisor.interpretation.wishes.declining import begins_declined, is_declined
+from supervisor.interpretation.wishes.orders import (
+    ASKING,
+    CORRECTING,
+    TELLING,
+    WISHING,
+    begins_with_verb,
+    may_order,
+    names_first,
+    orders,
+    wants_another,
+)
 from supervisor.interpretation.wishes.routing import Choice, Prepared, Router
 from supervisor.interpretation.words import STOP, stems_of, word_set
 
@@ -21,24 +32,11 @@ from supervisor.interpretation.words import STOP, stems_of, word_set
 MOST_TASKS = 8
 #: Clauses of which a second wish for the same task may consist.
 _MOST_JOINED = 4
-#: Beginnings of a sentence that only tells something.
-_TELLING = word_set(
-    "the my our your his her their its i i'm i've i'd i'll we we're we've he she it it's they this that there these"
-    " those a an in on at for with without of to from by as but or because since so while which"
-)
-_ASKING = word_set(
-    "what what's whats how how's when where who which why is are am was were do does did can could will would should"
-    " may might please tell show give let let's"
-)
-#: After "I": a wish, and no account of something.
-_WISHING = word_set("want need would like wish")
 #: What is only said to be polite.
 _GREETING = STOP | word_set("morning afternoon evening day dear greetings everybody everyone night welcome")
 #: "What about Rome?" asks the same of something else.
 _WHAT_ABOUT = re.compile(r"(?:what|how) about\s+(?:in\s+)?(\S.*)", re.IGNORECASE | re.DOTALL)
 _WORDS = re.compile(r"[\w']+")
-#: "Sorry, the limit is 60k" says the same part anew.
-_CORRECTING = word_set("sorry no wait correction actually rather oops i mean")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,11 @@ Read = Callable[[Stretch], Single]
 def stretches_of(scene: Scene, router: Router, read: Read) -> list[Stretch]:
     """Return the parts of *scene* that ask for a task each, in order; a single one for most sentences."""
     # "Don't check my budget, book a ride": what shall be done instead may follow a mere comma.
-    clauses = clauses_of(scene, at_commas=begins_declined(scene.text))
+    clauses = clauses_of(
+        scene,
+        at_commas=begins_declined(scene.text),
+        is_order=lambda comma: may_order(scene.tokens, comma, router.names),
+    )
     clauses = [clause for clause in clauses if not _is_polite(scene, clause)]
     whole = [Clause(0, len(scene.text), is_apart=False)]
     if len(clauses) < 2:
@@ -123,6 +125,8 @@ class _Grouping:
         """Return whether the clause at *place* may begin another wish than the one that *group* is of."""
         stretch = parts[place][1]
         before = next((parts[one][1] for one in reversed(group) if parts[one][1].choice is not None), None)
+        if parts[place][0].is_listed and not (before is not None and self._orders(stretch)):
+            return False
         if before is None or before.choice is None:
             # What nobody can do was said before, unless the sentence only begins with a few words more.
             return stretch.choice is not None and (group[0] > 0 or self._is_answer(parts, group, stretch.choice.task))
@@ -131,6 +135,26 @@ class _Grouping:
         if stretch.choice.task is before.choice.task or before.choice.task in stretch.choice.rivals:
             return self._asks_again(parts, group, place, before.choice.task)
         return True
+
+    def _orders(self, stretch: Stretch) -> bool:
+        """Return whether *stretch*, behind a mere comma, is an order: it names its task, or has its values."""
+        if stretch.choice is None:
+            return False
+        task, tokens = stretch.choice.task, stretch.scene.tokens
+        if orders(tokens, task):
+            return True
+        if not (begins_with_verb(tokens, task) or names_first(tokens, task)) or not _is_request(stretch, task):
+            return False
+        found = self.read(stretch)
+        call = None if isinstance(found, Unfitting) else found.task if isinstance(found, Understood) else found.call
+        if call is None:
+            return False
+        # "Greet Bob" announces its text by its verb; "book 30" may be an amount of the task before it.
+        guessed = found.guessed if isinstance(found, Understood) else frozenset()
+        is_text = begins_with_verb(tokens, task)
+        return any(
+            name not in guessed or (is_text and isinstance(value, str)) for name, value in call.parameters.items()
+        )
 
     def _is_answer(self, parts: list[tuple[Clause, Stretch]], group: list[int], task: Prepared) -> bool:
         """Return whether the sentence begins with what only the conversation explains, and that is not of *task*."""
@@ -145,7 +169,7 @@ class _Grouping:
         """Return whether the clause at *place* wants *task* a second time, and does not only say more of it."""
         clause, stretch = parts[place]
         words = [token.text for token in stretch.scene.tokens if token.is_word]
-        if not words or words[0] in _CORRECTING:
+        if not words or words[0] in CORRECTING:
             return False
         again = reference_in(stretch.scene, task.cues.find(stretch.scene.tokens)).again
         is_again = again is not None and again[0] == 0
@@ -154,8 +178,10 @@ class _Grouping:
         said = self._at(Clause(parts[group[0]][0].start, parts[group[-1]][0].end, is_apart=False))
         if not isinstance(self.read(said), Understood) and not (said.is_declined and _is_request(stretch, task)):
             return False
+        if is_again or (_is_request(stretch, task) and wants_another(stretch.scene.text, task)):
+            return True
         ends = [one.end for one, _ in parts[place : place + _MOST_JOINED]]
-        return is_again or any(self._is_whole(clause.start, end) for end in ends)
+        return any(self._is_whole(clause.start, end) for end in ends)
 
     def _goes_on_alike(self, parts: list[tuple[Clause, Stretch]], group: list[int], place: int) -> bool:
         """Return whether the clause at *place* has other values for the wish before it, as many in the same order."""
@@ -240,7 +266,7 @@ def _is_other(stretch: Stretch, task: Prepared) -> bool:
         return False
     if task.cues.find(stretch.scene.tokens) or reference_in(stretch.scene, ()):
         return False
-    return words[0].text in _ASKING and words[0].text != "please" and any(word.text not in STOP for word in words)
+    return words[0].text in ASKING and words[0].text != "please" and any(word.text not in STOP for word in words)
 
 
 def _is_polite(scene: Scene, clause: Clause) -> bool:
@@ -261,7 +287,7 @@ def _says_enough(stretch: Stretch) -> bool:
         return False
     first = words[0].text
     examples = (example.lower().split() for example in stretch.choice.task.offer.task.examples)
-    return first in _ASKING or first in {"i", "we"} or any(said[:1] == [first] for said in examples)
+    return first in ASKING or first in {"i", "we"} or any(said[:1] == [first] for said in examples)
 
 
 def _in_order(found: Understood, task: Prepared) -> tuple[FieldShape, ...]:
@@ -279,13 +305,13 @@ def _is_request(stretch: Stretch, task: Prepared) -> bool:
         return False
     first = tokens[0].text
     if first in {"i", "we", "i'd", "we'd"}:
-        return len(tokens) > 1 and tokens[1].text in _WISHING
-    if first in _ASKING:
+        return len(tokens) > 1 and tokens[1].text in WISHING
+    if first in ASKING:
         return True
     # "Send 20 euros to Bob" is an order, although "send" also announces its amount.
     is_order = tokens[0].stem in stems_of(task.offer.task.name)[:1]
     starts_with_field = not is_order and any(cue.first == 0 for cue in task.cues.find(stretch.scene.tokens))
-    return not (first in _TELLING or first[0].isdigit() or starts_with_field)
+    return not (first in TELLING or first[0].isdigit() or starts_with_field)
 
 
 def shifted(found: Single, stretch: Stretch) -> Single:

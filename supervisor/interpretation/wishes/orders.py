@@ -1,0 +1,107 @@
+"""Whether words behind a mere comma order a task of their own; a comma joins values far oftener than wishes."""
+
+import re
+from collections.abc import Collection, Sequence
+
+from supervisor.interpretation.wishes.routing import Prepared
+from supervisor.interpretation.words import STOP, Token, stems_of, word_set
+
+#: Beginnings of a sentence that only tells something.
+TELLING = word_set(
+    "the my our your his her their its i i'm i've i'd i'll we we're we've he she it it's they this that there these"
+    " those a an in on at for with without of to from by as but or because since so while which"
+)
+ASKING = word_set(
+    "what what's whats how how's when where who which why is are am was were do does did can could will would should"
+    " may might please tell show give let let's"
+)
+#: After "I": a wish, and no account of something.
+WISHING = word_set("want need would like wish")
+#: "Sorry, the limit is 60k" says the same part anew.
+CORRECTING = word_set("sorry no wait correction actually rather oops i mean")
+#: "When I book a ride, greet Ada": what comes first only says when, or whether.
+_ON_CONDITION = word_set("if when whenever once after before unless until while because since although though as")
+#: Before the verb of an order.
+_POLITE = word_set("please kindly now next lastly first second third")
+_WHOM = word_set("me us")
+#: What follows a verb that nobody declared ("check *my* budget"), and no noun ("travel budget").
+_DETERMINERS = _WHOM | word_set("a an the my our your this that these those some another")
+#: Words in which an order names its task.
+_REACH = 12
+#: Not "the same budget": a further one of what the task is about.
+_ANOTHER = re.compile(
+    r"\b(?:another|(?:a|the|my|our) (?:second|third|different|separate|new|other)|one more)\s+(\w+)",
+    re.IGNORECASE,
+)
+
+
+def may_order(tokens: Sequence[Token], comma: int, names: Collection[str]) -> bool:
+    """Return whether the words after the *comma* may be an order, given all *names* of tasks: a cheap first look.
+
+    They are none where the words before it only lead up to them, or take back what was said.
+    """
+    words = _words_at(tokens, comma + 1)
+    if not words or words[0].text[0].isdigit() or words[0].text in CORRECTING - {"i"} or _leads_on(tokens, comma):
+        return False
+    is_wish = words[0].text in {"i", "we", "i'd", "we'd"} and len(words) > 1 and words[1].text in WISHING
+    if words[0].text in TELLING and not is_wish:
+        return False
+    return any(word.stem in names for word in words)
+
+
+def _words_at(tokens: Sequence[Token], place: int) -> list[Token]:
+    """Return the words from *place* on up to the next mark, without polite ones at their beginning."""
+    words: list[Token] = []
+    for token in tokens[place : place + _REACH]:
+        if not token.is_word:
+            break
+        if words or token.text not in _POLITE:
+            words.append(token)
+    return words
+
+
+def _leads_on(tokens: Sequence[Token], comma: int) -> bool:
+    """True when what stands between the *comma* and the mark before it is a condition, or a word of correction."""
+    first = comma
+    while first > 0 and tokens[first - 1].is_word:
+        first -= 1
+    return first < comma and tokens[first].text in _ON_CONDITION | CORRECTING - {"i"}
+
+
+def orders(tokens: Sequence[Token], task: Prepared) -> bool:
+    """Return whether *tokens* begin with an order or a question that names *task*: its verb, and what it is about.
+
+    "Check my budget" does; "travel budget" and "book lover" do not.
+    """
+    words = _words_at(tokens, 0)
+    if len(words) < 2 or not any(word.stem in task.names for word in words[1:]):
+        return False
+    first, second = words[0], words[1]
+    if first.text in {"i", "we", "i'd", "we'd"} or _is_verb(first, task):
+        return True
+    if first.text in ASKING:
+        return first.text not in {"tell", "show", "give"} or second.text in _WHOM
+    return first.text not in STOP and second.text in _DETERMINERS
+
+
+def begins_with_verb(tokens: Sequence[Token], task: Prepared) -> bool:
+    """Return whether *tokens* begin with what *task* does, and say more: "send Anna 50 euros"."""
+    words = _words_at(tokens, 0)
+    return len(words) > 1 and _is_verb(words[0], task)
+
+
+def names_first(tokens: Sequence[Token], task: Prepared) -> bool:
+    """Return whether *tokens* begin with a keyword of *task*, and say more: "taxi to the airport"."""
+    words = _words_at(tokens, 0)
+    return len(words) > 1 and words[0].stem in task.names
+
+
+def _is_verb(word: Token, task: Prepared) -> bool:
+    """Return whether *word* is what *task* does, as its name or one of its examples begins."""
+    return any(stems_of(said)[:1] == (word.stem,) for said in (task.offer.task.name, *task.offer.task.examples))
+
+
+def wants_another(text: str, task: Prepared) -> bool:
+    """Return whether *text* speaks of another one of what *task* is about: "check another budget"."""
+    about = {*stems_of(task.offer.task.name)[1:], *stems_of(task.offer.agent.agent_id.removesuffix("Agent"))}
+    return any(about.intersection(stems_of(match[1])) for match in _ANOTHER.finditer(text))
