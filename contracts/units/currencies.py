@@ -243,8 +243,3 @@ GLUED_PREFIX = "|".join(
         "RM|RMB|Rp|DM|SFr|Sfr|KSh|Ksh|NIS|kr|Kr",
     ]
 )
-
-
-def currency_named(name: str) -> Unit | None:
-    """Return the currency, or the part of one, that *name* means in small letters; codes are `currency_code`'s."""
-    return SYMBOLS.get(name) or CURRENCY_NAMES.get(name.lower())

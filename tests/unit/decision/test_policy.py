@@ -11,7 +11,7 @@ from memory.rendering.narration import distance
 from tests.unit.decision.stage import at, coins, known, moment, said, texted
 from workers.agents.decision import SKILLS, by_rules
 from workers.agents.decision.policy import QUIET_FOR
-from workers.agents.decision.skills import permitted, wish_of
+from workers.agents.decision.skills import permitted, towards, wish_of
 
 NOTHING = known()
 
@@ -127,6 +127,14 @@ def test_a_world_without_end_is_walked_through(here: tuple[float, float]) -> Non
 
     assert isinstance(action.target, Position)
     assert action.target != Position(x=here[0], z=here[1])
+
+
+def test_a_move_that_was_cut_to_a_tiny_step_is_not_cut_again() -> None:
+    """Floating point makes it longer than the step by a breath, and the same move must be allowed as it was chosen."""
+    here = Position(x=0.0, z=0.5)
+    cut = towards(here, Position(x=5, z=5), 0.0078125)
+
+    assert towards(here, cut, 0.0078125) == cut
 
 
 _places = st.tuples(st.floats(0, 10), st.floats(0, 10))

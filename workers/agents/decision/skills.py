@@ -42,6 +42,10 @@ class Skill:
     told: TellAction | None = None
 
 
+#: What floating point may add to a move that was cut to one step: it is taken as it is, not cut again.
+_ROUNDING = 1e-9
+
+
 def nearest_objects(moment: Moment, within: float | None = None) -> list[SeenObject]:
     """Return the objects in sight, the nearest first, only those *within* a distance when one is given."""
     here = moment.sensory_data.position
@@ -55,7 +59,7 @@ def nearest_objects(moment: Moment, within: float | None = None) -> list[SeenObj
 def towards(here: Position, there: Position, step: float | None) -> Position:
     """Return where a move from *here* to *there* ends when it goes *step* at most; it never goes farther."""
     far = distance(here, there)
-    if step is None or far <= step:
+    if step is None or far <= step or 0 < far - step <= _ROUNDING < step:
         return there
     if not step:
         return here
