@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from contracts.messages import ChatTurn
 from contracts.numerals import DecimalMark
@@ -33,6 +35,9 @@ _MOST_QUOTED = 200
 
 #: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them.
 _LONG = 300
+#: Threads that read long texts: they share one interpreter, so more would read nothing sooner, and each keeps memory of
+#: its own after a long text and takes its turn before the loop does.
+_READERS = 2
 
 
 class RuleInterpreter:
@@ -42,6 +47,7 @@ class RuleInterpreter:
         """Make one for people who write *decimal_mark* before decimals; None asks what "1.500" means."""
         self._decimal_mark = decimal_mark
         self._indexed: tuple[Catalogue, Router] | None = None
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="read")
 
     @property
     def decimal_mark(self) -> DecimalMark | None:
@@ -59,7 +65,8 @@ class RuleInterpreter:
     ) -> Interpretation:
         """Return what *text* asks for; see `understand`."""
         if len(text) > _LONG:
-            return await asyncio.to_thread(self.understand, text, catalogue=catalogue, previous=previous, now=now)
+            understand = partial(self.understand, text, catalogue=catalogue, previous=previous, now=now)
+            return await asyncio.get_running_loop().run_in_executor(self._readers, understand)
         return self.understand(text, catalogue=catalogue, previous=previous, now=now)
 
     def understand(
