@@ -150,8 +150,12 @@ class Room:
         users: int = 16,
         lease_s: float = LEASE_S,
         solitude: Solitude | None = None,
+        cut_short: bool = False,
     ) -> AsyncIterator[Outflow]:
-        """Work on *queue* as *agent* says, in a worker of a name of its own, until the block ends."""
+        """Work on *queue* as *agent* says, in a worker of a name of its own, until the block ends.
+
+        What is under way then goes on to its end, which is counted a moment after its row is closed; or is *cut_short*.
+        """
         outflow = Outflow(
             self.turns if queue == "turns" else self.facts,
             self.work_of(agent, queue),
@@ -162,6 +166,9 @@ class Room:
         running = asyncio.create_task(outflow.run())
         try:
             yield outflow
+            if not cut_short:
+                outflow.stop()
+                await asyncio.wait_for(running, PATIENCE_S)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

@@ -62,7 +62,7 @@ async def test_a_crash_between_learning_and_publishing_asks_nobody_again(room: R
 
     await room.say("ann", "one")
     room.post.is_hanging = True
-    async with room.listening(ear(learn), "turns"):
+    async with room.listening(ear(learn), "turns", cut_short=True):
         await asyncio.wait_for(room.post.hangs.wait(), PATIENCE_S)
     room.post.is_hanging = False
     async with room.listening(ear(learn), "turns"):
@@ -221,7 +221,7 @@ async def test_a_worker_that_is_cut_short_gives_its_rows_back(room: Room) -> Non
         return []
 
     await room.say("ann", "one")
-    async with room.listening(ear(learn), "turns"):
+    async with room.listening(ear(learn), "turns", cut_short=True):
         await asyncio.wait_for(begun.wait(), PATIENCE_S)
     claim = await room.turns.claim("ann", holder="next", limit=9, lease_ms=1000, now_ms=now_ms())
     assert claim is not None
@@ -242,7 +242,7 @@ async def test_a_worker_that_lost_its_lease_stops_and_changes_nothing(room: Room
         return []
 
     await room.say("ann", "one")
-    async with room.listening(ear(learn), "turns", lease_s=0.3):
+    async with room.listening(ear(learn), "turns", lease_s=0.3, cut_short=True):
         await asyncio.wait_for(begun.wait(), PATIENCE_S)
         # As if it had been silent for too long.
         await room.redis.delete(keys.queue("turns", "YW5u").lease)

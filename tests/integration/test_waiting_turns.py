@@ -194,7 +194,7 @@ async def _killed_while_publishing(room: Room) -> None:
     """Have a worker end that has noted what it learned, and is about to publish it."""
     post, room.post = room.post, Post()
     room.post.is_hanging = True
-    async with room.listening(switchboard, "turns"):
+    async with room.listening(switchboard, "turns", cut_short=True):
         await asyncio.wait_for(room.post.hangs.wait(), PATIENCE_S)
     room.post = post
 
@@ -217,7 +217,7 @@ async def _killed_after_note(room: Room, last: int) -> None:
         return done
 
     room.turns.note = hanging_note  # type: ignore[method-assign]  # as if the process died there
-    async with room.listening(switchboard, "turns"):
+    async with room.listening(switchboard, "turns", cut_short=True):
         await asyncio.wait_for(hung.wait(), PATIENCE_S)
     room.turns.note = note  # type: ignore[method-assign]
     claim = await room.turns.claim("ann", holder="look", limit=1, lease_ms=1000, now_ms=0)
