@@ -4,35 +4,33 @@ Linear in the length of the text. What is ambiguous stays so ("1.500"): both rea
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Context, Decimal, localcontext
 
 from contracts.errors import AmbiguousAmount, InvalidAmount
 from contracts.numerals import words
 from contracts.numerals.beside import OPENING_NAMES, SIGN, Beside, Prefix, Suffix
 from contracts.numerals.digit_runs import DecimalMark
-from contracts.numerals.found import Found, View
+from contracts.numerals.found import Found, View, plain
 from contracts.numerals.fractions import ratio, ratio_words
 from contracts.numerals.grammar import Grammar
 from contracts.numerals.locales import mark_of
+from contracts.numerals.percents import percents_of
+from contracts.numerals.sharing import share_units
+from contracts.numerals.single import single
 from contracts.numerals.sums import merge
 from contracts.numerals.tokens import fold, tokens_of
 from contracts.units import CURRENCIES, NAMES, SYMBOLS, Unit, currency_code, measure_after, unit_named
 from contracts.units.codes import SCALED_CODES
 
 __all__ = [
-    "DecimalMark", "Found", "find_amounts", "find_money", "find_numbers", "find_percents", "parse_amount",
-    "parse_number",
+    "DecimalMark", "Found", "amounts_as_said", "find_amounts", "find_money", "find_numbers", "find_percents",
+    "parse_amount", "parse_number",
 ]  # fmt: skip
 
 #: Whatever the caller's thread rounds to, values stay exact: 60 digits times any scale.
 _CALCULATION = Context(prec=240)
 _ONE = Decimal(1)
-#: Characters that "percentage of " takes before a number.
-_PERCENT_OF = 16
-_OF_PERCENT = ("percent of", "percents of", "per cent of", "percentage of", "pct of", "% of")
 _YEARS = range(1900, 2101)
-_DASHES = frozenset({"-", "\u2013", "\u2014", "~", "to", "or"})
 
 
 def find_amounts(text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None) -> tuple[Found, ...]:
@@ -45,8 +43,19 @@ def find_amounts(text: str, *, decimal_mark: DecimalMark | None = None, locale: 
         text: any sentence, list or single number.
         decimal_mark: what the writer uses for decimals when that is known; it settles "1.500".
         locale: the writer's language and country ("de", "en-IN"), which says the same.
+
+    Both ends of a span have its unit ("5 to 10 km").
     """
-    return _found(text, View.AMOUNTS, decimal_mark, locale)
+    amounts = _found(text, View.AMOUNTS, decimal_mark, locale)
+    with localcontext(_CALCULATION):
+        return share_units(amounts, text)
+
+
+def amounts_as_said(
+    text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None
+) -> tuple[Found, ...]:
+    """Return what `find_amounts` does, but as worded: the 5 of "5 to 10 km" has no unit, and "a mile" no number."""
+    return _found(text, View.WORDED, decimal_mark, locale)
 
 
 def find_numbers(text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None) -> tuple[Found, ...]:
@@ -74,7 +83,7 @@ def find_percents(
 
     Basis points are hundredths of a percent; a percent sign without a number gives nothing.
     """
-    return tuple(_percents(_found(text, View.PERCENTS, decimal_mark, locale), text))
+    return tuple(percents_of(_found(text, View.PERCENTS, decimal_mark, locale), text))
 
 
 def parse_amount(text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None) -> Found:
@@ -119,26 +128,6 @@ def _found(text: str, view: View, mark: DecimalMark | None, locale: str | None) 
         return tuple(merge(_Finder(text, grammar, view).amounts(), text, view))
 
 
-def _percents(amounts: tuple[Found, ...], text: str) -> Iterator[Found]:
-    previous_end = 0
-    for amount, following in zip(amounts, (*amounts[1:], None), strict=False):
-        before = text[max(previous_end, amount.start - _PERCENT_OF) : amount.start]
-        previous_end = amount.end
-        if amount.unit == "%":
-            yield amount
-        elif amount.unit is not None:
-            continue
-        elif before.rstrip().lower().endswith(_OF_PERCENT):
-            yield replace(amount, unit="%")
-        elif following is not None and following.unit == "%" and _is_span(before, text[amount.end : following.start]):
-            yield replace(amount, unit="%", said_unit=following.said_unit)
-
-
-def _is_span(before: str, gap: str) -> bool:
-    """True between the ends of "10-15 %" and "between 10 and 15 %"."""
-    return gap.strip() in _DASHES or (gap.strip() == "and" and before.lower().endswith("between "))
-
-
 class _Finder:
     def __init__(self, text: str, grammar: Grammar, view: View) -> None:
         self.text = text
@@ -146,6 +135,7 @@ class _Finder:
         self.beside = Beside(text, grammar, view)
         self.view = view
         self.previous_end = -1
+        self.previous_readings: tuple[Decimal, ...] = ()
 
     def amounts(self) -> Iterator[Found]:
         place = 0
@@ -164,7 +154,7 @@ class _Finder:
         if kind == "word":
             if text in words.OPENING_WORDS or text in OPENING_NAMES:
                 return True
-            if self.view is View.NUMBERS and text in words.LOOSE_NUMBERS:
+            if self.view is View.NUMBERS and (text in words.LOOSE_NUMBERS or text in words.LONE_NUMBERS):
                 return True
             written = self.text[start:end]
             return 3 <= end - start <= 6 and (currency_code(written) is not None or written in SCALED_CODES)
@@ -177,19 +167,36 @@ class _Finder:
         prefix = self.beside.prefix(place, self.previous_end)
         quantity = self.grammar.quantity(prefix.end) if prefix else None
         if prefix is None or quantity is None:
-            return None
+            return self._single(place)
         readings, end = quantity
         if self.view is View.NUMBERS and (together := self._ratio(prefix, readings, end)):
             readings, end = together
         elif self._is_clock(end) or self._is_pronoun(prefix.end, end):
             return None
-        suffix = self.beside.suffix(end, prefix)
+        suffix = self._suffix(place, prefix, readings, end)
         if self.view is View.NUMBERS:
             is_quantity = suffix.is_glued and suffix.said[:1].isalpha()
             return (None, suffix.end) if is_quantity else (self._bare(place, prefix, readings, end), end)
         if self._runs_on(suffix.end):
             return None
+        self.previous_readings = readings
         return self._with_unit(place, prefix, readings, suffix), suffix.end
+
+    def _suffix(self, place: int, prefix: Prefix, readings: tuple[Decimal, ...], end: int) -> Suffix:
+        """Return the unit after the number, which for the second one of "thirty (30) days" is behind the bracket."""
+        grammar = self.grammar
+        is_repeated = grammar.symbol(place - 1) == "(" and place - 1 == self.previous_end
+        if is_repeated and grammar.symbol(end) == ")" and readings == self.previous_readings:
+            behind = self.beside.suffix(end + 1, prefix)
+            if behind.unit is not None:
+                return behind
+        return self.beside.suffix(end, prefix)
+
+    def _single(self, place: int) -> tuple[Found, int] | None:
+        """Read "a dollar" as one dollar, where a parameter is looked for."""
+        is_one = self.view is View.AMOUNTS and place != self.previous_end
+        suffix = single(self.beside, place) if is_one else None
+        return (self._with_unit(place, Prefix(None, 1, place), (_ONE,), suffix), suffix.end) if suffix else None
 
     def _runs_on(self, end: int) -> bool:
         """True for digits that letters follow which are no unit here: "2J"."""
@@ -200,13 +207,13 @@ class _Finder:
         unit = suffix.unit
         # the scale of "30 MUSD" is said, the hundredth of "5 cents" is not
         scale = suffix.scale * unit.factor if unit and unit.factor > 1 else suffix.scale
-        said = tuple(_plain(reading * prefix.sign * scale) for reading in readings)
-        worth = tuple(_plain(reading * unit.factor) for reading in said) if unit and unit.factor < 1 else said
+        said = tuple(plain(reading * prefix.sign * scale) for reading in readings)
+        worth = tuple(plain(reading * unit.factor) for reading in said) if unit and unit.factor < 1 else said
         return self._made(place, prefix.end, suffix.end, worth, said, unit, suffix.said)
 
     def _bare(self, place: int, prefix: Prefix, readings: tuple[Decimal, ...], end: int) -> Found:
         start = place if prefix.unit is None else prefix.end
-        readings = tuple(_plain(reading * prefix.sign) for reading in readings)
+        readings = tuple(plain(reading * prefix.sign) for reading in readings)
         return self._made(start, prefix.end, end, readings, readings, None, "")
 
     def _made(
@@ -270,17 +277,16 @@ class _Finder:
         if not starts or after == "" or self._may_open(end):
             return False
         is_unit = after in NAMES or unit_named(after) is not None
-        return not (is_unit or measure_after(grammar.text, grammar.tokens[place].end))
+        if is_unit or measure_after(grammar.text, grammar.tokens[place].end):
+            return False
+        # "one wonders", and one bus
+        is_verb = after.endswith("s") and not after.endswith(("ss", "us", "as"))
+        return is_verb or after in words.AFTER_ANYBODY
 
     def _names_one(self, place: int, after: str) -> bool:
-        """True after "this", "no" and "fifth"; "only one person" is counted, "the only one" is not."""
+        """True after "this", "no" and "fifth"; "only one" is counted, "the only one" and "my only one" are not."""
         before = self.grammar.word(place - 1)
-        if before == "only" and after not in words.AFTER_PRONOUN | {""}:
-            return self.grammar.word(place - 2) in words.BEFORE_PRONOUN
+        if before == "only" and after not in words.AFTER_PRONOUN:
+            owner = self.grammar.word(place - 2)
+            return owner in words.BEFORE_PRONOUN or owner in words.OWNERS
         return before in words.BEFORE_PRONOUN or before in words.ORDINALS
-
-
-def _plain(value: Decimal) -> Decimal:
-    """Return *value* without trailing zeros after the point and without an exponent on whole numbers."""
-    value = value.normalize() if value else Decimal(0)
-    return value.quantize(_ONE) if 0 < int(value.as_tuple().exponent) <= 120 else value

@@ -4,11 +4,20 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 
+_ONE = Decimal(1)
+
+
+def plain(value: Decimal) -> Decimal:
+    """Return *value* without trailing zeros after the point and without an exponent on whole numbers."""
+    value = value.normalize() if value else Decimal(0)
+    return value.quantize(_ONE) if 0 < int(value.as_tuple().exponent) <= 120 else value
+
 
 class View(Enum):
-    """How a sentence is read: for parameters, as a table of numbers, for prices or for percentages."""
+    """How a sentence is read: for parameters, as it is worded, as a table of numbers, for prices or for percentages."""
 
     AMOUNTS = "amounts"
+    WORDED = "worded"
     NUMBERS = "numbers"
     MONEY = "money"
     PERCENTS = "percents"

@@ -8,15 +8,17 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from contracts.numerals import fractions, words
-from contracts.numerals.scales import Reading, Scales
+from contracts.numerals.hundreds import Hundreds
+from contracts.numerals.scales import Reading
 from contracts.numerals.token import FRACTIONS, Token
-from contracts.units import measure_after
+from contracts.units import measure_after, unit_named
 
 #: "two million and a half" is 2,500,000, "two hundred and a half" is 200.5.
 _SCALED_HALF = Decimal(10**5)
-_ONE, _THREE = Decimal(1), Decimal(3)
+_ONE, _THREE, _THOUSAND = Decimal(1), Decimal(3), Decimal(1000)
 _EXTENTS = frozenset({"length", "area", "volume"})
-_PERCENT = frozenset({"percent", "pct"})
+#: Denominators of what is written "3-1/2"; "" is that of "3-½".
+_HYPHENATED_PARTS = frozenset({"", "2", "3", "4", "8", "16", "32", "64"})
 #: Scale words in a row that still make sense ("three lakh crore").
 _MOST_SCALES = 3
 
@@ -29,7 +31,7 @@ class _Part(NamedTuple):
     has_hundred: bool
 
 
-class Grammar(Scales):
+class Grammar(Hundreds):
     """Reads numbers out of the tokens of one sentence."""
 
     def quantity(self, place: int) -> tuple[tuple[Decimal, ...], int] | None:
@@ -76,12 +78,16 @@ class Grammar(Scales):
         return reading.value if reading and reading.end == len(tokens) else None
 
     def _loose(self, place: int) -> Reading | None:
-        """Read "single", "a pair of", "a few" and "none", which are numbers only in a table of numbers."""
+        """Read "single", "a pair of", "a few" and a lone "none", which are numbers only in a table of numbers."""
         start = place + (self.word(place) in words.ARTICLES)
-        value = words.LOOSE_NUMBERS.get(self.word(start))
         is_of = self.word(start + 1) == "of"
+        value = words.LOOSE_NUMBERS.get(self.word(start))
+        if value is None and place == 0 and len(self.tokens) == start + 1 + is_of:
+            value = words.LONE_NUMBERS.get(self.word(start))
         if value is None or (is_of and value == 0):
             return None
+        if value == _THREE and (several := self._scaled(Reading(Decimal(value), start + 1))).end > start + 1:
+            return several
         return Reading(Decimal(value), start + 1 + (is_of and value > 1))
 
     def _ambiguous(self, token: Token, place: int) -> tuple[tuple[Decimal, ...], int]:
@@ -92,89 +98,6 @@ class Grammar(Scales):
         return (token.readings[0] * scale.value,), scale.end
 
     # -- whole numbers --------------------------------------------------------------------------------------------
-
-    def below_hundred(self, place: int) -> Reading | None:
-        """Read "seven", "seventeen", "seventy-seven", "zero seven"; also "one twenty two", the spoken 122."""
-        word = self.word(place)
-        if tens := words.TENS.get(word):
-            after = self.after_hyphen(place + 1)
-            # "ninety - five" is how tokenised text writes "ninety-five"
-            after += self.symbol(after) == "-" and self.word(after + 1) in words.UNITS
-            unit = words.UNITS.get(self.word(after), 0)
-            return Reading(Decimal(tens + unit), after + 1) if unit else Reading(Decimal(tens), place + 1)
-        if teen := words.TEENS.get(word):
-            return Reading(Decimal(teen), place + 1)
-        if (unit_or_none := words.UNITS.get(word)) is None:
-            return None
-        return self._after_unit(unit_or_none, place + 1)
-
-    def _after_unit(self, unit: int, place: int) -> Reading:
-        if unit == 0 and (following := words.UNITS.get(self.word(place))):
-            return Reading(Decimal(following), place + 1)
-        if unit and self.word(place) in words.TENS:
-            rest = self.below_hundred(place)
-            if rest is not None and rest.end > place + 1:
-                return Reading(unit * 100 + rest.value, rest.end)
-        return Reading(Decimal(unit), place)
-
-    def _leaf(self, place: int, *, is_first: bool) -> Reading | None:
-        token = self.token(place)
-        if token is None:
-            return None
-        if token.kind == "number":
-            scaled = self.scale(place + 1) or self.word(self.after_hyphen(place + 1)) in words.HUNDREDS
-            return Reading(token.readings[0], place + 1) if len(token.readings) == 1 and (is_first or scaled) else None
-        if self.word(place) in words.ARTICLES:
-            return self._after_article(place + 1)
-        if is_first and self.word(place) in words.OPENING_SCALES and self._opens(place):
-            return Reading(_ONE, place)
-        return self.below_hundred(place)
-
-    def _opens(self, place: int) -> bool:
-        """True for the scale of "thousand nine hundred", "hundred and five", "hundred million" and a lone "million"."""
-        if self.word(place - 1) in words.BEFORE_LOOSE_SCALE:
-            return False
-        following = self.word(place + 1)
-        is_larger = words.SCALES.get(following, 0) > words.WORTH[self.word(place)]
-        is_alone = len(self.tokens) == 1
-        after_and = self.after_and(place + 1)
-        return is_alone or is_larger or self.below_hundred(after_and or place + 1) is not None
-
-    def _after_article(self, place: int) -> Reading | None:
-        following = self.word(place)
-        if following == "couple":
-            return Reading(Decimal(2), place + 1 + (self.word(place + 1) == "of"))
-        if following in words.OPENING_SCALES or following in words.DOZENS or following in {"lac", "lkh"}:
-            return Reading(_ONE, place)
-        return None
-
-    def _hundreds(self, place: int, *, is_first: bool) -> tuple[Reading, bool] | None:
-        leaf = self._leaf(place, is_first=is_first)
-        if leaf is None:
-            return None
-        after = self.after_hyphen(leaf.end)
-        if self.word(after) not in words.HUNDREDS or leaf.value >= 100:
-            return leaf, False
-        if leaf.value and leaf.value % 10 == 0 and self.word(leaf.end - 1):
-            # English has fifteen hundred but no sixty hundred
-            return None
-        value, end = leaf.value * 100, after + 1
-        after_and = self.after_and(end)
-        rest = self.below_hundred(after_and or self.after_hyphen(end))
-        rest = rest or (self._small_digits(after_and) if after_and else None)
-        if rest is None or rest.value >= 100 or self.word(rest.end) in words.HUNDREDS or self._is_part(rest):
-            return Reading(value, end), True
-        return Reading(value + rest.value, rest.end), True
-
-    def _is_part(self, rest: Reading) -> bool:
-        """True for the "one half" in "two hundred and one half"."""
-        return rest.value == 1 and self.word(self.after_hyphen(rest.end)) in words.PART
-
-    def _small_digits(self, place: int) -> Reading | None:
-        token = self.token(place)
-        if token and token.kind == "number" and token.text.isdigit() and token.text[0] != "0" and len(token.text) < 3:
-            return Reading(token.readings[0], place + 1)
-        return None
 
     def _part(self, place: int, *, is_first: bool = False) -> _Part | None:
         found = self._hundreds(place, is_first=is_first)
@@ -199,20 +122,6 @@ class Grammar(Scales):
             product, end = product * scale.value, scale.end
         return _Part(value * product, end, product, is_final, has_hundred)
 
-    def _decimals(self, place: int) -> Reading | None:
-        """Read "point two five", "point 25" and "point twenty five" as what they add."""
-        if self.word(place) != "point":
-            return None
-        token = self.token(place + 1)
-        if token and token.kind == "number" and token.text.isdigit():
-            return Reading(Decimal(f"0.{token.text}"), place + 2)
-        digits, end = "", place + 1
-        while (unit := words.UNITS.get(self.word(end))) is not None and len(digits) < 60:
-            digits, end = f"{digits}{unit}", end + 1
-        if not digits and (spoken := self.below_hundred(end)):
-            digits, end = str(spoken.value), spoken.end
-        return Reading(Decimal(f"0.{digits}"), end) if digits else None
-
     def cardinal(self, place: int) -> Reading | None:
         """Read a whole number in words and digits with its scales, and what is added to it."""
         if bare := self._decimals(place):
@@ -222,7 +131,7 @@ class Grammar(Scales):
             return None
         total, end, limit = part.value, part.end, part.scale
         while limit > 1 and not part.is_final:
-            addition = self._addition(end, limit)
+            addition = self._addition(end, limit) or self._digits_added(end, limit, self.word(place - 1))
             if addition is None:
                 break
             part = addition
@@ -250,6 +159,14 @@ class Grammar(Scales):
         is_list = has_comma and (self.tokens[start].kind != "word" or not (part.has_hundred or part.scale > 1))
         return None if is_list else part
 
+    def _digits_added(self, place: int, limit: Decimal, before: str) -> _Part | None:
+        """Read the digits of "6 thousand and 5"; those of "between 6 thousand and 5" and "and 5 percent" are others."""
+        start = self.after_and(place)
+        digits = self._small_digits(start) if start and before != "between" else None
+        if digits is None or limit != _THOUSAND or self.token(digits.end) is not None:
+            return None
+        return _Part(digits.value, digits.end, _ONE, is_final=True, has_hundred=False)
+
     def _with_fraction(self, total: Decimal, end: int, limit: Decimal) -> Reading:
         after_and = self.after_and(end)
         if after_and and (part := self._fraction(after_and)) and self.word(part.end) != "of":
@@ -260,7 +177,15 @@ class Grammar(Scales):
         # "3 quarters" are nine months as well
         if (parts := words.PARTS.get(word)) and (self.tokens[end - 1].kind == "word" or word not in words.QUARTERS):
             return Reading(FRACTIONS.divide(total, Decimal(parts)), parts_place + 1)
+        if total == 1 and self.tokens[end - 1].text == "1" and self._is_one_part(end):
+            return Reading(FRACTIONS.divide(_ONE, Decimal(words.PART[self.word(end)])), end + 1)
         return Reading(total, end)
+
+    def _is_one_part(self, place: int) -> bool:
+        """True for the "eighth" of "1 eighth" and "1 third of it"; "1 quarter" is a time, "1 fifth avenue" a place."""
+        is_part = self.word(place) in words.PART and self.word(place) != "quarter"
+        is_last = self.token(place + 1) is None or self.word(place + 1) == "of"
+        return is_part and (is_last or self._is_measured(place))
 
     # -- fractions ------------------------------------------------------------------------------------------------
 
@@ -300,27 +225,41 @@ class Grammar(Scales):
     def _scaled(self, fraction: Reading) -> Reading:
         place = fraction.end + (self.word(fraction.end) == "of")
         place += self.word(place) in words.ARTICLES
-        scale = self.scale(place)
-        return Reading(fraction.value * scale.value, scale.end) if scale else fraction
+        hundred = self.word(place) in words.HUNDREDS
+        scale = self.scale(place + hundred)
+        if scale is None:
+            return Reading(fraction.value * 100, place + 1) if hundred else fraction
+        return Reading(fraction.value * scale.value * (100 if hundred else 1), scale.end)
 
     def _stands_alone(self, place: int, end: int) -> bool:
         """False for "half past ten", "the second half", "a third option" and the rate in "20k a quarter"."""
         word, before, after = self.word(place), self.word(place - 1), self.word(end)
         if "half" in (word, self.word(place + 1)):
-            return before not in words.BEFORE_HALF and after not in words.AFTER_HALF
+            return before not in words.BEFORE_HALF and after not in words.AFTER_HALF and self._is_half_of_unit(end)
         if word in words.ARTICLES and not (self.is_wide and self.word(end - 1) != "quarter"):
             is_rate = place > 0 and self.tokens[place - 1].kind == "number"
             is_measured = self.word(end - 1) == "quarter" and self._is_measured(end - 1)
             return (after in {"", "of"} or is_measured) and not is_rate and before not in words.SHORT_SCALES
         return True
 
+    def _is_half_of_unit(self, place: int) -> bool:
+        """False before the hyphen of "half-hearted" and "half-brother"; a half-mile and a half-price are halves."""
+        after = self.after_hyphen(place)
+        word = self.word(after)
+        return after == place or word == "price" or unit_named(word) is not None
+
     def _is_measured(self, place: int) -> bool:
         """True for the quarter of "quarter of a mile", "a quarter inch" and "a quarter percent"; not for a lone one."""
         following = self.after_hyphen(place + 1)
-        if self.word(following) in _PERCENT or (self.word(following), self.word(following + 1)) == ("per", "cent"):
+        is_of = self.word(place + 1) == "of"
+        is_one = self.word(place + 2) in words.ARTICLES or self.word(place + 2) == "one"
+        if self._is_percent(place + 2 + is_one if is_of else following):
             return True
         if self.word(place + 1) == "of" and self.word(place + 2) not in words.ARTICLES:
             return False
+        if self._is_money_word(following) and self.word(place - 1) in words.ARTICLES:
+            # "a quarter dollar"; "quarter dollars" are nobody's
+            return not self.word(following).endswith("s")
         measure = measure_after(self.text, self.tokens[place].end)
         if measure is None or measure[0].dimension in {"time", "calendar"}:
             return False
@@ -329,12 +268,16 @@ class Grammar(Scales):
         return is_counted or (measure[0].dimension in _EXTENTS and self.text[measure[1] - 1] != "s")
 
     def _mixed(self, place: int) -> Reading | None:
-        """Read "2 1/4" and "2½", with a scale when there is one."""
-        whole, part = self.token(place), self.token(place + 1)
+        """Read "2 1/4", "2-1/4" and "2½", with a scale when there is one."""
+        part_place = self.after_hyphen(place + 1)
+        whole, part = self.token(place), self.token(part_place)
         if whole is None or part is None or whole.kind != "number" or part.kind != "fraction":
             return None
         if not whole.text.isdigit() or part.readings[0] >= 1:
             return None
-        mixed = Reading(whole.readings[0] + part.readings[0], place + 2)
+        # carpenters and cooks write "3-1/2"; "5-1/20" can be a difference
+        if part_place > place + 1 and part.text.partition("/")[2] not in _HYPHENATED_PARTS:
+            return None
+        mixed = Reading(whole.readings[0] + part.readings[0], part_place + 1)
         scale = self.scale(mixed.end)
         return Reading(mixed.value * scale.value, scale.end) if scale else mixed

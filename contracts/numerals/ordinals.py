@@ -30,6 +30,8 @@ class Ordinal:
 #: Words before an ordinal that can belong to it ("nine hundred ninety-nine thousand nine hundred ninety-").
 _MOST_TOKENS = 20
 _MISSPELLED = {"nineth": "ninth", "twelth": "twelfth", "fourtieth": "fortieth", "eigth": "eighth", "fith": "fifth"}
+#: Words that make a part of the ordinal after them.
+_ONE_OF = frozenset({"a", "an", "one"})
 _DIGITS = re.compile(r"(?<![\w.,/:-])(\d{1,15})(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
 _BEFORE_LAST = (
     r"penultimate|(?:next|second|2nd)[ -](?:to|from)[ -](?:the[ -])?last|(?:the )?one before (?:the )?last(?: one)?"
@@ -97,10 +99,12 @@ def _with_words_before(text: str, tokens: list[Token], index: int, part: int) ->
             continue
         before = int(reading.value)
         if part >= words.ROUND and before > 1:
-            return start, before * part
+            # "a five hundredth" is one part of five hundred
+            is_one_part = start > 0 and tokens[start - 1].text in _ONE_OF
+            return start, 0 if is_one_part else before * part
         if part < words.ROUND and before > 1 and before % (10 if part < 10 else words.ROUND) == 0:
             return start, before + part
-    is_fraction = part >= words.ROUND and index > 0 and tokens[index - 1].text in {"a", "an", "one"}
+    is_fraction = part >= words.ROUND and index > 0 and tokens[index - 1].text in _ONE_OF
     return index, 0 if is_fraction else part
 
 

@@ -3,16 +3,16 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
 
-from contracts.numerals.finding import DecimalMark, Found, find_amounts
+from contracts.numerals.finding import DecimalMark, Found, amounts_as_said
+from contracts.numerals.found import plain
 from contracts.units import CURRENCIES, measure_named
+from contracts.units.heat import speaks_of_heat
 
 #: Years and months that a living thing can count; a larger number beside "age" is something else.
 _OLDEST = 130
 _AGE_BEFORE = re.compile(r"\bage[ds]?(?: of)? $", re.IGNORECASE)
 _NEAR = 12
-_ONE = Decimal(1)
 #: With no money in the sentence and nothing counted after it, "48m" is a length.
 _METRES = re.compile(r"[-+]?[\d.,]{1,12}m")
 _COUNTED = re.compile(
@@ -21,12 +21,6 @@ _COUNTED = re.compile(
 _SPEAKS_OF_MONEY = re.compile(
     r"[$€£¥₹]|\b(?:sterling|pence|price[sd]?|costs?|pay|pays|paid|spend|spends|spent|worth|salary|fees?|budgets?|bill|"
     r"money|dollars?|euros?|usd|eur|gbp|revenue|profits?|sales|debt|fund(?:ed|ing|s)?|invest(?:ed|ment)?|limit)\b",
-    re.IGNORECASE,
-)
-#: Degrees are those of a temperature in a sentence about one.
-_SPEAKS_OF_HEAT = re.compile(
-    r"\b(?:temperatures?|weather|heat(?:ed|ing)?|thermostat|oven|preheat(?:ed)?|fever|hot|hotter|cold|colder|cool|cooler|"
-    r"warm|warmer|shade|chilly|freez(?:e|ing)|boil(?:s|ing)?|outside|celsius|fahrenheit|forecast)\b",
     re.IGNORECASE,
 )
 
@@ -40,8 +34,8 @@ def find_quantities(
     temperature are "°C" and can also be "°F". `measure_named(found.unit).dimension` tells times from lengths.
     """
     is_money = _SPEAKS_OF_MONEY.search(text) is not None
-    is_heat = _SPEAKS_OF_HEAT.search(text) is not None
-    amounts = find_amounts(text, decimal_mark=decimal_mark, locale=locale)
+    is_heat = speaks_of_heat(text)
+    amounts = amounts_as_said(text, decimal_mark=decimal_mark, locale=locale)
     return tuple(_measured(amounts, text, is_heat=is_heat, is_money=is_money))
 
 
@@ -72,6 +66,5 @@ def _unmarked(found: Found, text: str, *, is_money: bool) -> Iterator[Found]:
         and not text.endswith("-", 0, found.start)
         and not _COUNTED.match(text, found.end)
     ):
-        value = found.value.scaleb(-6).normalize()
-        value = value.quantize(_ONE) if value == value.to_integral_value() else value
+        value = plain(found.value.scaleb(-6))
         yield replace(found, value=value, readings=(value,), unit="m", said=value)

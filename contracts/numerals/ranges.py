@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from contracts.numerals.digit_runs import DecimalMark
-from contracts.numerals.finding import find_amounts
+from contracts.numerals.finding import amounts_as_said
 from contracts.numerals.found import Found
 
 
@@ -90,7 +90,7 @@ def find_ranges(text: str, *, decimal_mark: DecimalMark | None = None, locale: s
 
     Two bounds that belong together are one range: "greater than 30 and at most 40" is ``(30,40]``.
     """
-    amounts = find_amounts(text, decimal_mark=decimal_mark, locale=locale)
+    amounts = amounts_as_said(text, decimal_mark=decimal_mark, locale=locale)
     return tuple(_combined(_bounded(amounts, text), text))
 
 

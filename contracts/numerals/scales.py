@@ -8,6 +8,9 @@ from contracts.numerals import words
 from contracts.numerals.token import Token
 from contracts.units import NAMES, SYMBOLS, currency_code, means_metres, speaks_of_extent
 
+#: What a score counts.
+_SCORE = Decimal(20)
+
 
 class Reading(NamedTuple):
     """A value that ends before token *end*."""
@@ -66,7 +69,9 @@ class Scales:
     def after_and(self, place: int) -> int:
         """Return the place after an "and", hyphenated or not; 0 when there is none."""
         and_place = self.after_hyphen(place)
-        return self.after_hyphen(and_place + 1) if self.word(and_place) == "and" else 0
+        if self.word(and_place) != "and" and self.symbol(and_place) != "&":
+            return 0
+        return self.after_hyphen(and_place + 1)
 
     def scale(self, place: int) -> Reading | None:
         """Read a scale word ("million", "k" after digits, "dozen") as its factor."""
@@ -84,10 +89,11 @@ class Scales:
             if (
                 not is_upper
                 and not self._is_money_word(place + 1)
+                and not (self.is_glued(place + 1) and self.symbol(place + 1) in SYMBOLS)
                 and (
                     word == "mm"
                     or not self.is_glued(place)
-                    or (word == "m" and (self.is_wide or self._is_metre(place)))
+                    or (word == "m" and not self._is_priced(place - 1) and (self.is_wide or self._is_metre(place)))
                 )
             ):
                 return None
@@ -104,16 +110,29 @@ class Scales:
             token = self.tokens[place]
             is_crore = self.word(place - 1) != "" and self.text[token.start : token.end] == "Kr"
             return Reading(words.SCALES["crore"], place + 1) if is_crore else None
+        if word == "score":
+            return Reading(_SCORE, place + 1) if self._is_twenty(place) else None
         if self.is_wide and (factor := words.CAPITAL_SCALES.get(word)):
             token = self.tokens[place]
             return Reading(factor, place + 1) if self.text[token.start : token.end].isupper() else None
         return None
 
-    def _is_metre(self, place: int) -> bool:
-        """True for the "m" of "1.8m tall", and of "48m" in a sentence about lengths; never of money."""
-        before = self.token(place - 2)
-        if before is not None and (before.text in SYMBOLS or currency_code(before.text)):
+    def _is_twenty(self, place: int) -> bool:
+        """True for "four score and seven" and a lone "three score"; other scores are counted in a game."""
+        if words.UNITS.get(self.word(place - 1), 0) < 2:
             return False
+        is_alone = place == 1 and self._count == 2
+        following = self.word(place + 2)
+        is_sum = following in words.UNITS or following in words.TEENS
+        return is_alone or (self.word(place + 1) == "and" and is_sum)
+
+    def _is_priced(self, place: int) -> bool:
+        """True for the 48 of "$48m": money stands before it."""
+        before = self.token(place - 1)
+        return before is not None and (before.text in SYMBOLS or currency_code(before.text) is not None)
+
+    def _is_metre(self, place: int) -> bool:
+        """True for the "m" of "1.8m tall", and of "48m" in a sentence about lengths."""
         if self._is_about_extent is None:
             self._is_about_extent = speaks_of_extent(self.text)
         return self._is_about_extent or means_metres(self.text, self.tokens[place - 1].start, self.tokens[place].end)

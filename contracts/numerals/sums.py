@@ -13,10 +13,21 @@ from contracts.units.currencies import PART_NAMES
 _WIDEST_GAP = 8
 _HUNDRED, _TEN, _ONE = Decimal(100), Decimal(10), Decimal(1)
 #: After "15 dollars 50" these show that the 50 counts nothing else.
-_ENDS = re.compile(r"\s*(?:$|[.,;:!?)\]](?!\d)|and\b|or\b|more\b|each\b|per\b|a (?:piece|share)\b)", re.IGNORECASE)
+_ENDS = re.compile(
+    r"\s*(?:$|[.,;:!?)\]](?!\d)|and\b|or\b|more\b|each\b|per\b|please\b|thanks\b"
+    r"|an? (?:piece|share|head|person|hour|day|night|week|month|year|kilo|litre|liter|gallon|mile|minute)\b)",
+    re.IGNORECASE,
+)
 #: In a reading for prices any little word does.
 _ENDS_LOOSELY = re.compile(
     _ENDS.pattern + r"|\s*(?:in|on|at|for|to|from|with|by|but|if|when|is|was|of|only|now|today|total|altogether)\b",
+    re.IGNORECASE,
+)
+#: Right after the price ("15 dollars 50", with no "and" between) still more of them do.
+_ENDS_CLOSELY = re.compile(
+    _ENDS_LOOSELY.pattern + r"|\s*(?:plus|minus|than|then|as|so|he|she|we|they|i|you|it|that|which|who|because|while|"
+    r"since|until|after|before|instead|extra|too|also|back|left|off|cash|change|an?|apiece|this|last|next|via|will|"
+    r"would|were|are|has|had|have|can|could|should|did|does|not|yesterday|tomorrow)\b",
     re.IGNORECASE,
 )
 
@@ -47,19 +58,44 @@ def _joined(last: Found, amount: Found, text: str, view: View, step: Decimal) ->
         return None
     gap = text[last.end : amount.start].strip().lower()
     if gap == "(":
-        if last.value != amount.value or text[amount.end : amount.end + 1] != ")":
-            return None
-        return replace(last, end=amount.end + 1, text=text[last.start : amount.end + 1], unit=last.unit or amount.unit)
+        return _repeated(last, amount, text)
     if view is View.NUMBERS:
         return None
     whole = text[last.start : amount.end]
     if together := compound(text, last, amount):
         value, unit = together
         return replace(last, value=value, unit=unit, readings=(value,), also=(), end=amount.end, text=whole, said=value)
+    if parted := _with_fraction(last, amount, gap, text):
+        value, said = parted
+        return replace(last, value=value, readings=(value,), end=amount.end, text=whole, said=said)
     total = _sum(last, amount, gap, text, view, step)
     if total is None:
         return None
     return replace(last, value=total, readings=(total,), end=amount.end, text=whole, said=total)
+
+
+def _with_fraction(last: Found, amount: Found, gap: str, text: str) -> tuple[Decimal, Decimal] | None:
+    """Add the half of "two dollars and a half": what the whole is worth, and what was said."""
+    is_part = gap == "and" and amount.unit is None and amount.text[:1].isalpha() and not last.is_vague
+    if not is_part or last.value is None or amount.value is None or not last.said or not last.unit:
+        return None
+    is_whole = last.said == last.said.to_integral_value() and last.said > 0
+    if not (is_whole and 0 < amount.value < 1 and _ENDS_LOOSELY.match(text, amount.end)):
+        return None
+    said = last.said + amount.value
+    return last.value * said / last.said, said
+
+
+def _repeated(last: Found, amount: Found, text: str) -> Found | None:
+    """Join "forty-five (45)" and "thirty (30) days", whose unit stands behind the bracket."""
+    if ")" in amount.text:
+        is_same = last.unit is None and last.said == amount.said
+        return replace(amount, start=last.start, text=text[last.start : amount.end]) if is_same else None
+    if last.value != amount.value:
+        return None
+    if text[amount.end : amount.end + 1] != ")":
+        return None
+    return replace(last, end=amount.end + 1, text=text[last.start : amount.end + 1], unit=last.unit or amount.unit)
 
 
 def _sum(last: Found, amount: Found, gap: str, text: str, view: View, step: Decimal) -> Decimal | None:
@@ -89,7 +125,13 @@ def _with_bare(last: Found, amount: Found, gap: str, text: str, view: View, step
     is_loose = view is View.MONEY
     if last.value % step or not (is_named or (is_loose and gap == "and")) or (gap == "and" and not is_loose):
         return None
-    if not (_ENDS_LOOSELY if is_loose else _ENDS).match(text, amount.end):
+    ends = (_ENDS_LOOSELY if gap else _ENDS_CLOSELY) if is_loose else _ENDS
+    if gap and (step < 1 or amount.value < _TEN):
+        # "2 euros and 3 for a friend" are two prices
+        ends = _ENDS
+    if step <= 1 / _HUNDRED:
+        return None
+    if not ends.match(text, amount.end):
         return None
     if step < 1:
         return last.value + amount.value * step / _TEN if amount.value < _TEN else None

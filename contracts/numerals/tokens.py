@@ -32,7 +32,7 @@ _TOKEN = re.compile(
   | (?P<fraction> \d++ / \d++ | [{"".join(_VULGAR)}] )
   | (?P<number> (?: \d++ (?: (?: [.,_] | ' (?! \d{{1,2}} (?: [.]\d++ )?+ (?! \d ) ) ) \d++ )*+ | \. \d++ )
       (?P<power> [eE] [+-]? \d++ (?! \w ) )? (?P<raised> \^ [+-]? \d++ (?: \. \d++ )? (?! [\w^] ) )? )
-  | (?P<prefix> (?<! \w ) (?= [A-Za-z]{{2,4}} \.? \.? \d ) (?: {GLUED_PREFIX} ) (?= \.?\d ) )
+  | (?P<prefix> (?<! \w ) (?= [A-Za-z]{{1,4}} \.? \.? \d ) (?: {GLUED_PREFIX} ) (?= \.?\d ) )
   | (?P<word> [^\W\d_] \w*+ (?: ' [^\W\d_]++ )? | _ \w*+ )
   | (?P<symbol> [^\w\x20] )
     """,
@@ -48,18 +48,32 @@ _NEXT_WORD = re.compile(r"[ -]?([^\W\d_]{2,12})(?!\w)")
 #: Tokenised text keeps its marks apart: "59 . 2 %", "7 3 / 4 %", "$ 1 , 500".
 _SPACED = re.compile(r"\d [.,/] \d")
 _PENCE = re.compile(r"(?<![\d.,])\d{1,2}\Z")
+#: "room 12B", "seat 14C" and "question 3b" are names; "flat 500k" has its price behind it.
+_AFTER_PLACE = re.compile(
+    r"(?<!\w)(?:room|flat|apartment|apt|suite|seat|gate|bay|platform|terminal|exit|stand|bus|tram|route|highway"
+    r"|section|question|figure|fig|table|step|exercise|appendix|clause|article|paragraph|building|stairway)s?\.? ?\Z",
+    re.IGNORECASE,
+)
+#: Characters of the longest of them with what may follow.
+_LONGEST_PLACE = 14
 _ENDS_IN_UNIT = re.compile(r"\d([^\W\d_]{1,9})$")
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
+#: The "x" of "10x12 feet", which is that of a name anywhere else ("4x4", "2x").
+_SIDES = re.compile(
+    r"(?<=\d)[xX](?=\d{1,5}(?:\.\d{1,3})?(?:[xX]\d{1,5}(?:\.\d{1,3})?)?"
+    r"[ -]?(?:feet|foot|ft|inch(?:es)?|yards?|(?:kilo|centi|milli)?met(?:er|re)s?|[kcm]?m|pixels?|px)(?![\w^]))"
+)
 _FOLDED = {
     "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u2007": " ", "\u2212": "-",
-    "\u2019": "'", "\u066b": ".", "\u066c": ",",
+    "\u2019": "'", "\u066b": ".", "\u066c": ",", "\u066a": "%", "\ufe6a": "%",
     "\uff0c": ",", "\uff0e": ".", "\uff04": "$", "\uff05": "%", "\uff0d": "-", "\uffe5": "¥", "\uffe1": "£",
 }  # fmt: skip
 
 
 def fold(text: str) -> str:
     """Return *text* with any script's digits, spaces and separators in ASCII, every character in its old place."""
-    return text if text.isascii() else _NON_ASCII.sub(_fold_character, text)
+    text = text if text.isascii() else _NON_ASCII.sub(_fold_character, text)
+    return _SIDES.sub("\u00d7", text)
 
 
 def _fold_character(match: re.Match[str]) -> str:
@@ -110,6 +124,8 @@ def _is_identifier(text: str, start: int, end: int, *, is_wide: bool) -> bool:
     if not after.isalpha() or after in _VULGAR:
         return False
     word = _glued_word(text, end)
+    if len(word) == 1 and word not in "kKmM" and _AFTER_PLACE.search(text, max(0, start - _LONGEST_PLACE), start):
+        return True
     return not _is_suffix(word, is_wide=is_wide) and not (word == "p" and _is_pence(text, end))
 
 
@@ -136,6 +152,7 @@ def _is_suffix(word: str, *, is_wide: bool) -> bool:
         or lower in SHORT_SCALES
         or lower in SCALES
         or (is_wide and word.isupper() and lower in CAPITAL_SCALES)
+        or (lower == "f" and not is_wide)
     ):
         return True
     return word in SCALED_CODES or unit_named(word) is not None

@@ -15,12 +15,15 @@ TEENS = {
 TENS = {
     w: n * 10
     for n, w in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], start=2)
-} | {"fourty": 40, "ninty": 90}
+} | {"fourty": 40, "fivety": 50, "ninty": 90}
+#: Words that nothing is added to, "twentytwo" and common slips of the pen among them.
+TEENS |= {"forteen": 14, "fiveteen": 15, "eightteen": 18, "ninteen": 19}
+TEENS |= {f"{ten}{unit}": tens + n for ten, tens in TENS.items() for unit, n in UNITS.items() if n}
 HUNDREDS = frozenset({"hundred", "hundreds"})
 
 _BASE_SCALES = {
     "thousand": 3, "lakh": 5, "lac": 5, "lkh": 5, "crore": 7, "krore": 7, "million": 6, "billion": 9, "trillion": 12,
-    "milliard": 9,
+    "milliard": 9, "thousend": 3, "milion": 6, "millon": 6, "bilion": 9, "trilion": 12,
     "quadrillion": 15, "quintillion": 18, "sextillion": 21, "septillion": 24, "octillion": 27, "nonillion": 30,
 }  # fmt: skip
 #: Scale words after which a number may go on ("three crore twelve lakh").
@@ -30,10 +33,15 @@ SCALES = {
 DOZENS = dict.fromkeys(("dozen", "dozens", "doz", "dozs", "dz", "dzs", "dzn"), Decimal(12))
 #: Scales that end a number ("5k", "50 grand").
 SHORT_SCALES = {
-    "k": Decimal(10**3), "grand": Decimal(10**3), "m": Decimal(10**6), "mm": Decimal(10**6), "mn": Decimal(10**6),
-    "mil": Decimal(10**6), "mio": Decimal(10**6), "mln": Decimal(10**6), "b": Decimal(10**9), "bn": Decimal(10**9),
-    "bln": Decimal(10**9), "mrd": Decimal(10**9), "mlrd": Decimal(10**9), "tn": Decimal(10**12), "trn": Decimal(10**12),
-}  # fmt: skip
+    name: Decimal(10**power)
+    for power, names in (
+        (3, ("k", "grand", "thou")),
+        (6, ("m", "mm", "mn", "mil", "mio", "mln")),
+        (9, ("b", "bn", "bln", "bil", "mrd", "mlrd")),
+        (12, ("tn", "trn", "tril")),
+    )
+    for name in names
+}
 #: Short scales that are metres, millimetres or bytes unless glued to the digits or in capitals.
 UNSURE_SCALES = frozenset({"m", "mm", "b"})
 #: Scales that may open a number without "a" or "one" ("thousand nine hundred twenty").
@@ -81,9 +89,18 @@ BEFORE_PRONOUN = frozenset({
     "last", "next", "first", "second", "new", "old", "right", "wrong", "good", "better", "best", "other",
     "only", "same", "previous", "former", "latter", "big", "small",
 })  # fmt: skip
+OWNERS = frozenset({"my", "your", "his", "her", "its", "our", "their"})
 AFTER_PRONOUN = frozenset({
     "of", "another", "is", "was", "can", "could", "should", "must", "may", "might", "would", "will", "who", "that",
     "day", "by", "has",
+})  # fmt: skip
+#: What follows a "one" that opens a sentence and is nobody in particular: "one never knows".
+AFTER_ANYBODY = frozenset({
+    "way", "never", "always", "often", "usually", "sometimes", "also", "just", "simply", "only", "cannot", "can't",
+    "couldn't", "shouldn't", "mustn't", "wouldn't", "won't", "doesn't", "didn't", "isn't", "wasn't", "hasn't", "had",
+    "did", "shall", "ought", "to", "in", "on", "at", "for", "with", "without", "from", "as", "about", "after", "before",
+    "into", "like", "than", "if", "when", "where", "which", "but", "so", "then", "whose", "i", "we", "you",
+    "they", "he", "she", "it",
 })  # fmt: skip
 #: Neighbours that make "half" a time or a place instead of a number.
 BEFORE_HALF = frozenset({"first", "second", "other", "better", "last", "this", "top", "bottom"})
@@ -94,12 +111,12 @@ CLOCK_WORDS = frozenset({"am", "pm", "o'clock", "oclock"})
 #: Every word that can open an amount; the reader looks no further at any other.
 OPENING_WORDS = (
     frozenset(UNITS) | frozenset(TEENS) | frozenset(TENS) | OPENING_SCALES | ARTICLES | MINUS_WORDS
-    | {"half", "quarter", "point"}
+    | {"half", "quarter", "point", "dozen"}
 )  # fmt: skip
 #: Words that are numbers in a table of numbers; a sentence uses them for much else.
-LOOSE_NUMBERS = {
-    "single": 1, "pair": 2, "couple": 2, "few": 3, "dozen": 12, "nil": 0, "naught": 0, "zilch": 0, "none": 0,
-}  # fmt: skip
+LOOSE_NUMBERS = {"single": 1, "pair": 2, "couple": 2, "few": 3}
+#: Those that are numbers only where nothing else is said.
+LONE_NUMBERS = {"dozen": 12, "nil": 0, "naught": 0, "zilch": 0, "none": 0, "pairs": 2, "couples": 2, "dozens": 12}
 #: Those whose number is a custom rather than a count.
 VAGUE = frozenset({"couple", "couples", "few"})
 #: Capital letters after digits that are a scale in a table of numbers ("15T", "2 G").

@@ -91,6 +91,31 @@ OPENERS: Final = (
     | frozenset(names[0] for names in (*BEFORE_AGO, *WEEKENDS))
 )  # fmt: skip
 
+_TELLING: Final = (
+    "now noon noontime midday midnight am pm a.m p.m m morning afternoon evening night quarter past after at o'clock"
+    " oclock end close start beginning first last ago earlier later hence till thru q h weekend"
+)
+#: Words of every language without any of which no words and bare numbers tell a day, a time of day or a period.
+TELLING: Final = (
+    frozenset(_TELLING.split()) | frozenset(words.ORDINALS) | words.ORDINAL_ENDINGS | frozenset(words.WEEKDAYS)
+    | frozenset(words.STEPS) | frozenset(words.UNITS) | frozenset(words.SHORT_UNITS) | frozenset(MONTHS)
+    | frozenset(RELATIVE_DAYS) | frozenset(FOREIGN_STEPS) | frozenset(FOREIGN_GRAINS) | frozenset(FOREIGN_UNITS)
+)  # fmt: skip
+#: Written forms that tell one by themselves.
+_WRITTEN: Final = frozenset({"iso", "length", "date", "clock"})
+
+
+def end_of_openings(sentence: Sentence) -> int:
+    """Return the place from which on no day, time of day or period can start: 0 in most sentences, at one quick look.
+
+    Each holds a word that tells it, or has the "at" of "at five to seven" right before it.
+    """
+    for place in range(len(sentence.tokens) - 1, -1, -1):
+        token = sentence.tokens[place]
+        if token.text in TELLING or token.kind in _WRITTEN:
+            return min(place + 2, len(sentence.tokens))
+    return 0
+
 
 def may_open(sentence: Sentence, place: int) -> bool:
     """False when nothing of time can start with the token at *place*."""

@@ -1,7 +1,7 @@
 """Where a sentence speaks of days and times, for readers of amounts who must leave their digits alone."""
 
 from contracts.times.days import Reckoning
-from contracts.times.languages import FOREIGN_UNITS, may_open
+from contracts.times.languages import FOREIGN_UNITS, end_of_openings, may_open
 from contracts.times.moments import ANY_DAY, moment_at
 from contracts.times.periods import span_at
 from contracts.times.tokens import Sentence, sentence_of
@@ -17,8 +17,8 @@ def stretches(text: str) -> tuple[tuple[int, int], ...]:
     """
     sentence = sentence_of(text)
     found: list[tuple[int, int]] = []
-    place = 0
-    while place < len(sentence.tokens):
+    place, last = 0, end_of_openings(sentence)
+    while place < last:
         end = _end_of(sentence, place) if may_open(sentence, place) else None
         if end is None:
             place += 1

@@ -67,7 +67,7 @@ def _rows() -> Iterator[tuple[Measure, Iterator[str], Iterator[str]]]:
     for base in BASES:
         for sign in base.prefixes.split():
             words, power = PREFIXES[sign]
-            measure = _measure(base, f"{sign}{base.code}", _ONE.scaleb(power))
+            measure = _measure(base, f"{sign}{base.stem or base.code}", _ONE.scaleb(power))
             names = (name for word in words.split() for name in _names(base, word))
             is_short = sign in base.short.split()
             yield measure, names, _signed(sign, base) if is_short else iter(())
@@ -94,7 +94,8 @@ def _names(base: Base, prefix: str) -> Iterator[str]:
 
 
 def _signed(sign: str, base: Base) -> Iterator[str]:
-    for symbol in {base.code, *(written for written in _spaced(base.symbols) if written.isascii() and written != "L")}:
+    symbols = (written for written in _spaced(base.symbols) if written.isascii() and written != "L")
+    for symbol in {base.stem or base.code, *symbols}:
         yield f"{sign}{symbol}"
         if sign == "µ":
             yield from (f"u{symbol}", f"\u03bc{symbol}")

@@ -3,7 +3,8 @@
 import re
 from itertools import product
 
-#: Every code of ISO 4217 that money is kept in, the euro's predecessors and the bitcoin among them.
+#: Every code of ISO 4217 that money is kept in, those of money that is gone among them, and the letters by which the
+#: best known coins without a country are traded.
 CURRENCIES = frozenset({
     "AED", "AFN", "ALL", "AMD", "ANG", "AOA", "ARS", "AUD", "AWG", "AZN", "BAM", "BBD", "BDT", "BGN",
     "BHD", "BIF", "BMD", "BND", "BOB", "BRL", "BSD", "BTC", "BTN", "BWP", "BYN", "BZD", "CAD", "CDF",
@@ -18,19 +19,24 @@ CURRENCIES = frozenset({
     "TWD", "TZS", "UAH", "UGX", "USD", "UYU", "UZS", "VES", "VND", "VUV", "WST", "XAF", "XCD", "XCG",
     "XOF", "XPF", "YER", "ZAR", "ZMW", "ZWG", "ZWL", "ATS", "BEF", "CYP", "DEM", "EEK", "ESP", "FIM",
     "FRF", "GRD", "IEP", "ITL", "LTL", "LUF", "LVL", "MTL", "NLG", "PTE", "SIT", "SKK",
-    "XEU", "DDM", "YUM", "BRE", "ARA",
+    "XEU", "DDM", "YUM", "BRE", "ARA", "BRR", "RHD", "MTP", "ILP", "MGF", "MCF", "BOP", "SDD", "YDD",
+    "VAL", "SML", "LVR", "PEI", "ECS", "UAK", "ZRN", "XDR", "ETH", "LTC", "XMR", "XRP", "DOGE",
 })  # fmt: skip
 #: Codes that are words of English or names of people even in capitals; money in them is read by its name.
 _ENGLISH = frozenset({"ALL", "BAM", "BOB", "CUP", "GEL", "LAK", "MOP", "NAD", "SIT", "SOS", "TOP"})
+#: Codes of money that is gone, whose letters mean other things today ("MCF" are cubic feet).
+_GONE = frozenset({
+    "BOP", "BRR", "ECS", "ILP", "LVR", "MCF", "MGF", "MTP", "PEI", "RHD", "SDD", "SML", "UAK", "VAL", "YDD", "ZRN",
+})  # fmt: skip
 #: Codes that are read when they stand in capitals.
-IN_CAPITALS = CURRENCIES - _ENGLISH
+IN_CAPITALS = CURRENCIES - _ENGLISH - _GONE
 #: Codes of currencies that are much traded; those of them that are no words are read in small letters too.
 _MAJOR = (
     "USD", "EUR", "GBP", "JPY", "CHF", "AUD", "CAD", "NZD", "SEK", "NOK", "DKK", "ISK", "CNY", "INR",
     "HKD", "SGD", "PLN", "CZK", "HUF", "RUB", "BRL", "MXN", "ZAR", "KRW", "ILS", "AED", "IDR", "MYR",
     "PHP", "THB", "TWD", "VND", "BTC", "NGN", "KES", "EGP", "PKR", "ARS", "BDT", "BGN", "BHD", "CLP",
     "CRC", "GHS", "KWD", "LKR", "NPR", "OMR", "QAR", "RSD", "UAH", "UYU", "TRY", "COP", "SAR", "RON",
-    "DEM", "FRF", "ITL", "ESP", "NLG",
+    "DEM", "FRF", "ITL", "ESP", "NLG", "ETH", "LTC",
 )  # fmt: skip
 _ENGLISH_IN_SMALL = frozenset({"ARS", "COP", "DEM", "ESP", "PHP", "RON", "RUB", "SAR", "TRY"})
 IN_SMALL = frozenset(_MAJOR) - _ENGLISH_IN_SMALL

@@ -15,25 +15,33 @@ _HUNDREDTH = Decimal("0.01")
 #: What several countries call their money: the noun with its plurals, then each code with whose it is.
 _FAMILIES = (
     ("dollar dollars buck bucks", (
-        "USD:us,u s,u.s.,american,united states", "AUD:australian,aussie", "CAD:canadian", "NZD:new zealand,kiwi",
+        "USD:us,u s,u.s.,american,united states,micronesian,palauan,ecuadorian,british virgin islands",
+        "AUD:australian,aussie,kiribati,tuvaluan,nauruan", "CAD:canadian",
+        "NZD:new zealand,kiwi,cook islands,niue,pitcairn,pitcairn islands",
         "SGD:singapore,singaporean", "HKD:hong kong", "TWD:taiwan,taiwanese,new taiwan", "BSD:bahamian,bahamas",
         "BBD:barbadian,barbados", "BZD:belize,belizean", "BMD:bermudian,bermuda", "BND:brunei,bruneian",
         "FJD:fijian,fiji", "GYD:guyanese,guyana", "JMD:jamaican,jamaica", "KYD:cayman,cayman islands,cayman island",
         "LRD:liberian,liberia", "NAD:namibian,namibia", "SBD:solomon islands,solomon island",
-        "SRD:surinamese,suriname", "TTD:trinidad,trinidad and tobago,trinidadian", "XCD:east caribbean",
-        "ZWL:zimbabwean,zimbabwe")),
+        "SRD:surinamese,suriname,surinam", "TTD:trinidad,trinidad and tobago,trinidadian",
+        "XCD:east caribbean,eastern caribbean",
+        "ZWL:zimbabwean,zimbabwe", "RHD:rhodesian")),
     ("pound pounds", (
-        "GBP:british,uk,english,sterling,guernsey,jersey,manx,isle of man", "EGP:egyptian,egypt",
+        "GBP:british,uk,english,scottish,northern irish,alderney,sterling,guernsey,jersey,manx,isle of man",
+        "EGP:egyptian,egypt",
         "LBP:lebanese", "SYP:syrian", "SDG:sudanese",
-        "SSP:south sudanese", "FKP:falkland,falkland islands", "GIP:gibraltar", "SHP:saint helena,st helena",
-        "CYP:cypriot,cyprus", "IEP:irish")),
+        "SSP:south sudanese", "FKP:falkland,falkland islands", "GIP:gibraltar",
+        "SHP:saint helena,st helena,ascension,ascension island",
+        "CYP:cypriot,cyprus", "IEP:irish", "MTP:maltese", "ILP:israeli")),
     ("franc francs", (
-        "CHF:swiss", "XAF:central african,central african cfa,cfa", "XOF:west african,west african cfa", "XPF:cfp",
+        "CHF:swiss", "XAF:central african,central african cfa,cfa,cameroonian,gabonese,chadian",
+        "XOF:west african,west african cfa,senegalese,ivorian,malian,togolese,beninese", "XPF:cfp",
         "BIF:burundian,burundi", "CDF:congolese", "DJF:djiboutian,djibouti", "GNF:guinean,guinea",
-        "KMF:comorian,comoro", "RWF:rwandan,rwanda", "FRF:french", "BEF:belgian", "LUF:luxembourg,luxembourgish")),
+        "KMF:comorian,comoro", "RWF:rwandan,rwanda", "FRF:french", "BEF:belgian", "LUF:luxembourg,luxembourgish",
+        "MGF:malagasy", "MCF:monegasque,mon\u00e9gasque")),
     ("peso pesos", (
-        "MXN:mexican,mexico", "ARS:argentine,argentinian,argentinean", "CLP:chilean", "COP:colombian",
-        "PHP:philippine,filipino", "UYU:uruguayan", "CUP:cuban", "CUC:cuban convertible", "DOP:dominican")),
+        "MXN:mexican,mexico,new mexican", "ARS:argentine,argentinian,argentinean", "CLP:chilean", "COP:colombian",
+        "PHP:philippine,filipino", "UYU:uruguayan", "CUP:cuban", "CUC:cuban convertible", "DOP:dominican",
+        "BOP:bolivian")),
     ("rupee rupees rs", (
         "INR:indian", "PKR:pakistani,pakistan", "LKR:sri lankan,sri lanka", "NPR:nepalese,nepali", "MUR:mauritian",
         "SCR:seychellois,seychelles")),
@@ -42,35 +50,40 @@ _FAMILIES = (
     ("koruna korunas koruny", ("CZK:czech", "SKK:slovak")),
     ("dinar dinars", (
         "KWD:kuwaiti,kuwait", "BHD:bahraini,bahrain", "DZD:algerian", "IQD:iraqi", "JOD:jordanian", "LYD:libyan",
-        "RSD:serbian", "TND:tunisian", "MKD:macedonian", "YUM:yugoslav,yugoslavian")),
+        "RSD:serbian", "TND:tunisian", "MKD:macedonian", "YUM:yugoslav,yugoslavian",
+        "SDD:sudanese", "YDD:yemeni,south yemeni")),
     ("dirham dirhams", ("AED:uae,emirati,u.a.e.,united arab emirates", "MAD:moroccan")),
     ("riyal riyals rial rials", (
         "SAR:saudi,saudi arabian", "QAR:qatari,qatar", "OMR:omani", "YER:yemeni", "IRR:iranian,persian")),
     ("shilling shillings", ("KES:kenyan,kenya", "TZS:tanzanian", "UGX:ugandan", "SOS:somali", "ATS:austrian")),
     ("schilling schillings", ("ATS:austrian",)),
-    ("lira liras lire", ("TRY:turkish", "ITL:italian", "MTL:maltese")),
+    ("lira liras lire liri", (
+        "TRY:turkish,new turkish,turkish new", "ITL:italian", "MTL:maltese", "SYP:syrian", "LBP:lebanese",
+        "VAL:vatican", "SML:sammarinese")),
     ("mark marks", ("DEM:german,west german,deutsche,deutsch",
         "BAM:bosnian,convertible,bosnian convertible,bosnia and herzegovina,bosnia and herzegovina convertible",
-        "DDM:east german")),
-    ("guilder guilders", ("NLG:dutch,netherlands", "ANG:antillean,netherlands antillean", "XCG:caribbean")),
+        "DDM:east german", "FIM:finnish")),
+    ("ostmark ostmarks", ("DDM:",)),
+    ("guilder guilders gulden guldens", ("NLG:dutch,netherlands", "ANG:antillean,netherlands antillean",
+        "XCG:caribbean")),
     ("florin florins", ("AWG:aruban,aruba", "NLG:dutch")),
     ("won", ("KRW:korean,south korean", "KPW:north korean")),
-    ("yuan yuans renminbi rmb kuai", ("CNY:chinese,china",)),
+    ("yuan yuans renminbi rmb kuai", ("CNY:chinese,china,offshore,onshore",)),
     ("yen yens", ("JPY:japanese",)),
     ("euro euros", ("EUR:",)),
     ("real reals reais", ("BRL:brazilian",)),
-    ("ruble rubles rouble roubles", ("RUB:russian,soviet", "BYN:belarusian,belarussian")),
+    ("ruble rubles rouble roubles", ("RUB:russian,soviet", "BYN:belarusian,belarussian,new belarusian", "LVR:latvian")),
     ("leu lei", ("RON:romanian", "MDL:moldovan")),
     ("lev levs leva", ("BGN:bulgarian",)),
     ("manat manats", ("AZN:azerbaijani,azeri", "TMT:turkmen,turkmenistan,turkmenistani")),
-    ("som soms", ("KGS:kyrgyz,kyrgyzstani", "UZS:uzbek,uzbekistan,uzbekistani")),
-    ("kwacha kwachas", ("ZMW:zambian", "MWK:malawian")),
+    ("som soms sum sums", ("KGS:kyrgyz,kyrgyzstani", "UZS:uzbek,uzbekistan,uzbekistani")),
+    ("kwacha kwachas", ("ZMW:zambian,zambia", "MWK:malawian,malawi")),
     ("bolivar bolivars bolivares bol\u00edvar bol\u00edvares", ("VES:venezuelan,sovereign",)),
     ("colon colons colones col\u00f3n", ("CRC:costa rican", "SVC:salvadoran,salvadorean")),
     ("dobra dobras", ("STN:sao tomean,sao tome and principe,s\u00e3o tom\u00e9 and pr\u00edncipe",)),
     ("escudo escudos", ("CVE:cape verdean,cape verde", "PTE:portuguese")),
     ("shekel shekels sheqel sheqels", ("ILS:israeli,new,new israeli,israeli new,israel",)),
-    ("zloty zlotys zloties zlotych z\u0142oty z\u0142 zl", ("PLN:polish",)),
+    ("zloty zlotys zloties zlotych z\u0142oty z\u0142 zl", ("PLN:polish,new polish,polish new",)),
     ("forint forints", ("HUF:hungarian",)), ("baht bahts", ("THB:thai",)),
     ("dong dongs \u0111\u1ed3ng", ("VND:vietnamese",)), ("rupiah rupiahs", ("IDR:indonesian",)),
     ("ringgit ringgits", ("MYR:malaysian",)), ("taka takas", ("BDT:bangladeshi",)),
@@ -79,8 +92,9 @@ _FAMILIES = (
     ("tenge tenges", ("KZT:kazakh,kazakhstani",)), ("lari laris", ("GEL:georgian",)),
     ("dram drams", ("AMD:armenian",)), ("birr birrs", ("ETB:ethiopian",)), ("nakfa nakfas", ("ERN:eritrean",)),
     ("cedi cedis", ("GHS:ghanaian,ghana",)), ("dalasi dalasis", ("GMD:gambian",)),
-    ("pula pulas", ("BWP:botswana",)), ("loti maloti", ("LSL:lesotho",)), ("lilangeni emalangeni", ("SZL:swazi",)),
-    ("metical meticals meticais", ("MZN:mozambican",)), ("ariary ariarys", ("MGA:malagasy",)),
+    ("pula pulas", ("BWP:botswana",)), ("loti maloti", ("LSL:lesotho,basotho",)),
+    ("lilangeni emalangeni", ("SZL:swazi",)),
+    ("metical meticals meticais", ("MZN:mozambican,mozambique",)), ("ariary ariarys", ("MGA:malagasy",)),
     ("kwanza kwanzas", ("AOA:angolan",)), ("leone leones", ("SLE:sierra leonean,sierra leone", "SLL:old")),
     ("ouguiya ouguiyas", ("MRU:mauritanian",)), ("rufiyaa rufiyaas", ("MVR:maldivian",)),
     ("ngultrum ngultrums", ("BTN:bhutanese",)), ("kyat kyats", ("MMK:burmese,myanmar",)),
@@ -88,7 +102,9 @@ _FAMILIES = (
     ("tugrik tugriks togrog togrogs t\u00f6gr\u00f6g t\u00f6gr\u00f6gs", ("MNT:mongolian",)),
     ("somoni somonis", ("TJS:tajik,tajikistani",)),
     ("afghani afghanis", ("AFN:afghan",)), ("denar denars", ("MKD:macedonian",)), ("lek leks leke", ("ALL:albanian",)),
-    ("sol soles", ("PEN:peruvian,nuevo,peruvian nuevo",)),
+    ("sol soles", ("PEN:peruvian,nuevo,nuevos,peruvian nuevo,peruvian nuevos",)),
+    ("inti intis", ("PEI:peruvian",)), ("sucre sucres", ("ECS:ecuadorian",)),
+    ("karbovanets karbovanetses karbovantsiv", ("UAK:ukrainian",)), ("zaire zaires", ("ZRN:zairean,new",)),
     ("guarani guaranis guaranies guaran\u00ed guaran\u00edes", ("PYG:paraguayan",)),
     ("boliviano bolivianos", ("BOB:bolivian",)), ("balboa balboas", ("PAB:panamanian",)),
     ("lempira lempiras", ("HNL:honduran",)), ("quetzal quetzals quetzales", ("GTQ:guatemalan",)),
@@ -96,10 +112,12 @@ _FAMILIES = (
     ("kina kinas", ("PGK:papua new guinean,papua new guinea",)), ("tala talas t\u0101l\u0101", ("WST:samoan",)),
     ("vatu vatus", ("VUV:vanuatu",)), ("pa'anga paanga paangas pa\u02bbanga", ("TOP:tongan",)),
     ("peseta pesetas", ("ESP:spanish",)), ("drachma drachmas drachmae", ("GRD:greek",)),
-    ("markka markkaa", ("FIM:finnish",)), ("punt punts", ("IEP:irish",)), ("litas", ("LTL:lithuanian",)),
-    ("lats", ("LVL:latvian",)), ("kroon kroons", ("EEK:estonian",)), ("tolar tolars", ("SIT:slovenian",)),
-    ("ecu ecus", ("XEU:",)), ("cruzado cruzados cruzeiro cruzeiros", ("BRE:brazilian",)),
+    ("markka markkas markkaa", ("FIM:finnish",)), ("punt punts", ("IEP:irish",)), ("litas", ("LTL:lithuanian",)),
+    ("lats", ("LVL:latvian",)), ("kroon kroons krooni", ("EEK:estonian",)), ("tolar tolars", ("SIT:slovenian",)),
+    ("ecu ecus", ("XEU:",)), ("sdr sdrs", ("XDR:",)), ("cruzado cruzados cruzeiro cruzeiros", ("BRE:brazilian",)),
     ("austral australs", ("ARA:argentine",)), ("bitcoin bitcoins", ("BTC:",)),
+    ("ethereum ethereums ether ethers", ("ETH:",)), ("litecoin litecoins", ("LTC:",)),
+    ("dogecoin dogecoins", ("DOGE:",)), ("monero moneros", ("XMR:",)),
 )  # fmt: skip
 #: Countries whose money is called by their name as well ("japan yen").
 _NAMED_BY_COUNTRY = {
@@ -115,8 +133,12 @@ _NAMED_BY_COUNTRY = {
 #: Nouns that are English words, first names or measures: read only with a country before them.
 _ENGLISH = frozenset([
     "buck", "bucks", "real", "reals", "som", "soms", "sol", "lev", "levs", "dram", "drams", "lek", "leks",
-    "kina", "leke", "mark", "punt", "punts", "lats", "litas", "colon", "colons", "loti", "sovereign", "rs", "kr", "rmb",
-    "dong", "dongs", "crown", "tala",
+    "kina", "leke", "mark", "punt", "punts", "lats", "colon", "colons", "loti", "sovereign", "rs", "kr", "rmb",
+    "dong", "dongs", "crown", "tala", "sum", "sums", "zaire", "zaires", "sucre",
+])  # fmt: skip
+#: Those of them that are money all the same behind a scale ("2 million lats").
+_MONEY_BEHIND_SCALES = frozenset([
+    "reals", "soms", "lev", "levs", "lek", "leke", "kina", "punt", "punts", "lats", "tala", "sucre", "zaires",
 ])  # fmt: skip
 #: English words that are money all the same right after a number.
 _MONEY_ALL_THE_SAME = frozenset(["buck", "bucks", "rs", "kr", "rmb", "dong", "dongs"])
@@ -140,6 +162,15 @@ def _families() -> Iterator[tuple[str, Unit]]:
                     yield f"{demonym} {noun}", Unit(code)
 
 
+#: Nouns that are money behind a scale alone, in small letters.
+NAMES_BEHIND_SCALES = {
+    noun: Unit(codes[0], also=codes[1:])
+    for nouns, countries in _FAMILIES
+    for codes in (tuple(_split(country)[0] for country in countries),)
+    for noun in nouns.split()
+    if noun in _MONEY_BEHIND_SCALES
+}
+
 _DOLLAR = dict(_families())["dollar"]
 _CENT = Unit("USD", _HUNDREDTH, also=(*_DOLLAR.also, "EUR", "ZAR"))
 
@@ -147,7 +178,8 @@ _CENT = Unit("USD", _HUNDREDTH, also=(*_DOLLAR.also, "EUR", "ZAR"))
 _PARTS = (
     ("cent cents", 100, _CENT.code, *_CENT.also), ("dime dimes", 10, "USD", "CAD"),
     ("nickel nickels", 20, "USD", "CAD"),
-    ("penny pennies pence", 100, "GBP"), ("paisa paise paisas", 100, "INR", "PKR", "NPR"), ("poisha", 100, "BDT"),
+    ("penny pennies pence", 100, "GBP", "IEP"),
+    ("paisa paise paisas", 100, "INR", "PKR", "NPR"), ("poisha", 100, "BDT"),
     ("jiao mao", 10, "CNY"), ("fen", 100, "CNY"), ("sen", 100, "MYR", "IDR", "JPY", "BND", "KHR"),
     ("kopek kopeks kopeck kopecks copeck copecks kopeyka kopiyka kopiykas kapeyka", 100, "RUB", "UAH", "BYN"),
     ("centavo centavos", 100, "MXN", "BRL", "ARS", "CLP", "COP", "PHP", "CUP", "DOP", "PTE", "BOB", "GTQ", "HNL"),
@@ -171,7 +203,13 @@ _PARTS = (
     ("pul", 100, "AFN"), ("deni", 100, "MKD"), ("khoums", 5, "MRU"), ("santim santims", 100, "ETB"),
     ("iraimbilanja", 5, "MGA"), ("mongo m\u00f6ng\u00f6", 100, "MNT"), ("tennesi", 100, "TMT"),
     ("fening feninga", 100, "BAM"),
-    ("pfennig pfennigs", 100, "DEM"), ("groschen", 100, "ATS"), ("satoshi satoshis", 10**8, "BTC"),
+    ("pfennig pfennigs pfennige", 100, "DEM"), ("groschen", 100, "ATS"), ("satoshi satoshis", 10**8, "BTC"),
+    ("millibitcoin millibitcoins mbtc", 1000, "BTC"), ("penni penni\u00e4", 100, "FIM"),
+    ("qindarka qindark\u00eb qindarke qintar qintars", 100, "ALL"), ("santeem santeems", 100, "DZD"),
+    ("c\u00eantimo c\u00eantimos", 100, "AOA", "STN", "MZN"), ("chhertum chhertums", 100, "BTN"),
+    ("stotin stotins", 100, "SIT"), ("halier haliers halierov", 100, "SKK"), ("senti", 100, "EEK"),
+    ("centas centai", 100, "LTL"), ("paras", 100, "RSD", "YUM"), ("qirsh", 100, "EGP", "SAR"),
+    ("millieme milliemes", 1000, "EGP"), ("annas", 16, "INR", "PKR"), ("farthings farthing", 960, "GBP"),
 )  # fmt: skip
 
 SYMBOLS = {
@@ -190,7 +228,9 @@ DOLLAR_PREFIXES = {
     "au": "AUD", "aud": "AUD", "aus": "AUD", "nz": "NZD", "nzd": "NZD", "hk": "HKD", "hkd": "HKD", "s": "SGD",
     "sg": "SGD", "sgd": "SGD", "nt": "TWD", "ntd": "TWD", "twd": "TWD", "mex": "MXN", "mx": "MXN", "mxn": "MXN",
     "r": "BRL", "brl": "BRL", "fj": "FJD", "bz": "BZD", "bds": "BBD", "ec": "XCD", "tt": "TTD", "j": "JMD",
-    "ja": "JMD", "z": "ZWL", "ar": "ARS", "col": "COP",
+    "ja": "JMD", "z": "ZWL", "ar": "ARS", "col": "COP", "rd": "DOP", "b": "BND", "mop": "MOP", "ci": "KYD", "g": "GYD",
+    "l": "LRD", "n": "NAD", "t": "TOP", "ws": "WST", "si": "SBD", "cl": "CLP", "clp": "CLP", "cu": "CUP", "usa": "USD",
+    "arg": "ARS", "cop": "COP", "jmd": "JMD", "fjd": "FJD", "bnd": "BND", "ttd": "TTD", "xcd": "XCD",
 }  # fmt: skip
 #: Abbreviations before a number ("Rs. 500", "RM 20", "Rp 15,000", "kr 99").
 PREFIX_NAMES = {
@@ -198,15 +238,28 @@ PREFIX_NAMES = {
     "rm": Unit("MYR"), "rp": Unit("IDR"), "rmb": Unit("CNY"), "php": Unit("PHP"), "dm": Unit("DEM"),
     "chf": Unit("CHF"), "sfr": Unit("CHF"), "ksh": Unit("KES"), "kshs": Unit("KES"), "tsh": Unit("TZS"),
     "ush": Unit("UGX"), "nis": Unit("ILS"), "k\u010d": Unit("CZK"), "z\u0142": Unit("PLN"), "zl": Unit("PLN"),
-    "tk": Unit("BDT"),
+    "tk": Unit("BDT"), "skr": Unit("SEK"), "nkr": Unit("NOK"), "dkr": Unit("DKK"), "ikr": Unit("ISK"),
+    "fmk": Unit("FIM"), "dfl": Unit("NLG"), "hfl": Unit("NLG"), "ffr": Unit("FRF"), "bfr": Unit("BEF"),
+    "lfr": Unit("LUF"), "ptas": Unit("ESP"), "pta": Unit("ESP"), "dhs": Unit("AED", also=("MAD",)),
+    "shs": Unit("KES", also=("TZS", "UGX", "SOS")), "fr": Unit("CHF", also=("FRF", "BEF", "XOF", "XAF")),
+    "ff": Unit("FRF"), "fl": Unit("NLG", also=("AWG",)), "lit": Unit("ITL"), "bs": Unit("VES", also=("BOB",)),
+    "gs": Unit("PYG"), "esc": Unit("PTE"), "sh": Unit("KES", also=("TZS", "UGX", "SOS")), "dh": Unit("AED"),
+    "r": Unit("ZAR"), "n": Unit("NGN"), "p": Unit("PHP", also=("BWP",)),
 }  # fmt: skip
 #: Words of `PREFIX_NAMES` that must be written in capitals.
 CAPITAL_PREFIXES = frozenset({"rm", "dm", "nis", "php"})
+#: Those that are money only before a number that no page, seat or age has: "Fr. 25.50", "R 2,500", "Sh 2 billion".
+PRICE_PREFIXES = frozenset({"fr", "ff", "fl", "lit", "bs", "gs", "esc", "sh", "dh", "r", "n", "p"})
 
 _OTHERS = {
     "quid": Unit("GBP"), "pound sterling": Unit("GBP"), "pounds sterling": Unit("GBP"), "sterling": Unit("GBP"),
     "deutschmark": Unit("DEM"), "deutschmarks": Unit("DEM"), "deutschemarks": Unit("DEM"),
     "dollars us": Unit("USD"), "dollars canadian": Unit("CAD"), "greenbacks": Unit("USD"),
+    "d mark": Unit("DEM"), "d marks": Unit("DEM"), "european currency unit": Unit("XEU"),
+    "european currency units": Unit("XEU"), "special drawing right": Unit("XDR"), "special drawing rights": Unit("XDR"),
+    "british pound sterling": Unit("GBP"), "british pounds sterling": Unit("GBP"), "yuan renminbi": Unit("CNY"),
+    "chinese yuan renminbi": Unit("CNY"), "renminbi yuan": Unit("CNY"), "chinese renminbi yuan": Unit("CNY"),
+    "loonie": Unit("CAD"), "loonies": Unit("CAD"), "cruzeiro real": Unit("BRR"), "cruzeiros reais": Unit("BRR"),
     "k\u010d": Unit("CZK"), "元": Unit("CNY"), "円": Unit("JPY"), "원": Unit("KRW"), "nis": Unit("ILS"),
     "american cent": Unit("USD", _HUNDREDTH), "american cents": Unit("USD", _HUNDREDTH),
     "us cent": Unit("USD", _HUNDREDTH), "us cents": Unit("USD", _HUNDREDTH), "u s cents": Unit("USD", _HUNDREDTH),
@@ -240,6 +293,9 @@ GLUED_PREFIX = "|".join(
         *sorted(IN_CAPITALS),
         *sorted(code.lower() for code in IN_SMALL),
         r"[Rr]s\.?",
-        "RM|RMB|Rp|DM|SFr|Sfr|KSh|Ksh|NIS|kr|Kr",
+        # "R5.5 million", "N50bn": a letter alone is a name anywhere else
+        r"(?:[RNP]|Shs?)(?=\d[\d.,]{0,16}[ ]?(?:m|mn|bn|tn|million|billion|trillion)\b)",
+        r"(?:[rnp]|shs?)(?=\d[\d.,]{0,16}[ ](?:million|billion|trillion)\b)",
+        "RM|RMB|Rp|DM|SFr|Sfr|KSh|Ksh|NIS|kr|Kr|SKr|NKr|DKr|FFr|BFr|Dfl|Dhs|[Ee]uro|EURO",
     ]
 )

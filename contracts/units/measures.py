@@ -12,8 +12,8 @@ class Base(NamedTuple):
     """One row: *code* is kept, *scale* is worth in the base unit ("" when it has no single one), names are singular.
 
     *symbols* count in their own case. *prefixes* are those whose names are read ("kilometre"), *short* those whose
-    symbols are read too ("km"); what has *plurals* of its own gets no "s". A *counted* measure is also a thing that
-    people count (cups, barrels, turns).
+    symbols are read too ("km"); what has *plurals* of its own gets no "s". Where *code* is
+    a word, prefixes stand before *stem*. A *counted* measure is also a thing that people count (cups, barrels, turns).
     """
 
     code: str
@@ -24,6 +24,7 @@ class Base(NamedTuple):
     prefixes: str = ""
     short: str = ""
     plurals: str = ""
+    stem: str = ""
     shift: str = "0"
     per: str = "1"
     counted: bool = False
@@ -61,6 +62,7 @@ _LENGTH = (
 _AREA = (
     Base("acre", "area", "4046.8564224", "acre"),
     Base("ha", "area", "10000", "hectare", "ha"),
+    Base("dunam", "area", "1000", "dunam"),
 )
 _VOLUME = (
     Base("l", "volume", "0.001", "liter litre", "l L", _ALL, "k h d c m µ"),
@@ -160,7 +162,7 @@ _ANGLE = (
     Base("arcsecond", "angle", "1", "second_of_arc", plurals="seconds_of_arc"),
     Base("arcsecond", "angle", "1", "arcsecond arc_second"),
     Base("gradian", "angle", "3240", "gradian"),
-    Base("radian", "angle", "", "radian", "rad", "m"),
+    Base("radian", "angle", "", "radian", "rad rads", "m"),
     Base("turn", "angle", "1296000", "turn revolution", counted=True),
 )
 _PHYSICS = (
@@ -177,6 +179,8 @@ _PHYSICS = (
     Base("J", "energy", "1", "joule", "", "P T G M k m µ", "T G M k m"),
     Base("Wh", "energy", "3600", "watt_hour watthour watt-hour", "Wh wh", "P T G M k m", "T G M k"),
     Base("cal", "energy", "4.184", "calorie", "cal", "k", "k"),
+    # with a capital they are those of food
+    Base("kcal", "energy", "4184", "large_calorie food_calorie", "Cal Calorie Calories"),
     Base("eV", "energy", "", "electronvolt electron_volt", "eV", "T G M k", "T G M k"),
     Base("BTU", "energy", "", "btu british_thermal_unit", "BTU Btu"),
     Base("W", "power", "1", "watt", "W", "P T G M k m µ n", "T G M k m µ"),
@@ -190,7 +194,8 @@ _PHYSICS = (
     Base("VA", "apparent power", "1", "volt_ampere", "VA", "k M", "k M"),
     Base("ohm", "resistance", "1", "ohm", "Ω Ω", "G M k m", ""),
     Base("kohm", "resistance", "1000", "", "kΩ kΩ"),
-    Base("F", "capacitance", "1", "farad", "", "m µ n p", "m µ n p"),
+    # a bare F is that of a temperature
+    Base("farad", "capacitance", "1", "farad", "", "m µ n p", "m µ n p", stem="F"),
     Base("H", "inductance", "1", "henry", "", "m µ n", "m µ", plurals="henries henrys"),
     Base("T", "flux density", "1", "tesla", "", "m µ n"),
     Base("mol", "substance", "1", "mole", "mol", "k m µ n", "k m µ n"),
@@ -213,11 +218,11 @@ BASES = (
 #: Rates that people write as one word, and what each says in full.
 RATES = {
     "mph": "mile/h", "m.p.h.": "mile/h", "kph": "km/h", "kmph": "km/h", "kmh": "km/h", "km/hr": "km/h", "kmhr": "km/h",
-    "kps": "km/s", "mps": "m/s", "mpg": "mile/gal", "kbps": "kbit/s", "Kbps": "kbit/s",
+    "kps": "km/s", "mps": "m/s", "fpm": "ft/min", "mpg": "mile/gal", "kbps": "kbit/s", "Kbps": "kbit/s",
     "mbps": "Mbit/s", "Mbps": "Mbit/s", "gbps": "Gbit/s", "Gbps": "Gbit/s", "Tbps": "Tbit/s",
     "KBps": "KB/s", "kBps": "KB/s", "MBps": "MB/s", "GBps": "GB/s",
     "cfm": "ft3/min", "gpm": "gal/min", "sqm": "m2", "sqft": "ft2", "sqkm": "km2", "sqmi": "mile2", "cbm": "m3",
-    "cuft": "ft3", "kWp": "kW",
+    "cuft": "ft3", "kWp": "kW", "yo": "year", "y/o": "year", "y.o": "year",
 }  # fmt: skip
 #: How the second half of a rate is kept: "km/h" rather than "km/hour".
 SHORT_TIMES = {"second": "s", "minute": "min", "hour": "h", "millisecond": "ms", "microsecond": "µs"}

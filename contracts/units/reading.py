@@ -37,7 +37,7 @@ _EACH = re.compile(r" an? (?=(?:second|minute|hour|day|week|month|year)\b)", re.
 _POUND = re.compile(r"pounds?(?!\w)", re.IGNORECASE)
 _SHORT_TIME = re.compile(r"([sdh])(?:(2|²|\^2)|(?![\w^²]))", re.IGNORECASE)
 _SHORT_TIMES = {"s": "second", "d": "day", "h": "hour"}
-_ALIAS = re.compile(r"(?:[^\W\d_]+/[^\W\d_]+|m\.p\.h\.|[^\W\d_]+)(?!\w)")
+_ALIAS = re.compile(r"(?:[^\W\d_]+/[^\W\d_]+|m\.p\.h\.|y\.o(?=\.?(?!\w))|[^\W\d_]+)(?!\w)(?!-yo)")
 
 #: What says that a length is meant: "1.8m tall", "a 100m race", "2m x 3m".
 _EXTENT = (

@@ -22,7 +22,7 @@ _PIECES = st.sampled_from([
     "one", "hundred", "thousand", "and", "half", "a", "third", "fifths", "twenty", "-", ",", ".", "/", "$",
     "%", "5", "1.500", "12,5", "km", "to", "between", "over", "in", "out", "of", "dollars", "cents", "point",
     "2^", "-1", "(", ")", "MUSD", "Kr", "kr", "u", "s", "3rd", "½", "few", "more", "than", "or", "less", "1e9",
-    "£", "euro", "'", '"', "\u0663",
+    "£", "euro", "'", '"', "\u0663", "percent", "(%)", "score", "dozen", "zero", "oh", "&", "hundreds", "room", "5b",
 ])  # fmt: skip
 
 
@@ -99,7 +99,8 @@ def steps(view: Callable[[str], tuple[Found, ...]], text: str) -> int:
     "piece",
     ["9", "1,", "123 ", "one hundred ", "one and ", "five-", "5 dollars ", "- ", "half a ", "1 over ", "1/2 ",
      "twenty ", "1 . ", "5 (", "2^", "between 5 and ", "% ", "one hundred fifths ", "15 dollars 5 ",
-     "$", "a thousand "],
+     "$", "a thousand ", "zero ", "four score and ", "dozen ", "five (5) ", "half a hundred ", "few ", "room 5b ",
+     "hundred percent ", "3-1/2 ", "& ", "point oh "],
 )  # fmt: skip
 @pytest.mark.parametrize("view", VIEWS)
 def test_hostile_text_takes_steps_in_proportion_to_its_length(

@@ -41,6 +41,40 @@ def prices(text: str) -> list[tuple[str, str | None]]:
         ("1 $ 20 dollars", [("20", "USD")]),
         ("half a dollar", [("0.5", "USD")]),
         ("$ 2 . 75 each", [("2.75", "USD")]),
+        ("30 million ecus and 40 european currency units", [("30000000", "XEU"), ("40", "XEU")]),
+        ("6 special drawing rights", [("6", "XDR")]),
+        ("800 scottish pounds", [("800", "GBP")]),
+        ("7 british virgin islands dollars", [("7", "USD")]),
+        ("70 finnish marks", [("70", "FIM")]),
+        ("0.3 ether, 4 ETH and 9 litecoins", [("0.3", "ETH"), ("4", "ETH"), ("9", "LTC")]),
+        ("700 dogecoins", [("700", "DOGE")]),
+        ("RD$ 250", [("250", "DOP")]),
+        ("N$30", [("30", "NAD")]),
+        ("n $ 30", [("30", "USD")]),
+        ("S/. 45", [("45", "PEN")]),
+        ("R7.5 million", [("7500000", "ZAR")]),
+        ("p80 million", [("80000000", "PHP")]),
+        ("R2.5 of the software, N5, P 25, fl 350, sh 5", []),
+        ("Fr. 30.50", [("30.5", "CHF")]),
+        ("SKr 700", [("700", "SEK")]),
+        ("euro 4.80", [("4.8", "EUR")]),
+        ("Euro 96", []),
+        ("5 crores of rupees", [("50000000", "INR")]),
+        ("6 million of them", []),
+        ("6 million lats", [("6000000", "LVL")]),
+        ("6 lats", []),
+        ("6 million real estates", []),
+        ("6 m$", [("6000000", "USD")]),
+        ("60 us $ and 70 u.s. $", [("60", "USD"), ("70", "USD")]),
+        ("60 us $ 70", [("70", "USD")]),
+        ("all 60 of us $ 70", [("70", "USD")]),
+        ("$ us 60", [("60", "USD")]),
+        ("the euro50 note", [("50", "EUR")]),
+        ("400 rub and 700 php", [("400", "RUB"), ("700", "PHP")]),
+        ("4 rub it in", []),
+        ("a quarter dollar", [("0.25", "USD")]),
+        ("4 euros and 3 for 2 euros", [("4", "EUR"), ("2", "EUR")]),
+        ("4 dollars 20 cents and 3", [("4.2", "USD")]),
     ],
 )
 def test_a_price_is_found_however_its_currency_is_named(text: str, wanted: list[tuple[str, str]]) -> None:
@@ -60,6 +94,9 @@ def test_a_price_is_found_however_its_currency_is_named(text: str, wanted: list[
         ("8 rubles 20 kopeks", "8.2"),
         ("0 dollars and 45 cents", "0.45"),
         ("4 usd 75 more", "4.75"),
+        ("four pounds fifty please", "4.5"),
+        ("4 dollars 50 an hour", "4.5"),
+        ("4 dollars 50 plus tax", "4.5"),
     ],
 )
 def test_a_small_number_after_a_price_is_its_cents(text: str, wanted: str) -> None:
@@ -68,7 +105,15 @@ def test_a_small_number_after_a_price_is_its_cents(text: str, wanted: str) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["6 dollars 300 times", "6 dollars and 40 minutes", "$6 and 12 people", "6 dollars 2 yen", "6 usd,40 more"]
+    "text",
+    [
+        "6 dollars 300 times",
+        "6 dollars and 40 minutes",
+        "$6 and 12 people",
+        "6 dollars 2 yen",
+        "6 usd,40 more",
+        "6 dollars and 3 will do",
+    ],
 )
 def test_a_number_that_counts_something_else_is_no_cents(text: str) -> None:
     """The price stays what it was."""

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 
+from contracts.amounts import Quantity
 from contracts.numerals import find_amounts, find_quantities
 
 
@@ -65,6 +66,51 @@ def test_two_pounds_can_be_money_and_weight() -> None:
     [found] = find_amounts("two pounds")
 
     assert (found.unit, "lb" in found.also) == ("GBP", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("71 F", "°F"),
+        ("set it to 71F", "°F"),
+        ("it was 71 F in the shade", "°F"),
+        ("bake it at 350F", "°F"),
+        ("24 C", "°C"),
+        ("24C outside", "°C"),
+        ("water freezes at 0 C", "°C"),
+    ],
+)
+def test_a_letter_of_a_thermometer_says_degrees(text: str, unit: str) -> None:
+    """Alone, after what a thermometer stands at, and in a sentence about heat."""
+    (found,) = find_quantities(text)
+    assert found.unit == unit
+
+
+@pytest.mark.parametrize("text", ["seat 12F", "gate 71 F", "24C", "70c each on a cold day", "5 F grades", "a 3F cabin"])
+def test_the_same_letter_elsewhere_says_none(text: str) -> None:
+    """It is a seat, a mark, or cents."""
+    assert find_quantities(text) == ()
+
+
+def test_an_f_of_a_field_for_capacitance_is_a_farad() -> None:
+    """The field knows; nobody else means farads without saying so."""
+    assert Quantity("2 F").unit == "°F"
+    assert Quantity("2 F", "mF") == Quantity("2000 mF")
+    assert str(Quantity("2 farads")) == "2 farad"
+
+
+@pytest.mark.parametrize("text", ["300 Cal", "300 Calories", "300 kcal", "300 food calories"])
+def test_a_calorie_with_a_capital_is_that_of_food(text: str) -> None:
+    """A thousand of those that are written small."""
+    assert Quantity(text) == Quantity("300000 cal") == Quantity("300000 calories")
+
+
+@pytest.mark.parametrize("text", ["a 23 yo nurse", "a 23yo", "23 y/o", "he is 23 y.o."])
+def test_an_age_may_be_abbreviated(text: str) -> None:
+    """Not the toy: "5 yo-yos"."""
+    (found,) = find_quantities(text)
+    assert (found.value, found.unit) == (23, "year")
+    assert find_quantities("5 yo-yos") == ()
 
 
 @pytest.mark.parametrize("part", ["5' ", '5" ', "5 ft 2 in ", "half a ", "5 (", "5 km per ", "age 5 ", "5 square "])

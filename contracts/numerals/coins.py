@@ -1,0 +1,121 @@
+"""Money in a sentence by sign, name and code, wherever beside a number it stands."""
+
+from decimal import Decimal
+
+from contracts.numerals import words
+from contracts.numerals.found import View
+from contracts.numerals.grammar import Grammar
+from contracts.units import DOLLAR_PREFIXES, NAMES, SYMBOLS, Unit, currency_code
+from contracts.units.codes import SCALED_CODES
+from contracts.units.currencies import NAMES_BEHIND_SCALES
+
+_ONE = Decimal(1)
+#: Money that is something else as well: a verb, points in a test, what kings wear.
+_DOUBTFUL = frozenset({"won", "mark", "marks", "crown", "crowns"})
+#: Codes that are English words in small letters ("300 rub"), unless the number can only be a price.
+_CODES_BEHIND_PRICES = frozenset({"rub", "php", "ron", "sar", "ars"})
+#: Letters of a dollar that are so few other things that they need not touch its sign.
+DOLLAR_LETTERS = frozenset({"us", "usd", "hk", "hkd", "nz", "nzd", "nt", "ntd", "cad", "aud", "sgd", "cdn"})
+
+
+def _lengths() -> dict[str, tuple[int, ...]]:
+    lengths: dict[str, set[int]] = {}
+    for name in NAMES:
+        lengths.setdefault(name.partition(" ")[0], set()).add(name.count(" ") + 1)
+    return {first: tuple(sorted(several, reverse=True)) for first, several in lengths.items()}
+
+
+#: How many words the names have that begin with a word, the longest first.
+_LENGTHS = _lengths()
+
+
+class Coins:
+    """Tells what money stands at a place of one sentence."""
+
+    def __init__(self, text: str, grammar: Grammar, view: View) -> None:
+        self.text = text
+        self.grammar = grammar
+        self.view = view
+
+    def _said(self, start: int, end: int) -> str:
+        tokens = self.grammar.tokens
+        return self.text[tokens[start].start : tokens[end - 1].end] if end > start else ""
+
+    def _written(self, place: int) -> str:
+        token = self.grammar.token(place)
+        return self.text[token.start : token.end] if token and token.kind == "word" else ""
+
+    def _coded(self, place: int) -> Unit | None:
+        """Return the currency whose code stands at *place*, with its scale in "KEUR" or "USDbn"."""
+        written = self._written(place)
+        if not 3 <= len(written) <= 6:
+            return None
+        if code := currency_code(written):
+            return Unit(code)
+        scaled = SCALED_CODES.get(written)
+        return Unit(scaled[0], _ONE.scaleb(scaled[1])) if scaled else None
+
+    def _named(self, place: int, shortest: int = 1) -> tuple[Unit, int] | None:
+        """Read the longest name of money or a percentage at *place* that has at least *shortest* words."""
+        word = self.grammar.word(place)
+        for length in _LENGTHS.get(word, ()):
+            if length < shortest:
+                break
+            end = place + length
+            if unit := NAMES.get(" ".join(self.grammar.word(step) for step in range(place, end))):
+                return unit, end
+            # "per-cent", "percentage-points"
+            after = self.grammar.after_hyphen(place + 1) if length == 2 else place + 1
+            if after > place + 1 and (unit := NAMES.get(f"{word} {self.grammar.word(after)}")):
+                return unit, after + 1
+        return None
+
+    def _opens_number(self, place: int) -> bool:
+        token = self.grammar.token(place)
+        return token is not None and token.kind in {"number", "fraction"}
+
+    def _is_money(self, place: int) -> bool:
+        named = self._named(place)
+        return named is not None and named[0].is_currency
+
+    def _is_much(self, place: int) -> bool:
+        """True in a reading for prices and after a scale; "won" needs three digits: "1,000 won", "5 won the race"."""
+        before = self.grammar.token(place - 1)
+        return before is not None and (
+            before.text in words.SCALES or (before.text[:1].isdigit() and len(before.text) > 2)
+        )
+
+    def _money_after(self, place: int) -> tuple[Unit, int] | None:
+        """Read money or a percentage at *place*: a sign, a name or a code."""
+        grammar = self.grammar
+        if unit := SYMBOLS.get(grammar.symbol(place)):
+            return unit, place + 1
+        word = grammar.word(place)
+        if not word:
+            return None
+        if word == "c" and grammar.is_glued(place):
+            return SYMBOLS["¢"], place + 1
+        if word == "p" and grammar.is_glued(place):
+            return NAMES["pence"], place + 1
+        if word == "u" and grammar.symbol(place + 1) == "." and grammar.word(place + 2) == "s":
+            after = place + 3 + (grammar.symbol(place + 3) == ".")
+            unit = Unit("USD") if grammar.symbol(after) == "$" else NAMES.get(f"us {grammar.word(after)}")
+            return (unit, after + 1) if unit and not self._opens_number(after + 1) else None
+        if (code := DOLLAR_PREFIXES.get(word)) and grammar.symbol(place + 1) == "$":
+            return (Unit(code), place + 2) if self._ends_in_dollars(place) else None
+        if word in _DOUBTFUL and not self._is_much(place):
+            return None
+        if (unit := NAMES_BEHIND_SCALES.get(word)) and grammar.word(place - 1) in words.SCALES:
+            return unit, place + 1
+        if named := self._named(place):
+            return named
+        unit = self._coded(place) or (
+            Unit(word.upper()) if word in _CODES_BEHIND_PRICES and self._is_much(place) else None
+        )
+        return (unit, place + 1) if unit else None
+
+    def _ends_in_dollars(self, place: int) -> bool:
+        """True for the "us$" of "50 us$" and of "50 us $"; in "10 us$20" and "10 us $ 20" it opens the next price."""
+        if self.grammar.is_glued(place + 1):
+            return not self.grammar.is_glued(place + 2)
+        return self.grammar.word(place) in DOLLAR_LETTERS and not self._opens_number(place + 2)

@@ -1,0 +1,44 @@
+"""One of something, said with an article alone: "a dollar", "a mile and a half", "an ounce of gold"."""
+
+from contracts.numerals.beside import Beside, Suffix
+from contracts.numerals.words import ARTICLES
+
+#: Coins and notes of which people say "a"; "a mark", "a crown" and "a yen for" are other things.
+_MONEY = frozenset({
+    "dollar", "euro", "pound", "quid", "buck", "penny", "cent", "rupee", "peso", "franc", "ruble", "bitcoin",
+})  # fmt: skip
+#: Measures by their codes; what is a thing as well (a foot, a stone, a bit, a turn) has to be counted.
+_MEASURES = frozenset({
+    "m", "km", "cm", "mm", "mile", "inch", "kg", "g", "lb", "oz", "tonne", "ton", "l", "ml", "gal", "qt", "acre", "ha",
+    "KB", "MB", "GB", "TB",
+})  # fmt: skip
+#: Letters of a name; symbols are no words that an article stands before.
+_SHORTEST = 4
+#: Before these it is a rate, a part or a talk about the unit: "per a mile", "feet in a mile", "the price of a litre".
+_NOT_AFTER = frozenset(
+    {"per", "half", "many", "such", "what", "times", "once", "twice", "in", "of", "is", "quite", "not"}
+)
+#: Words after it that show that no noun follows, which it would be a part of ("a dollar bill", "a mile marker").
+_BEFORE = frozenset({
+    "of", "a", "an", "and", "or", "for", "from", "to", "in", "on", "at", "by", "with", "per", "each", "every", "more",
+    "less", "long", "wide", "high", "tall", "deep", "thick", "away", "apart", "off", "up", "down", "north", "south",
+    "east", "west", "before", "after", "if", "when", "then", "but", "now", "today", "tomorrow", "please", "fifty",
+    "twenty", "thirty", "forty", "sixty", "seventy", "eighty", "ninety", "into", "over", "under", "extra", "too",
+    "is", "was",
+})  # fmt: skip
+
+
+def single(beside: Beside, place: int) -> Suffix | None:
+    """Return the unit of which there is one when an article stands at *place*, None when a noun owns the article."""
+    grammar = beside.grammar
+    if grammar.word(place) not in ARTICLES or grammar.word(place - 1) in _NOT_AFTER:
+        return None
+    suffix = beside.unit_after(place + 1)
+    unit, said = suffix.unit, suffix.said.lower()
+    if unit is None or not (said in _MONEY or (unit.code in _MEASURES and len(said) >= _SHORTEST)):
+        return None
+    following = grammar.token(suffix.end)
+    if following is None or following.kind == "number" or grammar.word(suffix.end) in _BEFORE:
+        return suffix
+    is_mark = following.kind == "symbol" and following.text not in {"-", "'", "\u2019", "/"}
+    return suffix if is_mark else None

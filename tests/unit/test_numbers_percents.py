@@ -1,0 +1,67 @@
+"""Percentages whose word or sign is not right behind the number, and those that open with a scale or a fraction."""
+
+from decimal import Decimal
+
+import pytest
+
+from contracts.amounts import Percent
+from contracts.numerals import find_percents
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("hundred percent sure", ["100"]),
+        ("hundred % wool", ["100"]),
+        ("hundred and twenty per cent", ["120"]),
+        ("several hundred percent", []),
+        ("percentages of sixty", ["60"]),
+        ("45 (percent)", ["45"]),
+        ("45 (%) of all", ["45"]),
+        ("seven (7) percent", ["7"]),
+        ("7 (seven) per cent", ["7"]),
+        ("30 p.c. of it", ["30"]),
+        ("6 per centum", ["6"]),
+        ("\u0663\u0660\u066a", ["30"]),
+        ("quarter of a percent", ["0.25"]),
+        ("quarter of one percent", ["0.25"]),
+        ("3 & 1/2 percent", ["3.5"]),
+        ("3-1/2 percent", ["3.5"]),
+        ("twenty-to-forty percent", ["20", "40"]),
+        ("from 15 up to 25 percent", ["15", "25"]),
+        ("minus 4 to plus 4 percent", ["-4", "4"]),
+        ("40 60 percent", ["60"]),
+        ("a share of thirty\npercent", ["30"]),
+        ("(8)% and 9.%", ["8", "9"]),
+        ("\u20138%", ["-8"]),
+        ("8\u20139%", ["8", "9"]),
+        ("a percentage (of sorts)", []),
+        ("a small percent of 30-year-olds", []),
+    ],
+)
+def test_a_percentage_is_found_in_its_rarer_wordings(text: str, wanted: list[str]) -> None:
+    """In brackets, as both ends of a span and after a bare scale; a percentage of nothing is none."""
+    assert [found.value for found in find_percents(text)] == [Decimal(value) for value in wanted]
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [
+        ("hundred percent", "100"),
+        ("fifteen (15) percent", "15"),
+        ("quarter of a percent", "0.25"),
+        ("2-3/4 %", "2.75"),
+        ("\u0665\u066a", "5"),
+    ],
+)
+def test_a_field_of_percentages_takes_them(text: str, points: str) -> None:
+    """What one percentage is in a sentence is one in a parameter."""
+    assert Percent(text) == Percent(Decimal(points))
+
+
+def test_the_span_of_a_percentage_reaches_behind_its_brackets() -> None:
+    """What is pointed at is the whole wording."""
+    (found,) = find_percents("a fee of nine (9) percent, 20 people")
+    assert (found.text, found.unit) == ("nine (9) percent", "%")
+    (found,) = find_percents("share: 12 (percent)")
+    assert (found.text, found.said_unit) == ("12 (percent)", "(percent)")
