@@ -1,9 +1,11 @@
 """A recall from long-term memory against a bare GET of the same value, in turns in one process."""
 
 import json
+import random
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from itertools import cycle
 
 from redis.asyncio import Redis
 
@@ -29,6 +31,13 @@ class _Plan(Parameters):
     limit: Amount = Field(tolerance="1%")
 
 
+class _Trip(Parameters):
+    """A question with neighbours in two fields."""
+
+    limit: Amount = Field(tolerance=500)
+    spent: Amount = Field(tolerance=500)
+
+
 async def measure(redis_url: str, profile: Profile) -> list[Row]:
     """Return the rows of redis-py's GET and of a recall, both on the running loop with connections of their own."""
     key = keys.ltm("BenchmarkAgent", "1.1", _QUESTION)
@@ -44,6 +53,7 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
             raise NotMeasuredError("the memory does not return what it was given")
         gets, recalls = await _take_turns(lambda: bare.get(key), lambda: memory.recall(key), profile.recalls)
         exact, nearest = await _take_turns(*await _neighbours(memory), profile.recalls)
+        exact_beside, in_two = await _take_turns(*await _neighbours_in_two(memory), profile.recalls)
     compared = ", ".join(
         f"p{int(share * 100)} {ratio(percentile(recalls, share), percentile(gets, share))}" for share in (0.5, 0.99)
     )
@@ -65,17 +75,24 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
             compared=f"p50 {ratio(percentile(nearest, 0.5), percentile(exact, 0.5))} an exact recall",
             how=f"among {_NEIGHBOURS:,} of one frame, after the exact recall that missed",
         ),
+        Row(
+            "LTM near match in two fields",
+            p50_ms=percentile(in_two, 0.5),
+            p99_ms=percentile(in_two, 0.99),
+            compared=f"p50 {ratio(percentile(in_two, 0.5), percentile(exact_beside, 0.5))} an exact recall",
+            how=f"among {_NEIGHBOURS:,} of one frame, of which one in five is near; questions all over it",
+        ),
     ]
 
 
-async def _neighbours(
-    memory: LongTermMemory,
-) -> tuple[Callable[[], Awaitable[object]], Callable[[], Awaitable[object]]]:
+_Call = Callable[[], Awaitable[object]]
+
+
+async def _neighbours(memory: LongTermMemory) -> tuple[_Call, _Call]:
     """Remember a thousand plans that differ in their limits; return an exact recall and one that finds a neighbour."""
     for limit in range(_NEIGHBOURS):
-        key, near = _plan(100_000 + 10 * limit)
-        await memory.remember(key, b"1", computed_ms=1, ttl=timedelta(minutes=10), now_ms=0, near=near)
-    known, (asked, near) = _plan(104_000)[0], _plan(104_003)
+        await _remember(memory, _Plan.read({"limit": 100_000 + 10 * limit}))
+    known, (asked, near) = _standing(_Plan.read({"limit": 104_000}))[0], _standing(_Plan.read({"limit": 104_003}))
 
     async def find() -> Near | None:
         return None if await memory.recall(asked) is not None else (await memory.nearest([(asked, near)]))[0]
@@ -83,12 +100,36 @@ async def _neighbours(
     return (lambda: memory.recall(known)), find
 
 
-def _plan(limit: int) -> tuple[str, Neighbourhood]:
-    plan = _Plan.read({"limit": limit})
-    near = Parameters.neighbourhood(plan, "plan")
+async def _neighbours_in_two(memory: LongTermMemory) -> tuple[_Call, _Call]:
+    """Remember a thousand trips all over a square; return an exact recall and one that finds another neighbour each."""
+    # The same square in every run; no question is one of the trips.
+    drawn = random.Random(7)
+    trips = [_trip(drawn, "") for _ in range(_NEIGHBOURS)]
+    for trip in trips:
+        await _remember(memory, trip)
+    known, questions = _standing(trips[0])[0], cycle([_standing(_trip(drawn, "5")) for _ in range(_NEIGHBOURS)])
+
+    async def find() -> Near | None:
+        asked, near = next(questions)
+        return None if await memory.recall(asked) is not None else (await memory.nearest([(asked, near)]))[0]
+
+    return (lambda: memory.recall(known)), find
+
+
+def _trip(drawn: random.Random, digits: str) -> _Trip:
+    return _Trip.read({name: f"{drawn.randint(100_000, 102_000)}.5{digits}" for name in _Trip.model_fields})
+
+
+async def _remember(memory: LongTermMemory, parameters: Parameters) -> None:
+    key, near = _standing(parameters)
+    await memory.remember(key, b"1", computed_ms=1, ttl=timedelta(minutes=10), now_ms=0, near=near)
+
+
+def _standing(parameters: Parameters) -> tuple[str, Neighbourhood]:
+    near = Parameters.neighbourhood(parameters, "plan")
     if near is None:
         raise NotMeasuredError("a parameter with a tolerance has no neighbourhood")
-    return keys.ltm("BenchmarkAgent", "1.1", Parameters.key(plan, "plan")), near
+    return keys.ltm("BenchmarkAgent", "1.1", Parameters.key(parameters, "plan")), near
 
 
 async def _take_turns(

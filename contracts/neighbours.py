@@ -11,95 +11,56 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Any
 
-from contracts.amounts import Amount, canonical
-from contracts.amounts.spellings import LONGEST, WIDE
+from contracts.amounts import canonical
+from contracts.distances import Measured, distance_between, measured, moved, sign_of
 from contracts.questions import question_key, spell_field
+from contracts.tolerances import EXACT, Tolerance
 
-#: Holds the difference of any two amounts, and a share of one, without rounding; what it cannot hold is never near.
-_EXACT = decimal.Context(prec=WIDE.prec, traps=[decimal.Inexact, decimal.InvalidOperation, decimal.Overflow])
 #: A share of the reach by which a search in floats goes further, so that rounding hides no neighbour.
 _SLACK = 1e-9
-_HUNDRED: Final = Decimal(100)
 #: Between the values of a place; no number is spelled with it.
 _BETWEEN = "|"
-_LONGEST_TOLERANCE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerance:
-    """How far a remembered value may be from the asked one: *amount* in the field's unit, or percent of what is asked.
+class Window:
+    """Where in floats a neighbour may have one of its values: about *score*, from *low* to *high*, *reach* away."""
 
-    Of zero a percentage is nothing: then only the same value is served.
-    """
-
-    amount: Decimal
-    is_percent: bool = False
-
-    def reach(self, asked: Decimal) -> Decimal:
-        """Return the largest distance from *asked* that is still near."""
-        if not self.is_percent:
-            return self.amount
-        return _EXACT.divide(_EXACT.multiply(asked.copy_abs(), self.amount), _HUNDRED)
-
-    def __str__(self) -> str:
-        return f"{canonical(self.amount)}%" if self.is_percent else canonical(self.amount)
-
-
-def read_tolerance(raw: object) -> Tolerance:
-    """Return the tolerance that *raw* declares: an int, a Decimal, a number as text, or a percentage such as "1%".
-
-    Raises:
-        TypeError: it is something else, a float for one, is not above zero, or is a percentage of 100 or more.
-    """
-    text = str(raw).strip() if isinstance(raw, str | int | Decimal) and not isinstance(raw, bool) else ""
-    number = text.removesuffix("%").rstrip()
-    try:
-        amount = Decimal(number) if number.isascii() and len(number) <= _LONGEST_TOLERANCE else Decimal("NaN")
-    except decimal.InvalidOperation:
-        amount = Decimal("NaN")
-    if not amount.is_finite() or amount <= 0 or abs(amount.adjusted()) > LONGEST:
-        raise TypeError(f"a tolerance is a number above zero or a percentage, such as 250, '0.5' or '1%'; not {raw!r}")
-    is_percent = text.endswith("%")
-    if is_percent and amount >= _HUNDRED:
-        raise TypeError(f"a tolerance of {text} would take anything for near; keep below 100%")
-    return Tolerance(amount, is_percent)
+    score: float
+    low: float
+    high: float
+    reach: float
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
     """The questions that differ from one in the values of its tolerant *fields* alone.
 
-    *frame* is one for all of them, and for no question with another text, unit or sign anywhere. *values* and
-    *tolerances* are of *fields*, in the order in which the class declares them; *spelled* are all fields of the
-    question, spelled for its key, and *places* say which of these are the tolerant ones, and in which unit.
+    *frame* is one for all of them, and for no question with another text, unit or sign anywhere. *asked*, *measures*
+    and *tolerances* are of *fields*, in the order in which the class declares them; *spelled* are all fields of the
+    question, spelled for its key, and *places* say which of these are the tolerant ones.
     """
 
     task_name: str
     frame: str
     fields: tuple[str, ...]
-    values: tuple[Decimal, ...]
+    asked: tuple[Any, ...]
+    measures: tuple[Measured, ...]
     tolerances: tuple[Tolerance, ...]
     spelled: tuple[str, ...]
-    places: tuple[tuple[int, str], ...]
+    places: tuple[int, ...]
 
     @property
     def place(self) -> str:
-        """Where the question itself stands in its frame: the values of its tolerant fields, in their one spelling."""
-        return _BETWEEN.join(map(canonical, self.values))
+        """Where the question itself stands in its frame: the numbers of its tolerant fields, in their one spelling."""
+        return _BETWEEN.join([canonical(measure.number) for measure in self.measures])
 
     @property
-    def score(self) -> float:
-        """The first value as a float, by which neighbours are looked for; what is near is decided by the exact one."""
-        return float(self.values[0])
-
-    @property
-    def window(self) -> tuple[float, float]:
-        """The least and the greatest score that a neighbour may have, or a little beyond."""
-        reach = float(self.tolerances[0].reach(self.values[0])) * (1 + _SLACK)
-        low, high = self.score - reach, self.score + reach
-        return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+    def windows(self) -> tuple[Window, ...]:
+        """Where neighbours are looked for, field by field, or a little beyond; what is near is decided exactly."""
+        return tuple(map(_window, self.measures, self.tolerances))
 
     def nearest(self, places: list[str], most: int) -> list[str]:
         """Return those of *places* that are near, at most *most*, the nearest first; of equally near the lesser.
@@ -109,59 +70,83 @@ class Neighbourhood:
         """
         ranked = []
         for place in dict.fromkeys(places):
-            values = self._values_at(place)
-            if values is not None and place != self.place and (used := self._used(values)) is not None:
-                ranked.append((used, values, place))
+            numbers = self._numbers_at(place)
+            if numbers is not None and place != self.place and (used := self._used(numbers)) is not None:
+                ranked.append((used, numbers, place))
         return [place for _, _, place in sorted(ranked)[:most]]
 
-    def distances(self, place: str) -> dict[str, Decimal]:
-        """Return how far *place*, one that is near, lies from the question, for each tolerant field."""
-        there = self._values_at(place) or self.values
-        return {
-            name: _EXACT.subtract(asked, other).copy_abs()
-            for name, asked, other in zip(self.fields, self.values, there, strict=True)
-        }
+    def values_at(self, place: str) -> dict[str, Any]:
+        """Return the values of the tolerant fields at *place*, one that is near, in the types and units asked in."""
+        numbers = self._numbers_at(place) or tuple(measure.number for measure in self.measures)
+        return dict(zip(self.fields, map(moved, self.asked, numbers, self.tolerances), strict=True))
 
-    def values_at(self, place: str) -> Mapping[str, Decimal]:
-        """Return the values of the tolerant fields at *place*, one that is near."""
-        return dict(zip(self.fields, self._values_at(place) or self.values, strict=True))
+    def distances(self, place: str) -> dict[str, tuple[Decimal, str]]:
+        """Return how far *place*, one that is near, lies from the question, for each tolerant field.
+
+        As a number and as text, as `contracts.distances.distance_between` tells them.
+        """
+        there = self.values_at(place)
+        return {name: distance_between(asked, there[name]) for name, asked in zip(self.fields, self.asked, strict=True)}
 
     def question_at(self, place: str) -> str:
-        """Return the key of the question at *place*, as `Parameters.key` makes it."""
+        """Return the key of the question at *place*, one that is near, as `Parameters.key` makes it."""
         spelled = list(self.spelled)
-        for (index, unit), value in zip(self.places, self._values_at(place) or self.values, strict=True):
-            spelled[index] = canonical(value) + unit
+        numbers = self._numbers_at(place)
+        for index, measure, number in zip(self.places, self.measures, numbers or (), strict=numbers is not None):
+            spelled[index] = measure.spell(number)
         return question_key(self.task_name, spelled)
 
-    def _values_at(self, place: str) -> tuple[Decimal, ...] | None:
-        """Return the values that *place* spells, None when they are none of ours or have other signs."""
+    def _numbers_at(self, place: str) -> tuple[Decimal, ...] | None:
+        """Return the numbers that *place* spells, None when they are none of ours or have other signs."""
+        parts = place.split(_BETWEEN)
         try:
-            values = tuple(Decimal(part) for part in place.split(_BETWEEN))
+            numbers = tuple(map(Decimal, parts))
         except decimal.InvalidOperation:
             return None
-        fits = len(values) == len(self.values) and all(
-            value.is_finite() and canonical(value) == part and sign_of(value) == sign_of(asked)
-            for value, part, asked in zip(values, place.split(_BETWEEN), self.values, strict=True)
-        )
-        return values if fits else None
+        fits = len(numbers) == len(self.measures) and all(map(_fits, numbers, parts, self.measures))
+        return numbers if fits else None
 
-    def _used(self, values: tuple[Decimal, ...]) -> Fraction | Decimal | None:
-        """Return the shares of the tolerances that *values* use up, None when one of them is too far away.
+    def _used(self, numbers: tuple[Decimal, ...]) -> Fraction | Decimal | None:
+        """Return the shares of the tolerances that *numbers* use up, None when one of them is too far away.
 
         Of one field the distance itself, which ranks the same and costs less.
         """
         used = Fraction()
-        for asked, other, tolerance in zip(self.values, values, self.tolerances, strict=True):
+        for measure, other, tolerance in zip(self.measures, numbers, self.tolerances, strict=True):
             try:
-                distance, reach = _EXACT.subtract(asked, other).copy_abs(), tolerance.reach(asked)
+                distance, reach = EXACT.subtract(measure.number, other).copy_abs(), tolerance.reach(measure.number)
+                if distance > reach and not _is_doubtful(measure, distance, reach):
+                    return None
             except decimal.DecimalException:
                 return None
-            if distance > reach:
-                return None
-            if len(values) == 1:
+            if len(numbers) == 1:
                 return distance
             used += Fraction(distance) / Fraction(reach) if reach else Fraction()
         return used
+
+
+def _window(measure: Measured, tolerance: Tolerance) -> Window:
+    score, reach = float(measure.number), float(tolerance.reach(measure.number))
+    wider = reach * (1 + _SLACK)
+    return Window(score, math.nextafter(score - wider, -math.inf), math.nextafter(score + wider, math.inf), reach)
+
+
+def _fits(number: Decimal, spelled: str, measure: Measured) -> bool:
+    """Return whether *number* is one that a question of the same frame can have there."""
+    return (
+        number.is_finite()
+        and canonical(number) == spelled
+        and sign_of(number) == sign_of(measure.number)
+        and (measure.is_possible is None or measure.is_possible(number))
+    )
+
+
+def _is_doubtful(measure: Measured, distance: Decimal, reach: Decimal) -> bool:
+    """Return whether *distance* may be beyond *reach* for no other reason than that quantities are rounded."""
+    if not measure.doubt:
+        return False
+    doubt = EXACT.multiply(EXACT.add(measure.number.copy_abs(), reach), measure.doubt)
+    return EXACT.subtract(distance, reach) <= doubt
 
 
 def neighbourhood(
@@ -172,50 +157,31 @@ def neighbourhood(
     None when no field with a tolerance has a value: there is nothing that may differ. *bare_lists* is as in
     `contracts.questions.spell_field`.
     """
-    spelled, framed, fields, numbers, places = [], [], [], [], []
+    spelled, framed, places = [], [], []
+    tolerant: dict[str, Measured] = {}
     for index, (name, value) in enumerate(values.items()):
         text = spell_field(name, value, bare_list=bare_lists[name])
         spelled.append(text)
-        number = _number_of(value) if name in tolerances else None
-        if number is None:
+        measure = measured(value, text, tolerances[name]) if name in tolerances else None
+        if measure is None:
             framed.append(text)
             continue
-        unit = text.removeprefix(canonical(number))
         # No spelling of a value begins so: a tilde in a text is escaped.
-        framed.append(f"~near{sign_of(number)}{unit}")
-        fields.append(name)
-        numbers.append(number)
-        places.append((index, unit))
-    if not fields:
+        framed.append(f"~near{sign_of(measure.number)}{measure.rest}")
+        tolerant[name] = measure
+        places.append(index)
+    if not tolerant:
         return None
     return Neighbourhood(
         task_name,
         _digest(":".join((task_name, *framed))),
-        tuple(fields),
-        tuple(numbers),
-        tuple(tolerances[name] for name in fields),
+        tuple(tolerant),
+        tuple(values[name] for name in tolerant),
+        tuple(tolerant.values()),
+        tuple(tolerances[name] for name in tolerant),
         tuple(spelled),
         tuple(places),
     )
-
-
-def sign_of(number: Decimal) -> str:
-    """Return "-", "0" or "+": a question about a debt is never answered with that of a credit, nor with nothing's."""
-    return "0" if not number else "-" if number < 0 else "+"
-
-
-def _number_of(value: object) -> Decimal | None:
-    """Return *value* as a number, None when it is none or one that no amount could hold: it is near to nothing."""
-    number = _decimal(value)
-    return number if number is not None and abs(number.adjusted()) <= LONGEST else None
-
-
-def _decimal(value: object) -> Decimal | None:
-    if isinstance(value, Amount):
-        return value.value
-    if isinstance(value, float):
-        return Decimal(repr(value))
-    return Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
 
 
 def _digest(text: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic import Field as _PydanticField
@@ -13,9 +13,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from contracts.amounts import Amount
+from contracts.amounts.frozen import TextValue
 from contracts.errors import InvalidAmount, InvalidParameters
-from contracts.neighbours import Neighbourhood, Tolerance, neighbourhood, read_tolerance
+from contracts.neighbours import Neighbourhood, neighbourhood
 from contracts.questions import question_key, spell_field
+from contracts.tolerances import Tolerance, read_tolerance
+
+if TYPE_CHECKING:
+    from contracts.amounts import Duration, Percent, Quantity
 
 _NUMBERS = (Amount, Decimal, int, float)
 #: Annotations that let every value in.
@@ -31,7 +36,7 @@ def Field(  # noqa: N802 - the name pydantic users expect
     aliases: tuple[str, ...] = (),
     cues: tuple[str, ...] = (),
     unit: str | None = None,
-    tolerance: str | int | Decimal | None = None,
+    tolerance: "str | int | Decimal | timedelta | Percent | Quantity | Duration | None" = None,
     counts: Literal["people"] | None = None,
     examples: tuple[Any, ...] = (),
     description: str | None = None,
@@ -45,8 +50,10 @@ def Field(  # noqa: N802 - the name pydantic users expect
         cues: Words that announce it in a sentence ("limit", "budget of"), beside its name and aliases; `{}` says on
             which side the value stands ("{} stars", "out of {}"), without it either.
         unit: The unit of an amount, such as "USD" or "km": a bare number means it, cents convert, another is refused.
-        tolerance: How far the value of a remembered question may be away for its answer to serve this one ("near"): an
-            amount in the field's unit, or a percentage of what is asked such as "1%"; left out, not at all.
+        tolerance: How far the value of a remembered question may be away for its answer to serve this one ("near"), in
+            the terms of the field: a number in its unit or a percentage of what is asked ("1%"); of a `Percent` percent
+            points; of a `Quantity` a quantity ("500 m"); of a `Duration` or `Moment` a length of time ("1 hour"). Left
+            out, not at all.
         counts: "people" adds up who is named in a sentence: "me, my wife and 2 kids" is 4.
         examples: Values that help a person or a model to see what is meant.
         description: One sentence for a person or a model.
@@ -62,7 +69,9 @@ def Field(  # noqa: N802 - the name pydantic users expect
     if counts is not None:
         extra["counts"] = counts
     if tolerance is not None:
-        extra["tolerance"] = str(read_tolerance(tolerance))
+        # Only the class knows in whose terms; what has no exact text is refused there.
+        is_told = isinstance(tolerance, str | int | Decimal | TextValue) and not isinstance(tolerance, bool)
+        extra["tolerance"] = str(tolerance) if is_told else tolerance
     return _PydanticField(
         default,
         description=description,
@@ -150,7 +159,8 @@ class Parameters(BaseModel):
         """Prepare how each field is read and keyed; refuse defaults that cannot be, and aliases that clash.
 
         Raises:
-            TypeError: two fields share a name or alias, a default cannot be read, or a tolerance is of no lone number.
+            TypeError: two fields share a name or alias, a default cannot be read, or a tolerance is of no lone value or
+                not in its terms.
         """
         super().__pydantic_init_subclass__(**kwargs)
         cls._readings = {name: _Reading(name, field) for name, field in cls.model_fields.items()}
@@ -265,13 +275,25 @@ def _is_raw(field: FieldInfo) -> bool:
 
 
 def _tolerances(cls: type[Parameters]) -> dict[str, Tolerance]:
-    """Return the tolerances that the fields of *cls* declare."""
-    declared = {name: raw for name, field in cls.model_fields.items() if (raw := _declared(field, "tolerance"))}
-    for name in declared:
-        if not _is_lone_number(cls.model_fields[name].annotation):
-            msg = f"{cls.__name__}: {name} declares a tolerance, which only an amount, Decimal, int or float may have"
+    """Return the tolerances that the fields of *cls* declare, and have its card tell them in their one spelling."""
+    found = {}
+    for name, field in cls.model_fields.items():
+        raw, extra = _declared(field, "tolerance"), field.json_schema_extra
+        if raw is None or not isinstance(extra, dict):
+            continue
+        kind = _lone_kind(field.annotation)
+        if kind is None:
+            msg = (
+                f"{cls.__name__}: {name} declares a tolerance, which only a lone number, Percent, Quantity, "
+                "Duration or Moment may have, or one of them or None"
+            )
             raise TypeError(msg)
-    return {name: read_tolerance(raw) for name, raw in declared.items()}
+        try:
+            found[name] = read_tolerance(raw, kind, _declared(field, "unit"))
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}: {name}: {error}") from error
+        extra["tolerance"] = str(found[name])
+    return found
 
 
 def _problems(cls: type[Parameters], error: ValidationError) -> list[str]:
@@ -321,15 +343,16 @@ def _may_be_bool(kind: Any) -> bool:
     return kind is bool or isinstance(kind, bool) or not isinstance(kind, type | str | bytes | int | Enum | None)
 
 
-def _is_lone_number(annotation: Any) -> bool:
-    """Return whether *annotation* is of one number, or of one or None."""
+def _lone_kind(annotation: Any) -> type | None:
+    """Return the type that *annotation* is of, when it is of one number or typed value, or of one or None."""
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
-        members = [member for member in get_args(annotation) if member is not type(None)]
-        return bool(members) and all(map(_is_lone_number, members))
+        kinds = {_lone_kind(member) for member in get_args(annotation) if member is not type(None)}
+        # Several kinds of numbers are measured alike.
+        return next(iter(kinds)) if len(kinds) == 1 or (kinds and kinds <= set(_NUMBERS)) else None
     if hasattr(annotation, "__metadata__"):
-        return _is_lone_number(get_args(annotation)[0])
-    return annotation in _NUMBERS
+        return _lone_kind(get_args(annotation)[0])
+    return cast("type", annotation) if annotation in _NUMBERS or _is_typed(annotation) else None
 
 
 def _takes_only_lists(annotation: Any) -> bool:

@@ -41,10 +41,6 @@ class Standing(Protocol):
     def place(self) -> str:
         """Its own tolerant values, spelled."""
 
-    @property
-    def score(self) -> float:
-        """The first of these."""
-
 
 class Remembered(NamedTuple):
     """An answer as it is served: when it was computed, how long that took, and its JSON, not parsed."""
@@ -59,11 +55,6 @@ class Stood(NamedTuple):
 
     frame: str
     place: str
-
-    @property
-    def score(self) -> float:
-        """The first of its tolerant values."""
-        return float(self.place.partition("|")[0])
 
 
 class Near(NamedTuple):

@@ -6,6 +6,7 @@
 | `tl:ltm:{Agent}:v1.1:u:token:question` | string | absolute, per task | the same, remembered for one user |
 | `tl:ltm:{Agent}:near:v1.1:frame` | sorted set | its longest entry's | remembered values, see `memory.neighbours` |
 | `tl:ltm:{Agent}:near:v1.1:frame:until` | sorted set | the same | the same, by when their entries go, in ms |
+| `tl:ltm:{Agent}:near:v1.1:frame:2` | sorted sets | the same | the same, by the second value and each further one |
 | `tl:ltm-hits:{Agent}:...` | string | its entry's | how often the entry of the same ending was served |
 | `tl:ltm-users:{token}` | sorted set | its longest entry's | entry keys that a user's tasks stored, by expiry in ms |
 | `tl:ltm-served:{token}` | hash | that of the list | how often a user was served each entry of that list |
@@ -145,12 +146,14 @@ def hits_of(entry_key: str) -> str:
     return _HITS + entry_key[len(_LTM) :]
 
 
-def near(entry_key: str, frame: str) -> tuple[str, str]:
-    """Return the keys that tell which entries may be near to *entry_key*: by value, and by expiry; same tag.
+def near(entry_key: str, frame: str, fields: int = 1) -> tuple[str, ...]:
+    """Return the keys that tell which entries may be near to *entry_key*; same tag.
 
-    *frame* is that of a `contracts.neighbours.Neighbourhood`. Entries of one version and user share them.
+    By the first value, by expiry, and then by every further one of the values of *fields*. *frame* is that of a
+    `contracts.neighbours.Neighbourhood`. Entries of one version and user share them.
     """
-    return (root := near_of(entry_key) + checked_name(frame, "frame")), f"{root}:until"
+    root = near_of(entry_key) + checked_name(frame, "frame")
+    return root, f"{root}:until", *(f"{root}:{number}" for number in range(2, fields + 1))
 
 
 def near_of(entry_key: str) -> str:

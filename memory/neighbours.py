@@ -1,7 +1,8 @@
 """Near matches in the long-term memory: which remembered questions differ from one in tolerant values alone.
 
 Beside the entries of a task that declares a tolerance stands, for each frame, where they are: their places by the size
-of the first value. Redis narrows down by a float; what is near is decided here, exactly. Other tasks have none of this.
+of each tolerant value. Redis narrows down by floats; what is near is decided here, exactly. Other tasks have none of
+this.
 """
 
 from collections.abc import Sequence
@@ -11,17 +12,22 @@ from memory import keys, neighbour_scripts
 from memory.entries import Near, Standing, decode
 from memory.exchange import Command, Exchange
 
-#: Places that are looked at on either side of the asked value: of one field the nearest are the first, of several not.
-_WIDTH_OF_ONE, _WIDTH = 8, 32
-#: Of the near ones, how many may be gone already before nobody looks any further.
-_TRIED = 8
+#: Of one tolerant field, places that are looked at on either side of the asked value: the nearest are the first.
+_WIDTH = 8
+#: Of several, how many places are looked at in all before the nearest of them have to do: about a millisecond.
+MOST_LOOKED_AT = 2000
+#: Of the near ones, how many may be gone already before nobody looks any further: of one field, and of several.
+_TRIED_OF_ONE, _TRIED = 8, 4
+#: How many places of several fields are ranked exactly: those that floats cannot tell apart are among them.
+_RANKED = 32
 
 
 def remembering(entry_key: str, value: bytes, lifetime_ms: int | None, near: Standing, now_ms: int) -> Command:
     """Return the command that stores *value* at *entry_key* and where it stands, in one step."""
-    touched = entry_key, keys.hits_of(entry_key), *keys.near(entry_key, near.frame)
+    fields = near.place.count("|") + 1
+    touched = entry_key, keys.hits_of(entry_key), *keys.near(entry_key, near.frame, fields)
     lifetime = "" if lifetime_ms is None else lifetime_ms
-    words = value, lifetime, repr(near.score), near.place, now_ms, neighbour_scripts.MOST_EXPIRED
+    words = value, lifetime, near.place, now_ms, neighbour_scripts.MOST_EXPIRED
     return ("EVALSHA", neighbour_scripts.REMEMBER, len(touched), *touched, *words)
 
 
@@ -39,16 +45,18 @@ async def find_nearest(exchange: Exchange, asked: Sequence[tuple[str, Neighbourh
     Raises:
         MemoryUnavailable: no answer in time.
     """
-    listed = await exchange.run([command for key, near in asked for command in _looking(key, near)])
+    looking = [_looking(key, near) for key, near in asked]
+    listed = iter(await exchange.run([command for commands in looking for command in commands]))
     found: list[Near | None] = [None] * len(asked)
     tried: list[tuple[int, list[tuple[str, str]]]] = []
     commands: list[Command] = []
     for number, (key, near) in enumerate(asked):
-        places = [place.decode(errors="replace") for side in listed[2 * number : 2 * number + 2] for place in side]
-        candidates = [(_entry_at(key, near, place), place) for place in near.nearest(places, _TRIED)]
+        places = [place.decode(errors="replace") for _ in looking[number] for place in next(listed)]
+        most = _TRIED_OF_ONE if len(near.fields) == 1 else _TRIED
+        candidates = [(_entry_at(key, near, place), place) for place in near.nearest(places, most)]
         if candidates:
             tried.append((number, candidates))
-            touched = (*keys.near(key, near.frame), *(entry for entry, _ in candidates))
+            touched = (*keys.near(key, near.frame, len(near.fields)), *(entry for entry, _ in candidates))
             words = [place for _, place in candidates]
             commands.append(("EVALSHA", neighbour_scripts.NEAREST, len(touched), *touched, *words))
     replies = await exchange.run(commands) if commands else []
@@ -60,13 +68,19 @@ async def find_nearest(exchange: Exchange, asked: Sequence[tuple[str, Neighbourh
     return found
 
 
-def _looking(entry_key: str, near: Neighbourhood) -> tuple[Command, Command]:
-    by_value, (low, high), score = keys.near(entry_key, near.frame)[0], near.window, repr(near.score)
-    width = _WIDTH_OF_ONE if len(near.fields) == 1 else _WIDTH
-    return (
-        ("ZRANGEBYSCORE", by_value, score, repr(high), "LIMIT", 0, width),
-        ("ZREVRANGEBYSCORE", by_value, score, repr(low), "LIMIT", 0, width),
-    )
+def _looking(entry_key: str, near: Neighbourhood) -> tuple[Command, ...]:
+    windows = near.windows
+    by_value, _, *others = keys.near(entry_key, near.frame, len(windows))
+    if not others:
+        [window] = windows
+        score = repr(window.score)
+        return (
+            ("ZRANGEBYSCORE", by_value, score, repr(window.high), "LIMIT", 0, _WIDTH),
+            ("ZREVRANGEBYSCORE", by_value, score, repr(window.low), "LIMIT", 0, _WIDTH),
+        )
+    limits = MOST_LOOKED_AT, _TRIED, _RANKED
+    bounds = [repr(bound) for one in windows for bound in (one.score, one.low, one.high, one.reach)]
+    return (("EVALSHA", neighbour_scripts.AROUND, len(windows), by_value, *others, *limits, *bounds),)
 
 
 def _entry_at(entry_key: str, near: Neighbourhood, place: str) -> str:

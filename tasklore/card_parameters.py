@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Optional
+from typing import Any, Optional, get_args, get_origin
 
 from pydantic import create_model
 
 from contracts.amounts import Amount
 from contracts.errors import InvalidInput
 from contracts.parameters import Field, Parameters
+from contracts.tolerances import read_tolerance
 from memory.seed_file import TaskForm
 
 _KINDS: dict[str, Any] = {"integer": int, "number": Decimal, "boolean": bool, "string": str}
@@ -37,7 +38,13 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
         # A list's default is a JSON list, a tuple's too: both are keyed alike.
         fields[name] = (
             kind,
-            Field(default, unit=field.get("unit"), aliases=tuple(field.get("aliases", ())), validate_default=True),
+            Field(
+                default,
+                unit=field.get("unit"),
+                aliases=tuple(field.get("aliases", ())),
+                tolerance=_tolerance(field, kind),
+                validate_default=True,
+            ),
         )
     made: type[Parameters] = create_model(f"{task_name}_parameters", __base__=Parameters, **fields)
     return made
@@ -75,6 +82,22 @@ def _scalar(field: Mapping[str, Any], name: str) -> Any:
         )
         raise InvalidInput(msg)
     return Optional[kind] if may_be_none else kind  # noqa: UP045  # made at run time
+
+
+def _tolerance(field: Mapping[str, Any], kind: Any) -> str | None:
+    """Return the tolerance of a number, None where another worker's card has one that is not known here."""
+    raw = field.get("tolerance")
+    if not isinstance(raw, str) or not {kind, *_members(kind)} & {Amount, Decimal, int}:
+        return None
+    try:
+        read_tolerance(raw)
+    except TypeError:
+        return None
+    return raw
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    return () if get_origin(kind) is tuple else get_args(kind)
 
 
 def _without_null(field: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:

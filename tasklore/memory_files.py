@@ -102,6 +102,7 @@ async def _store(memory: LongTermMemory, agent_id: str, entry: SeedEntry, form: 
         ttl=form.keep,
         now_ms=now_ms,
         parameters_json=parameters.model_dump_json().encode(),
+        near=Parameters.neighbourhood(parameters, entry.task_name),
     )
     return True
 

@@ -2,8 +2,8 @@
 
 from memory import keys
 from memory.entries import Remembered
-from workers.near import parameters_of
-from workers.order import Neighbour, Order
+from workers.near import neighbour_at
+from workers.order import Order
 
 
 class KitAnswers:
@@ -31,7 +31,7 @@ class KitAnswers:
             return self._answers.get(key)
         places = self._places.get((keys.near_of(key), near.frame), {})
         for place in near.nearest(list(places), 1):
-            answer, computed_for = self._answers[places[place]], parameters_of(order.parameters, near, place)
-            order.near = Neighbour(places[place], answer, near.distances(place), computed_for)
+            answer = self._answers[places[place]]
+            order.near = neighbour_at(order.parameters, near, place, places[place], answer)
             return answer
         return None

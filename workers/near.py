@@ -8,11 +8,10 @@ from typing import Any, Protocol
 
 import structlog
 
-from contracts.amounts import Amount
 from contracts.errors import MemoryUnavailable
 from contracts.neighbours import Neighbourhood
 from contracts.parameters import Parameters
-from memory.entries import Near
+from memory.entries import Near, Remembered
 from workers.order import Neighbour, Order
 
 log = structlog.get_logger(__name__)
@@ -46,21 +45,23 @@ async def find_neighbours(orders: Sequence[Order], memory: NearMemory) -> list[O
 
 def _neighbour(order: Order, neighbourhood: Neighbourhood, near: Near) -> Neighbour | None:
     try:
-        computed_for = parameters_of(order.parameters, neighbourhood, near.place)
+        return neighbour_at(order.parameters, neighbourhood, near.place, near.key, near.answer)
     except Exception:
         # A serializer of the user's may raise anything: what cannot be labelled is not served.
         log.exception("neighbour_not_served", agent=order.assignment.agent_id)
         return None
-    return Neighbour(near.key, near.answer, neighbourhood.distances(near.place), computed_for)
+
+
+def neighbour_at(
+    asked: Parameters, neighbourhood: Neighbourhood, place: str, key: str, answer: Remembered
+) -> Neighbour:
+    """Return *answer*, the one remembered at *key*, as that of a neighbour at *place*."""
+    distances = neighbourhood.distances(place)
+    farthest = float(max(number for number, _ in distances.values()))
+    told = {name: text for name, (_, text) in distances.items()}
+    return Neighbour(key, answer, told, farthest, parameters_of(asked, neighbourhood, place))
 
 
 def parameters_of(asked: Parameters, neighbourhood: Neighbourhood, place: str) -> dict[str, Any]:
     """Return the parameters that the answer at *place* was computed for, as JSON holds them."""
-    values = neighbourhood.values_at(place)
-    changed = {name: _like(asked.__dict__[name], number) for name, number in values.items()}
-    return asked.model_copy(update=changed).model_dump(mode="json")
-
-
-def _like(asked: Any, number: Any) -> Any:
-    """Return *number* as a value of the type and unit that *asked* has."""
-    return Amount(number, asked.unit) if isinstance(asked, Amount) else type(asked)(number)
+    return asked.model_copy(update=neighbourhood.values_at(place)).model_dump(mode="json")

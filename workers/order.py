@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
 from pydantic import ValidationError
@@ -24,14 +23,16 @@ from workers.task import Task
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """An answer to a neighbouring question: the *key* of its entry, and by field how far away that question is.
+    """An answer to a neighbouring question: the *key* of its entry, and by field how far away that question is, told.
 
-    *computed_for* are the parameters of that question, as JSON holds them.
+    *farthest* is the largest of these as a number; *computed_for* are the parameters of that question, as JSON holds
+    them.
     """
 
     key: str
     answer: Remembered
-    distances: dict[str, Decimal]
+    distances: dict[str, str]
+    farthest: float
     computed_for: dict[str, Any]
 
 

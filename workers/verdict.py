@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from pydantic_core import from_json
 
-from contracts.amounts import canonical
 from contracts.messages import (
     CompletionReport,
     Fence,
@@ -114,9 +113,9 @@ def _nearness(near: Neighbour | None) -> str:
         return ""
     note = MemoryNote(
         outcome="near",
-        distance=float(max(near.distances.values())),
+        distance=near.farthest,
         computed_for=near.computed_for,
-        distances={name: canonical(distance) for name, distance in near.distances.items()},
+        distances=near.distances,
     )
     return "," + note.model_dump_json(include={"distance", "computed_for", "distances"})[1:-1]
 

@@ -222,3 +222,37 @@ def test_one_agent_named_twice_is_served_once() -> None:
     """By its module and by its entry point."""
     assert len(prepare(["workers.agents.budget", "workers.agents.budget:agent"], None).agents) == 1
     assert isinstance(prepare(["workers.agents.budget"], None).agents[0], Agent)
+
+
+class Tolerant(Parameters):
+    """Values that may be near, as a file carries them."""
+
+    price: Amount = Field(unit="USD", tolerance="1%")
+    count: int | None = Field(None, tolerance=2)
+    counts: tuple[int, ...] = ()
+
+
+def test_a_card_tells_where_an_imported_answer_stands() -> None:
+    """In the very frame in which the agent looks for neighbours; a tolerance that is not known here is none."""
+    schema = Tolerant.schema_for_cards()
+    raw = {"price": "50k", "count": 4, "counts": [1]}
+    there, here = parameters_of("plan", schema).read(raw), Tolerant.read(raw)
+    near = Parameters.neighbourhood(there, "plan")
+    assert near is not None
+    assert near.frame == getattr(Parameters.neighbourhood(here, "plan"), "frame", None)
+    schema["properties"]["price"]["tolerance"] = "a bit"
+    schema["properties"]["counts"]["tolerance"] = "1"
+    assert parameters_of("plan", schema).read(raw).key("plan") == here.key("plan")
+
+
+async def test_an_imported_answer_may_be_near() -> None:
+    """Whether it was imported with the code or by the card; what was exported comes back with its place."""
+    office, near = FakeLongTermMemory(), Tolerant.read({"price": 50_200})
+    form = ImportForm(form_of(Tolerant.schema_for_cards()), Tolerant, "v1.1", timedelta(days=30))
+    text = json.dumps({"tasks": {"plan:50000:~none:no_counts": "a plan"}}).encode()
+    await import_text(office, "Planner", text, {"plan": form}, now_ms=NOW_MS)  # type: ignore[arg-type]
+    standing = Parameters.neighbourhood(near, "plan")
+    assert standing is not None
+    [found] = await office.nearest([(keys.ltm("Planner", "1.1", near.key("plan")), standing)])
+    assert found is not None
+    assert found.answer.result_json == b'"a plan"'

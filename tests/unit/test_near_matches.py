@@ -1,12 +1,13 @@
 """Near matches: what a tolerance may be, which questions are near, and what a desk serves and says."""
 
 import json
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from contracts.amounts import Amount
+from contracts.amounts import Amount, Duration, Moment, Percent, Quantity
 from contracts.messages import CompletionReport, MemoryNote, TaskCall, TaskCard
 from contracts.neighbours import Neighbourhood
 from contracts.parameters import Field, Parameters
@@ -34,6 +35,26 @@ class Trip(Parameters):
     people: int | None = Field(None, tolerance=1)
 
 
+class Wide(Parameters):
+    """One tolerant value of each kind that is written as text."""
+
+    rate: Percent | None = Field(None, tolerance="0.5")
+    distance: Quantity | None = Field(None, unit="km", tolerance="500 m")
+    speed: Quantity | None = Field(None, tolerance="5 km/h")
+    heat: Quantity | None = Field(None, unit="°C", tolerance=2)
+    weight: Quantity | None = Field(None, tolerance="10%")
+    stay: Duration | None = Field(None, tolerance="10 minutes")
+    term: Duration | None = Field(None, tolerance="2 months")
+    wait: Duration | None = Field(None, tolerance="10%")
+    start: Moment | None = Field(None, tolerance="3 days")
+
+
+def a_class(kind: Any, tolerance: Any, unit: str | None = None) -> type[Parameters]:
+    """Return a class whose one field is of *kind* with *tolerance*."""
+    field = Field(tolerance=tolerance, unit=unit)
+    return type("Odd", (Parameters,), {"__annotations__": {"limit": kind}, "limit": field})
+
+
 def near_to(parameters: Parameters) -> Neighbourhood:
     """Return the neighbourhood of asking *parameters*."""
     found = Parameters.neighbourhood(parameters, "plan")
@@ -51,19 +72,91 @@ def is_near(asked: dict[str, Any], other: dict[str, Any], kind: type[Parameters]
 
 
 @pytest.mark.parametrize(
-    "tolerance", ["", "1 %%", "one", "-1", 0, "0%", "100%", 0.5, True, "NaN", "1e999", "\u0661%", "9" * 40, [1]]
+    "tolerance",
+    ["", "1 %%", "one", "-1", 0, "0%", "100%", 0.5, True, "NaN", "Infinity", "NaN%", "1e999", "\u0661%", "9" * 40, [1]],
 )
 def test_a_tolerance_that_is_none_is_refused_where_it_is_declared(tolerance: Any) -> None:
-    """A float too: nobody knows how far 0.1 is."""
-    with pytest.raises(TypeError, match="tolerance"):
-        Field(tolerance=tolerance)
+    """A float too: nobody knows how far 0.1 is. The field is named, and what to write."""
+    with pytest.raises(TypeError, match=r"^Odd: limit: a tolerance .*'?1%|a tolerance of 100% would take"):
+        a_class(Amount, tolerance)
 
 
-@pytest.mark.parametrize("kind", [str, bool, tuple[Amount, ...], list[int], int | str, Amount | list[Amount]])
+@pytest.mark.parametrize(
+    ("kind", "unit", "tolerance", "cure"),
+    [
+        (Percent, None, "5 km", "percent points, such as"),
+        (Percent, None, "-1", "above zero"),
+        (Percent, None, "NaN", "finite"),
+        (Percent, None, "Infinity points", "finite"),
+        (Percent, None, 0.5, "0.5 points"),
+        (Quantity, None, 5, "names no unit"),
+        (Quantity, "km", "5 kg", "length is expected"),
+        (Quantity, "km", "5 USD", "'500 m' or '1%'"),
+        (Quantity, "km", "-5 km", "above zero"),
+        (Quantity, "km", "0 m", "above zero"),
+        (Quantity, "km", "NaN km", "'500 m'"),
+        (Quantity, "km", "inf", "'500 m'"),
+        (Quantity, "km", 0.5, "exact"),
+        (Quantity, "°C", "1%", "depends on where its scale begins"),
+        (Quantity, "°C", "5 km", "a temperature is expected"),
+        (Quantity, "km", "100%", "below 100%"),
+        (Duration, None, 5, "without a unit"),
+        (Duration, None, "1 month 3 days", "mixes months"),
+        (Duration, None, "-5 minutes", "above zero"),
+        (Duration, None, timedelta(0), "above zero"),
+        (Duration, None, "5 km", "'10 minutes'"),
+        (Duration, "minute", 0.5, "exact"),
+        (Moment, None, "1%", "of a moment means nothing"),
+        (Moment, None, "1 month", "no fixed length"),
+        (Moment, None, 5, "without a unit"),
+    ],
+)
+def test_a_tolerance_in_other_terms_than_the_fields_is_refused(
+    kind: type, unit: str | None, tolerance: Any, cure: str
+) -> None:
+    """Where the class is made, with its name, the field's, and what to write instead."""
+    with pytest.raises(TypeError, match=r"^Odd: limit: ") as refused:
+        a_class(kind, tolerance, unit)
+    assert cure in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit", "tolerance", "told"),
+    [
+        (Percent, None, "0.5", "0.5 points"),
+        (Percent, None, "0.50%", "0.5 points"),
+        (Percent, None, Percent(1), "1 point"),
+        (Percent, "%", "2 percentage points", "2 points"),
+        (Percent, None, 3, "3 points"),
+        (Quantity, "km", 2, "2 km"),
+        (Quantity, "km", "500 m", "0.5 km"),
+        (Quantity, None, Quantity("500 m"), "500 m"),
+        (Quantity, "km", "1%", "1%"),
+        (Quantity, "°C", "2", "2 °C"),
+        (Quantity, "°C", "2 K", "2 K"),
+        (Duration, None, "90 minutes", "PT1H30M"),
+        (Duration, None, timedelta(days=1), "P1D"),
+        (Duration, "month", 2, "P2M"),
+        (Duration, None, "5%", "5%"),
+        (Moment, None, Duration("1 hour"), "PT1H"),
+        (Amount, "USD", Decimal("250.0"), "250"),
+    ],
+)
+def test_a_card_tells_a_tolerance_in_its_one_spelling(kind: type, unit: str | None, tolerance: Any, told: str) -> None:
+    """And a class made of that class reads it back."""
+    one = a_class(kind, tolerance, unit)
+    for made in (one, type("Two", (one,), {})):
+        assert made.schema_for_cards()["properties"]["limit"]["tolerance"] == told
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [str, bool, tuple[Amount, ...], list[int], int | str, Amount | list[Amount], Percent | Duration, timedelta, date],
+)
 def test_only_a_lone_number_has_a_tolerance(kind: Any) -> None:
     """The class cannot even be made."""
     with pytest.raises(TypeError, match="limit declares a tolerance"):
-        type("Odd", (Parameters,), {"__annotations__": {"limit": kind}, "limit": Field(tolerance=1)})
+        a_class(kind, 1)
 
 
 def test_the_card_tells_of_the_tolerance() -> None:
@@ -151,7 +244,7 @@ def test_the_nearest_comes_first_and_of_equals_the_lesser() -> None:
     places = ["10.3|4", "9.9|4", "10.1|4", "10|4", "10.1|5", "11|4", "10.1", "x|4", "10.10|4", "NaN|4", "-10|4"]
     assert asked.nearest(places, 9) == ["9.9|4", "10.1|4", "10.3|4", "10.1|5"]
     assert asked.nearest(places, 1) == ["9.9|4"]
-    assert asked.distances("10.1|5") == {"distance": Decimal("0.1"), "people": 1}
+    assert asked.distances("10.1|5") == {"distance": (Decimal("0.1"), "0.1"), "people": (1, "1")}
 
 
 def test_a_neighbours_key_is_the_one_it_was_remembered_at() -> None:
@@ -161,8 +254,78 @@ def test_a_neighbours_key_is_the_one_it_was_remembered_at() -> None:
     near = near_to(asked)
     assert near.question_at(near_to(other).place) == Parameters.key(other, "plan")
     assert parameters_of(asked, near, near_to(other).place) == other.model_dump(mode="json")
-    low, high = near.window
-    assert low < near_to(other).score < high
+    [here], [there] = near.windows, near_to(other).windows
+    assert here.low < there.score < here.high
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "other", "expected"),
+    [
+        ("rate", "20%", "20.5%", "0.5 points"),
+        ("rate", "20%", "21%", None),
+        ("rate", "0.4%", "-0.05%", None),
+        ("rate", "0%", "0.1%", None),
+        ("distance", "5 km", "5500 m", "0.5 km"),
+        ("distance", "5 km", "5500.0000000001 m", None),
+        ("distance", "5 km", "3 miles", "0.171968 km"),
+        ("speed", "50 km/h", "55 km/h", "5 km/h"),
+        ("speed", "9.6 km/h", "14.6 km/h", "5 km/h"),
+        ("speed", "50 km/h", "14 m/s", "0.4 km/h"),
+        ("speed", "50 km/h", "55.0000001 km/h", None),
+        ("speed", "50 km", "50.1 km", None),
+        ("heat", "20 °C", "22 °C", "2 °C"),
+        ("heat", "20 °C", "71 °F", "1.666666666666666666666666667 °C"),
+        ("heat", "1 °C", "-0.5 °C", None),
+        ("weight", "10 kg", "11 kg", "1 kg"),
+        ("weight", "10 kg", "10 litres", None),
+        ("weight", "20 °C", "20.1 °C", None),
+        ("stay", "2 hours", "PT2H10M", "PT10M"),
+        ("stay", "2 hours", "PT2H10M1S", None),
+        ("stay", "P1MT2H", "P1MT2H5M", "PT5M"),
+        ("stay", "P1MT2H", "P2MT2H", None),
+        ("stay", "P1MT2H", "PT2H5M", None),
+        ("stay", "1 minute", "-1 minute", None),
+        ("term", "1 year", "14 months", "P2M"),
+        ("term", "1 year", "15 months", None),
+        ("term", "P1Y1D", "P1Y2D", None),
+        ("term", "P1Y1D", "P13M1D", "P1M"),
+        ("term", "30 days", "1 month", None),
+        ("wait", "100 minutes", "110 minutes", "PT10M"),
+        ("wait", "10 months", "11 months", "P1M"),
+        ("wait", "P10MT100M", "P10MT101M", None),
+        ("start", "2026-03-01", "2026-03-04", "P3D"),
+        ("start", "2026-03-01", "2026-03-05", None),
+        ("start", "2026-03-01", "2026-03-01T00:00", None),
+        ("start", "2026-03-01T12:00", "2026-03-01T12:00Z", None),
+        ("start", "2026-03-01T12:00Z", "2026-03-01T14:30+02:00", "PT30M"),
+    ],
+)
+def test_each_kind_of_value_is_near_in_its_own_terms(name: str, asked: str, other: str, expected: str | None) -> None:
+    """Exactly, in the base unit, never across dimensions, kinds of time or signs; told in the unit that was asked."""
+    here, there = Wide.read({name: asked}), Wide.read({name: other})
+    near, far = Parameters.neighbourhood(here, "plan"), Parameters.neighbourhood(there, "plan")
+    assert (
+        is_near({name: asked}, {name: other}, Wide)
+        if expected
+        else not (near and far and near.frame == far.frame and near.nearest([far.place], 1))
+    )
+    if near and far and expected:
+        assert near.question_at(far.place) == Parameters.key(there, "plan")
+        assert near.distances(far.place)[name][1] == expected
+        assert Wide.read(parameters_of(here, near, far.place)) == there
+
+
+def test_what_is_told_of_a_quantity_is_tidy() -> None:
+    """There and back between units leaves no trifle in it."""
+    here, there = Wide.read({"speed": "50 km/h"}), Wide.read({"speed": "51 km/h"})
+    assert parameters_of(here, near_to(here), near_to(there).place)["speed"] == "51 km/h"
+
+
+@pytest.mark.parametrize("place", ["63903945600.5", "999999999999999", "63903945601", "-1", "0"])
+def test_a_place_that_no_day_can_have_is_passed_over(place: str) -> None:
+    """Whoever put it into an index: it is no question."""
+    here = near_to(Wide.read({"start": "2026-01-12"}))
+    assert here.nearest([place], 1) == []
 
 
 # -- what a desk serves ------------------------------------------------------------------------------------------------
@@ -226,6 +389,18 @@ async def test_an_exact_answer_wins_and_a_far_question_is_computed() -> None:
     assert [told[name].result for name in ("t5", "t6", "t7")] == [f"a plan for {n} USD" for n in (50000, 50600, 50000)]
 
 
+async def test_neighbours_that_are_asked_at_once_are_both_computed() -> None:
+    """Nobody waits for an answer that is not quite theirs: each gets its own, and the next one the nearest."""
+    runs: list[Decimal] = []
+    office = an_office(runs)
+    await office.work(a_plan("t1", "50,000"), a_plan("t2", "50,200"))
+    await office.work(a_plan("t3", "50,150"))
+    told = {report.task_id: report for report in office.post.reports()}
+    assert sorted(runs) == [50_000, 50_200]
+    assert [told[name].memory.outcome for name in ("t1", "t2", "t3")] == ["miss", "miss", "near"]
+    assert told["t3"].result == "a plan for 50200 USD"
+
+
 @pytest.mark.parametrize(("mode", "outcome"), [("refresh", "refreshed"), ("bypass", "bypassed")])
 async def test_who_wants_it_computed_gets_it_computed(mode: str, outcome: str) -> None:
     """A neighbour is no way round what the assignment says."""
@@ -280,6 +455,25 @@ def test_a_person_hears_whose_answer_it_is() -> None:
     said = describe_result(report, card, call)
     assert "for limit 50,000, which is within 1 % of the 50,200 you asked" in said
     assert "limit 50,000, which is 200 away from what you asked" in describe_result(report, None, None)
+
+
+def test_a_person_hears_how_near_in_the_terms_of_the_value() -> None:
+    """Points of a percentage, and quantities with their unit."""
+    note = MemoryNote(
+        outcome="near",
+        distance=0.5,
+        computed_for={"rate": "20.5%", "distance": "5.5 km"},
+        distances={"rate": "0.5 points", "distance": "0.5 km"},
+    )
+    report = CompletionReport(
+        task_id="t", agent_id="A", supervisor_id="S", task_name="plan", status="completed", result=1, memory=note,
+        worker_id="w", finished_at=NOW,
+    )  # fmt: skip
+    card = TaskCard(name="plan", parameters=Wide.schema_for_cards())
+    said = describe_result(report, card, TaskCall(name="plan", parameters={"rate": "20%", "distance": "5 km"}))
+    assert "rate 20.5%, which is within 0.5 points of the 20% you asked" in said
+    assert "distance 5.5 km, which is within 0.5 km of the 5 km you asked" in said
+    assert "rate 20.5%, which is 0.5 points away from what you asked" in describe_result(report, None, None)
 
 
 def test_a_person_hears_only_of_what_differs() -> None:
