@@ -14,7 +14,7 @@ from contracts.identifiers import PARTITIONS
 from tasklore.k8s.pods import API_PORT, SECRETS, Manifest, Role, deployment, job, labels_of, selector_of
 from tasklore.k8s.printing import as_yaml
 from tasklore.k8s.scaling import Consumer, Scale, scaled_object
-from tasklore.k8s.workers import Wanted, worker_manifests
+from tasklore.k8s.workers import Wanted, bootstrap_manifests, worker_manifests
 from workers.loading import load_agents
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,6 +24,8 @@ RULES = ROOT / "deploy" / "prometheus" / "rules"
 
 #: What is served by the deployment as it is; agents of other people come beside them.
 OURS = ("budget", "switchboard", "memory")
+#: What the component `decision` brings.
+_DECISION = ("workers.agents.decision",)
 #: Reports that wait for one supervisor more.
 _REPORTS_A_POD = 256
 #: Messages to agents that wait in one partition, likewise.
@@ -55,7 +57,9 @@ def generated() -> dict[str, str]:
         "budget.yaml": _text(_worker("budget", OURS[:1])),
         "memory.yaml": _text(_worker("memory", OURS[1:])),
         "rules.yaml": _text([_rules()]),
-        "../components/decision/decision.yaml": _text(_worker("decision-agent", ("workers.agents.decision",))),
+        "../components/decision/decision.yaml": _text(
+            _worker("decision-agent", _DECISION) + _bootstrap("decision-agent", _DECISION)
+        ),
     }
 
 
@@ -101,6 +105,11 @@ def _supervisor() -> list[Manifest]:
 def _worker(name: str, references: tuple[str, ...]) -> list[Manifest]:
     agents = [agent for reference in references for agent in load_agents(reference)]
     return worker_manifests(Wanted(references, "tasklore", name=name), agents)
+
+
+def _bootstrap(name: str, references: tuple[str, ...]) -> list[Manifest]:
+    agents = [agent for reference in references for agent in load_agents(reference)]
+    return bootstrap_manifests(Wanted(references, "tasklore", name=name), agents)
 
 
 def _rules() -> Manifest:

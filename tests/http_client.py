@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -22,14 +23,15 @@ class Answer:
 
 
 class Connection:
-    """One connection to *url*, for one request."""
+    """One connection to *url*, for one request, over *tls* if given."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         self._place = urlsplit(url)
+        self._tls = tls
 
     async def __aenter__(self) -> Self:
         host, port = self._place.hostname, self._place.port
-        self.reader, self.writer = await asyncio.open_connection(host, port, limit=2**22)
+        self.reader, self.writer = await asyncio.open_connection(host, port, limit=2**22, ssl=self._tls)
         return self
 
     async def __aexit__(

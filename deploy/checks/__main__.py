@@ -19,6 +19,7 @@ from deploy.checks import (
     pins,
     promises,
     rendering,
+    runbooks,
     scanners,
     schemas,
     servers,
@@ -55,6 +56,11 @@ def _promised(overlay: str) -> list[Problem]:
     return promises.problems(found) + whole.problems(found, is_production=overlay == "prod")
 
 
+def _unprepared() -> list[Problem]:
+    found = [(overlay, one) for overlay in rendering.BUILT for one in whole.unprepared(rendering.rendered(overlay))]
+    return [Problem(f"{overlay}: {one.place}", one.what, one.cure) for overlay, one in found]
+
+
 def _missed(overlay: str) -> list[Problem]:
     cure = "promise it in deploy/checks, or list it as free in mutations.py"
     try:
@@ -70,6 +76,7 @@ CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
     "schema": (f"strict schemas of Kubernetes {' and '.join(schemas.VERSIONS)}", schemas.problems),
     "custom": ("custom resources have known fields", _overlays(lambda one: custom.problems(rendering.rendered(one)))),
     "promises": ("what manifests promise of security and durability", _overlays(_promised)),
+    "bootstrap": ("a job makes the consumers of every worker", _unprepared),
     "network": ("who may reach whom, pair by pair", _overlays(lambda one: network.problems(rendering.rendered(one)))),
     "mutations": ("no promise can be removed unnoticed", _overlays(_missed)),
     "values": ("values for the charts of NATS and Valkey", values.problems),
@@ -78,6 +85,7 @@ CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
     "pins": ("the image installs what was tested", pins.problems),
     "compose": ("the compose file, and its services confined", compose.problems),
     "monitoring": ("rules, alerts and dashboards ask for what is exported", monitoring.problems),
+    "runbooks": ("alerts link to their runbooks, by one address", runbooks.problems),
     "dashboards": ("dashboards are as their code builds them, every query parsed", monitoring.dashboard_problems),
     "nats": ("nats-server reads its configuration", servers.nats_problems),
     "valkey": ("Valkey loads its users, and a dry run refuses what none may", servers.valkey_problems),

@@ -13,14 +13,19 @@ FILE = ROOT / "deploy" / "compose.yaml"
 SERVICES = {
     *("nats-0", "nats-1", "nats-2", "valkey", "bootstrap", "supervisor", "budget", "memory"),
     *("prometheus", "alertmanager", "grafana"),
+    *("bootstrap-decision", "decision"),
 }
-_OURS = {"bootstrap", "supervisor", "budget", "memory"}
+#: Those that are started only for who asks for their profile.
+OPTIONAL = {"bootstrap-decision": "world", "decision": "world"}
+_BOOTSTRAPS = {"bootstrap", "bootstrap-decision"}
+_OURS = {*_BOOTSTRAPS, "supervisor", "budget", "memory", "decision"}
 _CURE = "see deploy/compose.yaml"
 
 
 def problems() -> list[Problem]:
     """Return what compose itself refuses, and what a service lacks."""
-    done = run("docker-compose", "--file", FILE, "config", "--quiet", "--no-env-resolution")
+    profiles = [word for profile in sorted(set(OPTIONAL.values())) for word in ("--profile", profile)]
+    done = run("docker-compose", "--file", FILE, *profiles, "config", "--quiet", "--no-env-resolution")
     if done.returncode != 0:
         return [Problem("deploy/compose.yaml", done.stderr.strip(), "correct it")]
     stack = yaml.safe_load(FILE.read_text("utf-8"))
@@ -68,6 +73,7 @@ def _wanted(name: str, service: object) -> dict[str, bool]:
         and not str(at(service, "image")).endswith(":latest"),
         "networks": bool(listed(service, "networks")),
         "a restart policy": bool(at(service, "restart")),
+        "its profile, or none": listed(service, "profiles") == ([OPTIONAL[name]] if name in OPTIONAL else []),
     }
     if name in _OURS:
         settings = mapped(service, "environment")
@@ -76,7 +82,7 @@ def _wanted(name: str, service: object) -> dict[str, bool]:
             "TLS to NATS": str(settings.get("TASKLORE_NATS_URL")).startswith("tls://"),
             "TLS to Valkey": str(settings.get("TASKLORE_REDIS_URL")).startswith("rediss://"),
             "three copies of streams": settings.get("TASKLORE_REPLICAS") == "3",
-            "no right to make streams": (settings.get("TASKLORE_PROVISION") == "never") != (name == "bootstrap"),
+            "no right to make streams": (settings.get("TASKLORE_PROVISION") == "never") != (name in _BOOTSTRAPS),
             "a role": bool(settings.get("TASKLORE_ROLE")),
             "a stop_grace_period above its own": _seconds(at(service, "stop_grace_period")) > grace,
             "servers before it, or their bootstrap": bool(mapped(service, "depends_on")),

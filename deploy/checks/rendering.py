@@ -9,7 +9,7 @@ from deploy.checks.tools import ROOT, run
 
 #: Those that are checked in every way, and those that are built: the others are prod with one component more.
 OVERLAYS = ("dev", "prod")
-BUILT = (*OVERLAYS, "traced", "world")
+BUILT = (*OVERLAYS, "traced", "world", "linked")
 
 
 def rendered_text(overlay: str) -> str:

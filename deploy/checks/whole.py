@@ -62,6 +62,22 @@ def problems(manifests: Sequence[Manifest], *, is_production: bool) -> list[Prob
     return [*found, *_production(manifests, is_production)]
 
 
+def unprepared(manifests: Sequence[Manifest]) -> list[Problem]:
+    """Return each worker whose consumers no Job makes: it may not make them itself, and is never ready without."""
+    made = {str(one) for job in _of(manifests, "Job") for one in _arguments(job)[1:]}
+    needed = [(one, set(map(str, _arguments(one)[1:]))) for one in _of(manifests, "Deployment")]
+    cure = "add it to a bootstrap job; see tasklore/k8s/workers.py"
+    return [
+        Problem(name_of(one), f"serves {', '.join(sorted(agents - made))}, for which no Job makes consumers", cure)
+        for one, agents in needed
+        if agents - made
+    ]
+
+
+def _arguments(owner: Manifest) -> list[object]:
+    return listed(owner, "spec", "template", "spec", "containers", 0, "args")
+
+
 def _of(manifests: Iterable[Manifest], *kinds: str) -> list[Manifest]:
     return [one for one in manifests if one.get("kind") in kinds]
 

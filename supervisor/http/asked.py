@@ -5,15 +5,16 @@ what was answered without one. A request whose process died before it was unders
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
-from contracts.messages import ChatTurn, CompletionReport, PersonReply, PersonRequest, TaskAssignment, TaskCall
+from contracts.messages import CompletionReport, PersonReply, PersonRequest, TaskAssignment, TaskCall
 from memory.inbox import is_utterance
 from memory.requests import Known, RequestRecord
+from supervisor.first_readings import HeardTurn, PartRead, heard_turn
 from supervisor.http.asked_parts import PartTask, read_body, rebuilt, tasks_of
 from supervisor.http.keys import Caller
 from supervisor.http.parts import Parts
@@ -180,7 +181,7 @@ async def _look_at(parts: Parts, place: Place, known: Known, record: RequestReco
             return _running_parts(place, [_as_part(task) for task in tasks.values()], conversation_id)
     if known.end is not None or report is not None:
         turns = await _turns_of(parts, conversation_id, place)
-        return _done(place, _rebuilt(parts, place, known, conversation_id, report, turns.get("assistant")))
+        return _done(place, _rebuilt(parts, place, known, conversation_id, report, turns))
     assignment = read_body(TaskAssignment, newest.assignment) if newest is not None else None
     if assignment is not None:
         return _running(place, [assignment], conversation_id)
@@ -201,15 +202,17 @@ def _rebuilt(
     known: Known,
     conversation_id: str,
     report: CompletionReport | None,
-    turn: ChatTurn | None,
+    turns: Mapping[str, HeardTurn],
 ) -> PersonReply:
     """Return the reply as it was, out of what is kept of it."""
-    end, task = known.end, turn.task if turn is not None else None
+    turn, end, read = turns.get("assistant"), known.end, _task_read(turns.get("person"))
+    task = turn.task if turn is not None else read.task
     if report is not None:
         offer = parts.catalogue().find(report.agent_id, report.task_name)
         is_well = report.status == "completed"
         card = offer.task if offer is not None else None
-        text = describe_result(report, card, task) if is_well else describe_failure(report)
+        how = read.remembered, read.computed
+        text = describe_result(report, card, task, *how) if is_well else describe_failure(report)
         kind = "answer" if is_well else "failed"
         if turn is not None and end is not None and end.kind == kind:
             # As it was said: with what was remembered, or reckoned from an earlier value.
@@ -249,6 +252,7 @@ async def _begin_again(parts: Parts, place: Place, record: RequestRecord, text: 
             "conversation_id": conversation_id,
             "user_id": person.user_id,
             "memory": record.memory,
+            "time_zone": record.time_zone,
             "wait_ms": 600_000,
         }
     )
@@ -265,24 +269,30 @@ async def begin(parts: Parts, place: Place, request: PersonRequest) -> None:
     await parts.work.begin(place.key, request, place.caller.name, parts.share(MOST))
 
 
-async def _turns_of(parts: Parts, conversation_id: str, place: Place) -> dict[str, ChatTurn]:
+def _task_read(person: HeardTurn | None) -> PartRead:
+    """Return the one task that the words of *person* were read as; without a call when it is not known, or several."""
+    parts = person.read_as.parts if person is not None and person.read_as is not None else ()
+    return parts[0] if len(parts) == 1 else PartRead(kind="task")
+
+
+async def _turns_of(parts: Parts, conversation_id: str, place: Place) -> dict[str, HeardTurn]:
     """Return what was said for one request, by its speaker; another user may have chosen the same id."""
     return {turn.speaker: turn for turn in await _said_for(parts, conversation_id, place)}
 
 
-async def _answers_to(parts: Parts, conversation_id: str, place: Place) -> dict[int, ChatTurn]:
+async def _answers_to(parts: Parts, conversation_id: str, place: Place) -> dict[int, HeardTurn]:
     """Return what each part of a request was answered, by its place."""
     said = await _said_for(parts, conversation_id, place)
     return {place_of_turn(turn.turn_id): turn for turn in said if turn.speaker == "assistant"}
 
 
-async def _said_for(parts: Parts, conversation_id: str, place: Place) -> list[ChatTurn]:
+async def _said_for(parts: Parts, conversation_id: str, place: Place) -> list[HeardTurn]:
     request_id = place.request_id
     wanted = request_id.encode()
     for count in (_NEAR, _FAR):
         stored = await parts.conversations.recent(conversation_id, count)
         named = [body for body in stored if wanted in body and not is_utterance(body)]
-        turns = [turn for body in named if (turn := read_body(ChatTurn, body)) is not None]
+        turns = [turn for body in named if (turn := heard_turn(body)) is not None]
         own = [turn for turn in turns if turn.request_id == request_id and place.caller.may_hear(turn.user_id)]
         if own or len(stored) < count:
             return own

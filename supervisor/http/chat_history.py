@@ -19,8 +19,8 @@ from supervisor.catalogue import Catalogue
 from supervisor.http.chat_forms import LONGEST_TEXT, ChatMessage
 from supervisor.http.parts import Parts
 from supervisor.interpretation import Ambiguous, Missing, RuleInterpreter, Several, Single, Understood, Unfitting
-from supervisor.service import LOOK_BACK
 from supervisor.turns import stored_turns
+from supervisor.understanding import LOOK_BACK
 
 log = structlog.get_logger(__name__)
 

@@ -38,8 +38,9 @@ class Door:
         try:
             self._demand_host(headers)
             self._demand_origin(scope["method"], headers)
+            known = self._known(scope, headers)
             if scope["path"].startswith(GUARDED):
-                scope[CALLER] = caller = self._caller(headers)
+                scope[CALLER] = caller = _demanded(known)
                 self._demand_rate(caller)
                 self._demand_room(caller)
             self._demand_size(headers)
@@ -66,16 +67,21 @@ class Door:
         if is_foreign and self._parts.keys is None and method != "GET":
             raise Refused(403, "origin", "without API keys no page from elsewhere may ask; set TASKLORE_API_KEYS_FILE")
 
-    def _caller(self, headers: Headers) -> Caller:
+    def _known(self, scope: Scope, headers: Headers) -> Caller | None:
+        """Return who sent a request, None for a stranger, of whom an address has only so many at a time."""
         keys = self._parts.keys
         if keys is None:
             return ANYBODY
         scheme, _, key = headers.get("authorization", "").partition(" ")
         entry = keys.find(key.strip()) if scheme.lower() == "bearer" else None
-        if entry is None:
-            detail = "send an API key that is known, as `Authorization: Bearer KEY`; `tasklore api-key` makes one"
-            raise Refused(401, "no-key", detail, headers={"WWW-Authenticate": "Bearer"})
-        return Caller(entry.name, frozenset(entry.roles), entry.user)
+        if entry is not None:
+            self._parts.strangers.settle(scope.get("client"))
+            return Caller(entry.name, frozenset(entry.roles), entry.user)
+        if wait_s := self._parts.strangers.take(scope.get("client"), headers.getlist("x-forwarded-for")):
+            detail = f"too many requests without a known key from this address; go on in {wait_s} s, or send a key"
+            # Whoever goes on all the same has to connect anew.
+            raise Refused(429, "rate", detail, headers={"Retry-After": str(wait_s), "Connection": "close"})
+        return None
 
     def _demand_rate(self, caller: Caller) -> None:
         if wait_s := self._rates.take(caller.name):
@@ -99,6 +105,13 @@ class Door:
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if has_body and kind != "application/json":
             raise Refused(415, "no-json", "send the body as `Content-Type: application/json`")
+
+
+def _demanded(known: Caller | None) -> Caller:
+    if known is None:
+        detail = "send an API key that is known, as `Authorization: Bearer KEY`; `tasklore api-key` makes one"
+        raise Refused(401, "no-key", detail, headers={"WWW-Authenticate": "Bearer"})
+    return known
 
 
 class _Limited:

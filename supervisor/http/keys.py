@@ -1,6 +1,6 @@
 """Who asks: the API key of a request, what it may do, and for whom."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -66,10 +66,11 @@ class Caller:
 ANYBODY = Caller("local", frozenset(ROLES))
 
 
-def allowed(*roles: Role) -> Callable[..., Caller]:
+def allowed(*roles: Role) -> Callable[..., Awaitable[Caller]]:
     """Return the dependency that gives a route its caller, and refuses one that has none of *roles*."""
 
-    def caller_of(request: Request, _key: Annotated[object, Security(BEARER)] = None) -> Caller:
+    # A coroutine, as what is none is called in a thread of the pool: for two look-ups a hop there and back.
+    async def caller_of(request: Request, _key: Annotated[object, Security(BEARER)] = None) -> Caller:
         caller = request.scope.get(CALLER)
         if not isinstance(caller, Caller):
             raise Refused(401, "no-key", "send an API key as `Authorization: Bearer KEY`")

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -41,22 +42,45 @@ class Rates:
 
     It counts what comes, not what is under way at the same time.
 
-    Each process counts for itself: with three replicas a key may send three times as much.
+    Each process counts for itself: with three replicas a key may send three times as much. Of names that strangers
+    choose no more than *most* are told apart: beyond that one takes the place of the name that was silent longest, if
+    that has its whole burst again, and otherwise shares a bucket with all the others.
     """
 
-    def __init__(self, rate: float, burst: int, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, rate: float, burst: int, monotonic: Callable[[], float] = time.monotonic, *, most: int | None = None
+    ) -> None:
         self._rate = rate
         self._burst = burst
         self._monotonic = monotonic
-        self._buckets: dict[str, _Bucket] = {}
+        self._most = most
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._others = _Bucket(burst, monotonic())
+
+    def __len__(self) -> int:
+        """Return how many names are told apart."""
+        return len(self._buckets)
 
     def take(self, name: str) -> int:
         """Return 0 and count one request of *name*, or the whole seconds after which there is room for it."""
         now = self._monotonic()
-        bucket = self._buckets.setdefault(name, _Bucket(self._burst, now))
+        bucket = self._bucket_of(name, now)
         bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.at) * self._rate)
         bucket.at = now
         if bucket.tokens >= 1:
             bucket.tokens -= 1
             return 0
         return max(1, math.ceil((1 - bucket.tokens) / self._rate))
+
+    def _bucket_of(self, name: str, now: float) -> _Bucket:
+        known = self._buckets.get(name)
+        if known is not None:
+            self._buckets.move_to_end(name)
+            return known
+        if self._most is not None and len(self._buckets) >= self._most:
+            silent, oldest = next(iter(self._buckets.items()))
+            if oldest.tokens + (now - oldest.at) * self._rate < self._burst:
+                return self._others
+            del self._buckets[silent]
+        self._buckets[name] = bucket = _Bucket(self._burst, now)
+        return bucket

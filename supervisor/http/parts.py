@@ -23,6 +23,7 @@ from supervisor.dispatch import Dispatch
 from supervisor.http.key_file import KeyRing
 from supervisor.http.limits import Limits
 from supervisor.http.observing import HttpMeter, Uncounted
+from supervisor.http.strangers import Strangers
 from supervisor.http.work import Answering, Work
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reports import ReportDesk
@@ -123,6 +124,7 @@ class Parts:
     kinds: Kinds = field(default_factory=Kinds.load)
     keys: KeyRing | None = None
     limits: Limits = field(default_factory=Limits)
+    strangers: Strangers = field(default_factory=Strangers)
     meter: HttpMeter = field(default_factory=Uncounted)
     life: Life = field(default_factory=Life)
     grace_s: float = 30.0

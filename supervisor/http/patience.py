@@ -11,7 +11,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from supervisor.http.problems import Refused, response_of, unavailable
+from supervisor.http.problems import Refused, crowded, response_of, unavailable
+from supervisor.http.strangers import Strangers
 
 #: Seconds that an idle connection is kept for its next request: longer than the 60 of most balancers before it.
 KEEP_ALIVE_S = 75
@@ -21,6 +22,7 @@ HEAD_S = 30.0
 MOST_CONNECTIONS = 2000
 
 _FULL = unavailable(f"{MOST_CONNECTIONS:,} connections are open here; connect again in a second, or elsewhere")
+_TOO_STRANGE = crowded("this address has too many connections that have shown no known key; close some, or send a key")
 _NO_HTTP = Refused(
     400,
     "no-http",
@@ -29,20 +31,25 @@ _NO_HTTP = Refused(
 
 
 class PatientProtocol(H11Protocol):
-    """One connection, closed when no request is whole up to its body in time, or when there are too many."""
+    """One connection, closed when no request is whole up to its body in time, or when there are too many.
+
+    *strangers* limits those of one address that show no key; None where none is demanded.
+    """
 
     head_s = HEAD_S
     most = MOST_CONNECTIONS
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: Any, strangers: Strangers | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._strangers = strangers
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the library's own
         """Begin to wait for a request."""
         super().connection_made(transport)
-        if len(self.connections) > self.most:
-            transport.write(_spelled(_FULL))
+        is_full = len(self.connections) > self.most
+        if is_full or (self._strangers is not None and not self._strangers.connect(self.client)):
+            transport.write(_spelled(_FULL if is_full else _TOO_STRANGE))
             transport.close()
             return
         self._wait(self.head_s)
@@ -67,6 +74,8 @@ class PatientProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing more."""
+        if self._strangers is not None:
+            self._strangers.settle(self.client)
         self._wait_no_longer()
         super().connection_lost(exc)
 

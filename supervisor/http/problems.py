@@ -48,7 +48,7 @@ _MEANINGS = {
     413: "The body is larger than is taken.",
     415: "The body is not JSON.",
     422: "A value cannot be used; `problems` names the field and the cure.",
-    429: "Too many requests with this key, a second or at once; `Retry-After` says when to go on.",
+    429: "Too many requests with this key, or from this address without one; `Retry-After` says when to go on.",
     500: "The fault is the supervisor's.",
     502: "What was asked for was tried and failed.",
     503: "A server behind it does not answer, or too much waits; `Retry-After` says when to ask again.",
@@ -113,7 +113,7 @@ def unavailable(detail: str, retry_after_s: float = _RETRY_AFTER_S) -> Refused:
 
 
 def crowded(detail: str) -> Refused:
-    """Return the refusal of a key that has its share of what is served at once."""
+    """Return the refusal of a key, or of an address, that has its share of what is served at once."""
     return Refused(429, "share", detail, headers={"Retry-After": str(_RETRY_AFTER_S)})
 
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from contracts.errors import MemoryUnavailable
 from contracts.identifiers import NAME_PATTERN, Name, new_id
 from contracts.messages import PersonRequest
+from contracts.zones import TimeZone
 from memory.requests import RequestRecord, place_of
 from supervisor.http.asked import Asked, Place, begin, look, wait_for
 from supervisor.http.asked_parts import cancelled_whole
@@ -43,7 +44,10 @@ LastEventId = Annotated[
 
 
 class Ask(BaseModel):
-    """What a person wants, in plain words; `wait_seconds` 0 does not wait for the answer."""
+    """What a person wants, in plain words; `wait_seconds` 0 does not wait for the answer.
+
+    `time_zone`, by IANA's name, is where the person is: whose day "tomorrow" is.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -52,6 +56,7 @@ class Ask(BaseModel):
     conversation: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     memory: Literal["use", "refresh", "bypass"] = "use"
     wait_seconds: Annotated[float, Field(ge=0, le=600)] = 30.0
+    time_zone: TimeZone | None = None
 
 
 _ASKING = Depends(allowed("ask"))
@@ -127,6 +132,7 @@ async def accepted(parts: Parts, caller: Caller, body: Ask, chosen: Name | None)
         user_id=user_id,
         memory=body.memory,
         wait_ms=_WAIT_MS,
+        time_zone=body.time_zone,
     )
     record = RequestRecord(
         digest=digest_of(request.model_dump(mode="json")),
@@ -134,6 +140,7 @@ async def accepted(parts: Parts, caller: Caller, body: Ask, chosen: Name | None)
         at_ms=time.time_ns() // 1_000_000,
         conversation_id=conversation_id,
         memory=body.memory,
+        time_zone=body.time_zone,
     )
     place = _place(caller, request_id)
     if await is_new(parts, place.key, record, chosen):

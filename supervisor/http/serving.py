@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import functools
 import ipaddress
 import socket
+import ssl
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import structlog
 import uvicorn
 
 from contracts.errors import ConfigurationError
+from supervisor.http import complaints
 from supervisor.http.app import make_app
 from supervisor.http.key_file import KeyRing
 from supervisor.http.parts import Parts
@@ -33,20 +36,22 @@ class _Server(uvicorn.Server):
 
 
 class HttpServer:
-    """Serves *parts* at one address, from `run` until `drain`.
+    """Serves *parts* at one address, from `run` until `drain`, over *tls* where that is given.
 
     Raises:
         ConfigurationError: the address cannot be listened on.
     """
 
-    def __init__(self, parts: Parts, host: str, port: int) -> None:
+    def __init__(self, parts: Parts, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         self._parts = parts
+        self._scheme = "http" if tls is None else "https"
         self._socket = _listener(host, port)
         self._ended = asyncio.Event()
         self._has_begun = False
+        strangers = parts.strangers if parts.keys is not None else None
         config = uvicorn.Config(
             make_app(parts),
-            http=PatientProtocol,
+            http=functools.partial(PatientProtocol, strangers=strangers),  # type: ignore[arg-type]  # it makes one
             ws="none",
             lifespan="off",
             log_config=None,
@@ -57,6 +62,7 @@ class HttpServer:
             backlog=_BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=int(parts.grace_s + _FAREWELL_S) + 1,
+            ssl_context_factory=(lambda _config, _make: tls) if tls is not None else None,
         )
         self._server = _Server(config)
 
@@ -64,7 +70,7 @@ class HttpServer:
     def url(self) -> str:
         """Where it listens, for example `http://127.0.0.1:8080`."""
         host, port = self._socket.getsockname()[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return f"{self._scheme}://[{host}]:{port}" if ":" in host else f"{self._scheme}://{host}:{port}"
 
     @property
     def connections(self) -> int:
@@ -77,7 +83,8 @@ class HttpServer:
         log.info("api_ready", url=self.url)
         try:
             async with self._parts.work.going():
-                await self._server.serve(sockets=[self._socket])
+                with complaints.seldom():
+                    await self._server.serve(sockets=[self._socket])
         finally:
             self._ended.set()
             self._socket.close()
@@ -114,6 +121,33 @@ def demand_keys(host: str, keys_file: Path | None) -> KeyRing | None:
             "off with TASKLORE_API_PORT=none"
         )
     return None
+
+
+def demand_tls(cert_file: Path | None, key_file: Path | None) -> ssl.SSLContext | None:
+    """Return what the API speaks TLS with, 1.2 or newer; None without a certificate.
+
+    Raises:
+        ConfigurationError: a file cannot be read, or holds no certificate and its key.
+    """
+    if cert_file is None or key_file is None:
+        return None
+    for variable, file in (("TASKLORE_API_TLS_CERT_FILE", cert_file), ("TASKLORE_API_TLS_KEY_FILE", key_file)):
+        try:
+            file.read_bytes()
+        except OSError as error:
+            raise ConfigurationError(f"cannot read {variable} {str(file)!r}: {error.strerror or error}") from error
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        # Without an answer to its question a key with a passphrase would have the process wait at a terminal.
+        context.load_cert_chain(cert_file, key_file, password="")
+    except (ssl.SSLError, ValueError) as error:
+        msg = (
+            f"{str(cert_file)!r} and {str(key_file)!r} are no certificate and its private key, in PEM and without a "
+            "passphrase; correct TASKLORE_API_TLS_CERT_FILE and TASKLORE_API_TLS_KEY_FILE"
+        )
+        raise ConfigurationError(msg) from error
+    return context
 
 
 def is_loopback(host: str) -> bool:

@@ -46,12 +46,15 @@ class Send(BaseModel):
 
 
 class Sent(BaseModel):
-    """A task as it stands: `accepted`, `running`, or `done` with its one report, whatever its status."""
+    """A task as it stands: `accepted`, `running`, or `done` with its one report, whatever its status.
+
+    `cancelled` has no report, or none yet: it was cancelled before it was sent, or while it waited, and will not run.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     task_id: str
-    state: Literal["accepted", "running", "done"]
+    state: Literal["accepted", "running", "cancelled", "done"]
     report: CompletionReport | None = None
 
 
@@ -194,4 +197,6 @@ def _as_it_stands(task_id: str, entry: LedgerEntry | None) -> Sent:
     newest = entry.generations[entry.newest]
     if newest.report is not None:
         return Sent(task_id=task_id, state="done", report=CompletionReport.model_validate_json(newest.report))
-    return Sent(task_id=task_id, state="running" if newest.state == "running" else "accepted")
+    if newest.state == "running":
+        return Sent(task_id=task_id, state="running")
+    return Sent(task_id=task_id, state="accepted" if newest.wish is None else "cancelled")

@@ -1,6 +1,7 @@
 """The HTTP API on real servers in this process, with a service that answers when it is told to."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -125,8 +126,10 @@ class Stand:
 
 
 @asynccontextmanager
-async def http_stand(servers: EmbeddedServers, redis: Redis, **parts: Any) -> AsyncIterator[Stand]:
-    """Serve the API within the block; *parts* replace those of the stand."""
+async def http_stand(
+    servers: EmbeddedServers, redis: Redis, *, tls: ssl.SSLContext | None = None, **parts: Any
+) -> AsyncIterator[Stand]:
+    """Serve the API within the block, over *tls* if given; *parts* replace those of the stand."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(servers.nats_url, f"stand-{new_id(0)}"))
         await declare_streams(client, Sizes())
@@ -155,7 +158,7 @@ async def http_stand(servers: EmbeddedServers, redis: Redis, **parts: Any) -> As
             "grace_s": 5.0,
         }
         whole = Parts(**(made | parts))
-        server = HttpServer(whole, "127.0.0.1", 0)
+        server = HttpServer(whole, "127.0.0.1", 0, tls)
         running = asyncio.create_task(server.run())
         try:
             yield Stand(server.url, whole, service, server)

@@ -201,6 +201,7 @@ async def test_what_comes_too_fast_is_told_when_to_go_on(servers: EmbeddedServer
         ("POST", "/v1/requests", b"{", 400, "no JSON"),
         ("POST", "/v1/requests", {"text": ""}, 422, "text: "),
         ("POST", "/v1/requests", {"text": "x", "wait": 1}, 422, "wait: "),
+        ("POST", "/v1/requests", {"text": "x", "time_zone": "Asia/Tokio"}, 422, "did you mean 'Asia/Tokyo'?"),
         ("POST", "/v1/requests", [], 422, "body: "),
         ("GET", "/v1/requests/a%20b", None, 422, "request_id: "),
         ("GET", "/v1/requests/unknown", None, 404, "'unknown'"),
@@ -241,6 +242,17 @@ async def test_what_is_no_http_after_an_answer_ends_the_connection(
         async with asyncio.timeout(PATIENCE_S):
             assert await asked.reader.read() == b""
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
+async def test_a_stranger_does_not_fill_the_log_with_what_is_no_http(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often it is sent: one line stands for all of a minute."""
+    for _ in range(5):
+        async with Connection(stand.url) as asked:
+            asked.writer.write(b"no http\r\n\r\n")
+            assert (await asked.answer()).status == 400
+    assert len([one for one in caplog.records if one.levelname == "WARNING"]) == 1
 
 
 @pytest.mark.parametrize("path", ["/v1/agents", "/v1/agents/Nobody", "/v1/chat/completions", "/openapi.json", "/docs"])

@@ -11,7 +11,7 @@ from contracts.messages import CompletionReport, MemoryNote, Progress
 from memory.requests import place_of
 from runtime.embedded import EmbeddedServers
 from tests.http_client import PATIENCE_S, Connection, ask, until
-from tests.integration.http_stand import SUPERVISOR, Stand, http_stand
+from tests.integration.http_stand import SUPERVISOR, Stand, assigned, http_stand
 
 HELLO = {"text": "hello"}
 
@@ -98,16 +98,18 @@ async def test_another_replica_tells_what_became_of_it(stand: Stand, servers: Em
 
 
 async def test_a_request_whose_process_died_is_begun_again(servers: EmbeddedServers, redis: Redis) -> None:
-    """By the replica that is asked about it, with the words that the conversation has kept."""
+    """By the replica that is asked about it, with the words that the conversation has kept, in their time zone."""
+    asked = HELLO | {"wait_seconds": 0, "user": "ann", "time_zone": "Asia/Tokyo"}
     async with http_stand(servers, redis) as first:
-        answer = await ask(first.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0, "user": "ann"})
+        answer = await ask(first.url, "POST", "/v1/requests", asked)
         await shown(first, answer.headers["location"], "accepted")
         await until(lambda: bool(first.service.asked))
     async with http_stand(servers, redis) as second:
         second.service.gate.set()
         done = await shown(second, answer.headers["location"], "done")
         assert done["reply"]["text"] == "Heard: hello"  # type: ignore[index]  # it is done
-        assert [(one.text, one.user_id) for one in second.service.asked] == [("hello", "ann")]
+        again = [(one.text, one.user_id, one.time_zone) for one in second.service.asked]
+        assert again == [("hello", "ann", "Asia/Tokyo")]
 
 
 async def test_a_fault_of_ours_is_told_as_one_and_may_be_asked_again(stand: Stand) -> None:
@@ -208,6 +210,28 @@ async def test_a_task_is_sent_once_and_its_report_comes_back(stand: Stand) -> No
     assert (await ask(stand.url, "DELETE", place)).body == {"outcome": "too_late", "status": "completed"}
     assert (await ask(stand.url, "POST", "/v1/tasks", body | {"max_attempts": 1}, key)).status == 409
     assert (await stand.parts.client.jetstream().get_last_msg("TASKS", "tasks.EchoAgent.echo")).data
+
+
+async def test_a_task_that_was_cancelled_before_it_was_sent_is_said_to_be(stand: Stand) -> None:
+    """Nobody accepted it, and there will be no report: a wish alone is no task that goes on."""
+    await stand.parts.ledger.cancel("never-sent", None, "changed my mind")
+
+    shown = await ask(stand.url, "GET", "/v1/tasks/never-sent")
+    assert (shown.status, shown.body) == (200, {"task_id": "never-sent", "state": "cancelled", "report": None})
+    assert (await ask(stand.url, "DELETE", "/v1/tasks/never-sent")).body == {"outcome": "noted", "status": None}
+
+
+async def test_a_task_that_runs_on_after_a_wish_to_cancel_is_not_said_to_have_ended(stand: Stand) -> None:
+    """Whoever runs it has not heard of the wish yet; one that waits will not run."""
+    ledger = stand.parts.ledger
+    await ledger.accept("at-work", 1, assigned("at-work").model_dump_json().encode())
+    await ledger.begin("at-work", 1, "w", 0, 60_000)
+    await ledger.accept("in-line", 1, assigned("in-line").model_dump_json().encode())
+    for task_id in ("at-work", "in-line"):
+        await ledger.cancel(task_id, None, "changed my mind")
+
+    states = [(await ask(stand.url, "GET", f"/v1/tasks/{one}")).body["state"] for one in ("at-work", "in-line")]
+    assert states == ["running", "cancelled"]
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,17 @@ def test_network_policies_are_worked_out_as_kubernetes_does() -> None:
     assert not network.passes(policies, network.WORKER, network.METADATA, "TCP 80", "Egress")
 
 
+def test_a_worker_is_not_ready_without_a_job_that_makes_its_consumers() -> None:
+    """Neither one of the base nor the one that the component for worlds adds."""
+    added = BASE.parent / "components" / "decision" / "decision.yaml"
+    manifests = [*of_base(), *yaml.safe_load_all(added.read_text())]
+    assert whole.unprepared(manifests) == []
+    for name in ("tasklore-bootstrap", "tasklore-bootstrap-decision-agent"):
+        rest = [one for one in manifests if name_of(one) != f"Job {name}"]
+        assert len(rest) == len(manifests) - 1
+        assert whole.unprepared(rest) != []
+
+
 #: What the compose file may lack of each service, since a check of the whole names it, or it only serves people.
 COMPOSE_FREE = (
     "init",

@@ -1,0 +1,72 @@
+"""Strangers: whoever shows no key that is known, limited by where they come from so that they cost others nothing.
+
+A known key is let in whatever else comes from its address. Where no keys are demanded there are no strangers.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from supervisor.http.addresses import Origins
+from supervisor.http.limits import Rates
+
+#: Requests a second without a known key from one address, and how many more after a pause: a person who reads the page,
+#: or a program whose key was taken back and that asks again.
+RATE, BURST = 5.0, 50
+#: Connections of one address that have shown no key yet: a quarter of all that there may be.
+CONNECTIONS = 500
+#: Addresses that are told apart; all others are one, as long as none of these has been silent for long enough.
+ADDRESSES = 10_000
+
+#: The other end of a connection: its host and port.
+Peer = tuple[str, int]
+
+
+class Strangers:
+    """Counts what comes without a key that is known, by the addresses that *origins* tells."""
+
+    def __init__(
+        self,
+        origins: Origins | None = None,
+        *,
+        rate: float = RATE,
+        burst: int = BURST,
+        connections: int = CONNECTIONS,
+        addresses: int = ADDRESSES,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._origins = origins or Origins()
+        self._most = connections
+        self._rates = Rates(rate, burst, monotonic, most=addresses)
+        self._unproven: dict[Peer, str] = {}
+        self._open = Counter[str]()
+
+    def take(self, peer: Peer | None, forwarded: Sequence[str] = ()) -> int:
+        """Return 0 and count one request without a known key, or the whole seconds after which there is room for it.
+
+        *forwarded* are the lines of X-Forwarded-For that came with it.
+        """
+        host = peer[0] if peer is not None else ""
+        return self._rates.take(self._origins.of(host, forwarded))
+
+    def connect(self, peer: Peer | None) -> bool:
+        """Count a connection until it is known or closed; False when its address has too many such already.
+
+        Those of a proxy that is believed are many people's, and are not counted.
+        """
+        if peer is None or self._origins.is_proxy(peer[0]):
+            return True
+        address = self._origins.of(peer[0])
+        if self._open[address] >= self._most:
+            return False
+        self._unproven[peer] = address
+        self._open[address] += 1
+        return True
+
+    def settle(self, peer: Peer | None) -> None:
+        """Count a connection no more: it has shown a known key, or is closed."""
+        if peer is None or (address := self._unproven.pop(peer, None)) is None:
+            return
+        self._open[address] -= 1
+        if not self._open[address]:
+            del self._open[address]
