@@ -1,7 +1,10 @@
 """The streams, buckets and consumers of the house, declared again and again without harm."""
 
+import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -20,6 +23,10 @@ _DAY = 24 * 3600 * _SECOND
 DUPLICATE_WINDOW = 300 * _SECOND
 #: Nanoseconds a dead worker stays listed: three missed refreshes of 5 s.
 PRESENCE_TTL = 15 * _SECOND
+
+#: Seconds to wait before a stream is made anew that somebody deleted: the server says that it is gone before it has
+#: cleared its files away, and a stream made in between keeps their numbers and takes no message (nats-server 2.15).
+CLEARED_S = 0.5
 
 #: Changes of a consumer that the server takes over without losing its place.
 _ADJUSTABLE = {"ack_wait", "max_waiting", "description", "max_ack_pending"}
@@ -132,10 +139,28 @@ async def declare_streams(
         raise DriftedConfiguration(msg)
     for wanted, config in found if not despite_drift else ():
         await _adjust(server, wanted, config)
-    for wanted, info in existing:
-        if info is None:
-            # Creating a stream that exists with this very configuration is no error: two processes may both do it.
-            await server.ask(f"STREAM.CREATE.{wanted['name']}", wanted)
+    missing = [wanted for wanted, info in existing if info is None]
+    if missing and despite_drift:
+        await asyncio.sleep(CLEARED_S)
+    for wanted in missing:
+        # Creating a stream that exists with this very configuration is no error: two processes may both do it.
+        made = await server.ask(f"STREAM.CREATE.{wanted['name']}", wanted)
+        if stands_on_remains(made):
+            log.error("stream_takes_nothing", stream=wanted["name"], cure=f"nats stream rm -f {wanted['name']}")
+
+
+def stands_on_remains(info: Mapping[str, Any]) -> bool:
+    """Return whether the stream of *info* was made over files of one that was just being deleted: it stores nothing.
+
+    It has a message from before it was made: of a stream that was read back from disk, that time is kept too.
+    """
+    state = info.get("state", {})
+    return bool(state.get("last_seq")) and _moment(state["last_ts"]) < _moment(info["created"])
+
+
+def _moment(text: str) -> datetime:
+    # The server writes nanoseconds.
+    return datetime.fromisoformat(re.sub(r"(\.\d{6})\d*", r"\1", text))
 
 
 def _is_fixed(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from contracts import subjects
 from runtime.settings import Settings
-from runtime.streams import Sizes, differences, stream_configurations
+from runtime.streams import Sizes, differences, stands_on_remains, stream_configurations
 from tasklore.doctor.durability import SAFE_COPIES
 from tasklore.doctor.facts import Answer, Facts, NatsFacts, Unanswered
 from tasklore.doctor.findings import Finding, counted, listed, note, ok, problem, warning
@@ -34,6 +34,7 @@ def check_streams(facts: Facts, settings: Settings) -> Iterator[Finding]:
     found = {one["name"]: info for one in wanted if (info := nats.stream(one["name"])) is not None}
     yield from _check_drift([one for one in wanted if one["name"] in found], found)
     yield from _check_windows([one for one in wanted if one["name"] in found], found, settings)
+    yield from _check_remains(found)
     yield from _check_copies(nats, found)
     yield from _check_contents(nats, facts.now)
 
@@ -95,6 +96,13 @@ def _check_windows(wanted: list[dict[str, Any]], found: Mapping[str, Answer], se
                 "may be stored twice"
             )
         yield problem("nats.duplicate_window", said, cure)
+
+
+def _check_remains(found: Mapping[str, Answer]) -> Iterator[Finding]:
+    cure = "`nats stream rm -f {}`, and start a supervisor or worker, which declares it"
+    for name in (name for name, info in found.items() if stands_on_remains(info)):
+        said = "its last message is older than itself: it was made while one was being deleted, and takes none"
+        yield problem("nats.streams", f"{_said(name)}: {said}", cure.format(name))
 
 
 def _check_copies(nats: NatsFacts, found: Mapping[str, Answer]) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from runtime.leases import Leases
 from runtime.link import Link
 from runtime.metrics import Metrics
 from runtime.pull import Delivery, PullEngine
-from runtime.streams import Source, declare_consumer
+from runtime.streams import CLEARED_S, Source, declare_consumer
 
 #: Seconds that any wait here may take on a busy machine; no test waits for it to pass.
 PATIENCE_S = 60.0
@@ -86,6 +86,8 @@ class Bench:
     async def heal(self) -> str:
         """Recreate what is missing, where that is allowed; return when the consumer was made."""
         if self.may_create:
+            # As the house does: what is made while the server still deletes takes nothing.
+            await asyncio.sleep(CLEARED_S)
             await self.make_stream()
         return await declare_consumer(self.link.client, self.source, may_create=self.may_create)
 

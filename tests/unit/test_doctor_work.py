@@ -57,6 +57,25 @@ def test_a_stream_that_does_not_answer_is_a_problem_and_not_missing() -> None:
     assert finding.found == "without an answer about DEAD: no answer within 2 s"
 
 
+@pytest.mark.parametrize(
+    ("last_seq", "created", "is_ill"),
+    [
+        (7, "2026-01-01T11:00:00.000000002Z", True),
+        (7, "2026-01-01T10:59:59.999990000Z", False),
+        (0, "2026-01-01T11:00:00.000000002Z", False),
+    ],
+)
+def test_a_stream_with_a_message_older_than_itself_is_to_be_made_anew(
+    last_seq: int, created: str, is_ill: bool
+) -> None:
+    """It was made while one of its name was being deleted; an empty one tells nothing."""
+    changed = streams()
+    changed["TASKS"]["state"] |= {"last_seq": last_seq, "last_ts": "2026-01-01T10:59:59.999990001Z"}
+    found = complaints(system(streams=changed | {"TASKS": changed["TASKS"] | {"created": created}}))
+    assert ("nats.streams" in found and "TASKS: its last message" in found["nats.streams"].found) is is_ill
+    assert not is_ill or "nats stream rm -f TASKS" in str(found["nats.streams"].cure)
+
+
 def test_drift_names_stream_setting_and_both_values() -> None:
     """A process with these settings would refuse to start."""
     finding = complaints(with_stream("TASKS", retention="limits"))["nats.drift"]
