@@ -21,6 +21,7 @@ from contracts.pipeline_messages import PipelineEventKind as PipelineEventKind
 from contracts.pipeline_messages import PipelineReply as PipelineReply
 from contracts.pipeline_messages import PipelineRequest as PipelineRequest
 from contracts.words import reads_unknown_as_other, writes_only_known
+from contracts.zones import TimeZone
 
 MemoryMode = Literal["use", "refresh", "bypass", "other"]
 MemoryOutcome = Literal["hit", "miss", "joined", "near", "refreshed", "bypassed", "off", "unavailable", "other"]
@@ -91,8 +92,9 @@ class MemoryNote(Part):
     """What the long-term memory had to do with a result.
 
     `age_ms` is how old a served answer is (None unless one was served). `near` adds `computed_for`, the parameters
-    whose answer was served, `distances`, how far each of them exactly is from what was asked, by field, and `distance`,
-    the largest of these. All of it is None otherwise, and `distances` is then left out.
+    whose answer was served, `distances`, how far each of them exactly is from what was asked, by field ("200", "0.5
+    points", "0.2 km", "PT10M", and "0" for not at all), and `distance`, the largest of these as a number. All of it is
+    None otherwise, and `distances` is then left out.
     """
 
     outcome: Annotated[MemoryOutcome, reads_unknown_as_other(MemoryOutcome), writes_only_known]
@@ -250,7 +252,8 @@ class PersonRequest(Message):
     """A person's words to the supervisor; sent as a request to `requests.{supervisor_id}`.
 
     Sending it again with the same `request_id` starts nothing twice. `wait_ms` is how long the answer may take before
-    the reply says `pending`.
+    the reply says `pending`. `time_zone` is where the person is, by IANA's name, when that is not where the supervisor
+    believes its users to be: "tomorrow" is a day there.
     """
 
     text: str = Field(min_length=1, max_length=20_000)
@@ -259,6 +262,7 @@ class PersonRequest(Message):
     user_id: str | None = Field(default=None, min_length=1, max_length=256)
     memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
     wait_ms: int = Field(default=30_000, ge=0, le=600_000)
+    time_zone: TimeZone | None = Field(default=None, exclude_if=_is_none)
 
 
 class ReplyPart(Part):

@@ -58,6 +58,16 @@ class Conversations:
         commands.append(say)
         return bool((await self._exchange.run(commands))[-1])
 
+    async def replace(self, conversation_id: str, turn: bytes, by: bytes) -> bool:
+        """Put *by* in the place of *turn*, as that was appended, and return True; False when it is not there as it was.
+
+        Of many who replace one turn at once one does.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer in time.
+        """
+        return bool((await self._exchange.run([call(inbox_scripts.REPLACE, conversation_id, turn, by)]))[0])
+
     async def of_user(self, user_id: str) -> list[str]:
         """Return the ids of the conversations of *user_id* within the time that one is kept, sorted.
 

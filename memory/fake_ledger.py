@@ -175,11 +175,13 @@ class FakeLedger:
                 self._touch(report.task_id)[b"user"] = report.user.encode()
         return [await self.finish(*report[:4]) for report in reports]
 
-    async def accept(self, task_id: str, generation: int, assignment: bytes) -> None:
-        """Note that *assignment* is durably published."""
+    async def accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> None:
+        """Note that *assignment*, which belongs to *trace*, is durably published."""
         of = self._generation(task_id, generation)
         of.fields.setdefault(b"assignment:%d" % generation, assignment)
         of.fields.setdefault(b"state:%d" % generation, b"accepted")
+        if trace:
+            of.fields.setdefault(b"trace:%d" % generation, trace.encode())
 
     async def read(self, task_id: str) -> LedgerEntry | None:
         """Return all that is known of *task_id*, or None."""

@@ -85,6 +85,15 @@ class FakeConversations:
         self._turns[keys.conversation(conversation_id).said] = (self._clock() + self._keep_s, turns)
         return True
 
+    async def replace(self, conversation_id: str, turn: bytes, by: bytes) -> bool:
+        """Put *by* in the place of *turn*, and return whether that was there."""
+        turns = self._living(conversation_id)
+        turn_id = next((name for name in reversed(turns) if turns[name] == turn), None)
+        if turn_id is None:
+            return False
+        turns[turn_id] = by
+        return True
+
     async def of_user(self, user_id: str) -> list[str]:
         """Return the ids of the conversations of *user_id*, sorted."""
         until, owned = self._owned.get(user_id, (0.0, set()))

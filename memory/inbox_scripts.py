@@ -1,7 +1,7 @@
 """The Lua of conversations and of what waits for them: each script touches one hash tag, that of a conversation.
 
 KEYS are the first five of `memory.keys.ConversationKeys`, of NOTE and OBSERVED its last two. Messages are numbered from
-1 as they enter a conversation, however many of them are still there. A body is never written anew.
+1 as they enter a conversation, however many of them are still there. Only REPLACE writes a body anew.
 
 | script | ARGV | returns |
 |---|---|---|
@@ -14,6 +14,7 @@ KEYS are the first five of `memory.keys.ConversationKeys`, of NOTE and OBSERVED 
 | RECENT | count | body, ... |
 | WAITING | - | body, ... |
 | REMOVE | bodies | how many were there |
+| REPLACE | body, body in its place | 1: done; 0: it is not there |
 | NOTE | keep, keep_ms, task, body | 1: added; 0: known |
 | OBSERVED | count, task or nothing | {body of that task or nil, {body, ...} before that} |
 
@@ -322,6 +323,16 @@ if removed > 0 then
   if left_ms > 0 then redis.call('PEXPIRE', DIGEST, left_ms) end
 end
 return removed
+"""
+)
+
+REPLACE = _register(
+    _MEND
+    + """
+local at = redis.call('LPOS', SAID, ARGV[1], 'RANK', -1)
+if not at then return 0 end
+redis.call('LSET', SAID, at, ARGV[2])
+return 1
 """
 )
 

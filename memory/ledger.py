@@ -4,8 +4,8 @@ A hash per task; for generation 1 its fields are `state:1` (accepted, running, w
 `attempts:1` (runs begun), `worker:1`, `started_at:1` (ms since 1970, of the latest run), `leased_until:1` and
 `due_at:1` (ms by the server's clock), `crashes:1` and `crashes_alone:1` (runs that ended without a word, and those of
 them beside which nothing ran), `alone:1`, `excused:1` (runs that are not held against the task), `token:1` (names the
-latest run), `cancel:1` (why it is to be cancelled), `assignment:1` (until it ends, for good when it failed),
-`report:1` (set once) and `refused:1` (reports that came after it). Generations do not disturb one another: a
+latest run), `cancel:1` (why it is to be cancelled), `assignment:1` and `trace:1` (until it ends, for good when it
+failed), `report:1` (set once) and `refused:1` (reports that came after it). Generations do not disturb one another: a
 redelivery of generation 1 behind a redrive still gets or repeats the report of generation 1, as that one is owed too.
 Of the whole task are `user`, the token of whose it was, once it has ended, and `once.{name}`, which call made its
 effect of that name.
@@ -214,14 +214,17 @@ class Ledger:
         )
         return [Wish(found[0].decode()) if isinstance(found, list) else found for found in earlier]
 
-    async def accept(self, task_id: str, generation: int, assignment: bytes) -> None:
+    async def accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> None:
         """Note that *assignment* is durably published; a worker that was quicker is not undone.
+
+        *trace* is what it belongs to, as a `TraceContext` is spelled: it is published again under that.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
         key = keys.task(task_id)
-        await self._exchange.run([("EVALSHA", scripts.ACCEPT, 1, key, generation, assignment, self._keep_ms)])
+        traced = (trace,) if trace else ()
+        await self._exchange.run([("EVALSHA", scripts.ACCEPT, 1, key, generation, assignment, self._keep_ms, *traced)])
 
     async def read(self, task_id: str) -> LedgerEntry | None:
         """Return all that is known of *task_id*, or None when it never was or is past its time.

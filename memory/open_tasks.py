@@ -23,13 +23,16 @@ _BODIES = 16
 #: Seconds for one step: a server that is busy loading its data may take a while.
 STEP_S = 5.0
 
+#: What is read of an open generation.
+_READ = ("assignment", "attempts", "state", "trace", "report")
 _FIELD = re.compile(rb"(assignment|report):([1-9][0-9]*)")
 
 
 class OpenTask(NamedTuple):
     """A generation without a report: *assignment* is its JSON bytes, *attempts* how many runs of it began.
 
-    *is_waiting* is True when one of them ended and the next one is to follow.
+    *is_waiting* is True when one of them ended and the next one is to follow. *trace* is what it belongs to, as a
+    `TraceContext` is spelled, "" for nothing.
     """
 
     task_id: str
@@ -37,6 +40,7 @@ class OpenTask(NamedTuple):
     assignment: bytes
     attempts: int
     is_waiting: bool
+    trace: str = ""
 
 
 class OpenTasks:
@@ -82,13 +86,19 @@ class OpenTasks:
 
     async def _with_bodies(self, open_ones: Sequence[tuple[bytes, int]]) -> list[OpenTask]:
         asked: list[Command] = [
-            ("HMGET", key, *(f"{name}:{generation}" for name in ("assignment", "attempts", "state", "report")))
-            for key, generation in open_ones
+            ("HMGET", key, *(f"{name}:{generation}" for name in _READ)) for key, generation in open_ones
         ]
         found = await self._exchange.run(asked)
         return [
-            OpenTask(keys.parse_task(key.decode()), generation, assignment, int(attempts or 0), state == b"waiting")
-            for (key, generation), (assignment, attempts, state, report) in zip(open_ones, found, strict=True)
+            OpenTask(
+                keys.parse_task(key.decode()),
+                generation,
+                assignment,
+                int(attempts or 0),
+                state == b"waiting",
+                (trace or b"").decode(errors="replace"),
+            )
+            for (key, generation), (assignment, attempts, state, trace, report) in zip(open_ones, found, strict=True)
             # It may have ended, or been forgotten, since its fields were looked at.
             if assignment is not None and report is None
         ]

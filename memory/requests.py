@@ -23,7 +23,7 @@ class RequestRecord(BaseModel):
     """One request: `digest` is of its body, so that another one under the same id is refused.
 
     `task_id` is that of the task it becomes, known before it becomes one; of several tasks it is what they are part of.
-    `at_ms` is when it came, ms since 1970.
+    `at_ms` is when it came, ms since 1970; `time_zone` is where its sender is, None for where all are believed to be.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
@@ -33,6 +33,7 @@ class RequestRecord(BaseModel):
     at_ms: int
     conversation_id: str | None = None
     memory: str = "use"
+    time_zone: str | None = None
 
 
 class PartEnd(BaseModel):

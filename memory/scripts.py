@@ -11,7 +11,7 @@ Each may be sent again when its reply was lost: only two counters, hits and refu
 | FINISH | task, ended | generation, status, report, keep_ms, user or nothing | nil: it counts; the earlier; or {wish} |
 | CANCEL | task | generation or 0 for the newest, reason, keep_ms | the report, or {generation, state, assignment} |
 | ONCE | task | generation, worker, name, token, keep_ms | 1: yours to make; 0: another's; -1: the run was replaced |
-| ACCEPT | task | generation, assignment, keep_ms | nil |
+| ACCEPT | task | generation, assignment, keep_ms, its trace if any | nil |
 | COUNT_HITS | entry, hits, entry, hits, ... | count, count, ... | how many entries were still there |
 | NOTE_USER | users | entry key, expires_at_ms or +inf, now_ms | nil |
 | NOTE_SERVED | users, served | entry key, count, entry key, count, ... | nil |
@@ -150,7 +150,7 @@ if type(redis.pcall('HINCRBY', KEYS[2], ARGV[2], 1)) == 'table' then
   redis.call('HINCRBY', KEYS[2], ARGV[2], 1)
 end
 redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3])
-if ARGV[2] ~= 'failed' then redis.call('HDEL', key, 'assignment' .. g) end
+if ARGV[2] ~= 'failed' then redis.call('HDEL', key, 'assignment' .. g, 'trace' .. g) end
 if ARGV[5] and ARGV[5] ~= '' then redis.call('HSET', key, 'user', ARGV[5]) end
 redis.call('PEXPIRE', key, ARGV[4])
 return false
@@ -198,6 +198,7 @@ ACCEPT = _register(
     + """
 redis.call('HSETNX', key, 'assignment' .. g, ARGV[2])
 redis.call('HSETNX', key, 'state' .. g, 'accepted')
+if ARGV[4] then redis.call('HSETNX', key, 'trace' .. g, ARGV[4]) end
 redis.call('PEXPIRE', key, ARGV[3])
 return false
 """

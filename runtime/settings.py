@@ -14,8 +14,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from contracts.errors import ConfigurationError, InvalidAmount
 from contracts.identifiers import NAME_PATTERN
 from contracts.numerals.locales import mark_of
+from contracts.zones import TimeZone
 from runtime.endpoints import DEFAULT_DATA_DIR, SECRETS_VARIABLE, masked_url
 from runtime.llm_settings import DEFAULT_ROLE, LlmRole, LlmSettings
+from runtime.networks import networks_in
 
 log = structlog.get_logger(__name__)
 
@@ -163,8 +165,16 @@ class Settings(BaseSettings):
     """Requests a second of one API key to one supervisor; what is more is refused with 429 and when to go on."""
     api_burst: int = Field(default=500, ge=1, le=100_000)
     """How many of them more a key may send one after the other after a pause; not how many are under way at once."""
+    api_trusted_proxies: str = ""
+    """Proxies before the API, as addresses or networks joined by commas: who asks is then who they say it is."""
+    api_tls_cert_file: Path | None = None
+    """The certificate, in PEM and with those between it and its authority, with which the API speaks TLS itself."""
+    api_tls_key_file: Path | None = None
+    """The private key of that certificate, in PEM and without a passphrase."""
     locale: str | None = None
     """Language and country of those who ask, such as `de-DE`: what "1.500" is to them; without it they are asked."""
+    time_zone: TimeZone = "UTC"
+    """Where those who ask are, by IANA's name (`Europe/Berlin`): whose day "tomorrow" is; a request may differ."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least that is logged; what people wrote is never logged at info."""
     log_format: Literal["auto", "console", "json"] = "auto"
@@ -275,10 +285,22 @@ class Settings(BaseSettings):
                 raise ValueError("no language that is known here; write one such as 'en' or 'de-CH'") from error
         return locale
 
+    @field_validator("api_trusted_proxies")
+    @classmethod
+    def _check_networks(cls, networks: str) -> str:
+        networks_in(networks)
+        return networks
+
     @model_validator(mode="after")
     def _check_pauses(self) -> Self:
         if self.retry_base_s > self.retry_cap_s:
             raise ValueError(f"{PREFIX}RETRY_BASE_S must not exceed {PREFIX}RETRY_CAP_S ({self.retry_cap_s:g})")
+        return self
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> Self:
+        if (self.api_tls_cert_file is None) != (self.api_tls_key_file is None):
+            raise ValueError(f"{PREFIX}API_TLS_CERT_FILE and {PREFIX}API_TLS_KEY_FILE go together: set both or neither")
         return self
 
 

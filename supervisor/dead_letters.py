@@ -11,6 +11,7 @@ import structlog
 
 from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted
 from contracts.identifiers import checked_name
+from contracts.traces import read_context
 from memory.ledger import Ledger
 from runtime.link import Link
 from runtime.outbox import Outbox
@@ -210,7 +211,8 @@ class DeadLetters:
         if redrive.task_id is None:
             return
         try:
-            await self._ledger.accept(redrive.task_id, redrive.generation, redrive.body)
+            trace = str(read_context(redrive.headers) or "")
+            await self._ledger.accept(redrive.task_id, redrive.generation, redrive.body, trace)
         except MemoryUnavailable as error:
             log.warning("ledger_away", task_id=redrive.task_id, error=str(error))
 

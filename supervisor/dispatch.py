@@ -7,18 +7,28 @@ before its first run, would lose it too. Its sender was not told yet that it is 
 id. What the ledger could not be told because it was away is told later, by `tell_ledger`.
 """
 
+from typing import NamedTuple
+
 import structlog
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable
 from contracts.messages import TaskAssignment
 from memory.ledger import Ledger
+from runtime import tracing
 from runtime.outbox import Outbox
 
 log = structlog.get_logger(__name__)
 
 #: Bytes of assignments kept for a ledger that is away: minutes of a few hundred a second.
 _MOST_UNTOLD_BYTES = 64 * 1024 * 1024
+
+
+class _Untold(NamedTuple):
+    """An assignment as it was published, and what it belongs to, as a `TraceContext` is spelled."""
+
+    body: bytes
+    trace: str
 
 
 class Dispatch:
@@ -28,7 +38,7 @@ class Dispatch:
         self._outbox = outbox
         self._ledger = ledger
         #: Stored, and not known to be in the ledger; the oldest first.
-        self._untold: dict[str, bytes] = {}
+        self._untold: dict[str, _Untold] = {}
         self._untold_bytes = 0
 
     async def assign(self, assignment: TaskAssignment, *, patience_s: float = 10.0) -> None:
@@ -47,9 +57,10 @@ class Dispatch:
             headers={subjects.GENERATION_HEADER: "1", subjects.ATTEMPT_HEADER: "1"},
             patience_s=patience_s,
         )
-        self._keep(task_id, body)
+        trace = str(tracing.current() or "")
+        self._keep(task_id, _Untold(body, trace))
         try:
-            await self._ledger.accept(task_id, 1, body)
+            await self._ledger.accept(task_id, 1, body, trace)
         except MemoryUnavailable as error:
             log.warning("ledger_away", task_id=task_id, error=str(error))
         else:
@@ -63,20 +74,21 @@ class Dispatch:
         """
         told = 0
         while self._untold:
-            task_id, body = next(iter(self._untold.items()))
-            await self._ledger.accept(task_id, 1, body)
+            task_id, untold = next(iter(self._untold.items()))
+            await self._ledger.accept(task_id, 1, *untold)
             self._drop(task_id)
             told += 1
         return told
 
-    def _keep(self, task_id: str, body: bytes) -> None:
+    def _keep(self, task_id: str, untold: _Untold) -> None:
         self._drop(task_id)
-        self._untold[task_id] = body
-        self._untold_bytes += len(body)
+        self._untold[task_id] = untold
+        self._untold_bytes += len(untold.body)
         while self._untold_bytes > _MOST_UNTOLD_BYTES:
             oldest = next(iter(self._untold))
             log.warning("never_in_ledger", task_id=oldest)
             self._drop(oldest)
 
     def _drop(self, task_id: str) -> None:
-        self._untold_bytes -= len(self._untold.pop(task_id, b""))
+        if (untold := self._untold.pop(task_id, None)) is not None:
+            self._untold_bytes -= len(untold.body)

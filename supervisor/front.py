@@ -8,6 +8,7 @@ from memory.ledger import Ledger
 from memory.pipeline_runs import PipelineRuns
 from memory.requests import RequestRecords
 from memory.session import SessionCache
+from runtime.networks import networks_in
 from supervisor.opening import Ground
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.service import Service
@@ -27,9 +28,11 @@ def api_on(
     settings = ground.settings
     if settings.api_port is None:
         return None
+    from supervisor.http.addresses import Origins
     from supervisor.http.limits import Limits
     from supervisor.http.parts import Parts
-    from supervisor.http.serving import HttpServer, demand_keys
+    from supervisor.http.serving import HttpServer, demand_keys, demand_tls
+    from supervisor.http.strangers import Strangers
     from supervisor.http.work import Work
 
     keys = demand_keys(settings.api_host, settings.api_keys_file)
@@ -53,7 +56,9 @@ def api_on(
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
         keys=keys,
         limits=Limits(settings.api_body_max_bytes, settings.api_rate, settings.api_burst),
+        strangers=Strangers(Origins(networks_in(settings.api_trusted_proxies))),
         meter=ground.metrics,
         grace_s=settings.grace_s,
     )
-    return HttpServer(parts, settings.api_host, settings.api_port)
+    tls = demand_tls(settings.api_tls_cert_file, settings.api_tls_key_file)
+    return HttpServer(parts, settings.api_host, settings.api_port, tls)

@@ -37,8 +37,8 @@ from supervisor.pipelines.live import teller
 from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.recollection import open_recollections
 from supervisor.reports import ReportDesk
-from supervisor.service import Interpreting
 from supervisor.spans import Spanned
+from supervisor.understanding import Interpreting
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from pydantic import ValidationError
 from contracts import subjects
 from contracts.errors import ConfigurationError, MessageTooLarge, TaskloreError
 from contracts.messages import TaskAssignment
+from contracts.traces import spelled_context
 from memory.open_tasks import OpenTask
 from runtime.jetstream import ask_or_none
 from runtime.outbox import Outbox
@@ -239,9 +240,11 @@ def _letter_of(task: OpenTask) -> _Letter | None:
         # Its first message may have been in this very stream, which would swallow the id although it is acknowledged.
         attempt = task.attempts + 1
         message_id = subjects.retry_message_id(task.task_id, task.generation, attempt)
+    context = spelled_context(task.trace)
+    traced = context.headers if context is not None else {}
     return _Letter(
         subjects.task(assignment.agent_id, assignment.task.name),
         task.assignment,
         message_id,
-        {subjects.GENERATION_HEADER: str(task.generation), subjects.ATTEMPT_HEADER: str(attempt)},
+        {subjects.GENERATION_HEADER: str(task.generation), subjects.ATTEMPT_HEADER: str(attempt), **traced},
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from contracts.errors import MessageTooLarge, NotAccepted, QueueFull
 from contracts.messages import CompletionReport, MemoryNote, PersonReply, ReplyKind, TaskAssignment, TaskCall, TaskCard
-from supervisor.interpretation.outcome import Single, Understood, Unfitting
+from supervisor.first_readings import PartRead
 
 #: Lines of a result shown to a person; the whole of it is in the report.
 _MOST_LINES = 60
@@ -34,33 +34,42 @@ _WAYS_OUT = {
 }
 
 
-def interpretation_reply(found: Single, *, request_id: str, conversation_id: str) -> PersonReply:
-    """Return what to say when *found* is no task yet: the question back, or what could be asked.
-
-    Raises:
-        TypeError: *found* is understood, so that there is a task to run instead.
-    """
-    if isinstance(found, Understood):
-        raise TypeError("an understood task is answered by its report; run it")
-    if isinstance(found, Unfitting):
-        return PersonReply(request_id=request_id, conversation_id=conversation_id, kind="unable", text=found.text)
-    return PersonReply(
-        request_id=request_id,
-        conversation_id=conversation_id,
-        kind="question",
-        text=found.question,
-        agent_id=found.agent_id,
-        task=found.call,
-        missing=found.missing,
-    )
-
-
 def other_words_reply(*, request_id: str, conversation_id: str) -> PersonReply:
     """Return what to say when *request_id* comes again with other words than it had."""
     text = (
         f"The request id {request_id} came with other words before, and nothing was started now."
         " Use a new one for another question."
     )
+    return PersonReply(request_id=request_id, conversation_id=conversation_id, kind="failed", text=text)
+
+
+def part_reply(part: PartRead, *, request_id: str, conversation_id: str) -> PersonReply:
+    """Return what to say to *part* of a request, which asks back or cannot be done.
+
+    Raises:
+        TypeError: *part* is a task, which is answered by its report.
+    """
+    if part.kind == "task":
+        raise TypeError("a task is answered by its report; run it")
+    return PersonReply(
+        request_id=request_id,
+        conversation_id=conversation_id,
+        kind=part.kind,
+        text=part.text,
+        agent_id=part.agent_id,
+        task=part.task,
+        missing=part.missing,
+    )
+
+
+def unknown_reply(*, request_id: str, conversation_id: str, is_forgotten: bool) -> PersonReply:
+    """Return what to say when *request_id* came before and nobody tells as what: it is forgotten, or not told now."""
+    what = (
+        "and what was said under it has been forgotten since. Use a new one to ask again."
+        if is_forgotten
+        else "and the memory does not tell now what it became. Ask again in a moment with the same one."
+    )
+    text = f"The request id {request_id} came before, {what} Nothing was started now."
     return PersonReply(request_id=request_id, conversation_id=conversation_id, kind="failed", text=text)
 
 

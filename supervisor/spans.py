@@ -14,7 +14,7 @@ from supervisor.catalogue import Catalogue
 from supervisor.interpretation.outcome import Interpretation
 
 if TYPE_CHECKING:
-    from supervisor.service import Interpreting
+    from supervisor.understanding import Interpreting
 
 
 class Spanned:

@@ -223,6 +223,7 @@ class Supervisor:
             reports=reports,
             conversations=Conversations(redis),
             publish=_turn_sender(outbox),
+            time_zone=settings.time_zone,
         )
         canceller = Canceller(client, outbox, ledger, process.name)
         # Values of many megabytes must not hold up a report, nor the renewal of a lease.

@@ -110,6 +110,9 @@ def ask(
     request_id: Annotated[
         str | None, Option("--request-id", metavar="ID", help="Fetch the answer to a question that was pending.")
     ] = None,
+    time_zone: Annotated[
+        str | None, Option("--time-zone", metavar="NAME", help="Where you are, such as Europe/Berlin.")
+    ] = None,
 ) -> int:
     """Ask a question, or give a task, in plain words.
 
@@ -126,6 +129,7 @@ def ask(
         request_id=request_id,
         memory="bypass" if no_memory else "use",
         wait_ms=int(wait * 1000),
+        time_zone=time_zone,
     )
     return run(ask_aloud(request, as_json=as_json))
 

@@ -54,7 +54,8 @@ async def ask_aloud(request: PersonRequest, *, as_json: bool = False) -> int:
         print(printable(reply.text), flush=True)
         if reply.kind == "question":
             user = f" --user {shlex.quote(request.user_id)}" if request.user_id is not None else ""
-            say(f'answer with: tasklore ask --conversation {shlex.quote(reply.conversation_id)}{user} "..."')
+            zone = f" --time-zone {shlex.quote(request.time_zone)}" if request.time_zone is not None else ""
+            say(f'answer with: tasklore ask --conversation {shlex.quote(reply.conversation_id)}{user}{zone} "..."')
     kinds = {reply.kind, *(part.kind for part in reply.parts)}
     return FAILED if kinds & {"failed", "pending"} else OK
 

@@ -17,6 +17,7 @@ from contracts.analysis_roster import ROSTER, Seat, roster_of
 from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted, TaskloreError
 from contracts.stories import StoryResponse, StorySettings
 from memory.stories.view import CHANGING, StandingStory
+from runtime import tracing
 from supervisor.analyses.folding import Arrival, Draft, sections_of
 from supervisor.analyses.parts import Parts
 from supervisor.analyses.records import AnalysisRecord, SeatRecord, digest_of, read_record
@@ -239,7 +240,8 @@ class Coordinator:
         self._demand_agents(events, sight, is_new=is_new)
         draft = self._draft(None if is_new else before, document, sight, revision, now_ms)
         if not is_new and not events.are_heeded(draft.record):
-            draft.repeat(now_ms, everybody=any(wish.refresh for wish in events.wishes), revision=revision)
+            everybody = any(wish.refresh for wish in events.wishes)
+            draft.repeat(now_ms, everybody=everybody, revision=revision, trace=_trace())
         changes_story = any(arrival.section in CHANGING for arrival in events.arrivals)
         draft.fold(events.arrivals, await self._stand(revision) if changes_story else StandingStory(sight.settings))
         draft.skip()
@@ -296,7 +298,7 @@ class Coordinator:
         """Return what is written so far, or an analysis that begins now when *record* is None."""
         if record is None:
             what = sight.settings, sight.response, sight.roster, sight.digest
-            return Draft(AnalysisRecord.opened(*what, now_ms, rests_on=revision), {})
+            return Draft(AnalysisRecord.opened(*what, now_ms, rests_on=revision, trace=_trace()), {})
         if document is not None and document == self._written[0]:
             return Draft(record, dict(self._written[1]))
         return Draft(record, sections_of(document))
@@ -391,3 +393,7 @@ class Coordinator:
     @property
     def _key(self) -> tuple[str, int]:
         return self._story_id, self._number
+
+
+def _trace() -> str:
+    return str(tracing.current() or "")

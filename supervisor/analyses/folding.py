@@ -70,8 +70,11 @@ class Draft:
                 is_switch: Body = {"enabled": False} if seat.section == "contradiction" else {}
                 self._settle(seat, "skipped", {"dur": 0, **is_switch, "status": SKIPPED})
 
-    def repeat(self, now_ms: int, *, everybody: bool, revision: int | None = None) -> None:
-        """Have those asked again that came to nothing, or *everybody* who is not being asked, as of *revision*."""
+    def repeat(self, now_ms: int, *, everybody: bool, revision: int | None = None, trace: str = "") -> None:
+        """Have those asked again that came to nothing, or *everybody* who is not being asked, as of *revision*.
+
+        From then on it belongs to *trace*, "" for whatever it belonged to.
+        """
         run = self.record.run + 1
         states = TO_REPEAT | {"ok"} if everybody else TO_REPEAT
         again = [seat for seat in self.record.seats if seat.state in states]
@@ -79,7 +82,8 @@ class Draft:
             self._settle(seat.model_copy(update={"run": run, "asked_ms": None, "reported_ms": None}), "waiting", None)
         if again:
             rests_on = revision if everybody else self.record.rests_on
-            self.record = self.record.model_copy(update={"run": run, "began_ms": now_ms, "rests_on": rests_on})
+            told = {"run": run, "began_ms": now_ms, "rests_on": rests_on, "trace": trace or self.record.trace}
+            self.record = self.record.model_copy(update=told)
 
     def mend(self, now_ms: int) -> None:
         """Have those asked again whose section is not there any more although they ended."""

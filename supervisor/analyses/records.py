@@ -68,7 +68,7 @@ class AnalysisRecord(_Record):
     """One analysis; `digest` is of all it depends on, `opened_ms` tells it from any other of the same response.
 
     `run` counts the times that agents were asked, the last time from `began_ms` on. `rests_on` is the story's revision
-    when all of them were asked last, None: not known.
+    when all of them were asked last, None: not known. `trace` is what it belongs to, as a `TraceContext` is spelled.
     """
 
     story_id: str
@@ -82,6 +82,7 @@ class AnalysisRecord(_Record):
     late_s: float
     usd_per_million: float
     rests_on: int | None = None
+    trace: str = ""
     seats: tuple[SeatRecord, ...] = Field(min_length=1)
 
     @classmethod
@@ -94,6 +95,7 @@ class AnalysisRecord(_Record):
         now_ms: int,
         *,
         rests_on: int | None = None,
+        trace: str = "",
     ) -> Self:
         """Return the record of an analysis that begins now; nobody was asked yet."""
         return cls(
@@ -107,6 +109,7 @@ class AnalysisRecord(_Record):
             late_s=settings.late_s,
             usd_per_million=settings.reader_usd_per_million,
             rests_on=rests_on,
+            trace=trace,
             seats=tuple(map(SeatRecord.of, roster)),
         )
 

@@ -10,6 +10,8 @@ import structlog
 
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import CompletionReport, TaskAssignment
+from contracts.traces import spelled_context
+from runtime import tracing
 from supervisor.analyses.findings import said
 from supervisor.analyses.folding import Arrival
 from supervisor.analyses.parts import Parts
@@ -36,6 +38,7 @@ class SeatWatch:
         self._assignment = record.assignment(seat, parts.supervisor_id)
         self._late_at = record.deadline_of(seat)
         self._lateness_s = record.lateness_s(seat)
+        self._trace = spelled_context(record.trace)
 
     @property
     def task_id(self) -> str:
@@ -45,7 +48,9 @@ class SeatWatch:
     async def watch(self) -> None:
         """Return when nothing more can be told."""
         try:
-            report = await self._watched()
+            # Whoever goes on after another supervisor was told by nobody what it belongs to.
+            with tracing.within(self._trace or tracing.current()):
+                report = await self._watched()
         except Exception as error:
             # One agent's trouble is not that of the others.
             log.exception("seat_left", section=self._seat.section)

@@ -15,6 +15,10 @@ _OFFERED = re.compile(r"(?:mean |, | or )([^,()]{1,200}) \(([A-Za-z0-9_-]{1,64})
 _WHOSE = "What is '"
 #: A question of `ask_whether`; what it rests on stands in quotes that it cannot close, so it cannot look like one.
 _WHETHER = re.compile(r'Is ([^"?]+)\? (?:I remember|You said) "[^"]*"\.')
+#: A question of `ask_as_one` or `ask_which_name`: the label, the whole of it, the names.
+_AS_ONE = re.compile(r'Is ([^"?]{1,200}) "([^"?]*)" as one, or each of ("[^"?]*"(?:(?:, | and )"[^"?]*")+)\?')
+_WHICH_NAME = re.compile(r'Is ([^"?]{1,200}) ("[^"?]*"(?:(?:, | or )"[^"?]*")+)\?')
+_IN_QUOTES = re.compile(r'"([^"]*)"')
 
 
 def ask_for(fields: Sequence[FieldShape]) -> str:
@@ -35,6 +39,37 @@ def ask_which_value(field: FieldShape, values: Sequence[object]) -> str:
     """Return the question for a field that was given several values."""
     said = [str(value) for value in values]
     return f"Is {field.label} {', '.join(said[:-1])} or {said[-1]}?"
+
+
+def ask_as_one(field: FieldShape, whole: str, names: Sequence[str]) -> str:
+    """Return the question whether *whole* is one value of *field*, or each of *names*, of which it is made, is."""
+    return f'Is {field.label} "{_unquoted(whole)}" as one, or each of {_quoted(names, "and")}?'
+
+
+def ask_which_name(field: FieldShape, names: Sequence[str]) -> str:
+    """Return the question which of *names*, between which the person said "or", is meant for *field*."""
+    return f"Is {field.label} {_quoted(names, 'or')}?"
+
+
+def names_asked(turn: ChatTurn) -> tuple[str, str | None, tuple[str, ...]] | None:
+    """Return the label, the whole and the names of an `ask_as_one` in *turn*; None when it asked no such.
+
+    The whole is None for an `ask_which_name`.
+    """
+    if match := _AS_ONE.search(turn.text):
+        return match[1], match[2], tuple(_IN_QUOTES.findall(match[3]))
+    if match := _WHICH_NAME.search(turn.text):
+        return match[1], None, tuple(_IN_QUOTES.findall(match[2]))
+    return None
+
+
+def _quoted(names: Sequence[str], joint: str) -> str:
+    quoted = [f'"{_unquoted(name)}"' for name in names]
+    return f"{', '.join(quoted[:-1])} {joint} {quoted[-1]}"
+
+
+def _unquoted(text: str) -> str:
+    return text.replace('"', "'").replace("?", "")
 
 
 def ask_whether(field: FieldShape, value: object, line: str, *, was_said: bool = False) -> str:

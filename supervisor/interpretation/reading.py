@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from contracts.amounts import canonical
 from contracts.messages import ChatTurn
 from supervisor.interpretation.conclusions import conclude, lacking
+from supervisor.interpretation.doubting import doubt_guesses
 from supervisor.interpretation.earlier_tasks.arithmetic import changed
 from supervisor.interpretation.earlier_tasks.changes import Change, changes_in, without_amounts_of
 from supervisor.interpretation.earlier_tasks.references import Past, Reference, reference_in
+from supervisor.interpretation.inheriting import inherit, take
+from supervisor.interpretation.open_questions import Pending, answer_to_one, answers_to, asked_again
 from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Span, Understood, Unfitting
 from supervisor.interpretation.proof.recollection import read_agreed
 from supervisor.interpretation.questions import (
@@ -39,9 +42,6 @@ _REPEATING = word_set(
     " instead try answer do"
 )
 
-#: A task that a question is open about, and the fields that it asked for.
-Pending = tuple[Past, Prepared, tuple[FieldShape, ...]]
-
 
 class Reading:
     """Reads sentences that each ask for one thing; *past* are the tasks of the conversation, the latest first."""
@@ -51,6 +51,8 @@ class Reading:
         self.catalogue = router.catalogue
         self.previous = previous
         self.past = list(past)
+        self.answered: Past | None = None
+        """The one of several open questions that `read` found an answer to."""
 
     def read(self, scene: Scene, choice: Choice | None) -> Single:
         """Return what *scene* comes to, as an answer to an open question first; *choice* is the router's."""
@@ -64,6 +66,7 @@ class Reading:
         if pending is not None and not (choice is not None and is_declined(scene, choice)):
             answered = self._answer(scene, choice, *pending)
             if answered is not None:
+                self.answered = pending[0]
                 return answered
         return self.ask_anew(scene, choice)
 
@@ -91,16 +94,37 @@ class Reading:
         One sentence that asked for several tasks may have left several questions: the one whose task *choice* is comes
         first, then the one that *scene* has words for, then the last.
         """
-        last = next((turn for turn in reversed(self.previous) if turn.speaker == "assistant"), None)
-        asking = [past for past in self.past if last is not None and _is_beside(past.turn, last)]
-        opened = []
-        for past in asking:
-            task = self.prepared(past)
-            if asked := fields_asked(past.turn, task.shape):
-                opened.append((past, task, asked))
+        opened = self.opened()
         chosen = [one for one in opened if choice is not None and one[1] is choice.task]
         cued = [one for one in opened if any(cue.field in one[2] for cue in one[1].cues.find(scene.tokens))]
         return next(iter([*chosen, *cued, *opened]), None)
+
+    def opened(self) -> list[Pending]:
+        """Return every question that is open, the last first: those that were asked about parts of one sentence."""
+        opened = []
+        for past in asking_in(self.previous, self.past):
+            task = self.prepared(past)
+            if asked := fields_asked(past.turn, task.shape):
+                opened.append((past, task, asked))
+        return opened
+
+    def answer_all(self, scene: Scene, choice: Choice | None) -> list[Single] | None:
+        """Return what *scene* makes of each of several open questions; None when there is one, or it answers none."""
+        opened = self.opened()[::-1]
+        if len(opened) < 2 or _words(scene.text) in _NEVER_MIND | _YES:
+            return None
+
+        def answer(said: Scene, pending: Pending) -> Single | None:
+            return self._answer(said, None, *pending)
+
+        return answers_to(scene, opened, self.router, answer) or (
+            answer_to_one(scene, opened, answer) if choice is None else None
+        )
+
+    def still_open(self) -> list[Single]:
+        """Return the questions again that were open beside the one that `read` found an answer to."""
+        opened = self.opened()[::-1] if self.answered is not None else []
+        return [asked_again(one) for one in opened if one[0] is not self.answered]
 
     def _answer(
         self, scene: Scene, choice: Choice | None, past: Past, task: Prepared, asked: tuple[FieldShape, ...]
@@ -120,7 +144,7 @@ class Reading:
         if not filled.values and not filled.doubts:
             filled.unplaced = filled.unplaced or _whose(filled, asked)
         if not says_all:
-            _inherit(filled, past, task, None)
+            inherit(filled, past, task, None)
         return conclude(task, filled, problems)
 
     # -- a sentence of its own ------------------------------------------------------------------------------------
@@ -172,6 +196,7 @@ class Reading:
             return conclude(task, fill(scene, task, order))
         changes = _changes(scene, task)
         filled = fill(without_amounts_of(scene, changes), task)
+        doubt_guesses(scene, task, filled)
         reference = reference_in(scene, task.cues.find(scene.tokens))
         problems = self._change(scene, task, filled, changes)
         problems += self._resolve(scene, task, filled, reference, changes=changes)
@@ -241,14 +266,14 @@ class Reading:
             if not pasts:
                 problems.append(Doubt(shape, ask_unknown_reference(shape)))
             elif name in pasts[0].call.parameters:
-                _take(filled, pasts[0], name, span, scene.text)
+                take(filled, pasts[0], name, span, scene.text)
         wants_rest = reference.everything or (reference.again if lacking(task, filled) else None)
         if wants_rest is None and changes:
             wants_rest = changes[0].start, changes[0].end
         if wants_rest is None and pasts:
             wants_rest = _put_in_place(scene, task, filled, pasts[0])
         if wants_rest and pasts and not problems:
-            _inherit(filled, pasts[0], task, (wants_rest, scene.text), but=[problem.field for problem in problems])
+            inherit(filled, pasts[0], task, (wants_rest, scene.text), but=[problem.field for problem in problems])
             # "again with 45k": leaving the 45k out would answer another question.
             filled.unplaced = filled.unplaced or _whose(filled, [s for s in task.shape.fields if s.is_numeric])
         return problems
@@ -322,6 +347,12 @@ def _meant(task: Prepared, pasts: Sequence[Past], change: Change, asked: Sequenc
     return fields[0] if len(fields) == 1 else None
 
 
+def asking_in(previous: Sequence[ChatTurn], past: Sequence[Past]) -> list[Past]:
+    """Return those of *past* that the last turn of the assistant, or one beside it, holds: what may be asked about."""
+    last = next((turn for turn in reversed(previous) if turn.speaker == "assistant"), None)
+    return [one for one in past if last is not None and _is_beside(one.turn, last)]
+
+
 def _is_beside(turn: ChatTurn, last: ChatTurn) -> bool:
     """True for the last turn, and for those that answer other parts of the same sentence."""
     return turn is last or (turn.request_id is not None and turn.request_id == last.request_id)
@@ -338,7 +369,7 @@ def _agree(
     filled = read_agreed(task, asked, agreed)
     for name in filled.values:
         filled.point(name, 0, len(text), text)
-    _inherit(filled, past, task, None)
+    inherit(filled, past, task, None)
     return conclude(task, filled)
 
 
@@ -355,22 +386,3 @@ def _says_nothing_else(scene: Scene, changes: Sequence[Change] = ()) -> bool:
         for token in scene.tokens
         if token.is_word
     )
-
-
-def _take(filled: Filled, past: Past, name: str, span: tuple[int, int], text: str) -> None:
-    filled.values[name] = past.call.parameters[name]
-    filled.spans.append(Span(name, *span, text[slice(*span)], past.turn.turn_id))
-
-
-def _inherit(
-    filled: Filled,
-    past: Past,
-    task: Prepared,
-    said: tuple[tuple[int, int], str] | None,
-    but: Sequence[FieldShape] = (),
-) -> None:
-    """Fill what the sentence left out from *past*; *said* is the words that ask for it, None for an answer."""
-    for shape in task.shape.fields:
-        if shape.name in past.call.parameters and not filled.has(shape) and shape not in but:
-            span, text = said or ((0, len(past.turn.text)), past.turn.text)
-            _take(filled, past, shape.name, span, text)

@@ -10,7 +10,9 @@ from functools import partial
 from contracts.messages import ChatTurn
 from contracts.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
+from supervisor.interpretation.earlier_tasks.further import further_of
 from supervisor.interpretation.earlier_tasks.references import Past, past_tasks, unanswered_choice
+from supervisor.interpretation.open_questions import asked_again
 from supervisor.interpretation.outcome import (
     Ambiguous,
     Interpretation,
@@ -20,10 +22,13 @@ from supervisor.interpretation.outcome import (
     Understood,
     Unfitting,
 )
-from supervisor.interpretation.reading import Reading
+from supervisor.interpretation.reading import Reading, asking_in
 from supervisor.interpretation.values.scene import Scene, scene_of
 from supervisor.interpretation.wishes.routing import Prepared, Router
 from supervisor.interpretation.wishes.several import MOST_TASKS, Stretch, is_about_task, shifted, stretches_of
+from supervisor.interpretation.wishes.spreading import spread
+from supervisor.interpretation.wishes.telling_apart import settled_by, told_apart
+from supervisor.interpretation.written_json import held_to_json
 
 #: The turn of what the same sentence said before; it is no turn of the conversation yet.
 _THIS_SENTENCE = "this-sentence"
@@ -76,9 +81,16 @@ class RuleInterpreter:
 
         *now* is the time of the turn, which "tomorrow" is a day after; None is the moment of the call.
         """
-        return _Sentence(self.router(catalogue), previous, self._decimal_mark).read(
-            scene_of(text, decimal_mark=self._decimal_mark, now=now)
-        )
+        router = self.router(catalogue)
+        scene = scene_of(text, decimal_mark=self._decimal_mark, now=now)
+        return held_to_json(text, _Sentence(router, previous, self._decimal_mark).read(scene), router)
+
+    def told_apart(self, found: Interpretation, scene: Scene, catalogue: Catalogue) -> Interpretation:
+        """Return *found*, which a model completed, for each of the names that *scene* says of it."""
+        if not isinstance(found, Understood):
+            return found
+        task = self.router(catalogue).find(found.agent_id, found.task.name)
+        return _together(spread(found, scene, task))
 
     def router(self, catalogue: Catalogue) -> Router:
         """Return the index of *catalogue*, built once and kept until another catalogue comes."""
@@ -96,68 +108,140 @@ class _Sentence:
         self._previous = previous
         self._past = past_tasks(previous, router.catalogue)
         self._alone = Reading(router, (), ())
+        self._known: dict[Stretch, Single] = {}
+        self._answered_by: Reading | None = None
         self._is_asked = bool(previous) and previous[-1].speaker == "assistant" and "?" in previous[-1].text
 
     def read(self, scene: Scene) -> Interpretation:
+        """Return what *scene* asks for; of several open questions what it leaves open is asked again."""
+        if chosen := self._told_apart(scene.text):
+            return _together(chosen)
+        if self._is_asked and (answers := self._answering().answer_all(scene, self._router.choose(scene))):
+            return _together(answers)
+        found, read = self._read(scene), self._answered_by
+        still_open = read.still_open() if read is not None and read.answered is not None else []
+        return _together([*(found.parts if isinstance(found, Several) else (found,)), *still_open])
+
+    def _answering(self) -> Reading:
+        """Return what reads an answer, and tells then to which of several open questions it was one."""
+        self._answered_by = Reading(self._router, self._previous, self._past)
+        return self._answered_by
+
+    def _read(self, scene: Scene) -> Interpretation:
+        if (further := self._further(scene)) is not None:
+            return _together(self._spread(further, scene))
         stretches = stretches_of(scene, self._router, self._read_alone)
         if len(stretches) == 1:
-            return self._read_one(scene, stretches[0])
+            return _together(self._read_one(scene, stretches[0]))
         wanted = [stretch for stretch in stretches if not stretch.is_declined]
         if len(wanted) > MOST_TASKS:
-            return Unfitting(
-                f"That asks for {len(wanted)} tasks at once, and I take {MOST_TASKS} in one sentence: nothing was"
-                " started. Say some of them now, and the others after that."
-            )
+            return _too_many(len(wanted))
         if len(wanted) < 2:
-            return self._read_first((wanted or stretches)[0])
+            return _together(self._read_first((wanted or stretches)[0]))
         parts = _without_repeats(self._read_each(wanted))
         if sum(map(is_about_task, parts)) < 2:
-            return self._read_one(scene, Stretch(0, len(scene.text), scene, self._router.choose(scene)))
-        return Several(tuple(parts))
+            whole = Stretch(0, len(scene.text), scene, self._router.choose(scene))
+            return _together(self._read_one(scene, whole))
+        return _together(parts)
+
+    def _told_apart(self, text: str) -> list[Single]:
+        """Return what *text* makes of the names that the last turns asked about, "each" or "as one"; mostly empty."""
+        found = [(past, told_apart(text, past, self._alone.prepared(past))) for past in reversed(self._asking)]
+        answered = [past for past, parts in found if parts]
+        if not answered:
+            return []
+        opened = Reading(self._router, self._previous, self._past).opened()[::-1]
+        others = [asked_again(one) for one in opened if one[0] not in answered]
+        return [*(one for _, parts in found for one in parts), *others]
+
+    def _further(self, scene: Scene) -> Understood | None:
+        """Return the last task for another name, where *scene* says no more than that: "and for Bob too"."""
+        if self._is_asked or not self._past:
+            return None
+        task = self._alone.prepared(self._past[0])
+        found = further_of(scene, self._past[0], task)
+        choice = self._router.choose(scene) if found is not None else None
+        return found if choice is None or choice.task is task else None
+
+    @property
+    def _asking(self) -> list[Past]:
+        """The tasks that the last turn, and those beside it, asked back about."""
+        return asking_in(self._previous, self._past) if self._is_asked else []
+
+    def _spread(self, found: Single, scene: Scene) -> list[Single]:
+        """Return *found*, read from *scene*, for each of the names of which its task has room for one."""
+        if isinstance(found, Unfitting) or found.agent_id is None:
+            return [found]
+        name = found.task.name if isinstance(found, Understood) else found.task_name
+        task = self._router.find(found.agent_id, name) if name is not None else None
+        asking = self._asking
+        return spread(found, scene, task, settled_by(asking), {past.turn.turn_id for past in asking})
 
     def _read_alone(self, stretch: Stretch) -> Single:
-        """Return what *stretch* comes to as if nothing had been said before; what comes first may be an answer."""
+        """Return what *stretch* comes to as if nothing had been said before; what comes first may be an answer.
+
+        It is read once, however often it is looked at until it is known where the sentence is to be cut.
+        """
+        if stretch not in self._known:
+            self._known[stretch] = self._read_anew(stretch)
+        return self._known[stretch]
+
+    def _read_anew(self, stretch: Stretch) -> Single:
         if stretch.start == 0 and (self._is_asked or (self._past and stretch.choice is None)):
             return Reading(self._router, self._previous, self._past).read(stretch.scene, stretch.choice)
         return self._alone.ask_anew(stretch.scene, stretch.choice)
 
-    def _read_one(self, scene: Scene, stretch: Stretch) -> Single:
-        reading = Reading(self._router, self._previous, self._past)
+    def _read_one(self, scene: Scene, stretch: Stretch) -> list[Single]:
+        reading = self._answering()
         earlier = unanswered_choice(self._previous)
         if earlier is not None and (task := reading.chosen(scene, stretch.choice)) is not None:
-            return self._read_as(task, earlier)
-        return reading.read(scene, stretch.choice)
+            return self._read_as(task, earlier, scene)
+        return self._spread(reading.read(scene, stretch.choice), scene)
 
-    def _read_as(self, task: Prepared, earlier: ChatTurn) -> Single:
-        """Return what *earlier* comes to now that it is known that *task* was meant by it, or by a part of it."""
-        scene = scene_of(earlier.text, decimal_mark=self._decimal_mark, now=earlier.at)
+    def _read_as(self, task: Prepared, earlier: ChatTurn, answer: Scene) -> list[Single]:
+        """Return what *earlier* comes to now that *answer* says that *task* was meant by it, or by a part of it."""
+        now = earlier.at.astimezone(answer.now.tzinfo) if answer.now and answer.now.tzinfo else earlier.at
+        scene = scene_of(earlier.text, decimal_mark=self._decimal_mark, now=now)
         stretches = stretches_of(scene, self._router, self._read_alone)
         open_parts = [one for one in stretches if _asks_which(self._read_alone(one))] if len(stretches) > 1 else []
         stretch = open_parts[0] if open_parts else Stretch(0, len(scene.text), scene, None)
-        return shifted(Reading(self._router, self._previous, self._past).fill(stretch.scene, task), stretch)
+        found = Reading(self._router, self._previous, self._past).fill(stretch.scene, task)
+        return [shifted(one, stretch) for one in self._spread(found, stretch.scene)]
 
-    def _read_first(self, stretch: Stretch) -> Single:
-        return shifted(Reading(self._router, self._previous, self._past).read(stretch.scene, stretch.choice), stretch)
+    def _read_first(self, stretch: Stretch) -> list[Single]:
+        reading = self._answering()
+        if self._is_asked and (answers := reading.answer_all(stretch.scene, stretch.choice)):
+            return [shifted(one, stretch) for one in answers]
+        found = reading.read(stretch.scene, stretch.choice) if self._previous else self._read_alone(stretch)
+        return [shifted(one, stretch) for one in self._spread(found, stretch.scene)]
 
     def _read_each(self, stretches: Sequence[Stretch]) -> list[Single]:
         """Return what each of *stretches* comes to; what the ones before it said can be referred to."""
         parts: list[Single] = []
         past = list(self._past)
         for stretch in stretches:
-            found = self._read_next(stretch, past) if parts else self._read_first(stretch)
-            if isinstance(found, Unfitting):
-                said = stretch.scene.text[:_MOST_QUOTED]
-                found = Unfitting(f'I cannot tell what to do with "{said}". {self._router.catalogue.abilities()}')
-            elif (known := self._past_of(found, stretch)) is not None:
-                past.insert(0, known)
-            parts.append(found)
+            for found in self._read_next(stretch, past) if parts else self._read_first(stretch):
+                if isinstance(found, Unfitting):
+                    parts.append(self._unfitting(stretch))
+                    continue
+                if (known := self._past_of(found, stretch)) is not None:
+                    past.insert(0, known)
+                parts.append(found)
         return parts
 
-    def _read_next(self, stretch: Stretch, past: Sequence[Past]) -> Single:
+    def _unfitting(self, stretch: Stretch) -> Unfitting:
+        said = stretch.scene.text[:_MOST_QUOTED]
+        return Unfitting(f'I cannot tell what to do with "{said}". {self._router.catalogue.abilities()}')
+
+    def _read_next(self, stretch: Stretch, past: Sequence[Past]) -> list[Single]:
         reading = Reading(self._router, self._previous, past)
         if stretch.order and stretch.choice is not None:
-            return shifted(reading.fill(stretch.scene, stretch.choice.task, stretch.order), stretch)
-        return shifted(_of_this_sentence(reading.ask_anew(stretch.scene, stretch.choice)), stretch)
+            found = reading.fill(stretch.scene, stretch.choice.task, stretch.order)
+        elif not _may_refer(stretch, past):
+            found = self._read_alone(stretch)
+        else:
+            found = _of_this_sentence(reading.ask_anew(stretch.scene, stretch.choice))
+        return [shifted(one, stretch) for one in self._spread(found, stretch.scene)]
 
     def _past_of(self, found: Understood | Missing | Ambiguous, stretch: Stretch) -> Past | None:
         """Return *found* as a task that the next part may refer to, None when it is none yet."""
@@ -177,6 +261,20 @@ class _Sentence:
         return Past(offer, call, turn)
 
 
+def _together(parts: Sequence[Single]) -> Interpretation:
+    """Return *parts* as what one sentence comes to; more than are taken at once start nothing."""
+    if len(parts) > MOST_TASKS:
+        return _too_many(len(parts))
+    return parts[0] if len(parts) == 1 else Several(tuple(parts))
+
+
+def _too_many(count: int) -> Unfitting:
+    return Unfitting(
+        f"That asks for {count} tasks at once, and I take {MOST_TASKS} in one sentence: nothing was started. Say some"
+        " of them now, and the others after that."
+    )
+
+
 def _without_repeats(parts: Sequence[Single]) -> list[Single]:
     """Return *parts* without what wants a task of no values again: "flip a coin and tell me if it is heads"."""
     kept: list[Single] = []
@@ -191,6 +289,15 @@ def _without_repeats(parts: Sequence[Single]) -> list[Single]:
         if not is_known:
             kept.append(part)
     return kept
+
+
+def _may_refer(stretch: Stretch, past: Sequence[Past]) -> bool:
+    """Return whether one of *past* can add to *stretch*: a task is completed by the same one alone."""
+    if stretch.choice is None:
+        return True
+    meant = [one.offer for one in (stretch.choice.task, *stretch.choice.rivals)]
+    names = {(offer.agent.agent_id, offer.task.name) for offer in meant}
+    return any((one.offer.agent.agent_id, one.offer.task.name) in names for one in past)
 
 
 def _asks_which(found: Single) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,12 +13,14 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts.subjects import turns
+from deploy.credentials import make_certificates
 from memory.observations import Observations
 from runtime.connection import connected
 from runtime.embedded import EmbeddedServers
 from supervisor.http.key_file import make_key
+from supervisor.http.strangers import BURST
 from tests.acceptance.house import BUDGET, PROBE, House, Served
-from tests.http_client import PATIENCE_S, ask
+from tests.http_client import PATIENCE_S, Connection, ask
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 BUDGET_QUESTION = "limit 50k, spent {spent}: how is my budget?"
@@ -150,6 +153,33 @@ async def test_two_hundred_at_once_lose_nobody(served: Replicas) -> None:
     remaining = await asyncio.gather(*(one(number % 200, both[number % 2 ^ number // 200]) for number in range(400)))
 
     assert remaining == [40_000 - number % 200 for number in range(400)]
+
+
+async def test_a_supervisor_speaks_tls_and_tells_strangers_behind_its_proxy_apart(
+    served: Replicas, tmp_path: Path
+) -> None:
+    """As its settings say: a stranger who has come too often says nothing about the next."""
+    make_certificates(tmp_path / "tls")
+    key = {"Authorization": f"Bearer {make_key(tmp_path / 'keys.json', 'safe', ('ask',), None)}"}
+    supervisor = served.house.supervisor(
+        api_keys_file=tmp_path / "keys.json",
+        api_tls_cert_file=tmp_path / "tls" / "nats.crt",
+        api_tls_key_file=tmp_path / "tls" / "nats.key",
+        api_trusted_proxies="127.0.0.0/8",
+        time_zone="Asia/Tokyo",
+    ).ready()
+    tls = ssl.create_default_context(cafile=tmp_path / "tls" / "ca.crt")
+    assert supervisor.api.startswith("https://")
+
+    async def status(headers: dict[str, str]) -> int:
+        async with Connection(supervisor.api, tls) as asked:
+            asked.send("GET", "/v1/agents", headers=headers)
+            return (await asked.answer()).status
+
+    assert await status(key) == 200
+    assert {await status({"X-Forwarded-For": "192.0.2.1"}) for _ in range(BURST + 20)} == {401, 429}
+    assert await status({"X-Forwarded-For": "192.0.2.2"}) == 401
+    supervisor.kill()
 
 
 async def test_what_a_killed_supervisor_had_taken_is_told_by_another(served: Replicas) -> None:

@@ -52,6 +52,17 @@ async def test_a_turn_is_added_once_by_many_at_the_same_time(conversations: Stor
     assert await conversations.recent("c") == [b"1"]
 
 
+async def test_a_turn_is_replaced_where_it_stands_and_by_one_only(conversations: Store) -> None:
+    """Of many at once one does it; its id stays known, and what is not there as it was is left alone."""
+    for number in range(3):
+        await conversations.append("c", b"%d" % number, f"t{number}")
+    done = await asyncio.gather(*(conversations.replace("c", b"1", b"one %d" % number) for number in range(10)))
+    assert done.count(True) == 1
+    assert await conversations.recent("c") == [b"0", b"one %d" % done.index(True), b"2"]
+    assert not await conversations.append("c", b"1", "t1")
+    assert not await conversations.replace("nobody's", b"1", b"2")
+
+
 async def test_a_conversation_is_bounded(conversations: Store) -> None:
     """The oldest turns fall off; the newest id is still known."""
     for number in range(12):

@@ -37,6 +37,16 @@ async def test_what_was_accepted_and_has_no_report_is_open(valkey_or_redis: Redi
     }
 
 
+async def test_what_an_open_task_belongs_to_is_told_until_it_ends(valkey_or_redis: Redis) -> None:
+    """A trace is kept no longer than the assignment it belongs to."""
+    ledger = Ledger(valkey_or_redis)
+    await ledger.accept("t1", 1, b"assignment", "00-trace-1")
+    await ledger.accept("t1", 1, b"again", "00-trace-2")
+    assert (await everything(valkey_or_redis))["t1", 1].trace == "00-trace-1"
+    await ledger.finish("t1", 1, "completed", b"{}")
+    assert not {b"trace:1", b"assignment:1"} & set(await valkey_or_redis.hkeys(keys.task("t1")))
+
+
 async def test_a_task_that_waits_for_its_next_run_is_open(valkey_or_redis: Redis) -> None:
     """And known by what the worker noted when it parked it."""
     ledger = Ledger(valkey_or_redis)

@@ -13,11 +13,12 @@ from nats.aio.client import Client
 
 from contracts import subjects
 from contracts.messages import TaskAssignment, TaskCall
+from contracts.traces import made_context, read_context
 from memory.incarnations import Incarnations
 from memory.ledger import Ledger
 from memory.open_tasks import OpenTasks
 from memory.runs import Ended
-from runtime import valkey
+from runtime import tracing, valkey
 from runtime.connection import Listener, connected
 from runtime.embedded import EmbeddedServers
 from runtime.jetstream import ask_jetstream, ask_or_none
@@ -177,15 +178,17 @@ async def test_of_two_hundred_accepted_tasks_those_without_a_report_come_back_on
 
 
 async def test_what_comes_back_is_what_was_published(own_servers: EmbeddedServers) -> None:
-    """Subject, body and generation; the runs that began are counted on."""
+    """Subject, body, generation, and the trace that it belongs to; the runs that began are counted on."""
     async with a_scene(own_servers) as scene:
-        [task_id] = await scene.accept(1)
+        with tracing.within(made_context(7, 8, 1, "vendor=1")):
+            [task_id] = await scene.accept(1)
         await scene.ledger.begin(task_id, 1, "w1", 1, 1)
         before = await scene.client.jetstream().get_msg(subjects.TASKS, 1)
         await delete(scene)
         assert await scene.recovery.look() == 1
         after = await scene.client.jetstream().get_msg(subjects.TASKS, 1)
     assert (after.subject, after.data, after.headers) == (before.subject, before.data, before.headers)
+    assert read_context(after.headers) == made_context(7, 8, 1, "vendor=1")
 
 
 async def test_a_deleted_stream_is_made_and_filled_as_soon_as_the_server_tells(own_servers: EmbeddedServers) -> None:

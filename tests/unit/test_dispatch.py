@@ -6,8 +6,10 @@ import pytest
 
 from contracts.errors import MemoryUnavailable, QueueFull
 from contracts.messages import TaskAssignment, TaskCall
+from contracts.traces import made_context
 from memory.fake_ledger import FakeLedger
 from memory.ledger import Ledger
+from runtime import tracing
 from runtime.outbox import Outbox
 from supervisor import dispatch as dispatching
 from supervisor.dispatch import Dispatch
@@ -40,11 +42,16 @@ class Moody(FakeLedger):
 
     is_away = False
 
-    async def accept(self, task_id: str, generation: int, assignment: bytes) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.traces: list[str] = []
+
+    async def accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> None:
         """Note an assignment, if anybody is there."""
         if self.is_away:
             raise MemoryUnavailable("away")
-        await super().accept(task_id, generation, assignment)
+        await super().accept(task_id, generation, assignment, trace)
+        self.traces.append(trace)
 
 
 class Scene:
@@ -103,3 +110,16 @@ async def test_what_is_kept_for_the_ledger_has_a_limit(monkeypatch: pytest.Monke
     scene.ledger.is_away = False
     assert await scene.dispatch.tell_ledger() == 2
     assert await scene.known("t1", "t2", "t3") == ["t2", "t3"]
+
+
+async def test_the_ledger_is_told_what_a_task_belongs_to() -> None:
+    """At once or later; nothing where there is no trace."""
+    scene, context = Scene(), made_context(7, 8, 1)
+    await scene.dispatch.assign(an_assignment("t1"))
+    with tracing.within(context):
+        await scene.dispatch.assign(an_assignment("t2"))
+        scene.ledger.is_away = True
+        await scene.dispatch.assign(an_assignment("t3"))
+    scene.ledger.is_away = False
+    assert await scene.dispatch.tell_ledger() == 1
+    assert scene.ledger.traces == ["", str(context), str(context)]

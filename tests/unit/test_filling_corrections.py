@@ -118,6 +118,10 @@ def test_no_limit_is_not_a_limit_of_zero(text: str) -> None:
         ("I spent half of my 80k budget", 40000, ["half", "80k"]),
         ("I spent 20 % of my 5000 budget", 1000, ["20 %", "5000"]),
         ("I spent three quarters of the 1000 limit", 750, ["three quarters", "1000"]),
+        ("I spent 80 % of my limit of 50k", 40000, ["80 %", "50k"]),
+        ("80 % of my limit of 50k is spent", 40000, ["80 %", "50k"]),
+        ("80 % of my 50k limit is spent", 40000, ["80 %", "50k"]),
+        ("80% of my budget (50k) is spent", 40000, ["80%", "50k"]),
     ],
 )
 def test_a_part_of_an_amount_is_reckoned_exactly(text: str, spent: int, spans: list[str]) -> None:
@@ -126,6 +130,13 @@ def test_a_part_of_an_amount_is_reckoned_exactly(text: str, spent: int, spans: l
     assert isinstance(found, Understood)
     assert found.task.parameters["spent"] == spent
     assert [span.text for span in found.spans if span.field == "spent"] == spans
+
+
+def test_a_part_without_an_end_of_digits_is_asked_for() -> None:
+    """A third of 80k is neither 26666.67 nor 0.33."""
+    found = understand("I spent a third of my 80k budget")
+    assert isinstance(found, Ambiguous)
+    assert found.question == "What is spent exactly? You wrote 'a third of 80k'."
 
 
 @pytest.mark.parametrize("text", ["limit 75k, spent half of it", "limit 75k, spent a third of my budget"])

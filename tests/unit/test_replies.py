@@ -8,8 +8,8 @@ import pytest
 from contracts.errors import NotAccepted, QueueFull
 from contracts.messages import CompletionReport, ErrorNote, MemoryNote, TaskAssignment, TaskCall
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Understood
-from supervisor.replies import describe_result, describe_time, interpretation_reply, report_reply
+from supervisor.first_readings import PartRead, reading_of
+from supervisor.replies import describe_result, describe_time, part_reply, report_reply
 from tests.interpretation_cases import AT, BUDGET, understand
 
 CALL = TaskCall(name="analyze_budget", parameters={"budget_limit": 50000, "spent": 42000, "history": [5000, 7000]})
@@ -236,7 +236,8 @@ def test_an_answer_keeps_its_task_for_later_references() -> None:
 
 def test_a_question_names_what_is_missing_and_keeps_what_is_known() -> None:
     """The next turn completes it."""
-    reply = interpretation_reply(understand("budget limit 50k"), request_id="r1", conversation_id="c1")
+    [part] = reading_of(understand("budget limit 50k"), "t1").parts
+    reply = part_reply(part, request_id="r1", conversation_id="c1")
     assert (reply.kind, reply.missing, reply.text) == ("question", ("spent",), "What is spent?")
     assert reply.task == TaskCall(name="analyze_budget", parameters={"budget_limit": 50000})
 
@@ -244,7 +245,7 @@ def test_a_question_names_what_is_missing_and_keeps_what_is_known() -> None:
 def test_what_fits_nothing_is_answered_with_what_can_be_asked() -> None:
     """Without any task."""
     found = understand("Tell me a joke", catalogue=Catalogue([BUDGET]))
-    reply = interpretation_reply(found, request_id="r1", conversation_id="c1")
+    reply = part_reply(reading_of(found, "t1").parts[0], request_id="r1", conversation_id="c1")
     assert (reply.kind, reply.task) == ("unable", None)
     assert "analyze a budget" in reply.text
 
@@ -252,7 +253,7 @@ def test_what_fits_nothing_is_answered_with_what_can_be_asked() -> None:
 def test_an_understood_task_is_not_answered_without_its_report() -> None:
     """Words alone would be no answer."""
     with pytest.raises(TypeError, match="run it"):
-        interpretation_reply(Understood("A", CALL), request_id="r1", conversation_id="c1")
+        part_reply(PartRead(kind="task", agent_id="A", task=CALL), request_id="r1", conversation_id="c1")
 
 
 def test_a_number_without_end_is_rounded_for_people_only() -> None:

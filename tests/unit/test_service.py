@@ -1,5 +1,6 @@
 """What the supervisor's service does to a reply before it goes out, and to what was said on both sides."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,7 @@ from supervisor.catalogue import Catalogue
 from supervisor.combined import fitting
 from supervisor.interpretation.outcome import Unfitting
 from supervisor.service import Publish, Service
+from supervisor.understanding import LOOK_BACK
 
 
 class Puzzled:
@@ -23,6 +25,9 @@ class Puzzled:
     def __init__(self) -> None:
         self.shown: list[tuple[str | None, list[str]]] = []
         self.asked_at: list[datetime | None] = []
+        self.says = "I do not understand."
+        self.gate, self.asked = asyncio.Event(), asyncio.Event()
+        self.gate.set()
 
     async def interpret(
         self,
@@ -33,10 +38,12 @@ class Puzzled:
         user_id: str | None = None,
         now: datetime | None = None,
     ) -> Unfitting:
-        """Say so."""
+        """Say so, once the gate is open."""
         self.asked_at.append(now)
         self.shown.append((user_id, [turn.text for turn in previous if turn.speaker == "person"]))
-        return Unfitting("I do not understand.")
+        self.asked.set()
+        await self.gate.wait()
+        return Unfitting(self.says)
 
 
 class AwayConversations(FakeConversations):
@@ -45,6 +52,32 @@ class AwayConversations(FakeConversations):
     async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
         """Keep nothing."""
         raise MemoryUnavailable("away")
+
+
+class Told(FakeConversations):
+    """A store that tells what it has kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: asyncio.Queue[str] = asyncio.Queue()
+
+    async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
+        """Keep it, and tell."""
+        is_new = await super().append(conversation_id, turn, turn_id, user_id=user_id)
+        self.kept.put_nowait(turn_id)
+        return is_new
+
+
+class Holed(FakeConversations):
+    """A store out of which what was said is forgotten, or that tells nothing more."""
+
+    has_holes = is_away = False
+
+    async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
+        """Return what is left."""
+        if self.is_away:
+            raise MemoryUnavailable("away")
+        return [] if self.has_holes else await super().recent(conversation_id, count)
 
 
 def service(
@@ -153,27 +186,77 @@ async def test_an_answer_needs_neither_the_store_nor_the_stream() -> None:
     assert reply.text == "I do not understand."
 
 
-async def test_a_repeat_is_understood_by_what_was_said_before_it_and_not_since() -> None:
-    """To double that is the task it was, whatever came between: its report would be told under other values."""
+async def test_a_repeat_is_not_read_again() -> None:
+    """What it was read as is kept with its words: whatever was said since, and whoever reads them otherwise by now."""
     interpreter = Puzzled()
     answering = service(FakeConversations(), lambda _subject, _body, _name: None, interpreter)
     repeated = PersonRequest(text="double that", request_id="r1", conversation_id="talk", user_id="ann")
-    await answering.answer(PersonRequest(text="a nap of 3000", conversation_id="talk", user_id="ann"))
     first = await answering.answer(repeated)
-    await answering.answer(PersonRequest(text="a nap of 100", conversation_id="talk", user_id="ann"))
+    for number in range(LOOK_BACK):
+        await answering.answer(PersonRequest(text=f"a nap of {number}", conversation_id="talk", user_id="ann"))
+    interpreter.says = "I still do not."
     assert (await answering.answer(repeated)).text == first.text
-    assert interpreter.shown[1] == interpreter.shown[3] == ("ann", ["a nap of 3000"])
+    assert [asked[-1:] for _, asked in interpreter.shown].count([]) == 1
 
 
-async def test_tomorrow_in_a_repeat_is_the_day_after_the_first_asking() -> None:
-    """A repeat past midnight is still the same question."""
-    interpreter = Puzzled()
+async def test_what_was_kept_unread_is_read_by_what_was_said_before_it_and_at_its_hour() -> None:
+    """Its process died while it was read: neither what was said since nor a night may change what it means."""
+    conversations, interpreter = Told(), Puzzled()
     today = [datetime(2026, 11, 22, 23, 59, tzinfo=UTC)]
-    answering = service(FakeConversations(), lambda _subject, _body, _name: None, interpreter, lambda: today[-1])
-    for day in (22, 24):
-        today.append(datetime(2026, 11, day, 23, 59, tzinfo=UTC))
-        await answering.answer(PersonRequest(text="a table for tomorrow", request_id="r1", conversation_id="talk"))
-    assert interpreter.asked_at == [today[0], today[0]]
+    answering = service(conversations, lambda _subject, _body, _name: None, interpreter, lambda: today[-1])
+    before = PersonRequest(text="a nap of 3000", conversation_id="talk", user_id="ann")
+    unread = PersonRequest(text="double that, tomorrow", request_id="r1", conversation_id="talk", user_id="ann")
+    await answering.answer(before)
+    conversations.kept = asyncio.Queue()
+    interpreter.gate.clear()
+    dying = asyncio.create_task(answering.answer(unread))
+    await conversations.kept.get()
+    dying.cancel()
+    await asyncio.gather(dying, return_exceptions=True)
+    interpreter.gate.set()
+    today.append(datetime(2026, 11, 24, 23, 59, tzinfo=UTC))
+    await answering.answer(before.model_copy(update={"text": "a nap of 100"}))
+
+    assert (await answering.answer(unread)).text == "I do not understand."
+    assert interpreter.shown[1] == interpreter.shown[3] == ("ann", ["a nap of 3000"])
+    assert interpreter.asked_at[1] == interpreter.asked_at[3] == today[0]
+    said = [ChatTurn.model_validate_json(body) for body in await conversations.recent("talk")]
+    assert [turn.text for turn in said].count(unread.text) == 1
+
+
+async def test_of_two_who_read_one_request_at_once_the_first_to_keep_it_counts() -> None:
+    """Two supervisors whose models differ: both answer with the one reading."""
+    conversations, first, second = FakeConversations(), Puzzled(), Puzzled()
+    first.says, second.says = "The first.", "The second."
+    request = PersonRequest(text="hm", request_id="r1", conversation_id="talk")
+    first.gate.clear()
+    late = asyncio.create_task(service(conversations, lambda *_: None, first).answer(request))
+    await first.asked.wait()
+    quick = await service(conversations, lambda *_: None, second).answer(request)
+    first.gate.set()
+    assert [quick.text, (await late).text] == ["The second.", "The second."]
+
+
+async def test_a_repeat_of_what_was_forgotten_starts_nothing() -> None:
+    """Its words are gone, and what they became stands nowhere else."""
+    conversations, interpreter = Holed(), Puzzled()
+    answering = service(conversations, lambda *_: None, interpreter)
+    request = PersonRequest(text="a nap of 3000", request_id="r1", conversation_id="talk")
+    await answering.answer(request)
+    conversations.has_holes = True
+    reply = await answering.answer(request)
+    assert (reply.kind, "has been forgotten" in reply.text) == ("failed", True)
+
+
+async def test_a_repeat_that_nobody_can_look_up_is_told_so() -> None:
+    """It was read before: another reading of it must not be started beside that."""
+    conversations = Holed()
+    answering = service(conversations, lambda *_: None)
+    request = PersonRequest(text="a nap of 3000", request_id="r1", conversation_id="talk")
+    await answering.answer(request)
+    conversations.is_away = True
+    reply = await answering.answer(request)
+    assert (reply.kind, "Ask again in a moment" in reply.text) == ("failed", True)
 
 
 async def test_a_request_id_that_comes_again_with_other_words_is_refused() -> None:

@@ -91,6 +91,8 @@ def test_settings_never_change() -> None:
         ("TASKLORE_SUPERVISOR_ID", "a.b", "TASKLORE_SUPERVISOR_ID"),
         ("TASKLORE_HTTP_PORT", "70000", "less than or equal to 65535"),
         ("TASKLORE_LLM_BASE_URL", "localhost", "begins with http://"),
+        ("TASKLORE_TIME_ZONE", "Europe/Berln", "did you mean 'Europe/Berlin'?"),
+        ("TASKLORE_API_TRUSTED_PROXIES", "10.0.0.1/8", "write one such as 10.0.0.0/8"),
         ("TASKLORE_RETRY_BASE_S", "1000", "must not exceed TASKLORE_RETRY_CAP_S"),
     ],
 )

@@ -1,7 +1,7 @@
 """Values that are said by their difference from earlier ones: "double the limit", "10 % more", "one traveller less"."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from supervisor.interpretation.values.cues import Cue
@@ -77,7 +77,7 @@ def without_amounts_of(scene: Scene, changes: tuple[Change, ...]) -> Scene:
         for item in scene.items
         if not any(change.start < item.found.end and item.found.start < change.end for change in changes)
     )
-    return replace(scene, items=kept)
+    return scene.with_items(kept)
 
 
 class _Reader:

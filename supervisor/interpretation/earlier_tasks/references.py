@@ -36,7 +36,7 @@ _AGAIN_BUT = re.compile(
 )
 _FOLLOW_UP = re.compile(
     r"^\W*(?:(?:and|but|now|ok|okay|so|then)\W+)*(?:what about|how about|what if|and if|with|but with|if)\b"
-    r"|^\W*(?:and|but|now)\b",
+    r"|^\W*(?:and|but|now)\b(?!(?:\W+(?:many|very|so|thanks?|you|much|a|lot|ok|okay|good|great|bye|please))*\W*$)",
     re.IGNORECASE,
 )
 #: "Raise the limit to 60k": all else stays as it was.

@@ -29,3 +29,18 @@ class TaskReading(BaseModel):
     agent_id: str
     task_name: str
     values: list[QuotedValue]
+
+
+class CallReading(BaseModel):
+    """One of several tasks that a model reads in a text."""
+
+    agent_id: str
+    task_name: str
+    values: list[QuotedValue]
+
+
+class SeveralReading(BaseModel):
+    """Which tasks a model reads in a text that asks for more than one."""
+
+    reasoning: str
+    calls: list[CallReading]

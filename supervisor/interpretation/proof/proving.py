@@ -7,6 +7,7 @@ import structlog
 
 from contracts.messages import ChatTurn
 from contracts.numerals import DecimalMark
+from supervisor.interpretation.outcome import Span
 from supervisor.interpretation.proof.claims import QuotedValue
 from supervisor.interpretation.proof.earlier import prove_earlier, said_earlier
 from supervisor.interpretation.proof.evidence import Proven, Source, Used, prove
@@ -53,12 +54,22 @@ class Sources:
         return prove(field, said, quote, [self.text], used)
 
 
-def add_proven(filled: Filled, task: Prepared, claimed: Sequence[QuotedValue], sources: Sources) -> set[str]:
+def add_proven(
+    filled: Filled,
+    task: Prepared,
+    claimed: Sequence[QuotedValue],
+    sources: Sources,
+    *,
+    elsewhere: Sequence[Span] | None = None,
+) -> set[str]:
     """Put into *filled* what *claimed* proves about fields the rules left open or guessed; each amount serves once.
 
-    Return the fields whose amounts stand in the sentence, but are theirs by nothing except the model's word.
+    Return the fields whose values stand in the sentence, but are theirs by nothing except the model's word. *elsewhere*
+    are the spans of the other tasks that the sentence asks for, None when there are none: beside another task only a
+    number is sure to be meant, and only where its quote names the field.
     """
     used: Used = {(span.source, span.start) for span in filled.spans if span.field not in filled.guessed}
+    used.update((span.source, span.start) for span in elsewhere or ())
     open_before = [shape for shape in task.shape.fields if not filled.has(shape) or shape.name in filled.guessed]
     put: list[tuple[FieldShape, QuotedValue, Proven]] = []
     # What was said comes before what is remembered, whatever the order of the claims.
@@ -83,6 +94,8 @@ def add_proven(filled: Filled, task: Prepared, claimed: Sequence[QuotedValue], s
         if not value.remembered and not value.earlier:
             put.append((shape, value, proven))
     _drop_taken_guesses(filled)
+    if elsewhere is not None:
+        return {shape.name for shape, value, proven in put if not _is_named(task, shape, value, proven, sources)}
     return {
         shape.name
         for shape, value, proven in put
@@ -106,6 +119,10 @@ def _is_sure(
     if not field.is_numeric:
         return True
     return is_announced(task, field, claimed.quote, proven, scene) or is_only_choice(field, open_before, scene, used)
+
+
+def _is_named(task: Prepared, field: FieldShape, claimed: QuotedValue, proven: Proven, sources: Sources) -> bool:
+    return field.is_numeric and is_announced(task, field, claimed.quote, proven, sources.text.scene)
 
 
 def _drop_taken_guesses(filled: Filled) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
 
 from contracts.amounts import Amount
@@ -10,6 +11,7 @@ from supervisor.interpretation.values.counting import PERSON
 from supervisor.interpretation.values.cues import Cue, Distances
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.matching import match_cheapest
+from supervisor.interpretation.values.naming import is_labelled, is_name
 from supervisor.interpretation.values.scene import Item, Scene, runs_of
 from supervisor.interpretation.values.worth import Doubt, fits_type, is_allowed, speaks_of_unit, value_in
 from supervisor.interpretation.words import word_set
@@ -23,7 +25,7 @@ _IMPOSSIBLE = 1000.0
 _STRANGE_UNIT_STEP = 2.5
 #: "3 months" says how long, never how much.
 _TIMES = frozenset({"second", "minute", "hour", "day", "week", "month", "year"})
-#: For the 2026 of "in 2026".
+#: For the 2026 of "in 2026", and for what stands in a name.
 _YEAR_STEP = 3.0
 #: Each further member of a list, so that the one next to the cue is the surest.
 _MEMBER_STEP = 0.05
@@ -36,7 +38,8 @@ _EDGE = 3
 #: Assignment is cubic: what has more separate amounts or cues is no sentence.
 _MOST_ROWS = 32
 _MOST_CUES = 256
-_YEARS = range(1900, 2101)
+#: A set, as whether a `Decimal` lies in a range is found out year by year.
+_YEARS = frozenset(map(Decimal, range(1900, 2101)))
 _BEFORE_YEAR = word_set(
     "in since during until year january february march april may june july august september october november december"
     " jan feb mar apr jun jul aug sep sept oct nov dec q1 q2 q3 q4"
@@ -174,7 +177,9 @@ def strangeness(item: Item, field: FieldShape, scene: Scene) -> float:
             return FAR
         if unit != declared and (unit in CURRENCIES) != (declared is None or declared in CURRENCIES):
             return _STRANGE_UNIT_STEP
-    return _YEAR_STEP if is_year(item, scene) else 0.0
+    if is_labelled(item, scene, field):
+        return FAR
+    return _YEAR_STEP if is_year(item, scene) or is_name(item, scene) else 0.0
 
 
 def _strange_type(item: Item, field: FieldShape) -> float:

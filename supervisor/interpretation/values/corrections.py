@@ -1,6 +1,7 @@
 """What a sentence takes back ("not 42000 but 45000", "50k, sorry, 60k", "change 4 to 5"), and what it leaves open."""
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from contracts.numerals import Found
@@ -12,10 +13,11 @@ _SORRY = (
     r"sorry|i mean|i meant|i should(?: have)? sa(?:y|id)|or rather|rather|(?:(?:could|can) (?:i|you|we) |please )?"
     r"make (?:that|it)|change (?:that|it) to|correction|(?:scratch|strike|forget) that|actually|oops|my (?:mistake|bad)"
     r"|(?:no|oh|ah|hang on|hold on),? wait|wait|pardon|apologies"
+    r"|(?:let's|let us|i'd|i'll|we'll) (?:say|go (?:with|for)|settle on)"
     r"|(?:is|was|'s|that's) (?:wrong|incorrect|not right|a (?:mistake|typo))|should be"
 )
 _TAKEN_BACK = re.compile(
-    rf"{_MARKS}*(?:oh|no|nope|ehm?|um|uh|er|it's|that's|{_SORRY})"
+    rf"{_MARKS}*(?:oh|no|nope|well|ehm?|um|uh|er|it's|that's|{_SORRY})"
     rf"(?:{_MARKS}+(?:no|it's|that's|it is|that is|it was|it should be"
     rf"|the correct (?:number|amount) is|{_SORRY}))*{_MARKS}*",
     re.IGNORECASE,
@@ -80,7 +82,7 @@ class Place(NamedTuple):
     instead_of: Found | None
 
 
-def corrected(amounts: list[Found], text: str) -> tuple[list[Place], bool]:
+def corrected(amounts: Sequence[Found], text: str) -> tuple[list[Place], bool]:
     """Return the amounts that stand, and whether any was taken back."""
     kept: list[Place] = []
     is_corrected = False

@@ -11,12 +11,14 @@ from decimal import Decimal
 from contracts.numerals import Found
 from supervisor.interpretation.values.corrections import is_correction, is_denied, is_either
 from supervisor.interpretation.values.parties import ONLY, Party, parties
+from supervisor.interpretation.values.people import EVERYBODY
 from supervisor.interpretation.values.scene import Item, Scene
 from supervisor.interpretation.words import word_set
 
 #: The unit of an amount that was added up here.
 PERSON = "person"
 _PART = re.compile(r"\s+of\s+(?:them|whom|which|those|these)\b", re.IGNORECASE)
+_INCLUDING = word_set("including incl includes counting")
 _WHOLE = re.compile(r"\b(?:the|all)\s+$", re.IGNORECASE)
 #: What a person does who is not counted but speaks ("my wife and I would like a table for 6").
 _DOES = word_set(
@@ -29,8 +31,9 @@ def with_people(scene: Scene) -> tuple[Scene, bool]:
 
     Where several are named, a total goes before its parts, and what was said first before what was corrected goes away.
     """
-    groups = _standing(scene, tuple(parties(scene)))
-    parts = _parts(scene)
+    named = tuple(parties(scene))
+    groups = _standing(scene, named)
+    parts = _parts(scene) | _outdated(scene, named, groups)
     if not groups and not parts:
         return scene, False
     items, places = [], [(scene.tokens[group.first].start, scene.tokens[group.end - 1].end) for group in groups]
@@ -42,7 +45,7 @@ def with_people(scene: Scene) -> tuple[Scene, bool]:
             items.append(item)
     items += [_item(scene, group, span) for group, span in zip(groups, places, strict=True) if group.value is not None]
     items.sort(key=lambda item: item.start)
-    return replace(scene, items=tuple(_in_runs(items, scene.text))), any(group.value is None for group in groups)
+    return scene.with_items(tuple(_in_runs(items, scene.text))), any(group.value is None for group in groups)
 
 
 def _in_runs(items: list[Item], text: str) -> Iterator[Item]:
@@ -66,6 +69,22 @@ def _parts(scene: Scene) -> frozenset[int]:
     )
 
 
+def _outdated(scene: Scene, named: tuple[Party, ...], groups: tuple[Party, ...]) -> frozenset[int]:
+    """Return where a number of people stands that is no longer so: the 3 of "booked for 3 people, but we are 4"."""
+    told = {group.value for group in groups if group.is_total}
+    past = [
+        group
+        for group in named
+        if group not in groups
+        and (
+            (told and group.value not in told and scene.tokens[group.end - 1].text in EVERYBODY)
+            or _is_included(scene, group)
+        )
+    ]
+    spans = [(scene.tokens[group.first].start, scene.tokens[group.end - 1].end) for group in past]
+    return frozenset(item.start for item in scene.items if any(start <= item.start < end for start, end in spans))
+
+
 def _item(scene: Scene, group: Party, span: tuple[int, int]) -> Item:
     start, end = span
     value = Decimal(group.value or 0)
@@ -79,7 +98,7 @@ def _standing(scene: Scene, groups: tuple[Party, ...]) -> tuple[Party, ...]:
     kept: list[Party] = []
     for group in groups:
         start = scene.tokens[group.first].start
-        if is_denied(scene.text, start):
+        if is_denied(scene.text, start) or _is_included(scene, group):
             continue
         if kept and is_correction(scene.text[scene.tokens[kept[-1].end - 1].end : start]):
             kept.pop()
@@ -88,6 +107,14 @@ def _standing(scene: Scene, groups: tuple[Party, ...]) -> tuple[Party, ...]:
         return tuple(group for group in kept if group.is_total)
     is_numbered = any(group.has_number for group in kept) or _is_number_said(scene, kept)
     return tuple(group for group in kept if group.has_number or not is_numbered or not _acts(scene, group))
+
+
+def _is_included(scene: Scene, group: Party) -> bool:
+    """True for the kids of "6, including two kids", who are among those told before."""
+    if not group.first or scene.tokens[group.first - 1].text not in _INCLUDING:
+        return False
+    before = scene.tokens[group.first - 1].start
+    return any(item.end <= before and item.found.unit is None for item in scene.items[:32])
 
 
 def _is_number_said(scene: Scene, groups: list[Party]) -> bool:

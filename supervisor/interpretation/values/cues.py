@@ -33,6 +33,9 @@ _SHORT = 2
 _WRONG_SIDE = 100.0
 #: In "50000 limit 42000" the cue may as well lead the second amount.
 _LEADING_STEP, _RIGHT_ON = 1.0, 0.5
+_OWNING = frozenset({"my", "the", "our", "your", "his", "her", "their", "its", "this", "that"})
+#: Before an amount they say where or when: "ten people in 4 days" has no people that number 4.
+_APART = frozenset({"in", "at", "on", "by", "from"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,21 @@ class CueIndex:
 
     def __init__(self, shape: TaskShape) -> None:
         self._phrases: dict[str, list[tuple[Phrase, FieldShape]]] = {}
+        #: The latest words and what was found in them: a sentence is asked about a dozen times on its way.
+        self._latest: tuple[tuple[Token, ...], tuple[Cue, ...]] = (), ()
         for field in shape.fields:
             for phrase in field.phrases:
                 self._phrases.setdefault(phrase.stems[0], []).append((phrase, field))
 
     def find(self, tokens: tuple[Token, ...]) -> tuple[Cue, ...]:
         """Return where *tokens* speak of a field; a longer phrase hides the shorter ones inside it."""
+        words, cues = self._latest
+        if words is not tokens:
+            cues = self._found(tokens)
+            self._latest = tokens, cues
+        return cues
+
+    def _found(self, tokens: tuple[Token, ...]) -> tuple[Cue, ...]:
         found = []
         for first, token in enumerate(tokens):
             for phrase, field in self._phrases.get(token.stem, ()):
@@ -122,7 +134,15 @@ class Distances:
                 steps[place] = 0.0
             steps[first] = _AMOUNT_STEP
         self._until = [0.0, *accumulate(steps)]
+        #: "80 % of my 50k is spent": for what follows, the part reaches to the end of its whole.
+        self._reaches = {
+            item.start: scene.index_at(item.base.end - 1) + 1
+            for item in scene.items
+            if item.base is not None and item.base.start > item.start
+        }
         self._starts = sorted(first for first, _ in self._places.values())
+        self._tokens = scene.tokens
+        self._token_starts = [token.start for token in scene.tokens] if self._reaches else []
 
     def between(self, cue: Cue, item: Item) -> float:
         """Return the steps from *cue* to *item*, 0 when they touch or the cue is a word of the amount ("3 days")."""
@@ -131,6 +151,12 @@ class Distances:
     def to_stretch(self, cue: Cue, first: Item, last: Item) -> float:
         """Return the steps from *cue* to the nearer end of the list from *first* to *last*."""
         start, end = self._places[first.start][0], self._places[last.start][1]
+        reach = self._reaches.get(last.start, end)
+        if cue.first == reach and self._is_named_whole(last):
+            return _WRONG_SIDE
+        end = reach if cue.first >= reach else end
+        if self._is_too_far(cue, start, end):
+            return _WRONG_SIDE
         if cue.side == ("left" if cue.end <= start else "right"):
             return _WRONG_SIDE
         if cue.end <= start:
@@ -138,6 +164,20 @@ class Distances:
         if cue.first >= end:
             return self._until[cue.first] - self._until[end] + cue.penalty + self._after_step(cue)
         return cue.penalty
+
+    def _is_named_whole(self, part: Item) -> bool:
+        """True for "80 % of my 50k", whose next word says what the 50k are."""
+        if part.base is None:
+            return False
+        place = bisect_left(self._token_starts, part.base.start)
+        return self._tokens[place - 1].text in _OWNING
+
+    def _is_too_far(self, cue: Cue, start: int, end: int) -> bool:
+        """True for a mere "of {}" with a word before its amount, as in "volume 2 of the saga, four stars"."""
+        if cue.side == "either" or len(cue) > 1 or self._tokens[cue.first].text not in LIGHT:
+            return False
+        first, last = (cue.end, start) if cue.end <= start else (end, cue.first)
+        return self._until[last] - self._until[first] >= _WORD_STEP
 
     def quantifies(self, cue: Cue, item: Item) -> bool:
         """True for the "one" of "one table for 2", which says how many tables there are."""
@@ -149,7 +189,9 @@ class Distances:
             return _AFTER_STEP
         following = bisect_left(self._starts, cue.end)
         is_leading = (
-            following < len(self._starts) and self._until[self._starts[following]] - self._until[cue.end] <= _RIGHT_ON
+            following < len(self._starts)
+            and self._until[self._starts[following]] - self._until[cue.end] <= _RIGHT_ON
+            and not any(token.text in _APART for token in self._tokens[cue.end : self._starts[following]])
         )
         return _LEADING_STEP if is_leading else _AFTER_STEP
 

@@ -18,8 +18,11 @@ from supervisor.interpretation.values.amounts import (
 )
 from supervisor.interpretation.values.counting import with_people
 from supervisor.interpretation.values.cues import Cue
+from supervisor.interpretation.values.examples import patterned
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.filled import Filled
+from supervisor.interpretation.values.marks import marks_in
+from supervisor.interpretation.values.naming import is_labelled, is_name, numbered
 from supervisor.interpretation.values.plain_values import Reading, chosen, switched, switched_off, trailing, worded
 from supervisor.interpretation.values.rivals import settle_rivals
 from supervisor.interpretation.values.scene import Item, Scene, runs_of
@@ -38,7 +41,8 @@ _BEFORE_LOOSE = LIGHT | word_set(
     " do put there's give we're they're it'll that'll"
 )
 _AFTER_LOOSE = frozenset(
-    {"not", "instead", "rather", "or", "today", "tonight", "tomorrow", "thanks", "max", "altogether"}
+    {"not", "instead", "rather", "or", "today", "tonight", "tomorrow", "thanks", "max", "altogether", "within", "near"}
+    | {"nearby", "around", "beside", "close", "next", "inside", "outside"}
 )
 #: Said to a question for a text, these are no text.
 _NO_ANSWER = re.compile(
@@ -57,6 +61,7 @@ def fill(scene: Scene, task: Prepared, asked: Sequence[FieldShape] = ()) -> Fill
     is_uncounted = False
     if counting:
         scene, is_uncounted = with_people(scene)
+    scene = _fill_named(scene, task, cues, filled)
     zeros = {item.start for item in scene.items if item.found.value == 0}
     for reading in switched_off(scene, cues):
         is_amount = reading.field.is_numeric and not reading.field.is_list and reading.start in zeros
@@ -82,6 +87,20 @@ def fill(scene: Scene, task: Prepared, asked: Sequence[FieldShape] = ()) -> Fill
     if filled.loose:
         filled.is_certain = False
     return filled
+
+
+def _fill_named(scene: Scene, task: Prepared, cues: tuple[Cue, ...], filled: Filled) -> Scene:
+    """Fill what is told by its looks ("ORD-5567", "#4711", "4/6"); return *scene* without the amounts in there."""
+    fields = task.shape.fields
+    for reading in (*patterned(scene, fields), *marks_in(scene, fields), *numbered(scene, cues)):
+        if isinstance(reading, Doubt):
+            filled.doubt(reading)
+        elif not filled.has(reading.field):
+            filled.put(reading, scene.text)
+    if not filled.spans:
+        return scene
+    free = [item for item in scene.items if not any(a.start < item.end and item.start < a.end for a in filled.spans)]
+    return scene.with_items(tuple(free))
 
 
 # -- amounts ------------------------------------------------------------------------------------------------------
@@ -185,6 +204,7 @@ def _by_elimination(
     runs = [
         run for number, run in runs_of(tuple(loose)).items() if number not in taken and _may_be_value(scene, run, task)
     ]
+    runs = runs or _said_last(scene, task, claims, loose)
     if len(runs) != 1:
         return []
     run = runs[0]
@@ -197,10 +217,27 @@ def _by_elimination(
     return [Claim(lists[0], item, None) for item in run] if len(lists) == 1 and not needed and len(run) > 1 else []
 
 
+def _said_last(scene: Scene, task: Prepared, claims: list[Claim], loose: list[Item]) -> list[list[Item]]:
+    """Return the one number that an order ends with: the six of "rate my current textbook six".
+
+    Digits may be the end of the name before them ("rate Terminator 2").
+    """
+    bare = [item for item in loose if not (is_name(item, scene) or is_labelled(item, scene))]
+    if claims or len(bare) != 1 or not scene.tokens or scene.tokens[0].stem not in task.names:
+        return []
+    item, last = bare[0], next((token for token in reversed(scene.tokens) if token.is_word), None)
+    is_word = item.found.unit is None and item.found.text.isalpha() and item.found.text.islower()
+    before = scene.tokens[scene.index_at(item.start) - 1]
+    follows_noun = before.is_word and before.text not in LIGHT and before.text not in _BEFORE_LOOSE
+    return [[item]] if is_word and follows_noun and last is not None and last.end == item.end else []
+
+
 def _may_be_value(scene: Scene, run: list[Item], task: Prepared) -> bool:
     """True when nothing shows that *run* counts something else ("in 2026", "page 7", "for 3 months", "3 apples")."""
     first, last = scene.index_at(run[0].start), scene.index_at(run[-1].end - 1) + 1
     if any(item.found.unit is not None and item.found.unit not in CURRENCIES for item in run):
+        return False
+    if any(is_name(item, scene) or is_labelled(item, scene) for item in run):
         return False
     before = scene.tokens[first - 1] if first else None
     may_follow = before is None or not before.is_word or before.text in _BEFORE_LOOSE or before.stem in task.names

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from supervisor.interpretation.values.coming_along import are_brought, came_along, comes, is_with_mine
 from supervisor.interpretation.values.people import (
     ADJECTIVES,
     ANYONE,
@@ -21,6 +22,8 @@ from supervisor.interpretation.values.people import (
     UNCOUNTED,
 )
 from supervisor.interpretation.values.scene import Scene
+from supervisor.interpretation.values.set_phrases import glued, one_of_two_words, whole_party
+from supervisor.interpretation.values.totals import held, is_shared_out, sums_up
 from supervisor.interpretation.words import word_set
 
 #: Nobody waits for more in one sentence, and a telephone number is no party.
@@ -29,12 +32,7 @@ _JOINS = frozenset({",", "and", "&", "+", "plus"})
 #: Words that make a lone person the whole party ("just me", "for my wife").
 ONLY = frozenset({"just", "only", "for", "be", "it's", "its", "is", "simply", "solely"})
 _IN_ALL = word_set("total altogether")
-#: One person, unless others are named.
-_LONE = frozenset({"alone", "solo"})
-_ON_MY_OWN = (["on", "my", "own"], ["all", "by", "myself"])
 _OF_US = frozenset({"us", "you", "them"})
-#: Between "we will be coming" and "with 3 others": who comes along.
-_WITH = frozenset({"with", "bringing", "bring", "plus", "by"})
 #: What is counted beside people, and is none of them.
 _THINGS = word_set("tables seats chairs highchairs rooms booths cots beds tickets dogs cats hours minutes days nights")
 _ENDS = word_set(". ! ? ,")
@@ -74,6 +72,7 @@ def parties(scene: Scene) -> Iterator[Party]:
             place += 1
             continue
         yield group
+        reader.is_behind_list = True
         place = max(group.end, place + 1)
 
 
@@ -92,6 +91,8 @@ class Reader:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.words = [token.text for token in scene.tokens]
+        self.is_behind_list = False
+        self.told: int | None = None
         self.numbers: dict[int, tuple[int, int]] = {}
         for item in scene.items:
             value = item.found.value
@@ -130,10 +131,17 @@ class Reader:
         values = [member.value for member in members]
         has_number = any(member.has_number for member in members)
         is_total, end = self._total(place, end)
-        total = None if None in values or self._follows_unknown(place) else _whole(members)
+        is_open = None in values or self._follows_unknown(place) or is_shared_out(self.words, end)
+        total = None if is_open else _whole(members)
+        if len(members) == 1 and members[0].is_whole:
+            is_total = is_total or self._sums_up(place, end)
         if total is not None and not has_self and not is_total:
-            along = self._came_along(place, members)
+            is_others, is_related = all(one.is_other for one in members), members[0].is_related
+            along = came_along(self.words, place, is_others=is_others, is_related=is_related, told=self.told)
             total = None if along is None else total + along
+            if total is not None and self.told is not None and are_brought(self.words, place):
+                total, is_total = total + self.told, True
+        self.told = total if has_self else None
         return Party(total, place, end, has_number, is_total)
 
     def _follows_unknown(self, place: int) -> bool:
@@ -160,19 +168,9 @@ class Reader:
         if member.is_self:
             return before in {"just", "only"} or (self.word(place) == "myself" and before in ONLY | {""})
         if member.value == 1:
-            return before in ONLY and member.is_related and self.word(place) not in ARTICLES
+            is_said = before in ONLY or (is_with_mine(self.words, place) and comes(self.words, place))
+            return is_said and member.is_related and self.word(place) not in ARTICLES
         return before not in {"in", "of"}
-
-    def _came_along(self, place: int, members: list[_Member]) -> int | None:
-        """Return how many to add for the speaker: 1 in "I'm coming with 5 others", None when that is not known."""
-        is_others = all(member.is_other for member in members)
-        before = self.words[max(place - 8, 0) : place]
-        if not before or before[-1] not in _WITH:
-            return None if is_others else 0
-        if any(word in {"we", "we'll", "we're", "we've", "us"} for word in before):
-            return None
-        says_i = any(word in {"i", "i'm", "i'll", "i'd", "im", "ill", "i've"} for word in before)
-        return 1 if is_others or says_i else 0
 
     def _total(self, place: int, end: int) -> tuple[bool, int]:
         """Return whether the list is called a total, and the token after the words that say so."""
@@ -189,22 +187,39 @@ class Reader:
         if number is not None:
             return self._counted_body(place, *number)
         words = self.words[place : place + 3]
-        if words[0] in _LONE or words in _ON_MY_OWN:
-            return Party(1, place, place + (1 if words[0] in _LONE else 3), has_number=False, is_total=False)
+        if (phrase := whole_party(self.words, place)) is not None:
+            return Party(phrase.value, place, phrase.end, phrase.has_number, is_total=False)
+        if words[0] == "dozen" and self._is_bare(place):
+            return Party(12, place, place + 1, has_number=True, is_total=False)
         if words[0] in BODIES and words[1:2] == ["of"] and (number := self.numbers.get(place + 2)):
-            value, end = number
-            if any(self.numbers[first][1] == place for first in self.numbers if first < place):
-                # How many "two families of 4" are, they do not say themselves.
-                return Party(None, place, end, has_number=True, is_total=False)
-            is_more = self._member(place + 2) is not None
-            return None if is_more else Party(value, place + 2, end, has_number=True, is_total=words[0] == "total")
+            return self._body_of(place, *number)
         if words[0] in {"us", "we"} and (number := self.numbers.get(place + 1)):
             value, end = number
             return Party(value, place, end, has_number=True, is_total=False) if self._ends(end) else None
-        if words == ["both", "of", "us"] or words[:2] in (["us", "both"], ["we", "both"]):
-            end = place + (3 if words[0] == "both" else 2)
-            return Party(2, place, end, has_number=True, is_total=False)
         return None
+
+    def _body_of(self, place: int, value: int, end: int) -> Party | None:
+        """Read "party of six", and the speaker beside it in "my team of 6 and I"."""
+        if any(self.numbers[first][1] == place for first in self.numbers if first < place):
+            # How many "two families of 4" are, they do not say themselves.
+            return Party(None, place, end, has_number=True, is_total=False)
+        if self._member(place + 2) is not None:
+            return None
+        if self.word(end) in _JOINS and self._is_speaker(end + 1, is_owned=self.word(place - 1) == "my"):
+            value, end = value + 1, end + 2
+        return Party(value, place + 2, end, has_number=True, is_total=self.word(place) == "total")
+
+    def _is_bare(self, place: int) -> bool:
+        """True for a number that is none to whoever reads numbers: "an even dozen", "for dozen"."""
+        return (
+            not any(first <= place < end for first, (_, end) in self.numbers.items())
+            and self._person(place + 1) is None
+        )
+
+    def _is_speaker(self, place: int, *, is_owned: bool) -> bool:
+        """True for the "I" of "my team of 6 and I", not that of "a table for a party of 6 and I would sit outside"."""
+        word = self.word(place)
+        return word in {"me", "myself"} or (word == "i" and (is_owned or self._stops(place + 1)))
 
     def _counted_body(self, place: int, value: int, end: int) -> Party | None:
         words = self.words[end : end + 3]
@@ -212,9 +227,15 @@ class Reader:
             return Party(value, place, end, has_number=True, is_total=True)
         if words[:1] and words[0] in _IN_ALL:
             return Party(value, place, end + 1, has_number=True, is_total=True)
-        if words[:2] in (["in", "total"], ["in", "all"], ["all", "together"]):
+        if words[:2] in (["in", "total"], ["in", "all"], ["all", "together"]) or self._sums_up(place, end):
             return Party(value, place, end, has_number=True, is_total=True)
+        if several := held(self.words, self.numbers, place):
+            return Party(several[0], place, several[1], has_number=True, is_total=False)
         return None
+
+    def _sums_up(self, place: int, end: int) -> bool:
+        start = self.scene.tokens[place].start
+        return sums_up(self.scene.text, start, self.word(place - 1), self.word(end), is_behind_list=self.is_behind_list)
 
     def _ends(self, place: int) -> bool:
         """True when nothing that could be counted follows: "us two at nine", not "us two tables"."""
@@ -277,18 +298,28 @@ class Reader:
             return None if is_spoken else _Member(1, place + 1, is_self=word in SELVES)
         if place in self.numbers:
             return self._numbered(place, *self.numbers[place])
+        if word in OWNERS or word in ARTICLES:
+            return self._owned(place + 1, word)
+        if (found := self._of_all(place)) or is_first:
+            return found
+        if (phrase := one_of_two_words(self.words, place)) is not None:
+            return _Member(1, phrase.end, is_related=True)
+        noun = self._person(place)
+        return self._one(noun) if noun and not self._is_plural(noun - 1) and self.word(noun - 1) in RELATED else None
+
+    def _of_all(self, place: int) -> _Member | None:
+        """Read "all 4 kids", "both my parents", "2ppl" and a bare "couple" that the sentence begins with."""
+        word = self.word(place)
         if word == "all" and place + 1 in self.numbers:
             return self._numbered(place + 1, *self.numbers[place + 1])
         if word == "both":
             owner = place + 1 + (self.word(place + 1) == "of")
             noun = self._person(owner + 1) if self.word(owner) in OWNERS else None
             return _Member(2, noun, is_related=True) if noun else None
-        if word in OWNERS or word in ARTICLES:
-            return self._owned(place + 1, word)
-        if is_first:
-            return None
-        noun = self._person(place)
-        return self._one(noun) if noun and not self._is_plural(noun - 1) and self.word(noun - 1) in RELATED else None
+        if (phrase := glued(self.words, place)) is not None:
+            return _Member(phrase.value, phrase.end, has_number=True, is_whole=True)
+        is_bare = place == 0 or not self.word(place - 1)[0].isalnum()
+        return self._one(place + 1) if word == "couple" and is_bare else None
 
     def _numbered(self, place: int, value: int, end: int) -> _Member | None:
         """Read "4 adults", "two of my friends", "3 other kids", "5 others", "10 of us"."""
@@ -322,6 +353,8 @@ class Reader:
         if place in self.numbers:
             found = self._numbered(place, *self.numbers[place])
             return found._replace(is_related=found.is_related or owner in OWNERS) if found else None
+        if (phrase := one_of_two_words(self.words, place)) is not None:
+            return _Member(1, phrase.end, is_related=True)
         noun = self._person(place)
         if noun is None:
             return None
@@ -339,7 +372,7 @@ class Reader:
             noun += 2
         elif self.words[noun : noun + 4] == ["-", "in", "-", "law"]:
             noun += 4
-        return _Member(PAIRS.get(name, 1), noun, is_related=name in RELATED)
+        return _Member(PAIRS.get(name, 1), noun, is_related=name in RELATED or name in PAIRS)
 
     def _person(self, place: int) -> int | None:
         """Return the token after the word for people at *place*, adjectives before it allowed; None without one."""
@@ -347,6 +380,9 @@ class Reader:
             word = self.word(place + step)
             if word in RELATED or word in ANYONE or word in PAIRS:
                 return place + step + 1
+            if self.word(place + step + 1) == "-":
+                joined = word + self.word(place + step + 2)
+                return place + step + 3 if joined in RELATED or joined in ANYONE else None
             if word not in ADJECTIVES:
                 return None
         return None

@@ -28,8 +28,12 @@ RELATED = _forms(
 ANYONE = _forms(
     "person adult grownup boy girl man woman lady gentleman guy gal guest senior pensioner infant teen teenager"
     " youngster student pupil teacher individual client customer diner visitor attendee participant member employee"
-    " worker traveller traveler passenger player tourist pax head soul human others invitee vip",
-    "people persons ppl men women ladies gentlemen folk folks peeps",
+    " worker traveller traveler passenger player tourist pax head soul human others invitee vip vegetarian vegan"
+    " pescatarian coeliac celiac eater delegate volunteer intern trainee applicant candidate resident citizen speaker"
+    " driver gent lad lass bloke chap dude bride groom bridesmaid"
+    " doctor nurse lawyer engineer developer manager officer soldier dancer singer musician actor artist cyclist"
+    " hiker golfer skier runner swimmer dentist director executive investor journalist architect accountant consultant",
+    "people persons ppl men women ladies gentlemen folk folks peeps businessmen businesswomen businesspeople",
 )
 #: How many one of these words stands for, where it is not one; a plural without a number stands for as many too.
 PAIRS = {
@@ -44,6 +48,17 @@ OTHERS = frozenset({"other", "others", "more", "additional", "extra"})
 EVERYBODY = word_set("people persons ppl guests pax visitors diners folks individuals")
 #: What those do who are counted: "12 attending", "the 8 invited".
 COMING = word_set("attending coming invited dining eating joining expected present going showing arriving seated")
+#: Of two words, the people that the second one alone does not tell.
+PAIRED = frozenset(
+    {("better", "half"), ("other", "half"), ("significant", "other"), ("plus", "one"), ("someone", "else")}
+    | {("somebody", "else"), ("old", "man"), ("little", "one"), ("loved", "one")}
+)
+#: What somebody does who comes along: "I'll come with my sister".
+COMES = word_set(
+    "come comes coming go going be bring bringing dine dining eat eating lunch dinner breakfast brunch attend attending"
+    " celebrate celebrating arrive arriving there i'm im visit visiting travel travelling traveling table reservation"
+    " booking fly flying stay staying"
+)
 #: Bodies of people, which a number follows ("a party of six").
 BODIES = word_set(
     "party parties group groups family families team teams crew gang class bunch total squad delegation crowd"

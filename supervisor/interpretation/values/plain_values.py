@@ -22,8 +22,14 @@ _ANNOUNCE = frozenset({":", "=", "is", "are", "was", "as", "called", "named", '"
 _SUBJECTS = frozenset({"i", "i'm", "i've", "i'd", "we", "we've", "he", "she", "they"})
 #: Words of a text that are looked at; each costs a look at what follows.
 _MOST_CUES = 32
-_CLAUSE_END = re.compile(r"[.!?;\n](?=\s|$)|,(?=\s)|\s(?:and|with|but)\s+(?=$)")
-_TRAILING = re.compile(r"[\s.,;:!?]+$|\s+please$", re.IGNORECASE)
+#: What a field is called that holds what anybody may say.
+_FREE = frozenset(stems_of("message text note body content reason description comment memo reminder todo task words"))
+#: The full stop of "Dr. Smith" and "St. Gallen" ends nothing.
+_SHORTENED = r"(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bMt)(?<!\bFt)(?<!\bProf)(?<!\b[A-Z])\.(?=\s+\S)"
+_CLAUSE_END = re.compile(rf"{_SHORTENED}|\.(?=\s*$)|[!?;\n](?=\s|$)|,(?=\s)|\s(?:and|with|but)\s+(?=$)")
+#: Words and marks that are taken off the end of a text, each at the cost of a look at all of it.
+_MOST_TRAILING = 4
+_TRAILING = re.compile(r"[\s.,;:!?]+$|\s+(?:please|and|but|or|plus)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +136,22 @@ def worded(scene: Scene, field: FieldShape, cues: tuple[Cue, ...], taken: set[in
     # "Don't forget to send 50 to Ada": what another field's words begin is this one's text only when nothing else is.
     for begins_freely in (True, False):
         for cue in own:
+            if _leads_to(scene, cue, own):
+                continue
             reading = _following(scene, field, cue.end, cues)
             if reading and not (begins_freely and _begins_with_cue(scene, reading, cues)):
                 return reading
     if len(free) == 1:
         return Reading(field, free[0].text, free[0].start, free[0].end, is_sure=not own)
     return None
+
+
+def _leads_to(scene: Scene, cue: Cue, own: list[Cue]) -> bool:
+    """True for the "rate" of "rate the book 1984", which another name of the same field follows."""
+    place = cue.end
+    while place < len(scene.tokens) and scene.tokens[place].text in LIGHT:
+        place += 1
+    return any(other.first == place and other.end < len(scene.tokens) for other in own)
 
 
 def _begins_with_cue(scene: Scene, reading: Reading, cues: tuple[Cue, ...]) -> bool:
@@ -179,12 +195,13 @@ def _following(
         end = match.start()
     if corrections and (instead := meant_instead(scene.text, start, end)) is not None:
         return _following(scene, field, scene.index_at(instead), cues, corrections - 1)
-    end = end_of(scene.text, start, end)
+    is_free = not _FREE.isdisjoint(stem for phrase in field.phrases for stem in phrase.stems)
+    end = end_of(scene.text, start, end, is_free=is_free)
     if corrections and (corrected := _TAKEN_BACK.match(scene.text, end)):
         return _following(scene, field, scene.index_at(corrected.end()), cues, corrections - 1)
     value = scene.text[start:end]
-    while (shorter := _TRAILING.sub("", value)) != value:
-        value = shorter
+    for _ in range(_MOST_TRAILING):
+        value = _TRAILING.sub("", value)
     if ends and value.lower().endswith((" and", " with", " but")):
         value = value.rsplit(None, 1)[0]
     return Reading(field, value, start, start + len(value)) if value and value[0].isalnum() else None

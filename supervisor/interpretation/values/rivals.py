@@ -26,11 +26,12 @@ def settle_rivals(
         if claim.field.is_list or claim.field.name not in filled.values:
             continue
         own = [cue for cue in cues if cue.field is claim.field]
-        rivals = [item for item in loose[:_MOST_RIVALS] if _is_rival(scene, claim, own, item, distances)]
+        open_to = [item for item in loose[:_MOST_RIVALS] if not _is_text(scene, cues, item, filled)]
+        rivals = [item for item in open_to if _is_rival(scene, claim, own, item, distances)]
         if not rivals:
             continue
         said = sorted([claim.item, *rivals], key=lambda item: item.start)
-        if all(_overrules(scene, one, other) for one, other in pairwise(said)):
+        if _is_settled(scene, said):
             _take_correction(scene, claim, said[-1], filled)
             loose[:] = [item for item in loose if item not in said]
         else:
@@ -49,6 +50,15 @@ def _doubt_members(scene: Scene, claims: list[Claim], loose: list[Item], filled:
                 filled.doubt(Doubt(claim.field, ask_which_value(claim.field, [one.found.text for one in said])))
 
 
+def _is_text(scene: Scene, cues: tuple[Cue, ...], item: Item, filled: Filled) -> bool:
+    """True for the 1984 of "see the film 1984, 2 seats", which the cue of a text stands right before."""
+    first = scene.index_at(item.start)
+    return any(
+        cue.end == first and cue.field.kind == "text" and cue.side != "left" and not filled.has(cue.field)
+        for cue in cues
+    )
+
+
 def _is_rival(scene: Scene, claim: Claim, own: list[Cue], item: Item, distances: Distances) -> bool:
     if item.found.value == claim.item.found.value or strangeness(item, claim.field, scene):
         return False
@@ -62,6 +72,14 @@ def _is_rival(scene: Scene, claim: Claim, own: list[Cue], item: Item, distances:
         or changes_to(scene.text, claim.item, item)
         or is_either(scene.text, claim.item, item)
         or (replaces(scene.text, claim.item, item) and _is_beside(scene, claim.item, item))
+    )
+
+
+def _is_settled(scene: Scene, said: list[Item]) -> bool:
+    """True when the last of *said* takes the place of all before it: "2 or maybe 3, let's say 3" too."""
+    pairs = list(pairwise(said))
+    return (said[-1].instead_of is not None or _overrules(scene, *pairs[-1])) and all(
+        _overrules(scene, one, other) or is_either(scene.text, one, other) for one, other in pairs
     )
 
 

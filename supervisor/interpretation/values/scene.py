@@ -1,8 +1,11 @@
 """A sentence made ready: its words, and its amounts in the places and lists where they were said."""
 
 import re
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Generic, TypeVar
 
 from contracts.numerals import DecimalMark, Found, find_amounts
 from contracts.times import stretches
@@ -21,7 +24,12 @@ _SEPARATOR = re.compile(
 )
 _FRACTION = re.compile(r"[a-z]|/|[^\x00-\x7f]", re.IGNORECASE)
 _OF_WHAT = re.compile(r"\s+(?:of\b(?!\s+an?\b)|(?:my|the|our|that|this|its?|what)\b)", re.IGNORECASE)
-_OF = re.compile(r"\s+of\s+(?:(?:my|the|our|a|an|that|this|total|whole)\s+){0,2}", re.IGNORECASE)
+#: Between a part and its whole: "20 % of my 5000", "of my limit of 50k", "of the limit (50k)".
+_OF = re.compile(
+    r"\s+of\s+(?:(?:my|the|our|a|an|that|this|total|whole)\s+){0,2}"
+    r"(?:[a-z]+(?:\s+[a-z]+)?(?:\s+(?:of|which is|that is|being)\s+(?:the\s+|a\s+)?|\s*[(:=]\s*))?",
+    re.IGNORECASE,
+)
 _ABOUT = re.compile(
     r"(?:\b(?:about|around|roughly|approximately|approx\.?|circa|ca\.?|nearly|almost|some|maybe|perhaps|probably"
     r"|possibly|(?:up to|at most|at least|(?:more|less|fewer) than|over|under|below|above|say)"
@@ -31,9 +39,16 @@ _ABOUT = re.compile(
 #: Characters that the longest of them takes.
 _ABOUT_REACH = 24
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~")
+#: What is only named as an example is no value: "the limit (e.g. 50k)".
+_EXAMPLE = re.compile(
+    r"\((?:e\.?\s?g\b\.?|for (?:example|instance)|such as|like)[^()\n]{1,120}\)"
+    r"|\b(?:e\.\s?g\.|such as)[\s,:]*[^\s,;()]{1,40}",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|\u201c([^\u201d\n]+)\u201d|(?<!\w)'([^'\n]+)'(?!\w)")
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:?\d{2})?)?(?![\d-])")
 _BRACKETED = re.compile(r"\[([^\[\]]*)\]")
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +79,89 @@ class Item:
     is_exact: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+class _Once(Generic[_Part]):
+    """A part of a scene that is read when it is first asked for, and kept in the scene.
+
+    `functools.cached_property` holds one lock for all scenes while it reads, and a long text is read in a thread.
+    """
+
+    def __init__(self, read: Callable[[Any], _Part]) -> None:
+        self.read = read
+        self.__doc__ = read.__doc__
+
+    def __get__(self, scene: object, _: type) -> _Part:
+        part = vars(scene)[self.read.__name__] = self.read(scene)
+        return part
+
+
+@dataclass(frozen=True)
 class Scene:
-    """Everything that is read off a sentence before any task is looked at."""
+    """Everything that is read off a sentence before any task is looked at; each part when it is first asked for.
+
+    Of the clauses of a sentence most are only weighed by their words, and amounts cost ten times as much.
+    """
 
     text: str
-    tokens: tuple[Token, ...]
-    items: tuple[Item, ...]
-    quoted: tuple[Quoted, ...]
-    dates: tuple[Quoted, ...]
-    empty_brackets: tuple[int, ...]
-    is_corrected: bool
     decimal_mark: DecimalMark | None = None
     now: datetime | None = None
+
+    @_Once
+    def tokens(self) -> tuple[Token, ...]:
+        """The words and marks."""
+        return tokens_of(self.text)
+
+    @_Once
+    def quoted(self) -> tuple[Quoted, ...]:
+        """What stands between quotation marks and has a letter."""
+        return tuple(
+            Quoted(match.group(match.lastindex or 0), *match.span(match.lastindex or 0))
+            for match in _QUOTED.finditer(self.text)
+            if any(letter.isalpha() for letter in match.group())
+        )
+
+    @_Once
+    def dates(self) -> tuple[Quoted, ...]:
+        """Days and moments as ISO 8601 writes them."""
+        return tuple(Quoted(match.group(), *match.span()) for match in _DATE.finditer(self.text))
+
+    @_Once
+    def items(self) -> tuple[Item, ...]:
+        """The amounts in order, those that were taken back left out."""
+        return tuple(_items(self._corrected[0], self._brackets, self.text))
+
+    @_Once
+    def is_corrected(self) -> bool:
+        """Whether something was taken back."""
+        return self._corrected[1] or bool(self._struck)
+
+    @property
+    def empty_brackets(self) -> tuple[int, ...]:
+        """Where a pair of square brackets with nothing inside opens."""
+        return tuple(start for start, end in self._brackets if not self.text[start + 1 : end - 1].strip())
+
+    @_Once
+    def _brackets(self) -> list[tuple[int, int]]:
+        return [match.span() for match in _BRACKETED.finditer(self.text)] if "[" in self.text else []
+
+    @_Once
+    def _struck(self) -> list[tuple[int, int]]:
+        return [match.span() for match in _STRUCK.finditer(self.text)] if "~~" in self.text else []
+
+    @_Once
+    def _corrected(self) -> tuple[list[Place], bool]:
+        found = find_amounts(self.text, decimal_mark=self.decimal_mark)
+        if found:
+            shut = [(one.start, one.end) for one in (*self.quoted, *self.dates)]
+            examples = [match.span() for match in _EXAMPLE.finditer(self.text)]
+            hidden = _marked(self.text, [*shut, *stretches(self.text), *self._struck, *examples])
+            found = tuple(one for one in found if hidden[one.start] < 0 and hidden[one.end - 1] < 0)
+        return corrected(found, self.text)
+
+    def with_items(self, items: tuple[Item, ...]) -> "Scene":
+        """Return it with these amounts in the place of its own; whatever else was read of it is kept."""
+        other = copy(self)
+        vars(other)["items"] = items
+        return other
 
     def index_at(self, position: int) -> int:
         """Return the index of the first token that ends after *position*."""
@@ -91,37 +176,12 @@ class Scene:
 
 
 def scene_of(text: str, *, decimal_mark: DecimalMark | None = None, now: datetime | None = None) -> Scene:
-    """Return *text* with its words, amounts, quotations and dates found; some 200 microseconds a sentence.
+    """Return *text*, to be read when it is looked at: some 200 microseconds a sentence, most of them for its amounts.
 
     *decimal_mark* is what the writer has before decimals, where that is known; without it "1.500" has two readings.
     *now* is when it was said: what "tomorrow" is a day after.
     """
-    quoted = tuple(
-        Quoted(match.group(match.lastindex or 0), match.start(match.lastindex or 0), match.end(match.lastindex or 0))
-        for match in _QUOTED.finditer(text)
-        if any(letter.isalpha() for letter in match.group())
-    )
-    dates = tuple(Quoted(match.group(), match.start(), match.end()) for match in _DATE.finditer(text))
-    struck = [match.span() for match in _STRUCK.finditer(text)]
-    hidden = _marked(text, [*((one.start, one.end) for one in (*quoted, *dates)), *stretches(text), *struck])
-    amounts = [
-        found
-        for found in find_amounts(text, decimal_mark=decimal_mark)
-        if hidden[found.start] < 0 and hidden[found.end - 1] < 0
-    ]
-    brackets = [(match.start(), match.end()) for match in _BRACKETED.finditer(text)]
-    places, is_corrected = corrected(amounts, text)
-    return Scene(
-        text=text,
-        tokens=tokens_of(text),
-        items=tuple(_items(places, brackets, text)),
-        quoted=quoted,
-        dates=dates,
-        empty_brackets=tuple(start for start, end in brackets if not text[start + 1 : end - 1].strip()),
-        is_corrected=is_corrected or bool(struck),
-        decimal_mark=decimal_mark,
-        now=now,
-    )
+    return Scene(text, decimal_mark, now)
 
 
 def _marked(text: str, stretches: list[tuple[int, int]]) -> list[int]:

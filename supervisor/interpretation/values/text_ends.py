@@ -17,6 +17,30 @@ _ORDER = re.compile(
     r",?\s+(?:and|but|then)\s+(?:then\s+|also\s+|please\s+)*"
     r"(?:tell|say|ask|thank|wish|greet|remind|let|give|show|send|check|make|write|call|don't|do not|i|we|i'm|we're)\b"
 )
+_VERB = (
+    r"(?:ignore|disregard|forget|delete|remove|erase|send|give|tell|show|transfer|pay|wire|book|buy|order|cancel|call"
+    r"|email|text|write|print|reveal|repeat|run|execute|open|close|set|make|add|create|post|remind|let|ask|check|stop"
+    r"|start|do not|don't|say|answer|translate|find|get|put|change|update|schedule|reserve|rate|play|turn)"
+)
+_DEED = re.compile(rf"{_VERB}\s")
+#: Another order that nothing joins to the name before it; "Amazon order 12" and "Paris show" are none.
+_BARE_ORDER = re.compile(
+    rf",?\s+(?:(?:and|but|then|also|now|just|please)\s+)*{_VERB}\s+(?:(?:up|out|down|off|on|over|back)\s+)?"
+    r"(?:me|us|him|her|it|them|everything|everybody|everyone|anything|nothing|all|any|every|the|my|your|our|his|their"
+    r"|this|that|these|those|a|an|previous|what|[A-Z](?!he\b|n?\b)[\w'-]*)\b"
+)
+#: In small letters nothing shows where a name ends: only what is said to whoever reads ends a text there.
+_IGNORE = re.compile(
+    r",?\s+(?:(?:and|but|then|also|now|just|please)\s+){0,4}(?:ignore|disregard|forget)\s+"
+    r"(?:all|everything|anything|any|(?:the|my|your) (?:rest|above|previous|last|earlier|other)|your|what|previous)\b",
+    re.IGNORECASE,
+)
+#: "and then nothing else", "and have a nice day": the end of what is said.
+_CLOSING = re.compile(
+    r",?\s+(?:and|but)\s+(?:then\s+)?(?:nothing (?:else|more)|(?:have|enjoy) (?:a|an|your)\b"
+    r"|that(?:'s|\u2019s| is| will be| would be) (?:it|all)\b|(?:many )?thanks?\b)",
+    re.IGNORECASE,
+)
 _NOT_THAT = re.compile(r",?\s+(?:and\s+not|but\s+not|not|instead\s+of|rather\s+than)\s+(?!only\b|just\b)")
 #: "Not in Paris but in Rome": what is meant follows.
 _BUT = re.compile(r",?\s+but\s+(?:rather\s+)?(?:(?:in|to|for|at|with|from|about|of|the)\s+)?(?=\w)", re.IGNORECASE)
@@ -28,6 +52,10 @@ _NAME = re.compile(
     r"(?:[a-z]+\s+)?[A-Z][\w'\u2019-]*\.?(?:\s+(?:(?:of|de|la|the|da|del|van|von|upon|on|le|in|and|&)\s+)?[A-Z][\w'\u2019-]*\.?)*"
 )
 _SHORT_NAME = re.compile(r"[^\W\d][\w'\u2019-]*(?:\s+[^\W\d][\w'\u2019-]*)?(?=\s)")
+#: "1984", the name of a book.
+_NUMBER = re.compile(r"\d[\w'\u2019-]*(?=\s)")
+#: Between a name and the amount of another field.
+_TO_AMOUNT = re.compile(r"[\s,:($\u20ac\u00a3]*(?:\s(?:a|an|for|with|at|x)\s+)?")
 #: Not "in": what is in May or in spring may be a title.
 _ON = re.compile(r"\s+(?:on|at|by|for)\s+", re.IGNORECASE)
 _TO_TIME = re.compile(r"^(?:(?:on|at|for|in|by|right)\s+)+(?=\w)")
@@ -47,17 +75,23 @@ def meant_instead(text: str, start: int, end: int) -> int | None:
     return match.end() if match else None
 
 
-def end_of(text: str, start: int, end: int) -> int:
+def end_of(text: str, start: int, end: int, *, is_free: bool = False) -> int:
     """Return where the text that begins at *start* ends, at most *end*.
 
-    A title keeps its "and": a text is cut only before what is a question or, behind a name, another order.
+    A title keeps its "and": a text is cut only before what is a question, or another order behind a name. One that
+    *is_free*, such as a message, may itself hold orders that nothing joins to a name.
     """
     if match := _QUESTION.search(text, start, end):
         end = match.start()
+    for closing in (_CLOSING,) if is_free else (_IGNORE, _CLOSING):
+        if match := closing.search(text, start, end):
+            end = match.start()
     while match := _BESIDE.search(text, start, end):
         end = match.start()
-    if (name := _NAME.match(text, start, end)) is not None:
-        for border in (_ORDER, _NOT_THAT):
+    name = _NAME.match(text, start, end)
+    # "Note: call Anna and send the letter" is all one text.
+    if name is not None and not _DEED.match(text, start):
+        for border in (_ORDER, _NOT_THAT) if is_free else (_ORDER, _BARE_ORDER, _NOT_THAT):
             if match := border.match(text, name.end(), end):
                 end = match.start()
         end = _before_time(text, start, name.end(), end)
@@ -84,5 +118,7 @@ def before_amount(text: str, start: int, amount: int) -> int | None:
     """
     if amount <= start:
         return start
-    name = _NAME.match(text, start, amount) or _SHORT_NAME.match(text, start, amount)
-    return name.end() if name is not None and not text[name.end() : amount].strip(" ,:$\u20ac\u00a3") else None
+    name = (
+        _NAME.match(text, start, amount) or _SHORT_NAME.match(text, start, amount) or _NUMBER.match(text, start, amount)
+    )
+    return name.end() if name is not None and _TO_AMOUNT.fullmatch(text, name.end(), amount) else None

@@ -52,7 +52,9 @@ def doubts_about_more_people(
         place = scene.index_at(ends[field.name])
         while place < len(scene.tokens) and scene.tokens[place].text in ADJECTIVES:
             place += 1
-        if (field.name, place) not in own and _adds_people(scene, place):
+        if (field.name, place) not in own and (
+            _adds_people(scene, place) or _comes_after_me(scene, field, filled, place)
+        ):
             yield Doubt(field, ask_for([field]))
 
 
@@ -64,6 +66,16 @@ def _adds_people(scene: Scene, place: int) -> bool:
     if said[2] == "my":
         return len(said) > 3 and said[3] in RELATED
     return said[2] in {"me", "myself"} or (said[2] == "i" and (len(said) == 3 or not said[3][0].isalnum()))
+
+
+def _comes_after_me(scene: Scene, field: FieldShape, filled: Filled, place: int) -> bool:
+    """True for the sisters at *place* in "me and my two sisters", who are not all that come."""
+    if place >= len(scene.tokens) or not (scene.tokens[place].text in RELATED or scene.tokens[place].text in ANYONE):
+        return False
+    start = next(span.start for span in filled.spans if span.field == field.name)
+    first = scene.index_at(start)
+    said = [token.text for token in scene.tokens[max(first - 3, 0) : first] if token.text != "my"]
+    return len(said) > 1 and said[-1] in _ADDING and said[-2] in {"me", "myself"}
 
 
 def _has_digits(scene: Scene, cue: Cue, placed: set[int]) -> bool:

@@ -22,6 +22,8 @@ _THOUSAND = Decimal(1000)
 #: Digits of a share that was said exactly: a third has no end of them.
 _LONGEST_PART = 12
 _EXACT = Context(prec=120)
+#: What a word alone may count.
+_COUNTS = range(1, 1001)
 _TYPES: dict[Kind, type[Percent] | type[Quantity]] = {"percent": Percent, "quantity": Quantity}
 _WANTED: dict[Kind, str] = {"percent": "in per cent", "quantity": "as a measure"}
 
@@ -99,6 +101,10 @@ def fits_type(field: FieldShape, item: Item) -> bool:
     return True
 
 
+def _is_small_count(found: Found) -> bool:
+    return found.unit is None and found.value is not None and found.value in _COUNTS
+
+
 def value_in(field: FieldShape, item: Item, scene: Scene) -> Any | Doubt:
     """Return what *item* is worth in *field*, ready for JSON, or the doubt that has to be asked about."""
     found = item.found
@@ -112,7 +118,10 @@ def value_in(field: FieldShape, item: Item, scene: Scene) -> Any | Doubt:
     try:
         if field.kind in _TYPES:
             return str(_TYPES[field.kind].read(raw, unit=field.unit))
-        amount = _part_of(item, field) or Amount.read(raw, unit=field.unit)
+        part = _part_of(item, field)
+        if part is None and item.base is not None:
+            return Doubt(field, f"What is {field.label} exactly? You wrote '{found.text} of {item.base.text}'.")
+        amount = part or Amount.read(raw, unit=field.unit)
     except AmbiguousAmount as error:
         return Doubt(field, f"Is {field.label} {' or '.join(error.readings)}? You wrote {found.text!r}.")
     except UnitMismatch:
@@ -120,6 +129,9 @@ def value_in(field: FieldShape, item: Item, scene: Scene) -> Any | Doubt:
         unit = f", which is in {found.unit}" if found.unit else ""
         return Doubt(field, f"What is {field.label} {wanted}? You wrote {found.text!r}{unit}.")
     except InvalidAmount:
+        if item.base is None and field.unit is None and _is_small_count(found):
+            # The "dozen" of "for dozen guests" is an amount among its words only.
+            return _bounded(field, Amount(found.value), found)
         wanted = _WANTED.get(field.kind, "as a plain number")
         return Doubt(field, f"What is {field.label} {wanted}? I cannot keep {found.text!r} exactly.")
     return _bounded(field, amount, found)

@@ -13,7 +13,13 @@ _MARKS = frozenset(";.!?\n")
 _DASHES = frozenset("-\u2013\u2014")
 _AS_WELL_AS = ["as", "well", "as"]
 #: "2. " and "3) " at the beginning of a line.
-_NUMBERED = re.compile(r"^\s*(\d{1,2})[.)]\s", re.MULTILINE)
+_NUMBERED = re.compile(r"^[^\S\n]*(\(?\d{1,2}[.)]\s+)", re.MULTILINE)
+#: "1) ... 2) ..." and "a) ... b) ..." in one line; letters need the bracket.
+_NUMBERED_INLINE = re.compile(r"(?:^|(?<=[\s,;:.]))(\(?(?:(\d{1,2})[.)]|([a-h]|i{1,3}|i?v)\))\s+)(?=[^\W\d_])")
+#: What the numbers of a list count with, each from its first one on.
+_COUNTING = (tuple(map(str, range(1, 25))), tuple("abcdefgh"), ("i", "ii", "iii", "iv", "v"))
+#: Signs that join wishes where they stand between spaces; within a word or an amount they are a part of it.
+_SIGNS = frozenset("&+/|")
 #: Clauses that are told apart; what comes after them is one more.
 MOST = 24
 
@@ -41,7 +47,7 @@ def clauses_of(
     """
     tokens = scene.tokens
     closed = _closed(scene)
-    numbers = {match.start(1): match.end() for match in _NUMBERED.finditer(scene.text)} if "\n" in scene.text else {}
+    numbers = _numbers(scene.text)
     clauses: list[Clause] = []
     first, place, is_apart, is_listed = 0, 0, False, False
     while place < len(tokens):
@@ -64,6 +70,42 @@ def clauses_of(
     return clauses
 
 
+def _numbers(text: str) -> dict[int, int]:
+    """Return where the numbers of a list begin and end: at the beginnings of lines, or in one line from 1 or a on."""
+    if "." not in text and ")" not in text:
+        return {}
+    numbers = {match.start(1): match.end(1) for match in _NUMBERED.finditer(text)} if "\n" in text else {}
+    found = [(match[2] or match[3], match.start(1), match.end(1)) for match in _NUMBERED_INLINE.finditer(text)]
+    for count in _COUNTING:
+        counted: dict[int, int] = {}
+        for said, start, end in found:
+            if len(counted) < len(count) and said == count[len(counted)]:
+                counted[start] = end
+        if len(counted) > 1:
+            return numbers | counted
+    return numbers
+
+
+def pieces_of(scene: Scene) -> list[tuple[int, int]]:
+    """Return the stretches of *scene* between its commas, semicolons and words that join; closed ones stay whole."""
+    tokens, closed = scene.tokens, _closed(scene)
+    pieces: list[tuple[int, int]] = []
+    first = 0
+    for place, token in enumerate((*tokens, None)):
+        if token is not None and not (_joins_values(scene, token) and not _is_inside(token, closed)):
+            continue
+        if place > first:
+            pieces.append((tokens[first].start, tokens[place - 1].end))
+        first = place + 1
+    return pieces
+
+
+def _joins_values(scene: Scene, token: Token) -> bool:
+    if token.text in _SIGNS:
+        return _is_between_spaces(scene.text, token)
+    return token.text in _JOINING or token.text in {",", ";", "\n"}
+
+
 def _joined(
     scene: Scene, place: int, closed: list[tuple[int, int]], numbers: Mapping[int, int], *, at_commas: bool
 ) -> tuple[int, bool]:
@@ -72,7 +114,9 @@ def _joined(
     while after < len(tokens):
         token = tokens[after]
         if token.start in numbers:
-            after, is_apart = after + 2, True
+            end, is_apart = numbers[token.start], True
+            while after < len(tokens) and tokens[after].start < end:
+                after += 1
             continue
         if _is_inside(token, closed):
             break
@@ -80,6 +124,8 @@ def _joined(
             is_apart = True
         elif token.text in _JOINING:
             is_apart = is_apart or token.text != "and"
+        elif token.text in _SIGNS and _is_between_spaces(scene.text, token):
+            pass
         elif [one.text for one in tokens[after : after + 3]] == _AS_WELL_AS:
             after += 2
         elif not (at_commas and (token.text in {",", "but", ":"} or _is_dash(scene.text, token))) and (
@@ -97,8 +143,10 @@ def _goes_on(tokens: tuple[Token, ...], place: int) -> bool:
 
 def _is_dash(text: str, token: Token) -> bool:
     """True for a dash between words, not within one or before a number."""
-    if token.text not in _DASHES:
-        return False
+    return token.text in _DASHES and _is_between_spaces(text, token)
+
+
+def _is_between_spaces(text: str, token: Token) -> bool:
     return text[token.start - 1 : token.start].isspace() and text[token.end : token.end + 1].isspace()
 
 

@@ -22,10 +22,14 @@ CORRECTING = word_set("sorry no wait correction actually rather oops i mean")
 #: "When I book a ride, greet Ada": what comes first only says when, or whether.
 _ON_CONDITION = word_set("if when whenever once after before unless until while because since although though as")
 #: Before the verb of an order.
-_POLITE = word_set("please kindly now next lastly first second third")
+_POLITE = word_set("please kindly now next lastly first second third also then finally")
+_POLITE_AFTER = word_set("thanks thank you too for me us as well")
 _WHOM = word_set("me us")
 #: What follows a verb that nobody declared ("check *my* budget"), and no noun ("travel budget").
 _DETERMINERS = _WHOM | word_set("a an the my our your this that these those some another")
+#: Words of a noun phrase up to its noun: "quick joke".
+_MOST_BEFORE_NOUN = 2
+_MOST_IN_NAME = 3
 #: Words in which an order names its task.
 _REACH = 12
 #: Not "the same budget": a further one of what the task is about.
@@ -44,7 +48,7 @@ def may_order(tokens: Sequence[Token], comma: int, names: Collection[str]) -> bo
     if not words or words[0].text[0].isdigit() or words[0].text in CORRECTING - {"i"} or _leads_on(tokens, comma):
         return False
     is_wish = words[0].text in {"i", "we", "i'd", "we'd"} and len(words) > 1 and words[1].text in WISHING
-    if words[0].text in TELLING and not is_wish:
+    if words[0].text in TELLING and not is_wish and not _is_noun_phrase(words, names):
         return False
     return any(word.stem in names for word in words)
 
@@ -66,6 +70,26 @@ def _leads_on(tokens: Sequence[Token], comma: int) -> bool:
     while first > 0 and tokens[first - 1].is_word:
         first -= 1
     return first < comma and tokens[first].text in _ON_CONDITION | CORRECTING - {"i"}
+
+
+def _is_noun_phrase(words: Sequence[Token], names: Collection[str]) -> bool:
+    """Return whether *words* begin with "the weather" or "a quick joke": what a task is about, and no verb."""
+    first = 1 if words[0].text in _DETERMINERS - _WHOM else 0
+    return any(word.stem in names for word in words[first : first + _MOST_BEFORE_NOUN])
+
+
+def names_only(tokens: Sequence[Token], task: Prepared) -> bool:
+    """Return whether *tokens* are a name of *task* and nothing more: "a joke please"."""
+    words = [token for token in tokens if token.is_word and token.text not in _POLITE | _POLITE_AFTER]
+    if words and words[0].text in _DETERMINERS - _WHOM:
+        words = words[1:]
+    return 0 < len(words) <= _MOST_IN_NAME and all(word.stem in task.names for word in words)
+
+
+def names_at_first(tokens: Sequence[Token], task: Prepared) -> bool:
+    """Return whether *tokens* begin with what *task* is about, said with an article: "the weather in Lima"."""
+    words = _words_at(tokens, 0)
+    return len(words) > 1 and words[0].text in _DETERMINERS - _WHOM and _is_noun_phrase(words, task.names)
 
 
 def orders(tokens: Sequence[Token], task: Prepared) -> bool:

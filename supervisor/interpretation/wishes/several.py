@@ -7,6 +7,7 @@ one anew, and is complete or plainly a request; what says more of the part befor
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from supervisor.interpretation.earlier_tasks.references import reference_in
 from supervisor.interpretation.outcome import Ambiguous, Single, Span, Understood, Unfitting
@@ -21,10 +22,13 @@ from supervisor.interpretation.wishes.orders import (
     WISHING,
     begins_with_verb,
     may_order,
+    names_at_first,
     names_first,
+    names_only,
     orders,
     wants_another,
 )
+from supervisor.interpretation.wishes.repeating import sets_of
 from supervisor.interpretation.wishes.routing import Choice, Prepared, Router
 from supervisor.interpretation.words import STOP, stems_of, word_set
 
@@ -39,7 +43,7 @@ _WHAT_ABOUT = re.compile(r"(?:what|how) about\s+(?:in\s+)?(\S.*)", re.IGNORECASE
 _WORDS = re.compile(r"[\w']+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Stretch:
     """A part of a sentence from *start* on: *scene* is made of it alone, *choice* is the router's for it.
 
@@ -74,18 +78,36 @@ def stretches_of(scene: Scene, router: Router, read: Read) -> list[Stretch]:
     clauses = [clause for clause in clauses if not _is_polite(scene, clause)]
     whole = [Clause(0, len(scene.text), is_apart=False)]
     if len(clauses) < 2:
-        return [_stretch(scene, whole[0], router)]
+        return _sets(_stretch(scene, whole[0], router), read)
     groups = _Grouping(scene, router, read).grouped(clauses)
     alone = _stretch(scene, whole[0], router)
     # Words that only resemble examples are no ground for cutting what as a whole resembles none.
     is_cut = len(groups) > 1 and (alone.choice is not None or all(map(_names_its_task, groups)))
-    return groups if is_cut else [alone]
+    return [one for part in (groups if is_cut else [alone]) for one in _sets(part, read)]
+
+
+def _sets(stretch: Stretch, read: Read) -> list[Stretch]:
+    """Return *stretch* once for each set of values that its order is said for, mostly as it is."""
+    choice = stretch.choice
+    if choice is None or choice.rivals or stretch.order or stretch.is_declined:
+        return [stretch]
+    whole = stretch.scene
+
+    def read_part(part: Scene) -> Single:
+        return read(replace(stretch, scene=part))
+
+    found = sets_of(whole, choice.task, read_part, partial(_scene_like, whole))
+    return [replace(stretch, scene=one) for one in found] or [stretch]
+
+
+def _scene_like(whole: Scene, text: str) -> Scene:
+    return scene_of(text, decimal_mark=whole.decimal_mark, now=whole.now)
 
 
 def _stretch(scene: Scene, clause: Clause, router: Router) -> Stretch:
     if clause.start == 0 and clause.end == len(scene.text):
         return Stretch(0, clause.end, scene, router.choose(scene))
-    part = scene_of(scene.text[clause.start : clause.end], decimal_mark=scene.decimal_mark, now=scene.now)
+    part = _scene_like(scene, scene.text[clause.start : clause.end])
     return Stretch(clause.start, clause.end, part, router.choose(_without_quotations(part)))
 
 
@@ -96,7 +118,7 @@ def _without_quotations(part: Scene) -> Scene:
     text = part.text
     for one in part.quoted:
         text = text[: one.start] + " " * (one.end - one.start) + text[one.end :]
-    return scene_of(text, decimal_mark=part.decimal_mark, now=part.now)
+    return _scene_like(part, text)
 
 
 class _Grouping:
@@ -141,8 +163,12 @@ class _Grouping:
         if stretch.choice is None:
             return False
         task, tokens = stretch.choice.task, stretch.scene.tokens
-        if orders(tokens, task):
+        if orders(tokens, task) or (names_only(tokens, task) and not stretch.choice.rivals):
             return True
+        if names_at_first(tokens, task):
+            # "The weather in Lima" is a wish where nothing lacks, "the taxi 30" is one of the values.
+            found = self.read(stretch)
+            return isinstance(found, Understood) and not found.guessed.issuperset(found.task.parameters)
         if not (begins_with_verb(tokens, task) or names_first(tokens, task)) or not _is_request(stretch, task):
             return False
         found = self.read(stretch)
@@ -186,13 +212,15 @@ class _Grouping:
     def _goes_on_alike(self, parts: list[tuple[Clause, Stretch]], group: list[int], place: int) -> bool:
         """Return whether the clause at *place* has other values for the wish before it, as many in the same order."""
         words = [token.text for token in parts[place][1].scene.tokens if token.is_word]
+        other = _WHAT_ABOUT.match(parts[place][1].scene.text)
+        if len(words) < 2 or (other is None and words[0] != "for"):
+            return False
         before = self._at(Clause(parts[group[0]][0].start, parts[group[-1]][0].end, is_apart=False))
-        text = parts[place][1].scene.text
-        if len(words) < 2 or before.choice is None:
+        if before.choice is None:
             return False
         found, task = self.read(before), before.choice.task
-        if (other := _WHAT_ABOUT.match(text)) is not None and isinstance(found, Understood):
-            return self._asks_about(other, parts[place][0], found, before.choice)
+        if other is not None and isinstance(found, Understood):
+            return self._asks_about(other, _up_to(parts, place), found, before.choice)
         if words[0] != "for":
             return False
         ends = [one.end for one, other in parts[place : place + _MOST_JOINED] if other.choice is None]
@@ -210,7 +238,7 @@ class _Grouping:
         if len(fields) != 1 or fields[0].kind != "text" or fields[0].is_list or not fields[0].is_required:
             return False
         start = clause.start + other.start(1)
-        said = scene_of(other[1], decimal_mark=self.scene.decimal_mark, now=self.scene.now)
+        said = _scene_like(self.scene, self.scene.text[start : clause.end])
         self._known[clause.start, clause.end] = Stretch(start, clause.end, said, choice, (fields[0],))
         return True
 
@@ -249,9 +277,24 @@ class _Grouping:
             found = self.read(replace(stretch, choice=replace(stretch.choice, rivals=())))
         if isinstance(found, Understood) and not found.guessed.issuperset(found.task.parameters):
             return True
+        if isinstance(found, Understood) and names_only(stretch.scene.tokens, task):
+            return True
         if not is_first and _refers_back(stretch, task):
             return True
         return not isinstance(found, Unfitting) and _is_request(stretch, task) and _says_enough(stretch)
+
+
+def _up_to(parts: list[tuple[Clause, Stretch]], place: int) -> Clause:
+    """Return the clause at *place* with those behind it that are mere words: "what about Oslo and Rome"."""
+    last = place
+    while last + 1 < len(parts) and not parts[last + 1][0].is_apart and _is_mere_name(parts[last + 1][1]):
+        last += 1
+    return parts[place][0]._replace(end=parts[last][0].end)
+
+
+def _is_mere_name(stretch: Stretch) -> bool:
+    words = [token for token in stretch.scene.tokens if token.is_word]
+    return stretch.choice is None and 0 < len(words) <= _MOST_JOINED and words[0].text not in ASKING | TELLING
 
 
 def _refers_back(stretch: Stretch, task: Prepared) -> bool:
@@ -262,11 +305,11 @@ def _refers_back(stretch: Stretch, task: Prepared) -> bool:
 def _is_other(stretch: Stretch, task: Prepared) -> bool:
     """True for a question about something that no agent does, where it says nothing of the *task* before it."""
     words = [token for token in stretch.scene.tokens if token.is_word]
-    if stretch.scene.items or stretch.scene.quoted or len(words) < 2:
+    if len(words) < 2 or words[0].text not in ASKING or words[0].text == "please":
         return False
-    if task.cues.find(stretch.scene.tokens) or reference_in(stretch.scene, ()):
+    if stretch.scene.quoted or all(word.text in STOP for word in words) or task.cues.find(stretch.scene.tokens):
         return False
-    return words[0].text in ASKING and words[0].text != "please" and any(word.text not in STOP for word in words)
+    return not stretch.scene.items and not reference_in(stretch.scene, ())
 
 
 def _is_polite(scene: Scene, clause: Clause) -> bool:

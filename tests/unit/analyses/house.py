@@ -26,6 +26,7 @@ from contracts.messages import (
 from contracts.stories import SeatSettings, StoryBase, StorySettings
 from memory.fake_analyses import FakeAnalyses
 from memory.fake_stories import FakeStories
+from runtime import tracing
 from runtime.metrics import Metrics
 from supervisor.analyses.desk import AnalysisDesk
 from supervisor.analyses.parts import Parts
@@ -87,6 +88,7 @@ class Office:
         #: How often each task ran, by its agent; and every assignment, in the order they came.
         self.ran: Counter[str] = Counter()
         self.assigned: list[TaskAssignment] = []
+        self.traces: list[str] = []
         self.begun_at: dict[str, float] = {}
         self.cancelled: list[str] = []
         self.refuses = 0
@@ -102,6 +104,7 @@ class Office:
             raise NotAccepted("no room", 0.01)
         known = any(one.task_id == assignment.task_id for one in self.assigned)
         self.assigned.append(assignment)
+        self.traces.append(str(tracing.current() or ""))
         if not known and not self.is_away:
             doing = asyncio.create_task(self._do(assignment))
             self._doing.add(doing)

@@ -12,7 +12,9 @@ from contracts.analysis_roster import ROSTER
 from contracts.errors import MemoryUnavailable
 from contracts.messages import TaskAssignment, Usage
 from contracts.stories import SeatSettings, StoryResponse
+from contracts.traces import made_context
 from memory.stories.view import CHANGING
+from runtime import tracing
 from supervisor.analyses.records import read_record
 from supervisor.analyses.requests import HELD
 from supervisor.analyses.wishes import Wish
@@ -342,6 +344,28 @@ async def test_another_supervisor_goes_on_where_one_died() -> None:
     assert (document.meta.agents_ok, document.meta.status) == (10, "fresh")
     assert set(house.office.ran.values()) == {1}
     assert len(house.office.ids_of(KNOWLEDGE)) == 1
+
+
+@in_virtual_time
+async def test_an_analysis_stays_in_the_trace_of_its_wish_whoever_goes_on_with_it() -> None:
+    """Nobody tells the next supervisor but what is written; a wish to do it again has a trace of its own."""
+    wished, again = made_context(7, 8, 1), made_context(9, 8, 1)
+    house = House({KNOWLEDGE: napping(5)})
+    async with house.supervisor() as first:
+        with tracing.within(wished):
+            asking = asyncio.create_task(first.ask())
+        await asyncio.sleep(2)
+        first.die()
+        asking.cancel()
+        sent = len(house.office.traces)
+        async with house.supervisor() as second:
+            await asyncio.sleep(30)
+            assert len(house.office.traces) > sent
+            assert set(house.office.traces) == {str(wished)}
+            house.office.traces.clear()
+            with tracing.within(again):
+                await second.ask(refresh=True)
+    assert set(house.office.traces) == {str(again)}
 
 
 @in_virtual_time

@@ -1,0 +1,75 @@
+"""Time zones by the names that IANA gives them: whose "tomorrow" it is."""
+
+import re
+from datetime import UTC, datetime, timezone, tzinfo
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from contracts.errors import InvalidInput
+
+__all__ = ["TimeZone", "told_in", "zone_of"]
+
+#: Characters of a name; the longest there is has 32.
+_LONGEST = 64
+#: Names begin with a capital: what does not is a file of the machine's own, such as `localtime`, or another form.
+_NAME = re.compile(r"[A-Z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9][A-Za-z0-9_+-]*){0,2}")
+#: How alike a mistyped name must be to the one suggested, from 0 to 1.
+_ALIKE = 0.6
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return the time zone that is called *name*, such as `Europe/Berlin` or `UTC`.
+
+    Raises:
+        InvalidInput: there is none of that name, or this machine knows no zones at all.
+    """
+    if name == "UTC":
+        return UTC
+    # Not before one is asked for: most processes never are.
+    from zoneinfo import ZoneInfo
+
+    try:
+        if len(name) <= _LONGEST and _NAME.fullmatch(name):
+            return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        pass
+    raise InvalidInput(_cure(name[:_LONGEST]))
+
+
+def told_in(moment: datetime, name: str) -> datetime:
+    """Return *moment* as the clocks of the zone *name* show it then, with their offset at that time.
+
+    The offset is a fixed one, so that what is reckoned from it in hours stays an instant across a change of the clocks.
+
+    Raises:
+        InvalidInput: there is no such zone.
+    """
+    told = moment.astimezone(zone_of(name))
+    offset = told.utcoffset()
+    return told.replace(tzinfo=timezone(offset)) if offset else told.replace(tzinfo=UTC)
+
+
+def _checked(name: str) -> str:
+    try:
+        zone_of(name)
+    except InvalidInput as error:
+        raise ValueError(str(error)) from error
+    return name
+
+
+#: The name of a zone that there is, as a field of a message or a setting.
+TimeZone = Annotated[str, Field(min_length=1, max_length=_LONGEST), AfterValidator(_checked)]
+
+
+def _cure(name: str) -> str:
+    import difflib
+    from zoneinfo import available_timezones
+
+    known = available_timezones()
+    if not known:
+        return f"{name!r} cannot be looked up, for this machine has no table of time zones; install the package tzdata"
+    by_letters = {one.lower(): one for one in sorted(known) if _NAME.fullmatch(one)}
+    found = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=_ALIKE)
+    cure = f"did you mean {by_letters[found[0]]!r}?" if found else "write one such as 'Europe/Berlin' or 'UTC'"
+    return f"there is no time zone {name!r}; {cure}"

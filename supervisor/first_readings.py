@@ -1,0 +1,167 @@
+"""What a request was read as when it was first heard, kept with its words: a repeat is answered by that, not read anew.
+
+The words may mean something else by the time they come again: a model answers otherwise, "the same again" follows newer
+turns, another agent is there. The reading stands in the person's turn before any of its tasks is handed over, and of
+two who read one request at once the first to write counts for both.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal, Protocol
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from contracts.errors import MemoryUnavailable
+from contracts.identifiers import Name
+from contracts.messages import ChatTurn, TaskCall
+from memory.conversation import KEEP
+from supervisor.interpretation.outcome import Interpretation, Several, Single, Understood, Unfitting
+
+log = structlog.get_logger(__name__)
+
+#: Looks at what another supervisor wrote meanwhile; each of them has to be the loss of a race.
+_MOST_RACES = 5
+
+
+class PartRead(BaseModel):
+    """One thing that a request asks for: a `task` to run, a `question` back, or what to say when it is `unable`.
+
+    Of a task, *remembered* names the parameters that the person did not say, and *computed* says what was reckoned.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    kind: Literal["task", "question", "unable"]
+    text: str = ""
+    agent_id: Name | None = None
+    task: TaskCall | None = None
+    missing: tuple[str, ...] = ()
+    remembered: tuple[str, ...] = ()
+    computed: dict[str, str] = Field(default_factory=dict)
+
+
+class Reading(BaseModel):
+    """All that a request asks for, in the order it was said; `task_id` is that of its one task, or of the whole."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    task_id: Name
+    parts: tuple[PartRead, ...] = Field(min_length=1)
+
+
+class HeardTurn(ChatTurn):
+    """A person's turn as the store has it, with what it was read as; None while nobody has read it to its end."""
+
+    read_as: Reading | None = None
+
+
+class Keeping(Protocol):
+    """What is needed of the conversation store."""
+
+    async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
+        """Add a turn once; False when its id is there already."""
+
+    async def replace(self, conversation_id: str, turn: bytes, by: bytes) -> bool:
+        """Put *by* in the place of *turn*; False when that is not there as it was."""
+
+    async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
+        """Return the last turns, oldest first."""
+
+
+def reading_of(found: Interpretation, task_id: str) -> Reading:
+    """Return *found* as it is kept."""
+    parts = found.parts if isinstance(found, Several) else (found,)
+    return Reading(task_id=task_id, parts=tuple(map(_part_of, parts)))
+
+
+async def keep_words(store: Keeping, turn: ChatTurn) -> bytes:
+    """Keep the words of *turn* before they are read, and return them as they are kept.
+
+    Raises:
+        MemoryUnavailable: the store does not answer.
+    """
+    body = turn.model_dump_json(exclude_none=True).encode()
+    await store.append(turn.conversation_id, body, turn.turn_id, user_id=turn.user_id)
+    return body
+
+
+async def keep_reading(store: Keeping, turn: ChatTurn, reading: Reading, words: bytes | None) -> bool:
+    """Keep *reading* with *turn* and return True; False when that turn was there before.
+
+    *words* is the turn as `keep_words` kept it, None when it was not.
+
+    Raises:
+        MemoryUnavailable: the store does not answer.
+    """
+    body = _with_reading(turn, reading)
+    if words is not None:
+        return await store.replace(turn.conversation_id, words, body)
+    return await store.append(turn.conversation_id, body, turn.turn_id, user_id=turn.user_id)
+
+
+async def earlier_reading(store: Keeping, turn: ChatTurn, reading: Reading) -> HeardTurn | None:
+    """Return what the id of *turn* came with before, read; where nobody has read it to its end, by *reading*.
+
+    It may have other words, and then maybe no reading. None: they are forgotten.
+
+    Raises:
+        MemoryUnavailable: the store does not answer.
+    """
+    for _ in range(_MOST_RACES):
+        found = await first_heard(store, turn.conversation_id, turn.turn_id)
+        if found is None:
+            return None
+        words, earlier = found
+        if earlier.read_as is not None or earlier.text != turn.text:
+            return earlier
+        if await store.replace(turn.conversation_id, words, _with_reading(earlier, reading)):
+            return earlier.model_copy(update={"read_as": reading})
+    raise MemoryUnavailable("what a request was read as kept changing while it was looked at; ask again")
+
+
+async def first_heard(store: Keeping, conversation_id: str, turn_id: str) -> tuple[bytes, HeardTurn] | None:
+    """Return the turn *turn_id* as it is kept, and what it says; None when there is none, or it is forgotten.
+
+    Raises:
+        MemoryUnavailable: the store does not answer.
+    """
+    wanted = turn_id.encode()
+    named: Sequence[bytes] = [body for body in await store.recent(conversation_id, KEEP) if wanted in body]
+    for body in named:
+        turn = heard_turn(body)
+        if turn is not None and turn.turn_id == turn_id:
+            return body, turn
+    return None
+
+
+def _with_reading(turn: ChatTurn, reading: Reading) -> bytes:
+    heard = HeardTurn.model_validate({**dict(turn), "read_as": reading})
+    return heard.model_dump_json(exclude_none=True).encode()
+
+
+def heard_turn(body: bytes) -> HeardTurn | None:
+    """Return the turn that *body* is, with what it was read as where that can be read; None when it is no turn."""
+    try:
+        return HeardTurn.model_validate_json(body)
+    except ValidationError:
+        log.warning("unreadable_reading")
+    try:
+        return HeardTurn.model_validate(dict(ChatTurn.model_validate_json(body)))
+    except ValidationError:
+        return None
+
+
+def _part_of(found: Single) -> PartRead:
+    if isinstance(found, Unfitting):
+        return PartRead(kind="unable", text=found.text)
+    if isinstance(found, Understood):
+        return PartRead(
+            kind="task",
+            agent_id=found.agent_id,
+            task=found.task,
+            remembered=tuple(sorted(found.remembered)),
+            computed=dict(found.computed),
+        )
+    return PartRead(
+        kind="question", text=found.question, agent_id=found.agent_id, task=found.call, missing=found.missing
+    )

@@ -1,0 +1,213 @@
+"""Several questions open at once, and one sentence in answer: "50k, and 30k for the other", "Lima for both".
+
+An answer completes every question that it is certainly for. What it leaves open is asked again in the same words, so
+that nothing is lost; what it may be for more than one of is asked about, and starts nothing.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+from supervisor.interpretation.earlier_tasks.references import Past
+from supervisor.interpretation.outcome import Missing, Single, Understood
+from supervisor.interpretation.values.fields import FieldShape
+from supervisor.interpretation.values.scene import Scene, scene_of
+from supervisor.interpretation.wishes.routing import Prepared, Router
+from supervisor.interpretation.words import STOP, word_set
+
+#: A task that a question is open about, and the fields that it asked for.
+Pending = tuple[Past, Prepared, tuple[FieldShape, ...]]
+#: Completes one question by what is said; None when that is no answer to it.
+Answer = Callable[[Scene, Pending], Single | None]
+
+_PLACES = {"first": 0, "former": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1, "latter": -1}
+_ALL = r"(?:both|all|each)(?: (?:of )?(?:them|these|those|two|three|one|questions?|tasks?))?\b"
+_FOR_ALL = re.compile(
+    rf"\W{{0,8}}\b(?:(?:for|to|in|at|of) )?{_ALL}[\s.!]{{0,8}}$|^\W{{0,8}}{_ALL}(?: (?:are|is|have|with)\b)?\W{{0,8}}",
+    re.IGNORECASE,
+)
+_PLACE = "|".join(_PLACES)
+_FOR_ONE = re.compile(
+    rf"(?:\W{{0,8}}\b(?:(?:for|to|in|of|on) )?the (?P<which>other|{_PLACE})|^\W{{0,8}}(?P<alone>{_PLACE}))"
+    r"(?: (?:one|question|task))?\b(?: (?:is|was|with|has)\b)?[\s:]{0,8}",
+    re.IGNORECASE,
+)
+_JOINING = r"[,;\n&/]|\b(?:and|then|plus)\b"
+_JOINT = re.compile(rf"(?:{_JOINING}|\.\s)(?:[ \t]{{0,8}}(?:{_JOINING}))*", re.IGNORECASE)
+_WORDS = re.compile(r"[\w']+")
+#: A part with no other words says nothing.
+_POLITE = STOP | word_set("well so ok okay yes sure right hm oh thanks then")
+#: Said behind the first question when nothing tells which of them was answered.
+_UNPLACED = " (I cannot tell which of these questions that answers.)"
+#: Characters of an answer, and parts of it, past which it is none to several questions.
+_LONGEST, _MOST_PIECES = 1000, 16
+#: The place of what is no answer at all: past every question.
+_ELSEWHERE = 1000
+#: Questions whose answers are looked at in every order: 24 of four.
+_MOST_SHUFFLED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of an answer: where its *values* lie, and at which *place*, from 1, the question is that it names.
+
+    A negative place counts from the last. `is_other` is for "the other", which only what stands beside it explains.
+    """
+
+    values: tuple[int, int]
+    place: int | None
+    is_other: bool = False
+
+
+def answers_to(scene: Scene, opened: Sequence[Pending], router: Router, answer: Answer) -> list[Single] | None:
+    """Return what *scene* makes of each of *opened*, in the order asked; None when it does not say which is which."""
+    if len(scene.text) > _LONGEST:
+        return None
+    shared = _FOR_ALL.search(scene.text)
+    if shared is not None and (found := _shared(_without(scene, shared.span()), opened, answer)) is not None:
+        return found
+    spans = _pieces(scene)
+    pieces = [_named(scene, piece, opened, router) for piece in spans] if len(spans) <= _MOST_PIECES else []
+    placed = _placed(scene, pieces, opened, answer)
+    answers = {at: answer(_only(scene, spans), opened[at]) for at, spans in placed.items()}
+    if not answers or None in answers.values():
+        return None
+    return [answers.get(at) or asked_again(pending) for at, pending in enumerate(opened)]
+
+
+def answer_to_one(scene: Scene, opened: Sequence[Pending], answer: Answer) -> list[Single] | None:
+    """Return *opened* with the one completed that *scene* can only be for; all asked again when it may be for several.
+
+    None when it is for none, or has words of its own for one.
+    """
+    if any(cue.field in asked for _, task, asked in opened for cue in task.cues.find(scene.tokens)):
+        return None
+    found = [answer(scene, one) for one in opened]
+    complete = [one for one in found if isinstance(one, Understood)]
+    if not complete:
+        return None
+    if len(complete) > 1:
+        first, *others = map(asked_again, opened)
+        return [replace(first, question=first.question + _UNPLACED), *others]
+    return [
+        one if isinstance(one, Understood) else asked_again(pending) for one, pending in zip(found, opened, strict=True)
+    ]
+
+
+def is_unplaced(question: str) -> bool:
+    """Return whether *question* was asked because nothing tells which of several was answered."""
+    return question.endswith(_UNPLACED)
+
+
+def asked_again(pending: Pending) -> Missing:
+    """Return the question of *pending* as it was asked."""
+    past, _, asked = pending
+    known = past.call.parameters
+    names = tuple(shape.name for shape in asked)
+    question = past.turn.text.removesuffix(_UNPLACED)
+    return Missing(past.offer.agent.agent_id, past.call.name, known, names, question)
+
+
+def _shared(scene: Scene, opened: Sequence[Pending], answer: Answer) -> list[Single] | None:
+    """Return *opened* each completed by the same words, or None when one of them is not."""
+    found = [answer(scene, one) for one in opened]
+    return [one for one in found if isinstance(one, Understood)] if all(map(_is_complete, found)) else None
+
+
+def _is_complete(found: Single | None) -> bool:
+    return isinstance(found, Understood) and found.is_certain
+
+
+def _pieces(scene: Scene) -> list[tuple[int, int]]:
+    """Return where the parts of *scene* lie that commas and the like join, none of them within a value."""
+    kept = [(item.start, item.end) for item in scene.items] + [(one.start, one.end) for one in scene.quoted]
+    joints = [
+        joint.span()
+        for joint in _JOINT.finditer(scene.text)
+        if not any(start < joint.end() and joint.start() < end for start, end in kept)
+    ]
+    edges = [0, *(edge for joint in joints for edge in joint), len(scene.text)]
+    pairs = zip(edges[::2], edges[1::2], strict=True)
+    return [pair for pair in pairs if not _POLITE.issuperset(_WORDS.findall(scene.text[slice(*pair)].lower()))]
+
+
+def _named(scene: Scene, piece: tuple[int, int], opened: Sequence[Pending], router: Router) -> _Piece:
+    """Return which of *opened* the words of *piece* name, and where its values lie."""
+    text = scene.text[slice(*piece)]
+    if (told := _FOR_ONE.search(text)) is not None:
+        before, behind = (piece[0], piece[0] + told.start()), (piece[0] + told.end(), piece[1])
+        values = before if any(letter.isalnum() for letter in scene.text[slice(*before)]) else behind
+        place = _PLACES.get((told["which"] or told["alone"]).lower())
+        return _Piece(values, place if place is None or place < 0 else place + 1, is_other=place is None)
+    part = scene_of(text, decimal_mark=scene.decimal_mark, now=scene.now)
+    choice = router.choose(part)
+    tasks = [task for _, task, _ in opened]
+    if choice is not None and not any(task in tasks for task in (choice.task, *choice.rivals)):
+        return _Piece(piece, _ELSEWHERE)
+    if choice is not None and not choice.rivals and tasks.count(choice.task) == 1:
+        return _Piece(piece, tasks.index(choice.task) + 1)
+    fields = [frozenset(cue.field.name for cue in task.cues.find(part.tokens)) for task in tasks]
+    cued = [at for at, (_, _, asked) in enumerate(opened, 1) if any(one.name in fields[at - 1] for one in asked)]
+    return _Piece(piece, cued[0] if len(cued) == 1 else None)
+
+
+def _placed(
+    scene: Scene, pieces: Sequence[_Piece], opened: Sequence[Pending], answer: Answer
+) -> dict[int, list[tuple[int, int]]]:
+    """Return where the values for which of *opened* lie, by its place from 0; empty when that is not certain."""
+    count = len(opened)
+    names = [one.place % (count + 1) if one.place is not None and one.place < 0 else one.place for one in pieces]
+    if any(name is not None and name > count for name in names):
+        return {}
+    if any(one.is_other for one in pieces):
+        if (count, len(pieces)) != (2, 2) or all(one.is_other for one in pieces):
+            return {}
+        other = [one.is_other for one in pieces].index(True)
+        names[1 - other] = names[1 - other] or 1
+        names[other] = 3 - (names[1 - other] or 1)
+    unnamed = [at for at, name in enumerate(names) if name is None]
+    free = [at for at in range(1, count + 1) if at not in names]
+    if len(pieces) == 1 and unnamed:
+        return {}
+    spans = [one.values for one in pieces]
+    order = _order(scene, [spans[at] for at in unnamed], [opened[at - 1] for at in free], answer) if unnamed else []
+    if order is None:
+        return {}
+    for at, place in zip(unnamed, order, strict=True):
+        names[at] = free[place]
+    placed: dict[int, list[tuple[int, int]]] = {}
+    for name, span in zip(names, spans, strict=True):
+        placed.setdefault((name or 0) - 1, []).append(span)
+    return placed
+
+
+def _order(
+    scene: Scene, spans: Sequence[tuple[int, int]], opened: Sequence[Pending], answer: Answer
+) -> Sequence[int] | None:
+    """Return which of *opened* each of *spans* is for: in the order asked, or in the only one that fits them all."""
+    asked = [at for at, (_, _, fields) in enumerate(opened) for _ in fields]
+    if len(asked) != len(spans) or any(shape.is_list for _, _, fields in opened for shape in fields):
+        return None
+    if len(asked) != len(opened) or len(asked) > _MOST_SHUFFLED:
+        return asked
+    fits = [[isinstance(answer(_only(scene, [span]), one), Understood) for one in opened] for span in spans]
+    fitting = [order for order in permutations(asked) if all(fits[at][place] for at, place in enumerate(order))]
+    if tuple(asked) in fitting or len(fitting) != 1:
+        return asked
+    return fitting[0]
+
+
+def _only(scene: Scene, spans: Sequence[tuple[int, int]]) -> Scene:
+    """Return *scene* with nothing in it but what lies from the first to the last of *spans*, where it lies."""
+    start, end = min(start for start, _ in spans), max(end for _, end in spans)
+    return _masked(scene, " " * start + scene.text[start:end])
+
+
+def _without(scene: Scene, span: tuple[int, int]) -> Scene:
+    start, end = span
+    return _masked(scene, scene.text[:start] + " " * (end - start) + scene.text[end:])
+
+
+def _masked(scene: Scene, text: str) -> Scene:
+    return scene_of(text, decimal_mark=scene.decimal_mark, now=scene.now)

@@ -1,0 +1,65 @@
+"""Numbers that tell a whole party at once: "so we are five", "that makes 4", "2 tables of 4", "2 rooms for 3 each"."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from supervisor.interpretation.words import LIGHT, word_set
+
+#: What stands right before a number that sums up who comes, whatever was listed before.
+_SUMS_UP = re.compile(
+    r"(?:\bwe(?:'re|\u2019re|'ll be|\u2019ll be| are| will be| would be| make)"
+    r"|\bthere(?:'ll be|\u2019ll be| are| will be)"
+    r"|\b(?:that|it|which|this)(?:'ll| will| would)? (?:makes?|totals?)|\bmak(?:es|ing)"
+    r"|\bwhich (?:is|means)|\b(?:in|all) all|\baltogether|\bin total|=)"
+    r"(?: (?:us|it|that|a total of|now|only|just|actually|then|going to be|gonna be|all|in total))*[\s:]+$",
+    re.IGNORECASE,
+)
+#: These do so only behind who was listed: "so" may also begin anything else.
+_CONCLUDES = re.compile(
+    r"(?:\bso|\bthat(?:'s|\u2019s| is|'ll be| will be))(?: (?:it's|just|only|about))?\s+$", re.IGNORECASE
+)
+#: Characters that the longest of them takes, and the words that they end with.
+_REACH = 48
+_LAST = word_set(
+    "we're we'll be are make makes making total totals is that's means all altogether us it that of now only just"
+    " actually then so it's about gonna = :"
+)
+#: What may follow such a number, besides a mark: "we are 4 tonight", not "we are 4 tables".
+_AFTER = (LIGHT - {"of"}) | word_set(
+    "and but or please thanks thank tonight today tomorrow then altogether people persons guests"
+)
+#: What people sit at or ride in, each as many as the next.
+_HOLDERS = word_set("tables booths rooms boats cars lanes tents taxis cabs vans cabins rows benches")
+_HOLDING = word_set("for of with seating fitting holding")
+#: "5 people each", "4 per table".
+_EACH = frozenset({"each", "apiece", "per"})
+
+
+def sums_up(text: str, start: int, before: str, following: str, *, is_behind_list: bool) -> bool:
+    """True when the number at *start*, between these words or marks, tells how many there are in all."""
+    if before not in _LAST:
+        return False
+    if following[:1].isalnum() and following not in _AFTER:
+        return False
+    near = max(start - _REACH, 0)
+    return bool(_SUMS_UP.search(text, near, start) or (is_behind_list and _CONCLUDES.search(text, near, start)))
+
+
+def is_shared_out(words: Sequence[str], end: int) -> bool:
+    """True when the number before *end* is that of each of several: "each" follows it, or "per table"."""
+    return end < len(words) and words[end] in _EACH
+
+
+def held(words: Sequence[str], numbers: Mapping[int, tuple[int, int]], place: int) -> tuple[int, int] | None:
+    """Return how many "2 tables of 4" at *place* hold and where it ends; None where the 4 may be of both together."""
+    count, end = numbers[place]
+    if end >= len(words) or words[end] not in _HOLDERS or end + 1 >= len(words) or words[end + 1] not in _HOLDING:
+        return None
+    inner = numbers.get(end + 2)
+    if inner is None:
+        return None
+    size, after = inner
+    for step in (after, after + 1):
+        if is_shared_out(words, step):
+            return count * size, step + 1 + (words[step] == "per")
+    return (count * size, after) if words[end + 1] == "of" else None

@@ -1,0 +1,81 @@
+"""One reading made several where the sentence names several: a task for each name, or the question what is meant."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Span, Understood
+from supervisor.interpretation.questions import ask_as_one, ask_which_name
+from supervisor.interpretation.values.scene import Scene, scene_of
+from supervisor.interpretation.wishes.listing import Kind, Listing, listing_at
+from supervisor.interpretation.wishes.routing import Prepared
+
+#: A reading of a task, of which the parameters are known in part at least.
+Known = Understood | Missing | Ambiguous
+
+
+def spread(
+    found: Single, scene: Scene, task: Prepared | None, settled: Collection[str] = (), open_turns: Collection[str] = ()
+) -> list[Single]:
+    """Return *found*, of *task* and with its places in *scene*, for each of the names where it has one of them.
+
+    *settled* are texts of which the person has said that they are one name. Names that were kept until what lacks was
+    said stand in one of *open_turns*.
+    """
+    if task is None or not isinstance(found, Known):
+        return [found]
+    for span in found.spans:
+        shape = task.shape.field(span.field)
+        if shape is None or shape.kind != "text" or shape.is_list:
+            continue
+        value = _parameters(found).get(span.field)
+        if not isinstance(value, str) or value in settled:
+            continue
+        if span.source in open_turns:
+            within = scene_of(value)
+            listing = listing_at(within, shape, 0, len(value), task.cues.find(within.tokens))
+            if listing is not None:
+                return list(_spread(found, within, listing, span))
+        elif span.source is None and value == span.text == scene.text[span.start : span.end]:
+            listing = listing_at(scene, shape, span.start, span.end, task.cues.find(scene.tokens))
+            if listing is not None and scene.text[listing.start : listing.end] not in settled:
+                return list(_spread(found, scene, listing))
+    return [found]
+
+
+def _parameters(found: Known) -> Mapping[str, Any]:
+    return found.task.parameters if isinstance(found, Understood) else found.known
+
+
+def _spread(found: Known, scene: Scene, listing: Listing, kept: Span | None = None) -> Iterator[Single]:
+    """Yield what *listing* makes of *found*; *kept* is where its names stand, when that is an earlier turn."""
+    texts = [scene.text[start:end] for start, end in listing.members]
+    whole = scene.text[listing.start : listing.end]
+    if not isinstance(found, Understood):
+        # First what lacks, once for all of them.
+        yield _with(found, whole, kept or Span(listing.field.name, listing.start, listing.end, whole))
+    elif listing.kind in {Kind.EACH, Kind.TEXT}:
+        for (start, end), text in zip(listing.members, texts, strict=True):
+            yield _with(found, text, kept or Span(listing.field.name, start, end, text))
+    elif listing.kind is Kind.EITHER:
+        yield _asking(found, listing, ask_which_name(listing.field, texts))
+    else:
+        yield _asking(found, listing, ask_as_one(listing.field, whole, texts))
+
+
+def _with(found: Known, value: str, span: Span) -> Known:
+    """Return *found* with *value*, which rests on *span*, for the one that it has of that field."""
+    parameters = {**_parameters(found), span.field: value}
+    spans = tuple(span if one.field == span.field else one for one in found.spans)
+    if isinstance(found, Understood):
+        task = found.task.model_copy(update={"parameters": parameters})
+        return replace(found, task=task, spans=spans)
+    return replace(found, known=parameters, spans=spans)
+
+
+def _asking(found: Understood, listing: Listing, question: str) -> Ambiguous:
+    """Return *found* as *question* about the value that it has of the listed field."""
+    name = listing.field.name
+    known = {one: value for one, value in found.task.parameters.items() if one != name}
+    spans = tuple(span for span in found.spans if span.field != name)
+    return Ambiguous(question, found.agent_id, found.task.name, known, (name,), spans)

@@ -1,0 +1,159 @@
+"""What each request asks for: read once, by what was said before it, and kept with its words for whoever repeats it."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+import structlog
+
+from contracts.errors import MemoryUnavailable
+from contracts.messages import ChatTurn, PersonReply
+from contracts.zones import told_in
+from supervisor.asked import Asked
+from supervisor.catalogue import Catalogue
+from supervisor.first_readings import (
+    HeardTurn,
+    Keeping,
+    Reading,
+    earlier_reading,
+    first_heard,
+    keep_reading,
+    keep_words,
+    reading_of,
+)
+from supervisor.interpretation.outcome import Interpretation
+from supervisor.replies import other_words_reply, unknown_reply
+from supervisor.turns import stored_turns
+
+log = structlog.get_logger(__name__)
+
+#: Turns that a reference such as "same history" may reach back to.
+LOOK_BACK = 20
+#: Seconds of reading after which the words are kept by themselves: a model takes its time, and this process may die in
+#: it. Rules are done long before, so that their reading goes into the store together with the words.
+_SLOW_S = 0.02
+
+
+class Interpreting(Protocol):
+    """What is needed of an interpreter."""
+
+    async def interpret(
+        self,
+        text: str,
+        *,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn],
+        user_id: str | None = None,
+        now: datetime | None = None,
+    ) -> Interpretation:
+        """Return what *text* asks for, given what was said before, who asks and when."""
+
+
+class Understanding:
+    """Reads requests by *interpreter*; *publish* hands a person's turn on to whoever learns from it, and returns.
+
+    *time_zone* is where those are who do not say it.
+    """
+
+    def __init__(
+        self,
+        interpreter: Interpreting,
+        catalogue: Callable[[], Catalogue],
+        conversations: Keeping,
+        publish: Callable[[ChatTurn], None],
+        now: Callable[[], datetime],
+        time_zone: str = "UTC",
+    ) -> None:
+        self._interpreter = interpreter
+        self._catalogue = catalogue
+        self._conversations = conversations
+        self._publish = publish
+        self._now = now
+        self._time_zone = time_zone
+
+    async def of(self, asked: Asked, before: Sequence[ChatTurn] | None) -> Reading | PersonReply:
+        """Return what *asked* asks for, as it was read first, or why nothing is begun for it.
+
+        *before* is what was said earlier; None: what the store holds of the conversation.
+        """
+        stored = []
+        if before is None:
+            stored = await stored_turns(self._conversations, asked.conversation_id, LOOK_BACK)
+        turn_id = asked.turn_id("person")
+        own = next((place for place, turn in enumerate(stored) if turn.turn_id == turn_id), None)
+        words = None
+        if own is not None:
+            try:
+                found = await first_heard(self._conversations, asked.conversation_id, turn_id)
+            except MemoryUnavailable as error:
+                return _unknown(asked, error)
+            if found is None or found[1].text != asked.request.text or found[1].read_as is not None:
+                return self._as_first(asked, found[1] if found is not None else None)
+            words = found[0]
+        # Neither what was said since a request was first heard nor the hour may change what a repeat of it means.
+        turn = asked.turn("person", asked.request.text, stored[own].at if own is not None else self._now())
+        previous = before if before is not None else _theirs(stored[:own], asked)
+        self._publish(turn)
+        return await self._read(asked, turn, previous, words)
+
+    async def _read(
+        self, asked: Asked, turn: ChatTurn, previous: Sequence[ChatTurn], words: bytes | None
+    ) -> Reading | PersonReply:
+        """Return what *turn* is read as, once that is kept, or the reading that another supervisor kept before."""
+        keeping: list[asyncio.Task[bytes | None]] = []
+        slow = None
+        if words is None:
+            loop = asyncio.get_running_loop()
+            slow = loop.call_later(_SLOW_S, lambda: keeping.append(loop.create_task(self._keep_words(turn))))
+        now = told_in(turn.at, asked.request.time_zone or self._time_zone)
+        try:
+            found = await self._interpreter.interpret(
+                turn.text, catalogue=self._catalogue(), previous=previous, user_id=turn.user_id, now=now
+            )
+        finally:
+            if slow is not None:
+                slow.cancel()
+            kept = await asyncio.gather(*keeping)
+        reading = reading_of(found, asked.task_id)
+        try:
+            if await keep_reading(self._conversations, turn, reading, kept[0] if kept else words):
+                return reading
+        except MemoryUnavailable as error:
+            log.warning("reading_not_kept", error=str(error))
+            return reading
+        try:
+            return self._as_first(asked, await earlier_reading(self._conversations, turn, reading))
+        except MemoryUnavailable as error:
+            return _unknown(asked, error)
+
+    async def _keep_words(self, turn: ChatTurn) -> bytes | None:
+        try:
+            return await keep_words(self._conversations, turn)
+        except MemoryUnavailable as error:
+            log.warning("words_not_kept", error=str(error))
+            return None
+
+    def _as_first(self, asked: Asked, first: HeardTurn | None) -> Reading | PersonReply:
+        """Return what *first*, an earlier turn of the same id, was read as, or why nobody can tell."""
+        ids = {"request_id": asked.request_id, "conversation_id": asked.conversation_id}
+        if first is None:
+            return unknown_reply(**ids, is_forgotten=True)
+        if first.text != asked.request.text or first.read_as is None:
+            return other_words_reply(**ids)
+        self._publish(asked.turn("person", first.text, first.at))
+        return first.read_as
+
+
+def _unknown(asked: Asked, error: MemoryUnavailable) -> PersonReply:
+    log.warning("reading_not_found", error=str(error))
+    return unknown_reply(request_id=asked.request_id, conversation_id=asked.conversation_id, is_forgotten=False)
+
+
+def _theirs(turns: Sequence[ChatTurn], asked: Asked) -> list[ChatTurn]:
+    """Return those of *turns* that were said to and by whoever asks now, or to nobody known.
+
+    What is known of one user may stand in an answer to them; it must not become a value for another.
+    """
+    theirs = (None, asked.request.user_id)
+    return [turn for turn in turns if turn.request_id != asked.request_id and turn.user_id in theirs]

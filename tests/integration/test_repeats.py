@@ -1,0 +1,254 @@
+"""A request that comes again tells what it became the first time, whatever its words would be read as by then."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.identifiers import new_id
+from contracts.messages import (
+    ChatTurn,
+    CompletionReport,
+    MemoryNote,
+    PersonReply,
+    PersonRequest,
+    TaskAssignment,
+    TaskCall,
+)
+from memory.conversation import Conversations
+from memory.ledger import Ledger
+from memory.requests import RequestRecords
+from runtime.embedded import EmbeddedServers
+from supervisor.catalogue import Catalogue
+from supervisor.first_readings import HeardTurn, heard_turn, reading_of
+from supervisor.http.work import Work
+from supervisor.interpretation import Interpretation, RuleInterpreter, Understood
+from supervisor.interpretation.outcome import Several
+from supervisor.service import Service
+from supervisor.understanding import LOOK_BACK, Interpreting
+from tests.http_client import ask as over_http
+from tests.integration.http_stand import http_stand
+from tests.integration.test_hostile_dispatch import SUPERVISOR, Stand, standing
+from tests.interpretation_cases import BUDGET, TRIP
+
+ONE = Understood("BudgetTrackerAgent", TaskCall(name="analyze_budget", parameters={"budget_limit": 50, "spent": 42}))
+OTHER = Understood("BudgetTrackerAgent", TaskCall(name="analyze_budget", parameters={"budget_limit": 9, "spent": 7}))
+TRIPS = Understood("TripAgent", TaskCall(name="share_trip", parameters={"hotel": 5, "travellers": 2}))
+BOTH, TWO = Catalogue([BUDGET, TRIP]), Several((OTHER, TRIPS))
+
+
+@dataclass
+class Fickle:
+    """An interpreter that reads the same words otherwise each time, as a model may."""
+
+    readings: list[Interpretation]
+    asked: int = 0
+
+    async def interpret(self, text: str, **_said: object) -> Interpretation:
+        """Return the next of its readings."""
+        self.asked += 1
+        return self.readings.pop(0)
+
+
+@dataclass
+class Desk:
+    """A supervisor that can be killed and begun anew on the same servers, and counts what it handed over."""
+
+    stand: Stand
+    redis: Redis
+    conversation_id: str = field(default_factory=lambda: new_id(0))
+
+    def service(self, interpreter: Interpreting, catalogue: Catalogue = BOTH) -> Service:
+        """Return another supervisor."""
+        return Service(
+            SUPERVISOR,
+            catalogue=lambda: catalogue,
+            interpreter=interpreter,
+            dispatch=self.stand.dispatch,
+            reports=self.stand.reports,
+            conversations=Conversations(self.redis),
+            publish=lambda _subject, _body, _message_id: None,
+        )
+
+    def request(self, text: str = "hm", **fields: Any) -> PersonRequest:
+        """Return a request of the conversation."""
+        said = {"text": text, "conversation_id": self.conversation_id, "wait_ms": 0} | fields
+        return PersonRequest.model_validate(said)
+
+    async def answered(self, turn_id: str, found: Understood) -> None:
+        """Let the conversation go on with an answer to *found*."""
+        turn = ChatTurn(
+            turn_id=turn_id,
+            conversation_id=self.conversation_id,
+            speaker="assistant",
+            text="Found.",
+            at=datetime.now(UTC),
+            agent_id=found.agent_id,
+            task=found.task,
+        )
+        await Conversations(self.redis).append(self.conversation_id, turn.model_dump_json().encode(), turn_id)
+
+    async def killed_in(self, service: Service, request: PersonRequest, tasks: int = 1) -> list[TaskAssignment]:
+        """Let *service* die when it has handed over *tasks* tasks, and return these."""
+        handed: asyncio.Queue[TaskAssignment] = asyncio.Queue()
+        dying = asyncio.create_task(
+            service.answer(request.model_copy(update={"wait_ms": 60_000}), routed=handed.put_nowait)
+        )
+        seen = [await handed.get() for _ in range(tasks)]
+        dying.cancel()
+        await asyncio.gather(dying, return_exceptions=True)
+        return seen
+
+    async def report(self, assignment: TaskAssignment) -> None:
+        """End *assignment* as a worker does."""
+        found = report_of(assignment)
+        body = found.model_dump_json().encode()
+        await Ledger(self.redis).finish(assignment.task_id, 1, "completed", body)
+
+
+def report_of(assignment: TaskAssignment) -> CompletionReport:
+    """Return the report of *assignment*."""
+    return CompletionReport(
+        task_id=assignment.task_id,
+        agent_id=assignment.agent_id,
+        supervisor_id=assignment.supervisor_id,
+        task_name=assignment.task.name,
+        status="completed",
+        result={"remaining": 8},
+        memory=MemoryNote(outcome="miss"),
+        worker_id="w",
+        finished_at=datetime.now(UTC),
+    )
+
+
+def tasks_of(reply: PersonReply) -> list[TaskCall | None]:
+    """Return the tasks that *reply* tells of."""
+    return [part.task for part in reply.parts] or [reply.task]
+
+
+def new_request() -> str:
+    """Return an id that nobody has used."""
+    return new_id(0)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(ONE, OTHER), (ONE, TWO), (TWO, ONE), (ONE, RuleInterpreter().understand("hm", catalogue=Catalogue()))],
+    ids=["other values", "two tasks", "one task", "none"],
+)
+async def test_a_repeat_tells_the_tasks_of_the_first_however_it_would_be_read(
+    servers: EmbeddedServers, redis: Redis, first: Interpretation, then: Interpretation
+) -> None:
+    """The first supervisor died when all was handed over; the stream holds nothing more after the repeat."""
+    expected = list(first.parts) if isinstance(first, Several) else [first]
+    async with standing(servers, redis) as stand:
+        desk, before = Desk(stand, redis), await stand.last()
+        request, fickle = desk.request(request_id=new_request()), Fickle([first, then])
+        handed = await desk.killed_in(desk.service(fickle), request, len(expected))
+        for assignment in handed:
+            await desk.report(assignment)
+        reply = await desk.service(fickle).answer(request.model_copy(update={"wait_ms": 5_000}))
+        assert await stand.last() == before + len(expected)
+    assert tasks_of(reply) == [one.task for one in expected if isinstance(one, Understood)]
+    assert (reply.kind, fickle.asked) == ("answer", 1)
+    assert {part.task_id for part in reply.parts if part.task_id} in ({one.task_id for one in handed}, set())
+
+
+async def test_a_repeat_hands_over_what_its_first_supervisor_had_not(servers: EmbeddedServers, redis: Redis) -> None:
+    """It had kept what it read, and died before the stream had any of it; the agent is retired meanwhile."""
+    async with standing(servers, redis) as stand:
+        desk, before = Desk(stand, redis), await stand.last()
+        request, fickle = desk.request(request_id=new_request()), Fickle([TWO, ONE])
+        stopped, gone = asyncio.Event(), asyncio.Event()
+
+        class Dying:
+            """Kept what was read, and dies then."""
+
+            async def append(self, *arguments: Any, **named: Any) -> bool:
+                is_new = await Conversations(redis).append(*arguments, **named)
+                stopped.set()
+                await gone.wait()
+                return is_new
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(Conversations(redis), name)
+
+        service = desk.service(fickle)
+        service._understanding._conversations = Dying()
+        dying = asyncio.create_task(service.answer(request))
+        await stopped.wait()
+        dying.cancel()
+        await asyncio.gather(dying, return_exceptions=True)
+        assert await stand.last() == before
+        reply = await desk.service(fickle, Catalogue()).answer(request)
+        assert await stand.last() == before + 2
+    assert (reply.kind, tasks_of(reply)) == ("pending", [OTHER.task, TRIPS.task])
+
+
+async def test_again_in_a_repeat_is_what_it_was_however_much_was_said_since(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    """Also when its own turn is further back than any reference reaches, and another agent answers to the words."""
+    async with standing(servers, redis) as stand:
+        desk, rules = Desk(stand, redis), RuleInterpreter()
+        again = desk.request("double the limit", request_id=new_request())
+        service = desk.service(rules)
+        await desk.answered("A", ONE)
+        first = await service.answer(again)
+        for number in range(LOOK_BACK):
+            await desk.answered(f"A{number}", OTHER)
+        before = await stand.last()
+        repeated = await desk.service(RuleInterpreter(), Catalogue([TRIP])).answer(again)
+        assert await stand.last() == before
+    assert first.task is not None
+    assert first.task.parameters == {"budget_limit": 100, "spent": 42}
+    assert repeated.task == first.task
+    assert "budget limit 100 (double 50)" in repeated.text
+
+
+async def test_the_id_that_a_reply_names_finds_its_task(servers: EmbeddedServers, redis: Redis) -> None:
+    """Whoever sent none is told to ask again with the one that was given."""
+    async with standing(servers, redis) as stand:
+        before = await stand.last()
+        desk = Desk(stand, redis)
+        service = desk.service(Fickle([ONE, OTHER]))
+        first = await service.answer(PersonRequest(text="hm", wait_ms=0))
+        again = await service.answer(PersonRequest(text="hm", request_id=first.request_id, wait_ms=0))
+        assert await stand.last() == before + 1
+    assert (again.kind, again.task, again.text) == ("pending", first.task, first.text)
+
+
+async def test_over_http_a_key_tells_the_first_reading_after_a_kill(servers: EmbeddedServers, redis: Redis) -> None:
+    """The report came when nobody was there to tell it: its heading is what the task was started with."""
+    body, key = {"text": "hm", "wait_seconds": 0}, {"Idempotency-Key": f"once-{new_id(0)}"}
+    async with standing(servers, redis) as stand:
+        desk, records = Desk(stand, redis), RequestRecords(redis)
+        fickle = Fickle([ONE, OTHER])
+        service = desk.service(fickle)
+        async with http_stand(servers, redis, service=service, work=Work(service, records)) as first:
+            sent = await over_http(first.url, "POST", "/v1/requests", body, key)
+            assert sent.status == 202
+            [underway] = list(first.parts.work._under_way.values())
+            await underway.changed.wait()
+            [assignment] = underway.routed
+            for task in list(first.parts.work._tasks):
+                task.cancel()
+        await desk.report(assignment)
+        other = desk.service(fickle)
+        async with http_stand(servers, redis, service=other, work=Work(other, records)) as second:
+            told = await over_http(second.url, "POST", "/v1/requests", body, key)
+    assert (told.status, told.body["task"], fickle.asked) == (200, ONE.task.model_dump(), 1)
+    assert "budget limit 50; spent 42" in told.body["reply"]["text"]
+
+
+def test_words_read_by_an_older_supervisor_are_turns_all_the_same() -> None:
+    """What it kept has no reading, and what is kept now is a turn for it."""
+    turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hm", at=datetime.now(UTC))
+    assert heard_turn(turn.model_dump_json().encode()) == HeardTurn.model_validate(dict(turn))
+    body = HeardTurn(**dict(turn), read_as=reading_of(TWO, "t1")).model_dump_json().encode()
+    assert ChatTurn.model_validate_json(body) == turn
+    unreadable = body.replace(b'"kind":"task"', b'"kind":"dream"')
+    assert heard_turn(unreadable) == HeardTurn.model_validate(dict(turn))

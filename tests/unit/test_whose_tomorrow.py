@@ -1,0 +1,65 @@
+"""Whose day "tomorrow" is: of the request's time zone, else of the supervisor's."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from contracts.messages import ChatTurn, PersonReply, PersonRequest
+from contracts.parameters import Field, Parameters
+from memory.fakes import FakeConversations
+from supervisor.asked import Asked
+from supervisor.catalogue import Catalogue
+from supervisor.interpretation import RuleInterpreter
+from supervisor.understanding import Understanding
+from tests.interpretation_cases import card_for
+
+#: In Berlin the 22nd has begun, in Los Angeles it is the afternoon of the 21st.
+LATE = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)
+
+
+class Table(Parameters):
+    """A day."""
+
+    day: date = Field(cues=("table for", "table"))
+
+
+TAVERN = card_for("tavern", "reserve", Table, "Reserve a table", keywords=("reserve",))
+DINER = card_for("diner", "reserve", Table, "Reserve a table", keywords=("reserve",))
+
+
+async def day_of(request: PersonRequest, catalogue: Catalogue, before: list[ChatTurn], time_zone: str) -> object:
+    """Return the day that *request* is read as, or what is asked back."""
+    understanding = Understanding(
+        RuleInterpreter(), lambda: catalogue, FakeConversations(), lambda _turn: None, lambda: LATE, time_zone
+    )
+    asked = Asked(request, "r", "c", "t", lambda _assignment: None)
+    reading = await understanding.of(asked, before)
+    assert not isinstance(reading, PersonReply)
+    part = reading.parts[0]
+    return part.task.parameters["day"] if part.kind == "task" and part.task is not None else part.text
+
+
+@pytest.mark.parametrize(
+    ("of_all", "of_one", "day"),
+    [
+        ("UTC", None, "2026-11-22"),
+        ("Europe/Berlin", None, "2026-11-23"),
+        ("UTC", "Europe/Berlin", "2026-11-23"),
+        ("Europe/Berlin", "America/Los_Angeles", "2026-11-22"),
+        ("Asia/Tokyo", "UTC", "2026-11-22"),
+    ],
+)
+async def test_tomorrow_is_the_day_after_today_where_the_person_is(of_all: str, of_one: str | None, day: str) -> None:
+    """A request that names a zone is read there, whatever holds for all others."""
+    request = PersonRequest(text="reserve a table for tomorrow", request_id="r", time_zone=of_one)
+    assert await day_of(request, Catalogue([TAVERN]), [], of_all) == day
+
+
+async def test_what_was_said_before_a_choice_is_read_where_the_person_is() -> None:
+    """The words come from an earlier turn, whose time is kept in UTC."""
+    both = Catalogue([TAVERN, DINER])
+    text = "reserve a table for tomorrow"
+    question = await day_of(PersonRequest(text=text), both, [], "Europe/Berlin")
+    said = ChatTurn(turn_id="1", conversation_id="c", speaker="person", text=text, at=LATE)
+    back = ChatTurn(turn_id="2", conversation_id="c", speaker="assistant", text=str(question), at=LATE)
+    assert await day_of(PersonRequest(text="the tavern"), both, [said, back], "Europe/Berlin") == "2026-11-23"

@@ -1,0 +1,67 @@
+"""Time zones: named as IANA names them, told as their clocks show them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import ValidationError
+
+from contracts.errors import InvalidInput
+from contracts.messages import PersonRequest
+from contracts.zones import told_in, zone_of
+
+NEW_YEARS_EVE = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("UTC", "2026-12-31T23:30:00+00:00"),
+        ("Europe/Berlin", "2027-01-01T00:30:00+01:00"),
+        ("America/Los_Angeles", "2026-12-31T15:30:00-08:00"),
+        ("Asia/Kathmandu", "2027-01-01T05:15:00+05:45"),
+        ("America/Argentina/Buenos_Aires", "2026-12-31T20:30:00-03:00"),
+        ("Etc/GMT+5", "2026-12-31T18:30:00-05:00"),
+    ],
+)
+def test_a_moment_is_told_as_the_clocks_of_a_zone_show_it(name: str, shown: str) -> None:
+    """It stays the same instant."""
+    told = told_in(NEW_YEARS_EVE, name)
+    assert (told.isoformat(), told) == (shown, NEW_YEARS_EVE)
+
+
+def test_hours_from_a_moment_are_hours_when_the_clocks_change() -> None:
+    """An hour after half past one in the night of the change is an hour later, and no two of them."""
+    before = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
+    assert told_in(before, "Europe/Berlin") + timedelta(hours=1) - before == timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("Europe/Berln", "did you mean 'Europe/Berlin'?"),
+        ("europe/berlin", "did you mean 'Europe/Berlin'?"),
+        ("x", "write one such as"),
+        ("", "write one such as"),
+        ("localtime", "there is no time zone"),
+        ("posix/Europe/Berlin", "there is no time zone"),
+        ("../../etc/passwd", "there is no time zone"),
+        ("Europe", "there is no time zone"),
+        ("/etc/localtime", "there is no time zone"),
+        ("Europe/\0", "there is no time zone"),
+        ("Z" * 5000, "there is no time zone"),
+    ],
+)
+def test_what_is_no_zone_is_refused_with_the_nearest(name: str, cure: str) -> None:
+    """Files of the machine are none, whatever they are called."""
+    with pytest.raises(InvalidInput) as caught:
+        zone_of(name)
+    assert cure in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_a_request_names_a_zone_or_none() -> None:
+    """Without one it is written as it always was, so that older programs read and compare the same."""
+    with pytest.raises(ValidationError, match="did you mean 'Asia/Tokyo'"):
+        PersonRequest(text="hi", time_zone="Asia/Tokio")
+    assert PersonRequest(text="hi", time_zone="Asia/Tokyo").model_dump()["time_zone"] == "Asia/Tokyo"
+    assert "time_zone" not in PersonRequest(text="hi").model_dump_json()
