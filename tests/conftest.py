@@ -3,8 +3,13 @@
 import logging
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 import structlog
+
+# How long an example takes is the machine's, which others use too: the benchmarks measure time, no test does.
+hypothesis.settings.register_profile("calm", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("calm")
 
 pytest_plugins = ["tests.servers", "tests.fixtures_llm"]
 
