@@ -18,8 +18,8 @@ from contracts.units import base_code
 if TYPE_CHECKING:
     from contracts.amounts import Duration, Moment, Quantity
 
-#: A quantity is worth something to 30 digits: one of so many may be rounded, and at a border it has the benefit of that
-#: doubt, which is a share of it.
+#: The worth of a quantity is kept to 30 digits, less the zeros at their end: one of this many digits may be rounded,
+#: and at a border has the benefit of that doubt, which is a share of it.
 _ROUNDED = 25
 _DOUBT: Final = Decimal("1E-28")
 _NONE: Final = Decimal(0)
@@ -33,7 +33,7 @@ class Measured(NamedTuple):
     """A value as a number: near to it are those alone that have the same *rest*.
 
     *spell* gives the spelling in a key of the value that has another number there, *is_possible* whether there is one.
-    *doubt* is by how much the number may be rounded, which nothing but a quantity is.
+    *doubt* is the share of the number by which it may be rounded, which nothing but a quantity is.
     """
 
     number: Decimal
@@ -123,6 +123,7 @@ def _measured_moment(value: "Moment", tolerance: Tolerance) -> Measured | None: 
     return Measured(number, f"at{_clock(value.value)}", spell, is_possible)
 
 
+#: By the name of the type, as in `contracts.tolerances`.
 _MEASURES: Final[dict[str, Callable[[Any, Tolerance], Measured | None]]] = {
     "Percent": _measured_percent,
     "Quantity": _measured_quantity,

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timezone, tzinfo
+from functools import cache
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -62,14 +63,20 @@ def _checked(name: str) -> str:
 TimeZone = Annotated[str, Field(min_length=1, max_length=_LONGEST), AfterValidator(_checked)]
 
 
-def _cure(name: str) -> str:
-    import difflib
+@cache
+def _known() -> dict[str, str]:
+    """Return the names of all zones by their small letters; reading the table anew takes as long as many requests."""
     from zoneinfo import available_timezones
 
-    known = available_timezones()
-    if not known:
+    return {one.lower(): one for one in sorted(available_timezones()) if _NAME.fullmatch(one)}
+
+
+def _cure(name: str) -> str:
+    import difflib
+
+    by_letters = _known()
+    if not by_letters:
         return f"{name!r} cannot be looked up, for this machine has no table of time zones; install the package tzdata"
-    by_letters = {one.lower(): one for one in sorted(known) if _NAME.fullmatch(one)}
     found = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=_ALIKE)
     cure = f"did you mean {by_letters[found[0]]!r}?" if found else "write one such as 'Europe/Berlin' or 'UTC'"
     return f"there is no time zone {name!r}; {cure}"

@@ -5,7 +5,6 @@ turns, another agent is there. The reading stands in the person's turn before an
 two who read one request at once the first to write counts for both.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal, Protocol
 
 import structlog
@@ -21,6 +20,8 @@ log = structlog.get_logger(__name__)
 
 #: Looks at what another supervisor wrote meanwhile; each of them has to be the loss of a race.
 _MOST_RACES = 5
+#: Turns among which one that is looked up mostly is: a whole conversation may be megabytes.
+_NEAR = 50
 
 
 class PartRead(BaseModel):
@@ -126,11 +127,14 @@ async def first_heard(store: Keeping, conversation_id: str, turn_id: str) -> tup
         MemoryUnavailable: the store does not answer.
     """
     wanted = turn_id.encode()
-    named: Sequence[bytes] = [body for body in await store.recent(conversation_id, KEEP) if wanted in body]
-    for body in named:
-        turn = heard_turn(body)
-        if turn is not None and turn.turn_id == turn_id:
-            return body, turn
+    for count in (_NEAR, KEEP):
+        bodies = await store.recent(conversation_id, count)
+        for body in [one for one in bodies if wanted in one]:
+            turn = heard_turn(body)
+            if turn is not None and turn.turn_id == turn_id:
+                return body, turn
+        if len(bodies) < count:
+            break
     return None
 
 

@@ -29,9 +29,10 @@ def api_on(
     if settings.api_port is None:
         return None
     from supervisor.http.addresses import Origins
+    from supervisor.http.certificates import demand_tls
     from supervisor.http.limits import Limits
     from supervisor.http.parts import Parts
-    from supervisor.http.serving import HttpServer, demand_keys, demand_tls
+    from supervisor.http.serving import HttpServer, demand_keys
     from supervisor.http.strangers import Strangers
     from supervisor.http.work import Work
 

@@ -29,7 +29,7 @@ from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.delivering import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
-from supervisor.interpretation import make_interpreter
+from supervisor.interpretation import Interpreter, make_interpreter
 from supervisor.interpretation.spending import Counted
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.live import Parts as PipelineParts
@@ -38,7 +38,6 @@ from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.recollection import open_recollections
 from supervisor.reports import ReportDesk
 from supervisor.spans import Spanned
-from supervisor.understanding import Interpreting
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Ground:
     canceller: Canceller
 
 
-def interpreter_on(llm: Llm, redis: Redis, settings: Settings) -> Interpreting:
+def interpreter_on(llm: Llm, redis: Redis, settings: Settings) -> Interpreter:
     """Return what understands sentences, by rules and by *llm* where one is configured."""
     mark = mark_of(settings.locale) if settings.locale else None
     return Spanned(make_interpreter(Counted(llm), open_recollections(redis, settings.kinds_dir), mark))

@@ -11,15 +11,16 @@ from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.identifiers import new_id
 from contracts.messages import ChatTurn, PersonReply, PersonRequest, TaskAssignment, TaskCall, TaskCard
-from supervisor.asked import Asked, digest_of
 from supervisor.catalogue import Catalogue
 from supervisor.combined import as_part, combined, fitting
 from supervisor.dispatch import Dispatch
 from supervisor.first_readings import Keeping, PartRead, Reading
+from supervisor.incoming import Incoming, digest_of
+from supervisor.interpretation.outcome import Interpreter
 from supervisor.part_ids import part_task_id
 from supervisor.replies import part_reply, report_reply
 from supervisor.reports import ReportDesk
-from supervisor.understanding import Interpreting, Understanding
+from supervisor.understanding import Understanding
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +39,7 @@ class Service:
         supervisor_id: str,
         *,
         catalogue: Callable[[], Catalogue],
-        interpreter: Interpreting,
+        interpreter: Interpreter,
         dispatch: Dispatch,
         reports: ReportDesk,
         conversations: Keeping,
@@ -71,8 +72,9 @@ class Service:
         started = time.monotonic()
         request_id = request.request_id or new_id(int(self._now().timestamp() * 1000))
         conversation_id = request.conversation_id or request_id
-        task_id = self.task_id_of(request) if request.request_id is not None else request_id
-        asked = Asked(request, request_id, conversation_id, task_id, routed)
+        # A repeat of one that came without an id comes with the one it was given, and is the same task.
+        task_id = self.task_id_of(request.model_copy(update={"request_id": request_id}))
+        asked = Incoming(request, request_id, conversation_id, task_id, routed)
         read = await self._understanding.of(asked, before)
         reply = read if isinstance(read, PersonReply) else await self._answer(read, asked)
         reply = fitting(reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)}))
@@ -81,7 +83,7 @@ class Service:
             await self._note_answer(asked, reply)
         return reply
 
-    async def _answer(self, read: Reading, asked: Asked) -> PersonReply:
+    async def _answer(self, read: Reading, asked: Incoming) -> PersonReply:
         """Answer each part of *read*, its tasks side by side, within the one time that was given."""
         if len(read.parts) == 1:
             return await self._answer_part(read.parts[0], asked, read.task_id)
@@ -98,14 +100,14 @@ class Service:
         return combined(parts, request_id=asked.request_id, conversation_id=asked.conversation_id)
 
     async def _answer_part(
-        self, part: PartRead, asked: Asked, task_id: str, parent_id: str | None = None
+        self, part: PartRead, asked: Incoming, task_id: str, parent_id: str | None = None
     ) -> PersonReply:
         """Answer *part*; as one of several its task is a child of *parent_id*, and is cancelled with it."""
         if part.kind == "task" and part.agent_id is not None and part.task is not None:
             return await self._run(part, asked, self._assignment(part.agent_id, part.task, asked, task_id, parent_id))
         return part_reply(part, request_id=asked.request_id, conversation_id=asked.conversation_id)
 
-    async def _run(self, part: PartRead, asked: Asked, assignment: TaskAssignment) -> PersonReply:
+    async def _run(self, part: PartRead, asked: Incoming, assignment: TaskAssignment) -> PersonReply:
         report = None
         problem: NotAccepted | MessageTooLarge | None = None
         try:
@@ -132,7 +134,7 @@ class Service:
         )
 
     def _assignment(
-        self, agent_id: str, task: TaskCall, asked: Asked, task_id: str, parent_id: str | None
+        self, agent_id: str, task: TaskCall, asked: Incoming, task_id: str, parent_id: str | None
     ) -> TaskAssignment:
         now, request = self._now(), asked.request
         offer = self._catalogue().find(agent_id, task.name)
@@ -157,11 +159,15 @@ class Service:
         return offer.task if offer is not None else None
 
     def task_id_of(self, request: PersonRequest) -> str:
-        """Return the id of the task that *request* becomes, which has an id: the same whenever it is sent again."""
-        asked = self._supervisor_id, request.user_id, request.conversation_id, request.request_id
+        """Return the id of the task that *request* becomes, which has an id: the same whenever it is sent again.
+
+        Of one without a conversation too, when its repeat names the one that the reply to it told.
+        """
+        conversation_id = request.conversation_id if request.conversation_id != request.request_id else None
+        asked = self._supervisor_id, request.user_id, conversation_id, request.request_id
         return f"r-{digest_of(*asked)}"
 
-    async def _note_answer(self, asked: Asked, reply: PersonReply) -> None:
+    async def _note_answer(self, asked: Incoming, reply: PersonReply) -> None:
         """Keep *reply* as one turn, or as one for each part: what asks back last, as that is what is answered next."""
         now = self._now()
         if not reply.parts:

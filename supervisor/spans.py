@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from contracts import subjects
 from contracts.messages import ChatTurn, CompletionReport
@@ -11,16 +10,13 @@ from runtime import tracing
 from runtime.pull import Delivery
 from runtime.tracing.letters import processing
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation.outcome import Interpretation
-
-if TYPE_CHECKING:
-    from supervisor.understanding import Interpreting
+from supervisor.interpretation.outcome import Interpretation, Interpreter
 
 
 class Spanned:
     """Interprets as *interpreter* does, in a span that tells what came of it and not a word of what was said."""
 
-    def __init__(self, interpreter: "Interpreting") -> None:
+    def __init__(self, interpreter: Interpreter) -> None:
         self._interpreter = interpreter
 
     async def interpret(

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Protocol
 
 import structlog
 
 from contracts.errors import MemoryUnavailable
 from contracts.messages import ChatTurn, PersonReply
 from contracts.zones import told_in
-from supervisor.asked import Asked
+from memory.conversation import KEEP
 from supervisor.catalogue import Catalogue
 from supervisor.first_readings import (
     HeardTurn,
@@ -22,7 +21,8 @@ from supervisor.first_readings import (
     keep_words,
     reading_of,
 )
-from supervisor.interpretation.outcome import Interpretation
+from supervisor.incoming import Incoming, digest_of
+from supervisor.interpretation.outcome import Interpreter
 from supervisor.replies import other_words_reply, unknown_reply
 from supervisor.turns import stored_turns
 
@@ -33,21 +33,8 @@ LOOK_BACK = 20
 #: Seconds of reading after which the words are kept by themselves: a model takes its time, and this process may die in
 #: it. Rules are done long before, so that their reading goes into the store together with the words.
 _SLOW_S = 0.02
-
-
-class Interpreting(Protocol):
-    """What is needed of an interpreter."""
-
-    async def interpret(
-        self,
-        text: str,
-        *,
-        catalogue: Catalogue,
-        previous: Sequence[ChatTurn],
-        user_id: str | None = None,
-        now: datetime | None = None,
-    ) -> Interpretation:
-        """Return what *text* asks for, given what was said before, who asks and when."""
+#: Requests of which this process knows what it read, for the time in which the store does not answer.
+_MOST_LATELY = 1000
 
 
 class Understanding:
@@ -58,7 +45,7 @@ class Understanding:
 
     def __init__(
         self,
-        interpreter: Interpreting,
+        interpreter: Interpreter,
         catalogue: Callable[[], Catalogue],
         conversations: Keeping,
         publish: Callable[[ChatTurn], None],
@@ -71,8 +58,11 @@ class Understanding:
         self._publish = publish
         self._now = now
         self._time_zone = time_zone
+        #: By turn and words: what was read, and whether the store has it. Forgetting is up to the store, so what that
+        #: has counts here only while it is away.
+        self._lately: dict[str, tuple[Reading, bool]] = {}
 
-    async def of(self, asked: Asked, before: Sequence[ChatTurn] | None) -> Reading | PersonReply:
+    async def of(self, asked: Incoming, before: Sequence[ChatTurn] | None) -> Reading | PersonReply:
         """Return what *asked* asks for, as it was read first, or why nothing is begun for it.
 
         *before* is what was said earlier; None: what the store holds of the conversation.
@@ -80,6 +70,12 @@ class Understanding:
         stored = []
         if before is None:
             stored = await stored_turns(self._conversations, asked.conversation_id, LOOK_BACK)
+        return await self._among(stored, asked, before)
+
+    async def _among(
+        self, stored: Sequence[ChatTurn], asked: Incoming, before: Sequence[ChatTurn] | None
+    ) -> Reading | PersonReply:
+        """Return what *asked* asks for; of its conversation the *stored* turns, the last ones, are looked at."""
         turn_id = asked.turn_id("person")
         own = next((place for place, turn in enumerate(stored) if turn.turn_id == turn_id), None)
         words = None
@@ -95,12 +91,29 @@ class Understanding:
         turn = asked.turn("person", asked.request.text, stored[own].at if own is not None else self._now())
         previous = before if before is not None else _theirs(stored[:own], asked)
         self._publish(turn)
-        return await self._read(asked, turn, previous, words)
+        reading, is_first = await self._read(asked, turn, previous, words)
+        if is_first:
+            return reading
+        try:
+            if words is None and before is None and await self._was_unread_before(previous, asked):
+                # What it refers to is what was said before it was first heard, however far back that is.
+                stored = await stored_turns(self._conversations, asked.conversation_id, KEEP)
+                return await self._among(stored, asked, None)
+            return self._as_first(asked, await earlier_reading(self._conversations, turn, reading))
+        except MemoryUnavailable as error:
+            return _unknown(asked, error)
+
+    async def _was_unread_before(self, turns: Sequence[ChatTurn], asked: Incoming) -> bool:
+        """Return whether *asked* was heard before one of *turns* was said, and nobody read it to its end."""
+        found = await first_heard(self._conversations, asked.conversation_id, asked.turn_id("person"))
+        if found is None or found[1].read_as is not None or found[1].text != asked.request.text:
+            return False
+        return any(turn.at > found[1].at for turn in turns)
 
     async def _read(
-        self, asked: Asked, turn: ChatTurn, previous: Sequence[ChatTurn], words: bytes | None
-    ) -> Reading | PersonReply:
-        """Return what *turn* is read as, once that is kept, or the reading that another supervisor kept before."""
+        self, asked: Incoming, turn: ChatTurn, previous: Sequence[ChatTurn], words: bytes | None
+    ) -> tuple[Reading, bool]:
+        """Return what *turn* is read as, once that is kept; False when its id was there before."""
         keeping: list[asyncio.Task[bytes | None]] = []
         slow = None
         if words is None:
@@ -115,17 +128,21 @@ class Understanding:
             if slow is not None:
                 slow.cancel()
             kept = await asyncio.gather(*keeping)
-        reading = reading_of(found, asked.task_id)
+        request = digest_of(turn.turn_id, turn.text)
+        before, was_kept = self._lately.get(request, (None, False))
+        reading = before if before is not None and not was_kept else reading_of(found, asked.task_id)
         try:
-            if await keep_reading(self._conversations, turn, reading, kept[0] if kept else words):
-                return reading
+            is_first = await keep_reading(self._conversations, turn, reading, kept[0] if kept else words)
         except MemoryUnavailable as error:
             log.warning("reading_not_kept", error=str(error))
-            return reading
-        try:
-            return self._as_first(asked, await earlier_reading(self._conversations, turn, reading))
-        except MemoryUnavailable as error:
-            return _unknown(asked, error)
+            return self._note(request, before or reading, is_kept=False), True
+        return (self._note(request, reading, is_kept=True) if is_first else reading), is_first
+
+    def _note(self, request: str, reading: Reading, *, is_kept: bool) -> Reading:
+        self._lately[request] = reading, is_kept
+        while len(self._lately) > _MOST_LATELY:
+            del self._lately[next(iter(self._lately))]
+        return reading
 
     async def _keep_words(self, turn: ChatTurn) -> bytes | None:
         try:
@@ -134,7 +151,7 @@ class Understanding:
             log.warning("words_not_kept", error=str(error))
             return None
 
-    def _as_first(self, asked: Asked, first: HeardTurn | None) -> Reading | PersonReply:
+    def _as_first(self, asked: Incoming, first: HeardTurn | None) -> Reading | PersonReply:
         """Return what *first*, an earlier turn of the same id, was read as, or why nobody can tell."""
         ids = {"request_id": asked.request_id, "conversation_id": asked.conversation_id}
         if first is None:
@@ -145,12 +162,12 @@ class Understanding:
         return first.read_as
 
 
-def _unknown(asked: Asked, error: MemoryUnavailable) -> PersonReply:
+def _unknown(asked: Incoming, error: MemoryUnavailable) -> PersonReply:
     log.warning("reading_not_found", error=str(error))
     return unknown_reply(request_id=asked.request_id, conversation_id=asked.conversation_id, is_forgotten=False)
 
 
-def _theirs(turns: Sequence[ChatTurn], asked: Asked) -> list[ChatTurn]:
+def _theirs(turns: Sequence[ChatTurn], asked: Incoming) -> list[ChatTurn]:
     """Return those of *turns* that were said to and by whoever asks now, or to nobody known.
 
     What is known of one user may stand in an answer to them; it must not become a value for another.

@@ -92,7 +92,11 @@ async def _store(memory: LongTermMemory, agent_id: str, entry: SeedEntry, form: 
     if form.refusal is not None or form.parameters is None:
         raise InvalidInput(form.refusal or "its parameters are not known")
     parameters = form.parameters.read(entry.parameters)
-    key = keys.ltm(agent_id, form.version, parameters.key(entry.task_name))
+    try:
+        key = keys.ltm(agent_id, form.version, parameters.key(entry.task_name))
+    except TypeError as error:
+        # Values that can be read and have no key, such as a time that is past the calendar in UTC.
+        raise InvalidInput(str(error)) from error
     if await memory.show(key) is not None:
         return False
     await memory.remember(

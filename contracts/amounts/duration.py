@@ -1,4 +1,8 @@
-"""Lengths of time: exact seconds, and calendar months kept apart because a month has no fixed length."""
+"""Lengths of time: exact seconds, and calendar months kept apart because a month has no fixed length.
+
+JSON schema: `{"type": "string", "format": "duration", "keeps_months": true}`. A `timedelta` has no such mark: it takes
+a month for 30 days, which is another question.
+"""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -39,6 +43,7 @@ class Duration(TextValue):
 
     _format = "duration"
     _described = "A length of time: ISO 8601 such as 'PT1H30M' or 'P3M', or a wording such as '90 minutes'."
+    _marks = {"keeps_months": True}  # noqa: RUF012 - a ClassVar of the base
 
     months: Decimal
     seconds: Decimal

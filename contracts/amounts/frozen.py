@@ -18,6 +18,8 @@ class TextValue:
     #: The `format` and the description of its JSON schema.
     _format: ClassVar[str]
     _described: ClassVar[str]
+    #: What else it says, for who has the card alone.
+    _marks: ClassVar[dict[str, Any]] = {}
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a {type(self).__name__} cannot be changed; make a new one instead of setting {name!r}")
@@ -38,7 +40,7 @@ class TextValue:
         cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """Describe a text whose `format` names the type; `unit` beside it is the unit that the field declares."""
-        return {"type": "string", "format": cls._format, "description": cls._described}
+        return {"type": "string", "format": cls._format, "description": cls._described, **cls._marks}
 
 
 def _validated(cls: Callable[[Any], Any], raw: object) -> Any:

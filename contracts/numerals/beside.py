@@ -1,4 +1,4 @@
-"""The units that stand before and after a number, and the signs before it."""
+"""The unit of a number, whichever side of it stands on; what is before one is read in `contracts.numerals.prefixes`."""
 
 from dataclasses import dataclass
 from decimal import Decimal

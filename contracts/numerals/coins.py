@@ -1,5 +1,6 @@
 """Money in a sentence by sign, name and code, wherever beside a number it stands."""
 
+import re
 from decimal import Decimal
 
 from contracts.numerals import words
@@ -11,8 +12,17 @@ from contracts.units.currencies import NAMES_BEHIND_SCALES
 
 _ONE = Decimal(1)
 #: Money that is something else as well: a verb, points in a test, what kings wear.
-_DOUBTFUL = frozenset({"won", "mark", "marks", "crown", "crowns"})
-#: Codes that are English words in small letters ("300 rub"), unless the number can only be a price.
+_DOUBTFUL = frozenset({"won", "mark", "marks", "crown", "crowns", "guineas"})
+#: Words before an amount that show it to be a price.
+_PRICED = re.compile(
+    r"\b(?:costs?|pay|pays|paid|worth|price[ds]?|sold|bought|spent|spends?|charge[sd]?|earn(?:s|ed)?|owe[sd]?|lent"
+    r"|borrowed|fined|fees?)(?: (?:of|at|for|to|is|was|it|only|just|about|around|over|nearly|almost|exactly|you|me|him"
+    r"|her|us|them|than|more|less)){0,3} $",
+    re.IGNORECASE,
+)
+#: Characters that hold them.
+_BEFORE_PRICE = 40
+#: Codes that are other words in small letters, unless so much stands before them: "300 rub", but "2 ron".
 _CODES_BEHIND_PRICES = frozenset({"rub", "php", "ron", "sar", "ars"})
 #: Letters of a dollar that are so few other things that they need not touch its sign.
 DOLLAR_LETTERS = frozenset({"us", "usd", "hk", "hkd", "nz", "nzd", "nt", "ntd", "cad", "aud", "sgd", "cdn"})
@@ -43,7 +53,7 @@ class Coins:
 
     def _written(self, place: int) -> str:
         token = self.grammar.token(place)
-        return self.text[token.start : token.end] if token and token.kind == "word" else ""
+        return self.text[token.start : token.end].rstrip(".") if token and token.kind == "word" else ""
 
     def _coded(self, place: int) -> Unit | None:
         """Return the currency whose code stands at *place*, with its scale in "KEUR" or "USDbn"."""
@@ -79,11 +89,26 @@ class Coins:
         return named is not None and named[0].is_currency
 
     def _is_much(self, place: int) -> bool:
-        """True in a reading for prices and after a scale; "won" needs three digits: "1,000 won", "5 won the race"."""
+        """True behind a scale or three digits at least: "1,000 won" is money, "5 won the race" is not."""
         before = self.grammar.token(place - 1)
         return before is not None and (
             before.text in words.SCALES or (before.text[:1].isdigit() and len(before.text) > 2)
         )
+
+    def _is_sure(self, place: int) -> bool:
+        """True for doubtful money of which there is much, or for which something is sold; races are run for Guineas."""
+        if self._written(place) == "Guineas":
+            return False
+        first = place
+        while self._opens_number(first - 1) or self.grammar.word(first - 1) in words.OPENING_WORDS:
+            first -= 1
+        return self._is_much(place) or self._is_priced(first)
+
+    def _is_priced(self, place: int) -> bool:
+        """True after "costs", "paid" and "sold for about"."""
+        token = self.grammar.token(place)
+        start = token.start if token else 0
+        return _PRICED.search(self.text, max(0, start - _BEFORE_PRICE), start) is not None
 
     def _money_after(self, place: int) -> tuple[Unit, int] | None:
         """Read money or a percentage at *place*: a sign, a name or a code."""
@@ -103,7 +128,7 @@ class Coins:
             return (unit, after + 1) if unit and not self._opens_number(after + 1) else None
         if (code := DOLLAR_PREFIXES.get(word)) and grammar.symbol(place + 1) == "$":
             return (Unit(code), place + 2) if self._ends_in_dollars(place) else None
-        if word in _DOUBTFUL and not self._is_much(place):
+        if word in _DOUBTFUL and not self._is_sure(place):
             return None
         if (unit := NAMES_BEHIND_SCALES.get(word)) and grammar.word(place - 1) in words.SCALES:
             return unit, place + 1

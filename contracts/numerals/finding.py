@@ -16,7 +16,7 @@ from contracts.numerals.grammar import Grammar
 from contracts.numerals.locales import mark_of
 from contracts.numerals.percents import percents_of
 from contracts.numerals.sharing import share_units
-from contracts.numerals.single import single
+from contracts.numerals.single import has_part, single
 from contracts.numerals.sums import merge
 from contracts.numerals.tokens import fold, tokens_of
 from contracts.units import CURRENCIES, NAMES, SYMBOLS, Unit, currency_code, measure_after, unit_named
@@ -156,8 +156,8 @@ class _Finder:
                 return True
             if self.view is View.NUMBERS and (text in words.LOOSE_NUMBERS or text in words.LONE_NUMBERS):
                 return True
-            written = self.text[start:end]
-            return 3 <= end - start <= 6 and (currency_code(written) is not None or written in SCALED_CODES)
+            written = self.text[start:end].rstrip(".")
+            return 3 <= len(written) <= 6 and (currency_code(written) is not None or written in SCALED_CODES)
         if kind == "symbol":
             return text in SYMBOLS or text in SIGN
         return kind != "other"
@@ -193,9 +193,11 @@ class _Finder:
         return self.beside.suffix(end, prefix)
 
     def _single(self, place: int) -> tuple[Found, int] | None:
-        """Read "a dollar" as one dollar, where a parameter is looked for."""
-        is_one = self.view is View.AMOUNTS and place != self.previous_end
+        """Read "a dollar" as one dollar, where a parameter is looked for; that of "a dollar and a half" anywhere."""
+        is_one = self.view is not View.NUMBERS and place != self.previous_end
         suffix = single(self.beside, place) if is_one else None
+        if suffix and self.view is not View.AMOUNTS and not has_part(self.beside, suffix.end):
+            return None
         return (self._with_unit(place, Prefix(None, 1, place), (_ONE,), suffix), suffix.end) if suffix else None
 
     def _runs_on(self, end: int) -> bool:
@@ -271,7 +273,8 @@ class _Finder:
         following = grammar.token(end + 1)
         # "one of 6 stars" is a mark
         is_mark = after == "of" and following is not None and following.kind == "number"
-        if self._names_one(place, after) or (after in words.AFTER_PRONOUN and not is_mark):
+        is_length = after == "day" and (grammar.word(place - 1) in words.BEFORE_ONE_DAY or len(grammar.tokens) == 2)
+        if self._names_one(place, after) or (after in words.AFTER_PRONOUN and not is_mark and not is_length):
             return True
         starts = before is None or before.text in {".", "!", "?"}
         if not starts or after == "" or self._may_open(end):

@@ -18,6 +18,8 @@ _BEFORE_DOZEN = frozenset({
     "book", "add", "send", "take", "have", "has", "with", "to", "and", "or",
 })  # fmt: skip
 _AFTER_NO_DOZEN = frozenset({"", "of", "and", "or", "is", "was", "are", "were"})
+#: What "hundred dollar" and "thousand yen" are said of: money in paper.
+_PAPER = frozenset({"bill", "bills", "note", "notes", "banknote", "banknotes"})
 _MANY = frozenset({"tens", "dozens", "hundreds", "thousands", "millions", "billions"})
 #: The zero of "point oh five".
 _SPOKEN_ZERO = frozenset({"oh", "o"})
@@ -75,7 +77,8 @@ class Hundreds(Scales):
 
     def _opens(self, place: int) -> bool:
         """True for the scale of "thousand nine hundred", "hundred and five", "hundred million" and a lone "million"."""
-        if self._is_loose(place):
+        if self._is_loose(place) or self.word(place - 1) in words.TENS or self.word(place - 1) == "ten":
+            # "sixty hundred" is no English, and its end alone would be another number
             return False
         following = self.word(place + 1)
         is_larger = words.SCALES.get(following, 0) > words.WORTH[self.word(place)]
@@ -94,6 +97,8 @@ class Hundreds(Scales):
     def _is_several(self, place: int) -> bool:
         """True for what "hundred percent" and "thousand dollars" count; a "million dollar question" counts nothing."""
         word = self.word(place)
+        if self.word(place + 1) in _PAPER and self._is_money_word(place):
+            return True
         if self.symbol(place) == "%" or self._is_percent(place):
             return True
         return len(word) >= _SHORTEST_PLURAL and word.endswith("s") and unit_named(word) is not None

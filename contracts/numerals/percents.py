@@ -8,7 +8,16 @@ from contracts.numerals.found import Found
 
 #: Characters that "percentage of " takes before a number.
 _PERCENT_OF = 16
-_OF_PERCENT = ("percent of", "percents of", "per cent of", "percentage of", "percentages of", "pct of", "% of")
+_OF_PERCENT = (
+    "percent of",
+    "percents of",
+    "per cent of",
+    "per cents of",
+    "percentage of",
+    "percentages of",
+    "pct of",
+    "% of",
+)
 #: "30 (percent)", as tables head their columns, "(30)%", "30.%", the abbreviation, and a word on a new line.
 _BEHIND = re.compile(
     r"[.)]%| ?(?:\((?:%|percent|per cent|pct)\)|(?:p\.c\.|per centum)(?!\w))|\r?\n(?:percent|per cent)(?!\w)",

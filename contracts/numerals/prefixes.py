@@ -19,6 +19,11 @@ _NOUNS_BEFORE = frozenset({"euros", "dollars", "yen", "yuan", "renminbi"})
 _NOUNS_BEFORE_PRICES = frozenset({
     "euro", "dollar", "pound", "pounds", "francs", "pesos", "dinars", "riyals", "dirhams",
 })  # fmt: skip
+#: The years in which nations of Europe play, as two digits and in full, and the last norm of exhaust.
+_CUPS, _CUPS_IN_FULL, _YEARS_AHEAD, _LAST_NORM = range(60, 100), range(1960, 2101), 40, 7
+_LONGEST_YEAR = 4
+#: Codes that are written with the point of "Rs.".
+_POINTED = frozenset({"INR", "PKR", "LKR", "NPR"})
 #: "S/. 20" in Peru, "B/. 20" in Panama.
 _SLASHED = {"s": Unit("PEN"), "b": Unit("PAB")}
 #: Single letters that belong to a dollar sign only when nothing stands between ("a $5 cake").
@@ -98,7 +103,9 @@ class Prefixes(Coins):
             return NAMES[word], place + 1
         unit = self._coded(place)
         if unit and not self._is_rate(place):
-            return unit, place + 1
+            # "INR. 500"
+            is_pointed = unit.code in _POINTED and grammar.symbol(place + 1) == "." and grammar.is_glued(place + 1)
+            return unit, place + 1 + (is_pointed and self._counts_nothing(place + 2))
         return self._named_before(place)
 
     def _named_before(self, place: int) -> tuple[Unit | None, int]:
@@ -106,16 +113,24 @@ class Prefixes(Coins):
         grammar = self.grammar
         word = grammar.word(place)
         is_noun = word in _NOUNS_BEFORE or (
-            word in _NOUNS_BEFORE_PRICES and (self._is_price(place + 1) or grammar.is_glued(place + 1))
+            word in _NOUNS_BEFORE_PRICES
+            and (self._is_price(place + 1) or grammar.is_glued(place + 1) or self._is_priced(place))
         )
+        is_noun = is_noun or (word == "euro" and self._is_no_cup(place + 1))
         unit, end = self._named(place, 1 if is_noun else 2) or (None, place)
-        number, after = grammar.token(end), grammar.token(end + 1)
-        if unit is None or not unit.is_currency or unit.factor != 1 or number is None or number.kind != "number":
+        if unit is None or not unit.is_currency or unit.factor != 1 or not self._counts_nothing(end):
             return None, place
+        return unit, end
+
+    def _counts_nothing(self, place: int) -> bool:
+        """True for a number at *place* behind which no noun stands that it would count."""
+        grammar = self.grammar
+        number, after = grammar.token(place), grammar.token(place + 1)
+        if number is None or number.kind != "number":
+            return False
         is_free = after is None or (after.kind == "symbol" and after.text not in SYMBOLS)
-        is_free = is_free or grammar.is_glued(end) or grammar.scale(end + 1) is not None
-        is_free = is_free or grammar.word(end + 1) in _AFTER_PRICE
-        return (unit, end) if is_free else (None, place)
+        is_free = is_free or grammar.is_glued(place) or grammar.scale(place + 1) is not None
+        return is_free or grammar.word(place + 1) in _AFTER_PRICE
 
     def _abbreviated(self, word: str, place: int) -> tuple[Unit, int] | None:
         grammar = self.grammar
@@ -136,7 +151,16 @@ class Prefixes(Coins):
             return is_written_so and self._is_price(after)
         if word not in CAPITAL_PREFIXES or self._written(place).isupper():
             return True
-        return self.view is View.MONEY and self._is_price(after)
+        return self._is_priced(place) or (self.view is View.MONEY and self._is_price(after))
+
+    def _is_no_cup(self, place: int) -> bool:
+        """True for the number of "euro 50"; the norms are Euro 1 to 7, and every fourth year has a cup of its name."""
+        number = self.grammar.token(place)
+        if number is None or not number.text.isdigit() or len(number.text) > _LONGEST_YEAR or number.text[0] == "0":
+            return False
+        value = int(number.text)
+        is_year = value % 4 == 0 and (value < _YEARS_AHEAD or value in _CUPS or value in _CUPS_IN_FULL)
+        return value > _LAST_NORM and not is_year
 
     def _is_price(self, place: int) -> bool:
         """True when the number at *place* has decimals, groups or a scale, as prices have and page numbers do not."""

@@ -12,6 +12,9 @@ _MEASURES = frozenset({
     "m", "km", "cm", "mm", "mile", "inch", "kg", "g", "lb", "oz", "tonne", "ton", "l", "ml", "gal", "qt", "acre", "ha",
     "KB", "MB", "GB", "TB",
 })  # fmt: skip
+#: Times of which "a" is the number before a part ("an hour and a half"), and part of a date elsewhere.
+_TIMES = frozenset({"hour", "minute", "day", "week", "month", "year"})
+_PARTS = frozenset({"half", "quarter", "third"})
 #: Letters of a name; symbols are no words that an article stands before.
 _SHORTEST = 4
 #: Before these it is a rate, a part or a talk about the unit: "per a mile", "feet in a mile", "the price of a litre".
@@ -35,10 +38,18 @@ def single(beside: Beside, place: int) -> Suffix | None:
         return None
     suffix = beside.unit_after(place + 1)
     unit, said = suffix.unit, suffix.said.lower()
-    if unit is None or not (said in _MONEY or (unit.code in _MEASURES and len(said) >= _SHORTEST)):
+    if unit is None or len(said) < _SHORTEST or not (said in _MONEY or unit.code in _MEASURES | _TIMES):
+        return None
+    if unit.code in _TIMES and not has_part(beside, suffix.end):
         return None
     following = grammar.token(suffix.end)
     if following is None or following.kind == "number" or grammar.word(suffix.end) in _BEFORE:
         return suffix
     is_mark = following.kind == "symbol" and following.text not in {"-", "'", "\u2019", "/"}
     return suffix if is_mark else None
+
+
+def has_part(beside: Beside, place: int) -> bool:
+    """True when "and a half" stands at *place*."""
+    word = beside.grammar.word
+    return word(place) == "and" and word(place + 1) in ARTICLES | {"one"} and word(place + 2) in _PARTS

@@ -129,10 +129,11 @@ def _with_bare(last: Found, amount: Found, gap: str, text: str, view: View, step
     if gap and (step < 1 or amount.value < _TEN):
         # "2 euros and 3 for a friend" are two prices
         ends = _ENDS
-    if step <= 1 / _HUNDRED:
+    if step <= 1 / _HUNDRED or not ends.match(text, amount.end):
         return None
-    if not ends.match(text, amount.end):
-        return None
+    if step == 1 and not gap and amount.value < _TEN and last.said_unit.lower() == "kuai":
+        # a digit after kuai is said for mao: "three kuai six"
+        return last.value + (amount.value / _TEN).copy_sign(last.value)
     if step < 1:
         return last.value + amount.value * step / _TEN if amount.value < _TEN else None
     if not is_loose and amount.value < _TEN:

@@ -12,7 +12,7 @@ from contracts.numerals.digit_runs import LONGEST_RUN, DecimalMark, Piece, read_
 from contracts.numerals.joining import join_groups, join_spaced
 from contracts.numerals.token import FRACTIONS, Token
 from contracts.numerals.words import CAPITAL_SCALES, SCALES, SHORT_SCALES
-from contracts.units import GLUED_PREFIX, SYMBOLS, unit_named
+from contracts.units import DOLLAR_PREFIXES, GLUED_PREFIX, SYMBOLS, currency_code, unit_named
 from contracts.units.codes import SCALED_CODES
 
 _VULGAR = {sign: FRACTIONS.divide(Decimal(top), Decimal(bottom)) for sign, top, bottom in (
@@ -44,6 +44,9 @@ _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 _LAST_GROUP = re.compile(r"\d{3},\d{1,2}")
 #: Characters of "^-12.345"; what has more is no power that anybody means.
 _LONGEST_POWER = 8
+#: The code before "10,50", which is a price behind it; characters that hold it.
+_CODE_BEFORE = re.compile(r"(?<![^\W_])[A-Za-z]{3}[ ]?\Z")
+_CODE_ROOM = 5
 _NEXT_WORD = re.compile(r"[ -]?([^\W\d_]{2,12})(?!\w)")
 #: Tokenised text keeps its marks apart: "59 . 2 %", "7 3 / 4 %", "$ 1 , 500".
 _SPACED = re.compile(r"\d [.,/] \d")
@@ -97,7 +100,7 @@ def _scan(text: str, mark: DecimalMark | None, *, is_wide: bool) -> Iterator[Tok
         written = match.group()
         if kind in {"word", "prefix"}:
             glued = start > 0 and text[start - 1].isdigit()
-            known = not glued or _is_suffix(written, is_wide=is_wide) or (written == "p" and _is_pence(text, start))
+            known = not glued or _is_suffix(written, is_wide=is_wide) or _is_coin(written, text, start)
             yield Token("word" if known else "other", written.lower().rstrip("."), start, end)
         elif kind == "symbol":
             yield Token("symbol", written, start, end)
@@ -126,12 +129,14 @@ def _is_identifier(text: str, start: int, end: int, *, is_wide: bool) -> bool:
     word = _glued_word(text, end)
     if len(word) == 1 and word not in "kKmM" and _AFTER_PLACE.search(text, max(0, start - _LONGEST_PLACE), start):
         return True
-    return not _is_suffix(word, is_wide=is_wide) and not (word == "p" and _is_pence(text, end))
+    return not _is_suffix(word, is_wide=is_wide) and not _is_coin(word, text, end)
 
 
-def _is_pence(text: str, place: int) -> bool:
-    """True for the "p" at *place* in "50p"; a screen of 720p has more lines than a pound has pence."""
-    return _PENCE.search(text, max(0, place - 4), place) is not None
+def _is_coin(word: str, text: str, place: int) -> bool:
+    """True for the *word* at *place* of "90us$" and "50p"; a screen of 720p has more lines than a pound has pence."""
+    if word == "p":
+        return _PENCE.search(text, max(0, place - 4), place) is not None
+    return text.startswith("$", place + len(word)) and word.lower() in DOLLAR_PREFIXES
 
 
 def _is_range(before: str) -> bool:
@@ -214,6 +219,9 @@ def _raised(pieces: tuple[Piece, ...], written: str) -> tuple[Piece, ...]:
 def _touches_unit(text: str, start: int, end: int) -> bool:
     before, after = text[max(0, start - 2) : start].rstrip()[-1:], text[end : end + 2].lstrip()[:1]
     if (before in SYMBOLS and before != "%") or after in SYMBOLS:
+        return True
+    coded = _CODE_BEFORE.search(text, max(0, start - _CODE_ROOM), start) if before.isalpha() else None
+    if coded and currency_code(coded.group().strip()):
         return True
     named = _NEXT_WORD.match(text, end)
     return named is not None and _is_suffix(named.group(1), is_wide=False)

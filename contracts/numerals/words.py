@@ -94,6 +94,11 @@ AFTER_PRONOUN = frozenset({
     "of", "another", "is", "was", "can", "could", "should", "must", "may", "might", "would", "will", "who", "that",
     "day", "by", "has",
 })  # fmt: skip
+#: Before "one day" these say how long it is; anywhere else it is a day in a story.
+BEFORE_ONE_DAY = frozenset({
+    "for", "in", "within", "than", "least", "most", "only", "just", "every", "take", "takes", "took", "lasts", "about",
+    "exactly", "after", "to",
+})  # fmt: skip
 #: What follows a "one" that opens a sentence and is nobody in particular: "one never knows".
 AFTER_ANYBODY = frozenset({
     "way", "never", "always", "often", "usually", "sometimes", "also", "just", "simply", "only", "cannot", "can't",

@@ -122,13 +122,7 @@ def _fill() -> None:
             _SYMBOLS.setdefault(symbol, known)
             if len(symbol) > 2 or symbol.lower() in _SAFE_IN_CAPITALS:
                 rivals.setdefault(symbol.lower(), set()).add(measure.code)
-            if (
-                len(symbol) > 1
-                and symbol.isalpha()
-                and symbol.islower()
-                and symbol[0] not in "u\u03bcµ"
-                and symbol not in _NO_PLURAL
-            ):
+            if _takes_plural(symbol):
                 _SYMBOLS.setdefault(f"{symbol}s", known)
     for symbol, codes in rivals.items():
         if len(codes) == 1:

@@ -49,6 +49,11 @@ _AFTER = {"k": 3, "K": 3, "m": 6, "mn": 6, "M": 6, "bn": 9, "b": 9}
 SCALED_CODES = {f"{scale}{code}": (code, power) for (scale, power), code in product(_BEFORE.items(), _MAJOR)} | {
     f"{code}{scale}": (code, power) for (scale, power), code in product(_AFTER.items(), _MAJOR)
 }
+#: Those that companies report in are also written small; "maud", "mils" and "meth" are other words.
+_REPORTED_IN = ("USD", "EUR", "GBP", "JPY", "CHF", "CAD", "SEK", "NOK", "DKK", "INR", "CNY", "HKD", "SGD", "NZD", "PLN")
+SCALED_CODES |= {
+    f"{scale}{code}".lower(): (code, power) for (scale, power), code in product((("K", 3), ("M", 6)), _REPORTED_IN)
+}
 
 
 def currency_code(written: str) -> str | None:

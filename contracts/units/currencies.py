@@ -16,9 +16,9 @@ _HUNDREDTH = Decimal("0.01")
 _FAMILIES = (
     ("dollar dollars buck bucks", (
         "USD:us,u s,u.s.,american,united states,micronesian,palauan,ecuadorian,british virgin islands",
-        "AUD:australian,aussie,kiribati,tuvaluan,nauruan", "CAD:canadian",
-        "NZD:new zealand,kiwi,cook islands,niue,pitcairn,pitcairn islands",
-        "SGD:singapore,singaporean", "HKD:hong kong", "TWD:taiwan,taiwanese,new taiwan", "BSD:bahamian,bahamas",
+        "AUD:australian,aussie,kiribati,tuvaluan,nauruan", "CAD:canadian,cdn",
+        "NZD:new zealand,nz,kiwi,cook islands,niue,pitcairn,pitcairn islands",
+        "SGD:singapore,singaporean", "HKD:hong kong,hk", "TWD:taiwan,taiwanese,new taiwan,nt", "BSD:bahamian,bahamas",
         "BBD:barbadian,barbados", "BZD:belize,belizean", "BMD:bermudian,bermuda", "BND:brunei,bruneian",
         "FJD:fijian,fiji", "GYD:guyanese,guyana", "JMD:jamaican,jamaica", "KYD:cayman,cayman islands,cayman island",
         "LRD:liberian,liberia", "NAD:namibian,namibia", "SBD:solomon islands,solomon island",
@@ -261,6 +261,7 @@ _OTHERS = {
     "chinese yuan renminbi": Unit("CNY"), "renminbi yuan": Unit("CNY"), "chinese renminbi yuan": Unit("CNY"),
     "loonie": Unit("CAD"), "loonies": Unit("CAD"), "cruzeiro real": Unit("BRR"), "cruzeiros reais": Unit("BRR"),
     "k\u010d": Unit("CZK"), "元": Unit("CNY"), "円": Unit("JPY"), "원": Unit("KRW"), "nis": Unit("ILS"),
+    "guineas": Unit("GBP", Decimal("1.05")), "xbt": Unit("BTC"),
     "american cent": Unit("USD", _HUNDREDTH), "american cents": Unit("USD", _HUNDREDTH),
     "us cent": Unit("USD", _HUNDREDTH), "us cents": Unit("USD", _HUNDREDTH), "u s cents": Unit("USD", _HUNDREDTH),
     "euro cent": Unit("EUR", _HUNDREDTH), "euro cents": Unit("EUR", _HUNDREDTH),
@@ -290,6 +291,8 @@ PART_NAMES = frozenset(name for name, unit in CURRENCY_NAMES.items() if unit.fac
 #: A currency glued to the digits after it ("USD115", "Rs.500"); anything else glued before digits is an identifier.
 GLUED_PREFIX = "|".join(
     [
+        # "INR.500" as "Rs.500"; of "USD.50" nobody knows whether the point belongs to the number
+        rf"(?:{'|'.join(sorted(IN_CAPITALS))})\.(?=\d{{3}}|\d{{1,2}}(?:,\d|\.\d))",
         *sorted(IN_CAPITALS),
         *sorted(code.lower() for code in IN_SMALL),
         r"[Rr]s\.?",

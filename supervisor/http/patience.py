@@ -22,7 +22,7 @@ HEAD_S = 30.0
 MOST_CONNECTIONS = 2000
 
 _FULL = unavailable(f"{MOST_CONNECTIONS:,} connections are open here; connect again in a second, or elsewhere")
-_TOO_STRANGE = crowded("this address has too many connections that have shown no known key; close some, or send a key")
+_TOO_STRANGE = crowded("newer connections need the room of this one, which has shown no known key; send a key at once")
 _NO_HTTP = Refused(
     400,
     "no-http",
@@ -47,17 +47,18 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the library's own
         """Begin to wait for a request."""
         super().connection_made(transport)
-        is_full = len(self.connections) > self.most
-        if is_full or (self._strangers is not None and not self._strangers.connect(self.client)):
-            transport.write(_spelled(_FULL if is_full else _TOO_STRANGE))
-            transport.close()
+        strangers = self._strangers
+        if len(self.connections) > self.most and not (strangers is not None and strangers.make_room()):
+            self._turn_away(_FULL)
             return
+        if strangers is not None:
+            strangers.connect(self.client, lambda: self._turn_away(_TOO_STRANGE))
         self._wait(self.head_s)
 
     def data_received(self, data: bytes) -> None:
         """Take *data*; what does not complete the headers wins no time."""
         super().data_received(data)
-        if self._is_answering():
+        if self._is_answering() and not self._is_strange():
             self._wait_no_longer()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - its words name no cure
@@ -82,9 +83,29 @@ class PatientProtocol(H11Protocol):
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
+    def _is_strange(self) -> bool:
+        return self._strangers is not None and self._strangers.is_one(self.client)
+
+    def _turn_away(self, refused: Refused) -> None:
+        if not self._is_answering():
+            self.transport.write(_spelled(refused))
+        self._end()
+
+    def _end(self) -> None:
+        """Close the connection, whether or not the other end reads what it was sent."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def _give_up(self) -> None:
+        # A stranger's answer has to be read in that time, too; whoever has shown a key by now is waited for.
+        if not self._is_answering() or self._is_strange():
+            self._end()
+
     def _wait(self, within_s: float) -> None:
         self._wait_no_longer()
-        self._deadline = self.loop.call_later(within_s, self.transport.close)
+        self._deadline = self.loop.call_later(within_s, self._give_up)
 
     def _wait_no_longer(self) -> None:
         if self._deadline is not None:

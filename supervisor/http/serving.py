@@ -123,33 +123,6 @@ def demand_keys(host: str, keys_file: Path | None) -> KeyRing | None:
     return None
 
 
-def demand_tls(cert_file: Path | None, key_file: Path | None) -> ssl.SSLContext | None:
-    """Return what the API speaks TLS with, 1.2 or newer; None without a certificate.
-
-    Raises:
-        ConfigurationError: a file cannot be read, or holds no certificate and its key.
-    """
-    if cert_file is None or key_file is None:
-        return None
-    for variable, file in (("TASKLORE_API_TLS_CERT_FILE", cert_file), ("TASKLORE_API_TLS_KEY_FILE", key_file)):
-        try:
-            file.read_bytes()
-        except OSError as error:
-            raise ConfigurationError(f"cannot read {variable} {str(file)!r}: {error.strerror or error}") from error
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        # Without an answer to its question a key with a passphrase would have the process wait at a terminal.
-        context.load_cert_chain(cert_file, key_file, password="")
-    except (ssl.SSLError, ValueError) as error:
-        msg = (
-            f"{str(cert_file)!r} and {str(key_file)!r} are no certificate and its private key, in PEM and without a "
-            "passphrase; correct TASKLORE_API_TLS_CERT_FILE and TASKLORE_API_TLS_KEY_FILE"
-        )
-        raise ConfigurationError(msg) from error
-    return context
-
-
 def is_loopback(host: str) -> bool:
     """Tell whether only programs of this machine reach *host*."""
     if host == "localhost":

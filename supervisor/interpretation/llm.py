@@ -41,6 +41,7 @@ from supervisor.interpretation.questions import name_remembered
 from supervisor.interpretation.rules import RuleInterpreter
 from supervisor.interpretation.several_readings import judge_several, may_add
 from supervisor.interpretation.values.filling import fill
+from supervisor.interpretation.words import evened
 from supervisor.interpretation.written_json import is_json
 
 log = structlog.get_logger(__name__)
@@ -122,6 +123,7 @@ class LlmInterpreter:
         now: datetime | None = None,
     ) -> Interpretation:
         """Return what *text* asks for, given the earlier turns of its conversation, oldest first, and who asks."""
+        text = evened(text)
         catalogue = self._rules.router(catalogue).catalogue
         by_rules = await self._rules.interpret(text, catalogue=catalogue, previous=previous, now=now)
         if not catalogue.tasks() or _is_settled(by_rules) or is_json(text):

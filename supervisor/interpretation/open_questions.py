@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 from supervisor.interpretation.earlier_tasks.references import Past
-from supervisor.interpretation.outcome import Missing, Single, Understood
+from supervisor.interpretation.outcome import Missing, Single, Understood, Unfitting
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.scene import Scene, scene_of
 from supervisor.interpretation.wishes.routing import Prepared, Router
-from supervisor.interpretation.words import STOP, word_set
+from supervisor.interpretation.words import STOP, stem, word_set
 
 #: A task that a question is open about, and the fields that it asked for.
 Pending = tuple[Past, Prepared, tuple[FieldShape, ...]]
@@ -36,12 +36,25 @@ _FOR_ONE = re.compile(
 _JOINING = r"[,;\n&/]|\b(?:and|then|plus)\b"
 _JOINT = re.compile(rf"(?:{_JOINING}|\.\s)(?:[ \t]{{0,8}}(?:{_JOINING}))*", re.IGNORECASE)
 _WORDS = re.compile(r"[\w']+")
+_LEAVING = r"(?P<verb>never ?mind|nvm|forget|cancel|stop|drop|leave|skip|scrap|abort)"
+#: Begins to say that a question is not to be answered.
+_LEFT = re.compile(
+    rf"\W{{0,8}}(?:(?:no|oh|ok|okay|well|please|actually|and|but)\b\W{{0,8}})?{_LEAVING}\b", re.IGNORECASE
+)
+_ENDED = re.compile(
+    rf"(?:{_LEFT.pattern}(?: (?:about|it|that|this|these|those|them|both|all|everything|alone|of|questions?|tasks?))*"
+    r"|\W{0,8}neither(?: of (?:these|those|them))?|\W{0,8}no,? thank(?:s| you))"
+    r"(?:\W{0,8}(?:please|thanks|thank you|then|for now))?\W*",
+    re.IGNORECASE,
+)
+#: "Between 40k and 50k" is one thing said, and no two answers.
+_RANGE = re.compile(r"\bbetween\b", re.IGNORECASE)
 #: A part with no other words says nothing.
 _POLITE = STOP | word_set("well so ok okay yes sure right hm oh thanks then")
 #: Said behind the first question when nothing tells which of them was answered.
 _UNPLACED = " (I cannot tell which of these questions that answers.)"
 #: Characters of an answer, and parts of it, past which it is none to several questions.
-_LONGEST, _MOST_PIECES = 1000, 16
+_LONGEST, _MOST_PIECES = 400, 16
 #: The place of what is no answer at all: past every question.
 _ELSEWHERE = 1000
 #: Questions whose answers are looked at in every order: 24 of four.
@@ -53,11 +66,18 @@ class _Piece:
     """A part of an answer: where its *values* lie, and at which *place*, from 1, the question is that it names.
 
     A negative place counts from the last. `is_other` is for "the other", which only what stands beside it explains.
+    What `is_left` says that its question is not to be answered.
     """
 
     values: tuple[int, int]
     place: int | None
     is_other: bool = False
+    is_left: bool = False
+
+
+def ends_questions(text: str) -> bool:
+    """Return whether *text* says that what was asked is not to be answered, all of it, and nothing else."""
+    return _ENDED.fullmatch(text) is not None
 
 
 def answers_to(scene: Scene, opened: Sequence[Pending], router: Router, answer: Answer) -> list[Single] | None:
@@ -67,13 +87,21 @@ def answers_to(scene: Scene, opened: Sequence[Pending], router: Router, answer: 
     shared = _FOR_ALL.search(scene.text)
     if shared is not None and (found := _shared(_without(scene, shared.span()), opened, answer)) is not None:
         return found
-    spans = _pieces(scene)
+    spans = [] if _RANGE.search(scene.text) else _pieces(scene)
     pieces = [_named(scene, piece, opened, router) for piece in spans] if len(spans) <= _MOST_PIECES else []
+    if any(one.is_left and one.place is None and not one.is_other for one in pieces):
+        return None if any(one.place == _ELSEWHERE for one in pieces) else _unplaced(opened)
     placed = _placed(scene, pieces, opened, answer)
-    answers = {at: answer(_only(scene, spans), opened[at]) for at, spans in placed.items()}
-    if not answers or None in answers.values():
+    left = {at for at, parts in placed.items() if any(one.is_left for one in parts)}
+    answers = {
+        at: answer(_only(scene, [one.values for one in parts]), opened[at])
+        for at, parts in placed.items()
+        if at not in left
+    }
+    if not placed or None in answers.values():
         return None
-    return [answers.get(at) or asked_again(pending) for at, pending in enumerate(opened)]
+    kept = [answers.get(at) or asked_again(pending) for at, pending in enumerate(opened) if at not in left]
+    return kept or [Unfitting(f"All right, I leave them. {router.catalogue.abilities()}")]
 
 
 def answer_to_one(scene: Scene, opened: Sequence[Pending], answer: Answer) -> list[Single] | None:
@@ -87,12 +115,29 @@ def answer_to_one(scene: Scene, opened: Sequence[Pending], answer: Answer) -> li
     complete = [one for one in found if isinstance(one, Understood)]
     if not complete:
         return None
-    if len(complete) > 1:
-        first, *others = map(asked_again, opened)
-        return [replace(first, question=first.question + _UNPLACED), *others]
+    if len(complete) > 1 or _is_left_over(scene, complete[0], opened):
+        return _unplaced(opened)
     return [
         one if isinstance(one, Understood) else asked_again(pending) for one, pending in zip(found, opened, strict=True)
     ]
+
+
+def _is_left_over(scene: Scene, complete: Understood, opened: Sequence[Pending]) -> bool:
+    """Return whether *complete* has the words of *scene* only as any text would do: amounts that others were asked for.
+
+    So too where it says that something is not to be answered.
+    """
+    asked = [shape for past, _, fields in opened if past.call.name != complete.task.name for shape in fields]
+    is_amount_for_others = bool(scene.items) and any(shape.is_numeric for shape in asked)
+    own = [shape for past, _, fields in opened if past.call.name == complete.task.name for shape in fields]
+    is_text = not any(shape.is_numeric for shape in own)
+    return is_text and (is_amount_for_others or _LEFT.match(scene.text) is not None)
+
+
+def _unplaced(opened: Sequence[Pending]) -> list[Single]:
+    """Return the questions of *opened* again; the first says why."""
+    first, *others = map(asked_again, opened)
+    return [replace(first, question=first.question + _UNPLACED), *others]
 
 
 def is_unplaced(question: str) -> bool:
@@ -135,27 +180,31 @@ def _pieces(scene: Scene) -> list[tuple[int, int]]:
 def _named(scene: Scene, piece: tuple[int, int], opened: Sequence[Pending], router: Router) -> _Piece:
     """Return which of *opened* the words of *piece* name, and where its values lie."""
     text = scene.text[slice(*piece)]
+    part = scene_of(text, decimal_mark=scene.decimal_mark, now=scene.now)
+    choice = router.choose(part)
+    leaving = _LEFT.match(text)
+    is_left = leaving is not None and (choice is None or stem(leaving["verb"].lower()) not in choice.task.names)
     if (told := _FOR_ONE.search(text)) is not None:
         before, behind = (piece[0], piece[0] + told.start()), (piece[0] + told.end(), piece[1])
         values = before if any(letter.isalnum() for letter in scene.text[slice(*before)]) else behind
         place = _PLACES.get((told["which"] or told["alone"]).lower())
-        return _Piece(values, place if place is None or place < 0 else place + 1, is_other=place is None)
-    part = scene_of(text, decimal_mark=scene.decimal_mark, now=scene.now)
-    choice = router.choose(part)
+        return _Piece(
+            values, place if place is None or place < 0 else place + 1, is_other=place is None, is_left=is_left
+        )
     tasks = [task for _, task, _ in opened]
     if choice is not None and not any(task in tasks for task in (choice.task, *choice.rivals)):
         return _Piece(piece, _ELSEWHERE)
     if choice is not None and not choice.rivals and tasks.count(choice.task) == 1:
-        return _Piece(piece, tasks.index(choice.task) + 1)
+        return _Piece(piece, tasks.index(choice.task) + 1, is_left=is_left)
     fields = [frozenset(cue.field.name for cue in task.cues.find(part.tokens)) for task in tasks]
     cued = [at for at, (_, _, asked) in enumerate(opened, 1) if any(one.name in fields[at - 1] for one in asked)]
-    return _Piece(piece, cued[0] if len(cued) == 1 else None)
+    return _Piece(piece, cued[0] if len(cued) == 1 else None, is_left=is_left)
 
 
 def _placed(
     scene: Scene, pieces: Sequence[_Piece], opened: Sequence[Pending], answer: Answer
-) -> dict[int, list[tuple[int, int]]]:
-    """Return where the values for which of *opened* lie, by its place from 0; empty when that is not certain."""
+) -> dict[int, list[_Piece]]:
+    """Return which of *pieces* are for which of *opened*, by its place from 0; empty when that is not certain."""
     count = len(opened)
     names = [one.place % (count + 1) if one.place is not None and one.place < 0 else one.place for one in pieces]
     if any(name is not None and name > count for name in names):
@@ -176,9 +225,9 @@ def _placed(
         return {}
     for at, place in zip(unnamed, order, strict=True):
         names[at] = free[place]
-    placed: dict[int, list[tuple[int, int]]] = {}
-    for name, span in zip(names, spans, strict=True):
-        placed.setdefault((name or 0) - 1, []).append(span)
+    placed: dict[int, list[_Piece]] = {}
+    for name, piece in zip(names, pieces, strict=True):
+        placed.setdefault((name or 0) - 1, []).append(piece)
     return placed
 
 

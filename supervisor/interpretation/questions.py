@@ -108,7 +108,7 @@ def ask_which_task(offers: Sequence[Offer]) -> str:
     names = [f"{offer.label} ({offer.agent.agent_id})" for offer in offers[:_MOST_NAMED]]
     if len(offers) > len(names):
         names.append("another one")
-    return f"{_WHICH_TASK}{', '.join(names[:-1])} or {names[-1]}?"
+    return f"{_WHICH_TASK}{' or '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}?"
 
 
 def tasks_asked(turn: ChatTurn) -> list[tuple[str, str]]:

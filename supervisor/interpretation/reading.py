@@ -1,16 +1,18 @@
 """One sentence that asks for one thing, in its conversation: an answer to what was asked, or a wish of its own."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from contracts.amounts import canonical
 from contracts.messages import ChatTurn
 from supervisor.interpretation.conclusions import conclude, lacking
 from supervisor.interpretation.doubting import doubt_guesses
+from supervisor.interpretation.earlier_tasks.anew import ask_for_unread, says_anew
 from supervisor.interpretation.earlier_tasks.arithmetic import changed
 from supervisor.interpretation.earlier_tasks.changes import Change, changes_in, without_amounts_of
 from supervisor.interpretation.earlier_tasks.references import Past, Reference, reference_in
 from supervisor.interpretation.inheriting import inherit, take
-from supervisor.interpretation.open_questions import Pending, answer_to_one, answers_to, asked_again
+from supervisor.interpretation.open_questions import Pending, answer_to_one, answers_to, asked_again, ends_questions
 from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Span, Understood, Unfitting
 from supervisor.interpretation.proof.recollection import read_agreed
 from supervisor.interpretation.questions import (
@@ -31,10 +33,6 @@ from supervisor.interpretation.wishes.declining import asks_for_abilities, is_de
 from supervisor.interpretation.wishes.routing import Choice, Prepared, Router
 from supervisor.interpretation.words import STOP, word_set
 
-#: Said instead of an answer, these end the question.
-_NEVER_MIND = frozenset(
-    {"never mind", "nevermind", "forget it", "cancel", "cancel that", "stop", "drop it", "leave it", "skip it", "skip"}
-)
 _YES = frozenset({"yes", "yes please", "yeah", "yep", "ok", "okay", "sure", "correct", "right", "exactly", "yes i do"})
 #: Words of asking for the same once more.
 _REPEATING = word_set(
@@ -59,7 +57,7 @@ class Reading:
         if confirmed := self._confirmed(scene.text):
             return confirmed
         pending = self.pending(choice, scene)
-        if pending is not None and _words(scene.text) in _NEVER_MIND:
+        if pending is not None and ends_questions(scene.text):
             return self._left()
         if pending is not None and _words(scene.text) in _YES and (agreed := agreed_in(pending[0].turn.text)):
             return _agree(scene.text, agreed, *pending)
@@ -111,7 +109,7 @@ class Reading:
     def answer_all(self, scene: Scene, choice: Choice | None) -> list[Single] | None:
         """Return what *scene* makes of each of several open questions; None when there is one, or it answers none."""
         opened = self.opened()[::-1]
-        if len(opened) < 2 or _words(scene.text) in _NEVER_MIND | _YES:
+        if len(opened) < 2 or _words(scene.text) in _YES or ends_questions(scene.text):
             return None
 
         def answer(said: Scene, pending: Pending) -> Single | None:
@@ -157,7 +155,9 @@ class Reading:
             return Unfitting(self.catalogue.abilities())
         recent = self.prepared(self.past[0]) if self.past else None
         if recent is not None and (choice is None or recent in choice.rivals) and self._goes_on(scene, choice, recent):
-            return self.fill(scene, recent)
+            return ask_for_unread(self.fill(scene, recent), scene, recent)
+        if recent is not None and choice is None and says_anew(scene, recent.cues.find(scene.tokens)):
+            return self.fill(scene, recent, is_anew=True)
         if choice is None:
             return Unfitting(f"I cannot tell what to do with that. {self.catalogue.abilities()}")
         if not choice.rivals:
@@ -190,14 +190,22 @@ class Reading:
             return self.fill(scene, likeliest[0])
         return Ambiguous(ask_which_task([task.offer for task in likeliest]))
 
-    def fill(self, scene: Scene, task: Prepared, order: Sequence[FieldShape] = ()) -> Single:
-        """Return what *scene* comes to as a wish for *task*; with *order*, its bare amounts are of these fields."""
+    def fill(self, scene: Scene, task: Prepared, order: Sequence[FieldShape] = (), *, is_anew: bool = False) -> Single:
+        """Return what *scene* comes to as a wish for *task*; with *order*, its bare amounts are of these fields.
+
+        *is_anew* when it says a value of the last task in a few words: all the others stay as they were.
+        """
         if order:
             return conclude(task, fill(scene, task, order))
         changes = _changes(scene, task)
         filled = fill(without_amounts_of(scene, changes), task)
         doubt_guesses(scene, task, filled)
         reference = reference_in(scene, task.cues.find(scene.tokens))
+        says_amount = bool(filled.loose) and any(shape.is_numeric for shape in task.shape.fields)
+        if is_anew and not (filled.values or filled.doubts or changes or says_amount):
+            return Unfitting(f"I cannot tell what to do with that. {self.catalogue.abilities()}")
+        if is_anew and not reference.everything:
+            reference = replace(reference, everything=(0, len(scene.text)))
         problems = self._change(scene, task, filled, changes)
         problems += self._resolve(scene, task, filled, reference, changes=changes)
         return conclude(task, filled, problems)

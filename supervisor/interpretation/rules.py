@@ -28,6 +28,7 @@ from supervisor.interpretation.wishes.routing import Prepared, Router
 from supervisor.interpretation.wishes.several import MOST_TASKS, Stretch, is_about_task, shifted, stretches_of
 from supervisor.interpretation.wishes.spreading import spread
 from supervisor.interpretation.wishes.telling_apart import settled_by, told_apart
+from supervisor.interpretation.words import evened
 from supervisor.interpretation.written_json import held_to_json
 
 #: The turn of what the same sentence said before; it is no turn of the conversation yet.
@@ -79,8 +80,10 @@ class RuleInterpreter:
     ) -> Interpretation:
         """Return what *text* asks for, given the earlier turns of its conversation, oldest first.
 
-        *now* is the time of the turn, which "tomorrow" is a day after; None is the moment of the call.
+        *now* is the time of the turn, which "tomorrow" is a day after; None is the moment of the call. Places are those
+        in `evened(text)`.
         """
+        text = evened(text)
         router = self.router(catalogue)
         scene = scene_of(text, decimal_mark=self._decimal_mark, now=now)
         return held_to_json(text, _Sentence(router, previous, self._decimal_mark).read(scene), router)
@@ -201,7 +204,7 @@ class _Sentence:
     def _read_as(self, task: Prepared, earlier: ChatTurn, answer: Scene) -> list[Single]:
         """Return what *earlier* comes to now that *answer* says that *task* was meant by it, or by a part of it."""
         now = earlier.at.astimezone(answer.now.tzinfo) if answer.now and answer.now.tzinfo else earlier.at
-        scene = scene_of(earlier.text, decimal_mark=self._decimal_mark, now=now)
+        scene = scene_of(evened(earlier.text), decimal_mark=self._decimal_mark, now=now)
         stretches = stretches_of(scene, self._router, self._read_alone)
         open_parts = [one for one in stretches if _asks_which(self._read_alone(one))] if len(stretches) > 1 else []
         stretch = open_parts[0] if open_parts else Stretch(0, len(scene.text), scene, None)

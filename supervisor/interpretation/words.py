@@ -19,6 +19,15 @@ _IRREGULAR = {
 }  # fmt: skip
 
 
+#: More white space in a row than anybody reads. Patterns try each place in it, some of them again from each.
+_EMPTY = re.compile(r"\s{9,}")
+
+
+def evened(text: str) -> str:
+    """Return *text* with long white space as a space, a new line, or two where there were more."""
+    return _EMPTY.sub(lambda match: "\n" * min(match.group().count("\n"), 2) or " ", text)
+
+
 def word_set(text: str) -> frozenset[str]:
     """Return the words of *text*: a list of words that reads as one."""
     return frozenset(text.split())
@@ -28,14 +37,14 @@ def word_set(text: str) -> frozenset[str]:
 LIGHT = word_set(
     "a an the my our your his her their its this that of is are was were be been being am at as to for from in on it"
     " i i'm i've i'd we we've you he she they have has had got get about around roughly approximately exactly only just"
-    " currently now already so far please equal equals s against out per set stands total which will would should do"
-    " does did than by up down over under into me us there them all some any still"
+    " currently now already so far please pls plz equal equals s against out per set stands total which will would"
+    " should do does did than by up down over under into me us there them all some any still"
 )
 #: Words that say nothing about which task is meant.
 STOP = LIGHT | word_set(
     "and or but not no with without after before then if when how what what's who where why can could may might must"
     " tell give say show let make want need know like going doing go come one two each every other more most much many"
-    " very also too well again same new good ok okay yes hi hello hey thanks thank"
+    " very also too well again same new good ok okay yes hi hello hey thanks thank thx"
 )
 
 

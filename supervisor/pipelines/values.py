@@ -23,6 +23,8 @@ ShapeOf = Callable[[Reference], Shape | None]
 #: What a flag may be sent as.
 _FLAGS = frozenset({"true", "false", "t", "f", "yes", "no", "y", "n", "on", "off", "1", "0"})
 _TEXT = Shape({"type": "string"})
+#: Formats of texts that may come as `{"value", "unit"}` too.
+_WITH_UNIT = ("percent", "quantity", "duration")
 #: Keywords of a number's range, how a value breaks it, and what it then has to be.
 _RANGES: tuple[tuple[str, Callable[[Any, float], bool], str], ...] = (
     ("minimum", operator.lt, "at least"),
@@ -112,9 +114,10 @@ def _takes(variant: Shape, kinds: frozenset[str], source: Shape) -> bool:
         return True
     if "number" in own and "string" in kinds:
         return True
-    if "number" in own and "object" in kinds:
-        # An amount may come with its unit.
-        return source.inside("value") is not None
+    is_measured = "number" in own or variant.schema.get("format") in _WITH_UNIT
+    if is_measured and "object" in kinds and source.inside("value") is not None:
+        # What is measured may come with its unit.
+        return True
     if "boolean" in own:
         return not kinds.isdisjoint(("number", "string"))
     # A date may come as a number.
@@ -146,12 +149,18 @@ def _why_not_kind(value: JsonValue, kind: str, schema: Mapping[str, Any]) -> str
     fits = {
         "null": value is None,
         "boolean": isinstance(value, bool) or value in (0, 1) or (isinstance(value, str) and value.lower() in _FLAGS),
-        "string": "format" in schema and isinstance(value, int | float) and not isinstance(value, bool),
+        "string": "format" in schema
+        and ((isinstance(value, int | float) and not isinstance(value, bool)) or _is_measure(value, schema)),
         "array": isinstance(value, list),
         "object": isinstance(value, dict),
     }
     words = {"null": "null", "boolean": "true or false", "string": "a text", "array": "a list", "object": "an object"}
     return None if fits[kind] else f"must be {words[kind]}, not {_said(value)}"
+
+
+def _is_measure(value: JsonValue, schema: Mapping[str, Any]) -> bool:
+    """Return whether *value* is a number with its unit where the text of *schema* may come so."""
+    return schema["format"] in _WITH_UNIT and isinstance(value, dict) and "value" in value
 
 
 def _why_no_number(value: JsonValue, schema: Mapping[str, Any]) -> str | None:

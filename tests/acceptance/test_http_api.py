@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from redis.asyncio import Redis
@@ -19,10 +21,13 @@ from runtime.connection import connected
 from runtime.embedded import EmbeddedServers
 from supervisor.http.key_file import make_key
 from supervisor.http.strangers import BURST
-from tests.acceptance.house import BUDGET, PROBE, House, Served
-from tests.http_client import PATIENCE_S, Connection, ask
+from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served
+from tests.http_client import PATIENCE_S, Answer, Connection, ask
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
+TAVERN = str(AGENTS / "tavern.py")
+#: Where it is tomorrow before it is today in the other, at every moment.
+EARLIEST, LATEST = "Pacific/Kiritimati", "Pacific/Pago_Pago"
 BUDGET_QUESTION = "limit 50k, spent {spent}: how is my budget?"
 
 
@@ -47,7 +52,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     key = {"Authorization": f"Bearer {make_key(keys, 'tests', ('admin',), None)}"}
     settings = {"api_keys_file": keys, "api_rate": 100_000, "api_burst": 100_000}
     try:
-        worker = house.worker(BUDGET, PROBE, "workers.agents.decision", "workers.agents.memory_worker")
+        worker = house.worker(BUDGET, PROBE, TAVERN, "workers.agents.decision", "workers.agents.memory_worker")
         first, second = house.supervisor(**settings), house.supervisor(**settings)
         worker.ready()
         yield Replicas(house, first.ready(), second.ready(), key)
@@ -155,31 +160,77 @@ async def test_two_hundred_at_once_lose_nobody(served: Replicas) -> None:
     assert remaining == [40_000 - number % 200 for number in range(400)]
 
 
-async def test_a_supervisor_speaks_tls_and_tells_strangers_behind_its_proxy_apart(
-    served: Replicas, tmp_path: Path
-) -> None:
-    """As its settings say: a stranger who has come too often says nothing about the next."""
-    make_certificates(tmp_path / "tls")
-    key = {"Authorization": f"Bearer {make_key(tmp_path / 'keys.json', 'safe', ('ask',), None)}"}
+@dataclass(frozen=True)
+class Abroad:
+    """A supervisor elsewhere that speaks TLS behind a proxy, and the header of its key."""
+
+    api: str
+    tls: ssl.SSLContext
+    key: dict[str, str]
+
+    async def answer(
+        self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+    ) -> Answer:
+        """Return what *method* of *path* answers, with the key unless there are other *headers*."""
+        async with Connection(self.api, self.tls) as asked:
+            asked.send(method, path, body, self.key if headers is None else headers)
+            return await asked.answer()
+
+
+@pytest.fixture(scope="module")
+def abroad(served: Replicas, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Abroad]:
+    """Run a supervisor as settings of its own say."""
+    folder = tmp_path_factory.mktemp("abroad")
+    make_certificates(folder / "tls")
+    key = {"Authorization": f"Bearer {make_key(folder / 'keys.json', 'safe', ('ask',), None)}"}
     supervisor = served.house.supervisor(
-        api_keys_file=tmp_path / "keys.json",
-        api_tls_cert_file=tmp_path / "tls" / "nats.crt",
-        api_tls_key_file=tmp_path / "tls" / "nats.key",
+        api_keys_file=folder / "keys.json",
+        api_tls_cert_file=folder / "tls" / "nats.crt",
+        api_tls_key_file=folder / "tls" / "nats.key",
         api_trusted_proxies="127.0.0.0/8",
-        time_zone="Asia/Tokyo",
+        time_zone=EARLIEST,
     ).ready()
-    tls = ssl.create_default_context(cafile=tmp_path / "tls" / "ca.crt")
     assert supervisor.api.startswith("https://")
-
-    async def status(headers: dict[str, str]) -> int:
-        async with Connection(supervisor.api, tls) as asked:
-            asked.send("GET", "/v1/agents", headers=headers)
-            return (await asked.answer()).status
-
-    assert await status(key) == 200
-    assert {await status({"X-Forwarded-For": "192.0.2.1"}) for _ in range(BURST + 20)} == {401, 429}
-    assert await status({"X-Forwarded-For": "192.0.2.2"}) == 401
+    yield Abroad(supervisor.api, ssl.create_default_context(cafile=folder / "tls" / "ca.crt"), key)
     supervisor.kill()
+
+
+async def test_a_supervisor_speaks_tls_and_tells_strangers_behind_its_proxy_apart(abroad: Abroad) -> None:
+    """As its settings say: a stranger who has come too often says nothing about the next."""
+
+    async def status(host: str) -> int:
+        return (await abroad.answer("GET", "/v1/agents", headers={"X-Forwarded-For": host})).status
+
+    assert (await abroad.answer("GET", "/v1/agents")).status == 200
+    told: list[int] = []
+    # Room for more comes back while these are sent: on a slow machine it takes many more than the burst.
+    while 429 not in told and len(told) < 10 * BURST:
+        told.append(await status("192.0.2.1"))
+    assert set(told) == {401, 429}
+    assert await status("192.0.2.2") == 401
+
+
+@pytest.mark.parametrize(("asked", "zone"), [({}, EARLIEST), ({"time_zone": LATEST}, LATEST)])
+async def test_tomorrow_is_that_of_the_request_or_else_of_the_supervisor(
+    abroad: Abroad, asked: dict[str, str], zone: str
+) -> None:
+    """As the task is given it, the whole way through; the two zones never have the same day."""
+
+    def tomorrow() -> str:
+        return (datetime.now(ZoneInfo(zone)) + timedelta(days=1)).date().isoformat()
+
+    before = tomorrow()
+    answer = await abroad.answer("POST", "/v1/requests", {"text": "reserve a table for tomorrow", **asked})
+    assert answer.status == 200, answer.body
+    assert answer.body["reply"]["report"]["result"]["day"] in {before, tomorrow()}
+
+
+async def test_a_time_zone_that_is_none_is_refused_by_name(abroad: Abroad) -> None:
+    """With the field; a path leads to no file."""
+    body = {"text": "reserve a table for tomorrow", "time_zone": "../../etc/localtime"}
+    refused = await abroad.answer("POST", "/v1/requests", body)
+    assert (refused.status, [one["where"] for one in refused.body["problems"]]) == (422, ["time_zone"])
+    assert "write one such as 'Europe/Berlin'" in refused.body["problems"][0]["message"]
 
 
 async def test_what_a_killed_supervisor_had_taken_is_told_by_another(served: Replicas) -> None:

@@ -1,8 +1,10 @@
 """Strangers at the door of the HTTP API: limited by address, while whoever has a key goes in and out."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from redis.asyncio import Redis
@@ -11,6 +13,7 @@ from runtime.embedded import EmbeddedServers
 from runtime.networks import networks_in
 from supervisor.http.addresses import Origins
 from supervisor.http.key_file import KeyRing, make_key
+from supervisor.http.patience import PatientProtocol
 from supervisor.http.strangers import Strangers
 from tests.http_client import PATIENCE_S, Connection, ask, until
 from tests.integration.http_stand import Stand, http_stand
@@ -55,27 +58,66 @@ async def test_a_stranger_is_told_to_wait_and_who_has_a_key_is_not(
 
 
 async def test_silent_connections_of_a_stranger_leave_room(stand: Stand, key: tuple[KeyRing, dict[str, str]]) -> None:
-    """Two may be open that have shown no key, however many have; when one ends another may come."""
-    known = [Connection(stand.url) for _ in range(4)]
-    for one in known:
-        await one.__aenter__()
-        one.send("GET", AGENTS, headers=key[1])
-        assert (await one.answer()).status == 200
-    async with Connection(stand.url), Connection(stand.url) as second:
-        await until(lambda: stand.server.connections == 6)
-        async with Connection(stand.url) as third:
-            refused = await third.answer()
+    """Two may be open that have shown no key; for another the oldest makes room, also for one with a key."""
+    async with Connection(stand.url) as first, Connection(stand.url) as second:
+        await until(lambda: stand.server.connections == 2)
+        async with Connection(stand.url) as known:
+            refused = await first.answer()
             assert (refused.status, refused.headers["connection"]) == (429, "close")
             async with asyncio.timeout(PATIENCE_S):
-                assert await third.reader.read() == b""
-        for one in known:
+                assert await first.reader.read() == b""
+            known.send("GET", AGENTS, headers=key[1])
+            assert (await known.answer()).status == 200
+            async with Connection(stand.url), Connection(stand.url):
+                assert (await second.answer()).status == 429
+                known.send("GET", AGENTS, headers=key[1])
+                assert (await known.answer()).status == 200
+
+
+async def test_where_no_connection_is_left_who_has_a_key_gets_that_of_a_stranger(
+    stand: Stand, key: tuple[KeyRing, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has shown a key keeps theirs, and when all have, there is none to be had."""
+    monkeypatch.setattr(PatientProtocol, "most", 2)
+    async with Connection(stand.url) as stranger, Connection(stand.url) as known:
+        await until(lambda: stand.server.connections == 2)
+        for one in (known, Connection(stand.url)):
+            if one is not known:
+                await one.__aenter__()
+                assert (await stranger.answer()).status == 429
             one.send("GET", AGENTS, headers=key[1])
             assert (await one.answer()).status == 200
-        await second.__aexit__(None, None, None)
-        await until(lambda: stand.server.connections == 5)
-        assert (await ask(stand.url, "GET", AGENTS, headers=key[1])).status == 200
-    for one in known:
+        async with Connection(stand.url) as late:
+            assert (await late.answer()).status == 503
         await one.__aexit__(None, None, None)
+
+
+async def test_who_has_a_key_is_waited_for_longer_than_a_stranger(
+    stand: Stand, key: tuple[KeyRing, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although nobody knew of the key when the connection began."""
+    monkeypatch.setattr(PatientProtocol, "head_s", 0.3)
+    async with Connection(stand.url) as known:
+        known.send("POST", "/v1/requests", {"text": "hello"}, key[1])
+        async with Connection(stand.url) as stranger, asyncio.timeout(PATIENCE_S):
+            assert await stranger.reader.read() == b""
+        stand.service.gate.set()
+        assert (await known.answer()).status == 200
+
+
+async def test_an_answer_that_a_stranger_does_not_read_is_not_kept_for_them(
+    servers: EmbeddedServers, redis: Redis, key: tuple[KeyRing, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their connection ends in time, although what was sent never arrives."""
+    monkeypatch.setattr(PatientProtocol, "head_s", 0.5)
+    async with http_stand(servers, redis, keys=key[0]) as stand:
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+            place = urlsplit(stand.url)
+            deaf.connect((place.hostname, place.port))
+            deaf.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: here\r\n\r\n" * 40)
+            await until(lambda: stand.server.connections == 1 == stand.parts.life.inside)
+            await until(lambda: stand.server.connections == 0 == stand.parts.life.inside)
 
 
 async def test_strangers_behind_a_believed_proxy_are_told_apart(

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from contracts.errors import ConfigurationError
 from deploy.credentials import make_certificates
 from runtime.embedded import EmbeddedServers
 from runtime.settings import Settings
-from supervisor.http.serving import demand_tls
+from supervisor.http.certificates import demand_tls
 from tests.http_client import PATIENCE_S, Connection, until
 from tests.integration.http_stand import http_stand
 
@@ -29,6 +30,8 @@ async def test_an_answer_and_a_stream_of_events_come_over_tls(
 ) -> None:
     """To who knows the authority; who does not ends the connection, and plain HTTP is not answered."""
     tls = demand_tls(certificates / "nats.crt", certificates / "nats.key")
+    assert tls is not None
+    assert tls.minimum_version == ssl.TLSVersion.TLSv1_2
     client = ssl.create_default_context(cafile=certificates / "ca.crt")
     async with http_stand(servers, redis, tls=tls) as stand:
         assert stand.url.startswith("https://127.0.0.1:")
@@ -75,6 +78,16 @@ def test_files_that_are_no_certificate_are_refused_at_the_start(certificates: Pa
             demand_tls(cert, key)
     with pytest.raises(ConfigurationError, match=r"TASKLORE_API_TLS_KEY_FILE .*missing.pem.*No such file"):
         demand_tls(good, tmp_path / "missing.pem")
+
+
+def test_a_certificate_that_has_expired_is_refused_at_the_start(certificates: Path, tmp_path: Path) -> None:
+    """It would be refused by every client, one after the other."""
+    key, asked, expired = certificates / "nats.key", tmp_path / "asked.pem", tmp_path / "expired.pem"
+    sign = ["openssl", "x509", "-req", "-in", asked, "-signkey", key, "-days", "-1", "-out", expired]
+    for command in (["openssl", "req", "-new", "-key", key, "-subj", "/CN=old", "-out", asked], sign):
+        subprocess.run(command, check=True, capture_output=True)
+    with pytest.raises(ConfigurationError, match=r"expired.pem' has expired.*renew TASKLORE_API_TLS_CERT_FILE"):
+        demand_tls(expired, key)
 
 
 @pytest.mark.parametrize("one", ["CERT", "KEY"])

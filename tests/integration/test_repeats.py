@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from contracts.errors import MemoryUnavailable
 from contracts.identifiers import new_id
 from contracts.messages import (
     ChatTurn,
@@ -23,12 +24,12 @@ from memory.ledger import Ledger
 from memory.requests import RequestRecords
 from runtime.embedded import EmbeddedServers
 from supervisor.catalogue import Catalogue
-from supervisor.first_readings import HeardTurn, heard_turn, reading_of
+from supervisor.first_readings import HeardTurn, Keeping, heard_turn, reading_of
 from supervisor.http.work import Work
-from supervisor.interpretation import Interpretation, RuleInterpreter, Understood
+from supervisor.interpretation import Interpretation, Interpreter, RuleInterpreter, Understood
 from supervisor.interpretation.outcome import Several
 from supervisor.service import Service
-from supervisor.understanding import LOOK_BACK, Interpreting
+from supervisor.understanding import LOOK_BACK
 from tests.http_client import ask as over_http
 from tests.integration.http_stand import http_stand
 from tests.integration.test_hostile_dispatch import SUPERVISOR, Stand, standing
@@ -61,7 +62,9 @@ class Desk:
     redis: Redis
     conversation_id: str = field(default_factory=lambda: new_id(0))
 
-    def service(self, interpreter: Interpreting, catalogue: Catalogue = BOTH) -> Service:
+    def service(
+        self, interpreter: Interpreter, catalogue: Catalogue = BOTH, conversations: Keeping | None = None
+    ) -> Service:
         """Return another supervisor."""
         return Service(
             SUPERVISOR,
@@ -69,7 +72,7 @@ class Desk:
             interpreter=interpreter,
             dispatch=self.stand.dispatch,
             reports=self.stand.reports,
-            conversations=Conversations(self.redis),
+            conversations=conversations or Conversations(self.redis),
             publish=lambda _subject, _body, _message_id: None,
         )
 
@@ -164,20 +167,16 @@ async def test_a_repeat_hands_over_what_its_first_supervisor_had_not(servers: Em
         request, fickle = desk.request(request_id=new_request()), Fickle([TWO, ONE])
         stopped, gone = asyncio.Event(), asyncio.Event()
 
-        class Dying:
+        class Dying(Conversations):
             """Kept what was read, and dies then."""
 
             async def append(self, *arguments: Any, **named: Any) -> bool:
-                is_new = await Conversations(redis).append(*arguments, **named)
+                is_new = await super().append(*arguments, **named)
                 stopped.set()
                 await gone.wait()
                 return is_new
 
-            def __getattr__(self, name: str) -> Any:
-                return getattr(Conversations(redis), name)
-
-        service = desk.service(fickle)
-        service._understanding._conversations = Dying()
+        service = desk.service(fickle, conversations=Dying(redis))
         dying = asyncio.create_task(service.answer(request))
         await stopped.wait()
         dying.cancel()
@@ -219,6 +218,100 @@ async def test_the_id_that_a_reply_names_finds_its_task(servers: EmbeddedServers
         again = await service.answer(PersonRequest(text="hm", request_id=first.request_id, wait_ms=0))
         assert await stand.last() == before + 1
     assert (again.kind, again.task, again.text) == ("pending", first.task, first.text)
+
+
+async def test_words_that_nobody_read_are_read_by_what_was_said_before_them(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    """Their supervisor died while it read them, and the conversation went on for longer than is looked back."""
+    async with standing(servers, redis) as stand:
+        desk = Desk(stand, redis)
+        again = desk.request("double the limit", request_id=new_request())
+        await desk.answered("A", ONE)
+
+        kept = asyncio.Event()
+
+        class Dying(Conversations):
+            """Keeps the words, and nothing after them."""
+
+            async def append(self, *arguments: Any, **named: Any) -> bool:
+                is_new = await super().append(*arguments, **named)
+                kept.set()
+                return is_new
+
+            async def replace(self, *_turns: object) -> bool:
+                raise asyncio.CancelledError
+
+        class Slow(RuleInterpreter):
+            """Reads no sooner than the words are kept."""
+
+            async def interpret(self, *arguments: Any, **named: Any) -> Interpretation:
+                await kept.wait()
+                return await super().interpret(*arguments, **named)
+
+        service = desk.service(Slow(), conversations=Dying(redis))
+        assert isinstance((await asyncio.gather(service.answer(again), return_exceptions=True))[0], BaseException)
+        for number in range(LOOK_BACK):
+            await desk.answered(f"A{number}", OTHER)
+        told = [await desk.service(RuleInterpreter()).answer(again) for _ in range(2)]
+    assert [reply.task.parameters for reply in told if reply.task] == [{"budget_limit": 100, "spent": 42}] * 2
+
+
+@pytest.mark.parametrize("names_conversation", [False, True])
+async def test_a_reading_that_could_not_be_kept_makes_the_same_task_again(
+    servers: EmbeddedServers, redis: Redis, names_conversation: bool
+) -> None:
+    """Also of a request without an id, which its reply named: the stream swallows the task of the repeat."""
+
+    class Away(Conversations):
+        """Keeps nothing, and tells nothing."""
+
+        async def append(self, *_arguments: object, **_named: object) -> bool:
+            raise MemoryUnavailable("away")
+
+        async def recent(self, *_arguments: object) -> list[bytes]:
+            raise MemoryUnavailable("away")
+
+    async with standing(servers, redis) as stand:
+        before, desk = await stand.last(), Desk(stand, redis)
+        first = await desk.service(Fickle([ONE]), conversations=Away(redis)).answer(PersonRequest(text="hm", wait_ms=0))
+        named = {"conversation_id": first.conversation_id} if names_conversation else {}
+        repeat = PersonRequest.model_validate({"text": "hm", "request_id": first.request_id, "wait_ms": 0} | named)
+        await desk.service(Fickle([ONE])).answer(repeat)
+        assert await stand.last() == before + 1
+
+
+@pytest.mark.parametrize("away", ["first", "then", "both"])
+async def test_one_supervisor_reads_once_however_the_store_comes_and_goes(
+    servers: EmbeddedServers, redis: Redis, away: str
+) -> None:
+    """Two tasks of the first reading are not joined by the one of the second."""
+    calls = 0
+
+    class Shaky(Conversations):
+        """Is away for one of two deliveries, or both."""
+
+        async def append(self, *arguments: Any, **named: Any) -> bool:
+            self._fail()
+            return await super().append(*arguments, **named)
+
+        async def recent(self, *arguments: Any) -> list[bytes]:
+            self._fail()
+            return await super().recent(*arguments)
+
+        def _fail(self) -> None:
+            if away in {"both", "first" if calls == 0 else "then"}:
+                raise MemoryUnavailable("away")
+
+    async with standing(servers, redis) as stand:
+        before, desk = await stand.last(), Desk(stand, redis)
+        request = desk.request(request_id=new_request())
+        service = desk.service(Fickle([TWO, ONE]), conversations=Shaky(redis))
+        first = await service.answer(request)
+        calls = 1
+        again = await service.answer(request)
+        assert await stand.last() == before + 2
+    assert tasks_of(first) == tasks_of(again) == [OTHER.task, TRIPS.task]
 
 
 async def test_over_http_a_key_tells_the_first_reading_after_a_kill(servers: EmbeddedServers, redis: Redis) -> None:

@@ -55,6 +55,12 @@ class Everything(Parameters):
     within: timedelta = timedelta(minutes=5)
 
 
+class Since(Parameters):
+    """An instant."""
+
+    since: datetime
+
+
 def forms(**changes: Any) -> dict[str, ImportForm]:
     """Return what an import of the budget agent's memory knows from its card."""
     card = card_of(agent)
@@ -133,6 +139,16 @@ async def test_what_cannot_be_read_is_refused_entry_by_entry() -> None:
     assert done.stored == 1
     assert set(done.refused) == {"dance:1", "analyze_budget:much:1", "analyze_budget:1:2:3:4"}
     assert "budget_limit" in done.refused["analyze_budget:much:1"]
+
+
+async def test_a_value_without_a_key_costs_its_own_entry_alone() -> None:
+    """A time that is past the calendar in UTC can be read, and nobody can ever ask for it."""
+    form = ImportForm(form_of(Since.schema_for_cards()), parameters_of("wait", Since.schema_for_cards()), "v1.1", None)
+    late, sound = "wait:9999-12-31T23%3A00%3A00-05%3A00", "wait:2026-05-01T10%3A00%3A00Z"
+    text = json.dumps({"tasks": {late: 1, sound: 2}}).encode()
+    done = await import_text(FakeLongTermMemory(), "Waiter", text, {"wait": form}, now_ms=NOW_MS)  # type: ignore[arg-type]
+    assert (done.stored, list(done.refused)) == (1, [late])
+    assert "past the calendar" in done.refused[late]
 
 
 async def test_results_of_one_user_are_not_imported_for_all() -> None:

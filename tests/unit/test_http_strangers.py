@@ -7,7 +7,7 @@ from supervisor.http.addresses import Origins
 from supervisor.http.limits import Rates
 from supervisor.http.strangers import Strangers
 
-PROXIES = networks_in("10.0.0.0/8, ::1,fd00::/8")
+PROXIES = networks_in("10.0.0.0/8, ::1,fd00::/8,::ffff:172.16.0.0/108")
 
 
 class Clock:
@@ -37,6 +37,7 @@ class Clock:
         ("10.0.0.5", ["10.1.1.1, 10.2.2.2"], "10.1.1.1"),
         ("::ffff:192.0.2.1", [], "192.0.2.1"),
         ("::ffff:10.0.0.5", ["198.51.100.7"], "198.51.100.7"),
+        ("172.16.0.9", ["[::ffff:198.51.100.7]:4711"], "198.51.100.7"),
         ("2001:db8:1:2:aaaa::1", [], "2001:db8:1:2::/64"),
         ("fe80::1%eth0", [], "fe80::/64"),
         ("", [], ""),
@@ -88,14 +89,41 @@ def test_a_stranger_may_come_so_often_and_others_all_the_same() -> None:
     assert strangers.take(None) == 0
 
 
-def test_connections_that_show_no_key_are_counted_by_address() -> None:
-    """Until they show one or are closed; a believed proxy's are those of many."""
+class Ends:
+    """Connections by their ports, and which of them were ended."""
+
+    def __init__(self, strangers: Strangers) -> None:
+        self.ended: list[int] = []
+        self._strangers = strangers
+
+    def open(self, host: str, *ports: int) -> None:
+        """Connect from each of *ports*."""
+        for port in ports:
+            self._strangers.connect((host, port), lambda port=port: self.ended.append(port))  # type: ignore[misc]
+
+
+def test_of_connections_that_show_no_key_the_oldest_makes_room() -> None:
+    """By address, until it shows one or is closed; a believed proxy's are those of many."""
     strangers = Strangers(Origins(PROXIES), connections=2)
-    assert [strangers.connect(("192.0.2.1", port)) for port in (1, 2, 3)] == [True, True, False]
-    assert strangers.connect(("192.0.2.2", 1))
-    strangers.settle(("192.0.2.1", 3))
-    assert not strangers.connect(("192.0.2.1", 4))
-    for _ in range(2):
-        strangers.settle(("192.0.2.1", 1))
-    assert [strangers.connect(("192.0.2.1", port)) for port in (5, 6)] == [True, False]
-    assert all(strangers.connect(("10.0.0.5", port)) for port in range(10))
+    ends = Ends(strangers)
+    ends.open("192.0.2.1", 1, 2)
+    ends.open("192.0.2.2", 3)
+    ends.open("10.0.0.5", *range(10, 20))
+    assert ends.ended == []
+    strangers.settle(("192.0.2.1", 1))
+    ends.open("192.0.2.1", 4, 5, 6)
+    assert ends.ended == [2, 4]
+    strangers.settle(("192.0.2.1", 2))
+    assert [strangers.is_one(("192.0.2.1", port)) for port in (1, 2, 4, 5, 6)] == [False, False, False, True, True]
+
+
+def test_where_all_connections_are_open_the_oldest_that_shows_no_key_makes_room() -> None:
+    """Of whatever address; where everybody has shown one, or is a believed proxy, nobody does."""
+    strangers = Strangers(Origins(PROXIES))
+    ends = Ends(strangers)
+    ends.open("192.0.2.1", 1, 2)
+    ends.open("192.0.2.2", 3)
+    ends.open("10.0.0.5", 4)
+    strangers.settle(("192.0.2.1", 1))
+    assert [strangers.make_room() for _ in range(3)] == [True, True, False]
+    assert ends.ended == [2, 3]

@@ -8,7 +8,7 @@ import pytest
 from supervisor.interpretation import Missing, Understood
 from supervisor.interpretation.values.fields import shape_of
 from supervisor.interpretation.values.matching import match_cheapest
-from supervisor.interpretation.words import stem
+from supervisor.interpretation.words import evened, stem
 from tests.interpretation_cases import BUDGET, EVERYBODY, RIDE, budget_turn, parameters_of, understand
 
 
@@ -76,6 +76,20 @@ def test_any_text_comes_to_something() -> None:
 def test_twenty_thousand_characters_of_one_thing_are_answered(piece: str) -> None:
     """The longest request there may be, with the costliest pieces; nothing grows with the square of them."""
     assert understand((piece * 20_000)[:20_000]) is not None
+
+
+@pytest.mark.parametrize("space", [" ", "\t", "\u00a0", "\n "])
+def test_white_space_without_end_says_no_more_than_a_little_of_it(space: str) -> None:
+    """It took a minute of the one interpreter: patterns try each place in it, some again from each."""
+    much = space * (9_000 // len(space))
+    text = f"limit 50k,{much}spent{much}42k"
+    assert parameters_of(understand(text)) == parameters_of(understand("limit 50k, spent 42k"))
+
+
+def test_only_long_white_space_is_made_even() -> None:
+    """Lines stay apart, and what is short stays as it was."""
+    assert evened("a  b\n\n  c") == "a  b\n\n  c"
+    assert evened("a" + " " * 9 + "b" + " " * 9 + "\n- c" + "\n" * 30 + "d") == "a b\n- c\n\nd"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from contracts.errors import InvalidAmount
-from contracts.numerals import find_money, find_numbers, find_percents, find_quantities, parse_number
+from contracts.numerals import find_amounts, find_money, find_numbers, find_percents, find_quantities, parse_number
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,12 @@ def test_scales_that_english_does_not_put_together_are_refused(text: str) -> Non
         parse_number(text)
 
 
+@pytest.mark.parametrize("text", ["ten hundred thousand", "sixty hundred thousand yen"])
+def test_the_end_of_such_a_wording_is_no_number_either(text: str) -> None:
+    """A hundred thousand is not what "ten hundred thousand" says."""
+    assert find_numbers(text) == ()
+
+
 @pytest.mark.parametrize("text", ["several hundred million people", "a few hundred thousand", "many thousand and more"])
 def test_a_loose_scale_is_no_number(text: str) -> None:
     """Nobody can tell how many "several hundred million" are."""
@@ -57,6 +63,10 @@ def test_a_loose_scale_is_no_number(text: str) -> None:
         ("one metric ton", ["1"]),
         ("One square mile", ["1"]),
         ("One wonders", []),
+        ("stay for one day", ["1"]),
+        ("one day", ["1"]),
+        ("one day he stayed", []),
+        ("we knew that one day he would", []),
     ],
 )
 def test_one_is_counted_where_something_is_measured_by_it(text: str, wanted: list[str]) -> None:
@@ -118,11 +128,19 @@ def test_money_is_named_by_its_country_on_either_side(text: str, wanted: list[tu
         ("2 exabytes", "2", "EB"),
         ("80 gms", "80", "g"),
         ("5 arc minutes", "5", "arcminute"),
+        ("a kilometre and a half", "1.5", "km"),
+        ("an hour and a quarter", "1.25", "hour"),
     ],
 )
 def test_a_measure_is_read_in_its_rarer_names(text: str, value: str, unit: str) -> None:
     """Short and split names, and pounds beside stones, are measures too."""
     assert [(found.value, found.unit) for found in find_quantities(text)] == [(Decimal(value), unit)]
+
+
+@pytest.mark.parametrize("text", ["wait an hour", "a day in May", "per an hour and a day"])
+def test_a_time_with_an_article_is_no_quantity_of_one(text: str) -> None:
+    """An article counts a time only where a part follows: "an hour and a half"."""
+    assert find_amounts(text) == ()
 
 
 @pytest.mark.parametrize("text", ["the last quarter was good", "sales a quarter per region", "first quarter sales"])

@@ -101,10 +101,18 @@ def test_the_article_of_a_noun_says_no_number(text: str) -> None:
     assert find_amounts(text) == ()
 
 
-@pytest.mark.parametrize("text", ["$3 a pound", "3 dollars a gallon", "3 cents a mile", "twice a mile"])
-def test_an_article_after_an_amount_says_each(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("$3 a pound", [("3", "USD")]),
+        ("3 dollars a gallon", [("3", "USD")]),
+        ("3 cents a mile", [("0.03", "USD")]),
+        ("twice a mile", []),
+    ],
+)
+def test_an_article_after_an_amount_says_each(text: str, wanted: list[tuple[str, str]]) -> None:
     """A rate has no second amount."""
-    assert len(find_amounts(text)) <= 1
+    assert said(find_amounts(text)) == wanted
 
 
 @pytest.mark.parametrize(

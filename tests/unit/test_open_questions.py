@@ -155,7 +155,47 @@ def test_an_answer_to_several_may_come_with_another_wish() -> None:
 @pytest.mark.parametrize("answer", ["greet Bob", "never mind", "tell me the weather in Lima"])
 def test_whoever_speaks_of_something_else_is_not_asked_again(answer: str) -> None:
     """A question that nobody answers lapses, as a single one does."""
-    assert ASKED not in [value for _, value in told(answers(NUMBERS, answer)) if _ != "None"]
+    assert ASKED not in [value for agent_id, value in told(answers(NUMBERS, answer)) if agent_id != "None"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["cancel both", "never mind both of them", "forget it, thanks", "No, leave them please.", "neither", "no thanks"],
+)
+@pytest.mark.parametrize("questions", [NUMBERS, PLACES, MIXED, "check my budget, limit 70k"])
+def test_all_questions_are_left_in_many_words(questions: str, answer: str) -> None:
+    """None of these is a place."""
+    assert told(answers(questions, answer)) == [("None", ASKED)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("forget the first", [("TripAgent", ASKED)]),
+        ("skip the second, 50k for the first", [("BudgetTrackerAgent", 50_000)]),
+        ("50k for the first, never mind the other", [("BudgetTrackerAgent", 50_000)]),
+        ("4 travellers, forget the budget", [("TripAgent", 4)]),
+        ("cancel the first and drop the second", [("None", ASKED)]),
+    ],
+)
+def test_one_of_several_questions_can_be_left(answer: str, expected: Parts) -> None:
+    """It is not asked again, and what is told to be left is no value of it."""
+    assert told(answers(NUMBERS, answer)) == expected
+    assert [value for _, value in told(answers(PLACES, "forget the first"))] == [ASKED]
+
+
+@pytest.mark.parametrize("questions", [NUMBERS, PLACES, "check my budget, limit 70k"])
+@pytest.mark.parametrize("answer", ["never mind, greet Bob", "Never mind. Please greet Bob"])
+def test_what_is_wished_instead_is_begun(questions: str, answer: str) -> None:
+    """What was asked is left, and nothing of it is asked again."""
+    assert told(answers(questions, answer)) == [("GreeterAgent", "Bob")]
+
+
+@pytest.mark.parametrize("answer", ["cancel, 50k", "between 40k and 50k", "50k or 60k", "50.000 und 4 Personen"])
+@pytest.mark.parametrize("questions", [NUMBERS, MIXED])
+def test_no_text_takes_what_another_question_asked_for(questions: str, answer: str) -> None:
+    """A place can be called anything, so that it is no sign of one that something can be taken for it."""
+    assert [value for _, value in told(answers(questions, answer))] == [ASKED, ASKED]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from contracts.pipelines import Phase, Pipeline
 from supervisor.pipelines.checks import all_problems, problems_of, problems_with
 from supervisor.pipelines.problems import Problem
 from supervisor.pipelines.shapes import KINDS, Shape
+from tests.acceptance.agents import exact
 from workers.agent import Agent
 from workers.card import card_of
 
@@ -216,6 +217,26 @@ def test_a_value_of_another_type_is_refused(name: str, value: JsonValue, words: 
 def test_what_a_task_would_read_is_not_refused(name: str, value: JsonValue) -> None:
     """Wordings of numbers, amounts with units, flags as words, days as numbers; and what only a task can tell."""
     assert told(a_phase("a", parameters={name: value})) == []
+
+
+def test_a_measure_may_come_with_its_unit_beside_it() -> None:
+    """As the exact types read it; a moment has no unit, and an object without a value is no measure."""
+    cards = CARDS | {"ExactAgent": card_of(exact.agent)}
+    fitting: dict[str, JsonValue] = {
+        "price": {"value": 5, "unit": "USD"},
+        "discount": {"value": 5, "unit": "%"},
+        "way": {"value": 3, "unit": "km"},
+        "within": {"value": 90, "unit": "minute"},
+        "since": "2026-05-01",
+    }
+    cases: list[tuple[dict[str, JsonValue], list[str]]] = [
+        ({}, []),
+        ({"since": {"value": 5, "unit": "h"}}, ["since"]),
+        ({"way": {"unit": "km"}}, ["way"]),
+    ]
+    for spoilt, named in cases:
+        problems = told(a_phase("a", "travel", agent="ExactAgent", parameters=fitting | spoilt), cards=cards)
+        assert [problem.place[-1] for problem in problems] == named
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 from contracts.messages import ChatTurn, PersonReply, PersonRequest
 from contracts.parameters import Field, Parameters
 from memory.fakes import FakeConversations
-from supervisor.asked import Asked
 from supervisor.catalogue import Catalogue
+from supervisor.incoming import Incoming
 from supervisor.interpretation import RuleInterpreter
 from supervisor.understanding import Understanding
 from tests.interpretation_cases import card_for
@@ -32,7 +32,7 @@ async def day_of(request: PersonRequest, catalogue: Catalogue, before: list[Chat
     understanding = Understanding(
         RuleInterpreter(), lambda: catalogue, FakeConversations(), lambda _turn: None, lambda: LATE, time_zone
     )
-    asked = Asked(request, "r", "c", "t", lambda _assignment: None)
+    asked = Incoming(request, "r", "c", "t", lambda _assignment: None)
     reading = await understanding.of(asked, before)
     assert not isinstance(reading, PersonReply)
     part = reading.parts[0]

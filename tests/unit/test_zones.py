@@ -1,12 +1,13 @@
 """Time zones: named as IANA names them, told as their clocks show them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from pydantic import ValidationError
 
 from contracts.errors import InvalidInput
 from contracts.messages import PersonRequest
+from contracts.times import find_moments
 from contracts.zones import told_in, zone_of
 
 NEW_YEARS_EVE = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
@@ -29,10 +30,17 @@ def test_a_moment_is_told_as_the_clocks_of_a_zone_show_it(name: str, shown: str)
     assert (told.isoformat(), told) == (shown, NEW_YEARS_EVE)
 
 
+@pytest.mark.parametrize("hours", [22, 24, 24.5, 25.5, 46.9])
+def test_tomorrow_is_one_day_however_long_today_is(hours: float) -> None:
+    """From the first minute to the last of a day with 25 hours, and in both that the clocks call two."""
+    now = told_in(datetime(2026, 10, 24, tzinfo=UTC) + timedelta(hours=hours), "Europe/Berlin")
+    assert [one.readings for one in find_moments("for tomorrow", now)] == [(date(2026, 10, 26),)]
+
+
 def test_hours_from_a_moment_are_hours_when_the_clocks_change() -> None:
-    """An hour after half past one in the night of the change is an hour later, and no two of them."""
+    """Two of them after half past one, in the night of the change, although the clocks show half past four by then."""
     before = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
-    assert told_in(before, "Europe/Berlin") + timedelta(hours=1) - before == timedelta(hours=1)
+    assert told_in(before, "Europe/Berlin") + timedelta(hours=2) - before == timedelta(hours=2)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from supervisor.interpretation.words import word_set
 
 _FURTHER = re.compile(
     r"\W*(?P<joint>(?:(?:and|also|now|then|ok|okay|please|plus|next)\b\W+)*)"
-    r"(?P<same>(?:(?:what|how) about|(?:do )?(?:the same|likewise|again)(?: thing)?)\s+)?(?:also\s+)?"
+    r"(?P<same>(?:(?:what|how) about|(?:do )?(?:(?:the )?same|likewise|again)(?: thing)?)\s+)?(?:also\s+)?"
     r"(?:(?P<before>for|to|in|at|with|of|from)\s+)?"
     r"(?P<name>[^\W\d_][^.;:?!\n()\"]{0,80}?)"
     r"(?P<too>(?:,?\s+(?:too|as well|also|again|likewise))*)(?:,?\s+(?:please|thanks|thank you|next))*\W*",

@@ -18,6 +18,7 @@ from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.filling import fill
 from supervisor.interpretation.values.scene import Scene, scene_of
 from supervisor.interpretation.wishes.routing import Prepared
+from supervisor.interpretation.words import evened
 
 #: Characters of a turn that a question repeats.
 _MOST_SHOWN = 200
@@ -28,7 +29,7 @@ def said_earlier(
 ) -> tuple[Source, ...]:
     """Return what the person *user_id*, or nobody known, said in *turns*, the latest first."""
     own = [turn for turn in turns if turn.speaker == "person" and turn.user_id in (None, user_id)]
-    return tuple(Source(scene_of(turn.text, decimal_mark=decimal_mark), turn.turn_id) for turn in reversed(own))
+    return tuple(Source(scene_of(evened(turn.text), decimal_mark=decimal_mark), turn.turn_id) for turn in reversed(own))
 
 
 def prove_earlier(

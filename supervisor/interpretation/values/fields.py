@@ -23,6 +23,7 @@ Kind = Literal[
     "date",
     "moment",
     "when",
+    "time",
     "duration",
     "other",
 ]
@@ -34,7 +35,14 @@ _VALUE = "{}"
 
 NUMERIC: frozenset[Kind] = frozenset({"amount", "integer", "percent", "quantity"})
 #: A "moment" of the calendar is told in ISO 8601 with its time; "when" may be a day, a local time or an instant.
-_FORMATS: dict[str, Kind] = {"date": "date", "date-time": "moment", "moment": "when", "duration": "duration"}
+#: A "time" is one of the day alone.
+_FORMATS: dict[str, Kind] = {
+    "date": "date",
+    "date-time": "moment",
+    "moment": "when",
+    "duration": "duration",
+    "time": "time",
+}
 #: Formats of numbers that carry their unit, which may also be a text.
 _WITH_UNIT: dict[str, Kind] = {"percent": "percent", "quantity": "quantity"}
 #: Steps through references and alternatives of one field: a schema that refers to itself would never end, and nothing

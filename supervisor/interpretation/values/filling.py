@@ -21,9 +21,18 @@ from supervisor.interpretation.values.cues import Cue
 from supervisor.interpretation.values.examples import patterned
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.filled import Filled
+from supervisor.interpretation.values.listed_texts import items_at, listed_text
 from supervisor.interpretation.values.marks import marks_in
+from supervisor.interpretation.values.message_times import cut_times, is_time_of
 from supervisor.interpretation.values.naming import is_labelled, is_name, numbered
-from supervisor.interpretation.values.plain_values import Reading, chosen, switched, switched_off, trailing, worded
+from supervisor.interpretation.values.plain_values import (
+    Reading,
+    chosen,
+    switched,
+    switched_off,
+    trailing,
+    worded,
+)
 from supervisor.interpretation.values.rivals import settle_rivals
 from supervisor.interpretation.values.scene import Item, Scene, runs_of
 from supervisor.interpretation.values.text_ends import before_amount
@@ -50,6 +59,8 @@ _NO_ANSWER = re.compile(
     r"|(?:i (?:do not|don't) know|dunno|no|none|nobody|nothing|not sure|no idea|why|what|huh)\b[\s,.!?a-z]{0,12}$",
     re.IGNORECASE | re.DOTALL,
 )
+#: Words that choose the task behind which its text is looked for.
+_MOST_NAMES = 4
 _NOT_BEFORE_LOOSE = frozenset({"in", "at", "on", "last", "per", "over", "during"})
 
 
@@ -264,33 +275,48 @@ def _fill_plain(
     scene: Scene, task: Prepared, cues: tuple[Cue, ...], filled: Filled, asked: Sequence[FieldShape]
 ) -> None:
     taken: set[int] = set()
+    #: One moment tells a day and a time: each may take its own of it.
+    shared: dict[str, set[int]] = {"date": set(), "time": set()}
     for shape in task.shape.fields:
         if shape.is_numeric or filled.has(shape):
             continue
-        readings = _read_plain(scene, shape, cues, taken, filled, is_asked=shape in asked)
+        others = taken.union(
+            *(starts for kind, starts in shared.items() if kind == shape.kind or shape.kind not in shared)
+        )
+        readings = _read_plain(scene, task, shape, cues, others, filled, is_asked=shape in asked)
         if isinstance(readings, Doubt):
+            # its moment is nobody else's
+            taken.update(others.difference(*shared.values()))
             filled.doubt(readings)
             continue
         _keep_plain(shape, readings, scene, filled)
-        taken.update(reading.start for reading in readings)
+        shared.get(shape.kind, taken).update(reading.start for reading in readings)
     _fill_last_text(scene, task, cues, filled, asked)
+    cut_times(scene, task, filled)
 
 
 def _read_plain(
-    scene: Scene, shape: FieldShape, cues: tuple[Cue, ...], taken: set[int], filled: Filled, *, is_asked: bool
+    scene: Scene,
+    task: Prepared,
+    shape: FieldShape,
+    cues: tuple[Cue, ...],
+    taken: set[int],
+    filled: Filled,
+    *,
+    is_asked: bool,
 ) -> list[Reading] | Doubt:
     if shape.kind == "choice":
         return chosen(scene, shape, cues)
     if shape.kind == "boolean":
         reading = switched(scene, shape, cues, is_asked=is_asked)
         return [reading] if reading else []
-    if shape.kind in {"date", "moment", "when", "duration"}:
+    if shape.kind in {"date", "moment", "when", "time", "duration"}:
         return dated(scene, shape, taken, cues, scene.now)
     if shape.kind == "text" and not shape.is_list:
         reading = _without_amounts(worded(scene, shape, cues, taken), scene, filled)
-        return [reading] if reading else []
+        return [reading] if reading and not is_time_of(reading, task) else []
     if shape.kind == "text":
-        return _listed_text(scene, shape, cues, taken)
+        return listed_text(scene, shape, cues, taken, task.names)
     return []
 
 
@@ -302,21 +328,13 @@ def _without_amounts(reading: Reading | None, scene: Scene, filled: Filled) -> R
         span.start for span in filled.spans if reading.start <= span.start < reading.end and span.end > span.start
     ]
     end = before_amount(scene.text, reading.start, min(starts)) if starts else None
+    if end is None and starts:
+        # "Requiem for a Dream 4 stars"
+        behind = [item.start for item in scene.items if item.start in starts and item.end == reading.end]
+        end = reading.start + len(scene.text[reading.start : min(behind)].rstrip(" ,:(")) if behind else None
     if end is None or any(one.start == reading.start for one in scene.quoted):
         return reading
     return replace(reading, value=scene.text[reading.start : end], end=end) if end > reading.start else None
-
-
-def _listed_text(scene: Scene, shape: FieldShape, cues: tuple[Cue, ...], taken: set[int]) -> list[Reading]:
-    """Return each quotation, for a list of texts whose cue stands before them."""
-    first = min((scene.tokens[cue.first].start for cue in cues if cue.field is shape), default=None)
-    if first is None:
-        return []
-    return [
-        Reading(shape, quoted.text, quoted.start, quoted.end)
-        for quoted in scene.quoted
-        if quoted.start > first and quoted.start not in taken
-    ]
 
 
 def _keep_plain(shape: FieldShape, readings: list[Reading], scene: Scene, filled: Filled) -> None:
@@ -337,7 +355,11 @@ def _fill_last_text(
 ) -> None:
     """Give the one text still needed what follows the words that chose the task, or a plain answer to its question."""
     needed = [s for s in task.shape.required if not filled.has(s) and (not asked or s in asked)]
-    if len(needed) != 1 or needed[0].kind != "text" or needed[0].is_list:
+    if len(needed) != 1 or needed[0].kind != "text":
+        return
+    if needed[0].is_list:
+        if needed[0] in asked and not _NO_ANSWER.match(scene.text.strip()):
+            _keep_plain(needed[0], items_at(scene, needed[0], 0, task.names), scene, filled)
         return
     if needed[0] in asked:
         text = scene.text.strip()
@@ -346,6 +368,15 @@ def _fill_last_text(
             filled.put(Reading(needed[0], text, start, start + len(text)), scene.text)
         return
     after = [place for place, token in enumerate(scene.tokens) if token.stem in task.names]
-    reading = _without_amounts(trailing(scene, needed[0], after[-1], cues) if after else None, scene, filled)
-    if reading is not None:
-        filled.put(reading, scene.text)
+    # "Rate Dune 4 stars": where nothing follows the last of these words, what follows the one before it.
+    for place in reversed(after[-_MOST_NAMES:]):
+        reading = _without_amounts(trailing(scene, needed[0], place, cues), scene, filled)
+        if (
+            place != after[-1]
+            and reading is not None
+            and any(reading.start <= scene.tokens[one].start < reading.end for one in after)
+        ):
+            return
+        if reading is not None:
+            filled.put(reading, scene.text)
+            return

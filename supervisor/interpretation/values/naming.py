@@ -1,4 +1,4 @@
-"""Numbers that name rather than count: "volume 2", "Route 66", "The Seven Pillars", a postal code, "e.g. 50"."""
+"""Numbers that name rather than count: "volume 2", "Route 66", "The Seven Pillars", a postal code."""
 
 import re
 from collections.abc import Iterator

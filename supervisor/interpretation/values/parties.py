@@ -131,7 +131,8 @@ class Reader:
         values = [member.value for member in members]
         has_number = any(member.has_number for member in members)
         is_total, end = self._total(place, end)
-        is_open = None in values or self._follows_unknown(place) or is_shared_out(self.words, end)
+        is_unknown = self._follows_unknown(place) or (len(members) == 1 and self._is_lone(place, members[0]))
+        is_open = None in values or is_unknown or is_shared_out(self.words, end)
         total = None if is_open else _whole(members)
         if len(members) == 1 and members[0].is_whole:
             is_total = is_total or self._sums_up(place, end)
@@ -143,6 +144,11 @@ class Reader:
                 total, is_total = total + self.told, True
         self.told = total if has_self else None
         return Party(total, place, end, has_number, is_total)
+
+    def _is_lone(self, place: int, member: _Member) -> bool:
+        """True for "just my partner", who comes with whoever speaks, or alone: nobody knows."""
+        before = place - 1 - (self.word(place - 1) in {"for", "with"})
+        return member.is_related and not member.has_number and self.word(before) in {"just", "only"}
 
     def _follows_unknown(self, place: int) -> bool:
         """True when the list goes on from somebody whom nothing here counts ("my in-laws and me")."""

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from supervisor.interpretation.values.afterthoughts import before_next, without_faces
 from supervisor.interpretation.values.cues import Cue
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.values.text_ends import end_of, meant_instead
-from supervisor.interpretation.words import LIGHT, stems_of
+from supervisor.interpretation.words import LIGHT, stems_of, word_set
 
 #: Words that turn the field named after them off ("no history", "without any tip").
 NEGATIONS = frozenset({"no", "without", "zero", "empty", "not", "don't", "excluding", "minus", "never", "non"})
@@ -19,6 +20,13 @@ _NO = frozenset({"no", "nope", "false", "off", "not", "don't", "never"})
 #: Words between a negation and what it negates ("no *past spending* history").
 _NEGATION_REACH = 2
 _ANNOUNCE = frozenset({":", "=", "is", "are", "was", "as", "called", "named", '"', "'", "\u201c", "-"})
+#: In capitals, in the middle of a sentence, they begin a name: "The Ivy", "Now You See Me".
+_OF_NAMES = word_set("the a an my our now you we he she they there all some up out this that it")
+#: A verb follows their "to".
+_BEFORE_VERB = word_set(
+    "want wants wanted need needs like love going gonna forget remember able willing ready hoping hope wish have trying"
+    " try plan planning supposed happy order"
+)
 _SUBJECTS = frozenset({"i", "i'm", "i've", "i'd", "we", "we've", "he", "she", "they"})
 #: Words of a text that are looked at; each costs a look at what follows.
 _MOST_CUES = 32
@@ -26,9 +34,13 @@ _MOST_CUES = 32
 _FREE = frozenset(stems_of("message text note body content reason description comment memo reminder todo task words"))
 #: The full stop of "Dr. Smith" and "St. Gallen" ends nothing.
 _SHORTENED = r"(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bMt)(?<!\bFt)(?<!\bProf)(?<!\b[A-Z])\.(?=\s+\S)"
+#: Who or what was meant has to be asked: these are no names.
+_WHOEVER = frozenset({"him", "her", "it", "them", "me", "us", "someone", "somebody", "anyone", "anybody", "something"})
 _CLAUSE_END = re.compile(rf"{_SHORTENED}|\.(?=\s*$)|[!?;\n](?=\s|$)|,(?=\s)|\s(?:and|with|but)\s+(?=$)")
 #: Words and marks that are taken off the end of a text, each at the cost of a look at all of it.
 _MOST_TRAILING = 4
+#: Characters at the end of a text in which they stand.
+_TAIL = 80
 _TRAILING = re.compile(r"[\s.,;:!?]+$|\s+(?:please|and|but|or|plus)$", re.IGNORECASE)
 
 
@@ -126,7 +138,7 @@ def switched(scene: Scene, field: FieldShape, cues: tuple[Cue, ...], *, is_asked
 
 def worded(scene: Scene, field: FieldShape, cues: tuple[Cue, ...], taken: set[int]) -> Reading | None:
     """Return the text of *field*: what is quoted nearest to its cue, or what follows the cue."""
-    own = [cue for cue in cues if cue.field is field][:_MOST_CUES]
+    own = _announcing(scene, field, [cue for cue in cues if cue.field is field][:_MOST_CUES])
     free = [quoted for quoted in scene.quoted if quoted.start not in taken]
     for cue in own:
         after = scene.tokens[cue.end - 1].end
@@ -139,11 +151,31 @@ def worded(scene: Scene, field: FieldShape, cues: tuple[Cue, ...], taken: set[in
             if _leads_to(scene, cue, own):
                 continue
             reading = _following(scene, field, cue.end, cues)
+            if reading and reading.value.isdigit() and cue is not own[-1]:
+                # "at 8 at Nobu"
+                continue
             if reading and not (begins_freely and _begins_with_cue(scene, reading, cues)):
                 return reading
     if len(free) == 1:
         return Reading(field, free[0].text, free[0].start, free[0].end, is_sure=not own)
     return None
+
+
+def _announcing(scene: Scene, field: FieldShape, own: list[Cue]) -> list[Cue]:
+    """Return *own* without the "to" of "I want to send Anna 20", where a verb follows; a message may begin with one."""
+    verbs = [cue for cue in own if _is_infinitive(scene, cue)]
+    others = [cue for cue in own if cue not in verbs]
+    return [*others, *verbs] if is_free(field) else others
+
+
+def _is_infinitive(scene: Scene, cue: Cue) -> bool:
+    is_to = cue.end - cue.first == 1 and scene.tokens[cue.first].text == "to"
+    return is_to and cue.first > 0 and scene.tokens[cue.first - 1].text in _BEFORE_VERB
+
+
+def is_free(field: FieldShape) -> bool:
+    """True for a text that may say anything, such as a message."""
+    return not _FREE.isdisjoint(stem for phrase in field.phrases for stem in phrase.stems)
 
 
 def _leads_to(scene: Scene, cue: Cue, own: list[Cue]) -> bool:
@@ -162,8 +194,8 @@ def _begins_with_cue(scene: Scene, reading: Reading, cues: tuple[Cue, ...]) -> b
 _MOST_CORRECTIONS = 8
 #: After a text, these words take it back: what follows them is meant ("greet Bob, no, Ada").
 _TAKEN_BACK = re.compile(
-    r"[\s,.;:()!\u2013\u2014-]*\b(?:(?:oh,? )?(?:no(?:,|\.|,? (?:wait|sorry|i mean))|wait,|sorry,)(?: i mean(?:t)?)?"
-    r"|i mean(?:t)?|or rather|make (?:it|that))[\s,:]+(?=\w)",
+    r"[\s,.;:()!?\u2013\u2014-]*\b(?:(?:oh,? )?(?:no(?:,|\.|,? (?:wait|sorry|i mean))|wait,|sorry,)(?: i mean(?:t)?)?"
+    r"|i mean(?:t)?|or rather|(?:actually,? )?make (?:it|that)|actually,?(?=\s+(?-i:[A-Z])[\w'-]*\W*$))[\s,:]+(?=\w)",
     re.IGNORECASE,
 )
 
@@ -180,12 +212,31 @@ def trailing(scene: Scene, field: FieldShape, after: int, cues: tuple[Cue, ...])
     return Reading(field, reading.value, reading.start, reading.end, is_sure=False) if reading else None
 
 
+def _past_light(scene: Scene, place: int) -> int:
+    """Return the token at which a text may begin; past the last one where something is joined instead ("and 9")."""
+    tokens = scene.tokens
+    while place < len(tokens) and (tokens[place].text in LIGHT or tokens[place].text in _ANNOUNCE):
+        if _is_article_of_name(scene, place):
+            break
+        place += 1
+    is_joined = place < len(tokens) and tokens[place].text in {"and", "or", "but"}
+    return len(tokens) if is_joined and scene.text[tokens[place].start].islower() else place
+
+
+def _is_article_of_name(scene: Scene, place: int) -> bool:
+    """True for the first word of "at The Ivy", in the middle of a sentence that is not all in capitals."""
+    tokens, text = scene.tokens, scene.text
+    if not place or place + 1 >= len(tokens) or tokens[place].text not in _OF_NAMES:
+        return False
+    said, following, before = (text[tokens[one].start : tokens[one].end] for one in (place, place + 1, place - 1))
+    return said[0].isupper() and (said == "A" or not said.isupper()) and following[0].isupper() and before.islower()
+
+
 def _following(
     scene: Scene, field: FieldShape, place: int, cues: tuple[Cue, ...], corrections: int = _MOST_CORRECTIONS
 ) -> Reading | None:
     tokens = scene.tokens
-    while place < len(tokens) and (tokens[place].text in LIGHT or tokens[place].text in _ANNOUNCE):
-        place += 1
+    place = _past_light(scene, place)
     if place >= len(tokens):
         return None
     start = tokens[place].start
@@ -195,13 +246,27 @@ def _following(
         end = match.start()
     if corrections and (instead := meant_instead(scene.text, start, end)) is not None:
         return _following(scene, field, scene.index_at(instead), cues, corrections - 1)
-    is_free = not _FREE.isdisjoint(stem for phrase in field.phrases for stem in phrase.stems)
-    end = end_of(scene.text, start, end, is_free=is_free)
-    if corrections and (corrected := _TAKEN_BACK.match(scene.text, end)):
+    is_message, is_cut = is_free(field), end in ends
+    end = end_of(scene.text, start, end, is_free=is_message)
+    corrected = _TAKEN_BACK.match(scene.text, end) if corrections else None
+    # "Is it raining in Oslo? I mean the weather" takes back no name.
+    if corrected and "?" in corrected[0] and scene.text[corrected.end()].islower():
+        corrected = None
+    # "Send 50 to Anna, no wait, 60" takes back the amount.
+    if corrected and not any(item.start == corrected.end() for item in scene.items):
         return _following(scene, field, scene.index_at(corrected.end()), cues, corrections - 1)
-    value = scene.text[start:end]
+    return _ended(scene, field, start, end, is_joined=bool(ends), is_cut=is_cut)
+
+
+def _ended(scene: Scene, field: FieldShape, start: int, end: int, *, is_joined: bool, is_cut: bool) -> Reading | None:
+    """Return the text from *start* on without what its end trails; *is_cut* where the words of another field follow."""
+    value = scene.text[start : without_faces(scene.text, start, end)]
     for _ in range(_MOST_TRAILING):
-        value = _TRAILING.sub("", value)
-    if ends and value.lower().endswith((" and", " with", " but")):
+        value = value[:-_TAIL] + _TRAILING.sub("", value[-_TAIL:])
+    if is_cut and not is_free(field):
+        value = scene.text[start : before_next(scene.text, start, start + len(value))]
+    elif is_joined and value.lower().endswith((" and", " with", " but")):
         value = value.rsplit(None, 1)[0]
-    return Reading(field, value, start, start + len(value)) if value and value[0].isalnum() else None
+    if not value or not value[0].isalnum() or value.lower() in _WHOEVER:
+        return None
+    return Reading(field, value, start, start + len(value))

@@ -3,6 +3,7 @@
 import re
 
 from contracts.times import stretches
+from supervisor.interpretation.values.afterthoughts import without_afterthoughts, without_politeness
 
 #: "and is it cold", "and what's the time": a question of its own.
 _QUESTION = re.compile(
@@ -61,6 +62,12 @@ _ON = re.compile(r"\s+(?:on|at|by|for)\s+", re.IGNORECASE)
 _TO_TIME = re.compile(r"^(?:(?:on|at|for|in|by|right)\s+)+(?=\w)")
 _PERIOD = re.compile(r"(?:next|this|last|the)\s+(?:week|month|year|weekend|morning|afternoon|evening)|then|later")
 _LONGEST_TIME = 40
+_MOST_TIMES = 2
+#: Before the time at the end of a message: "on Friday" is when, "tickets for Friday" are what.
+_LEAD = re.compile(r"[\s,]+(?:(?:on|at|by|in)\s+)?$", re.IGNORECASE)
+_KEPT_BEFORE_TIME = re.compile(
+    r"\b(?:for|from|of|about|until|till|since|before|after|the|my|our|to|and|or|between)\s+$", re.IGNORECASE
+)
 #: What is said after a text and is no part of it; "me too" is.
 _BESIDE = re.compile(
     r"(?<!\bme)(?<!\byou)(?<!\bhim)(?<!\bher)(?<!\bi),?\s+(?:too|as well|instead|thanks|thank you|please)$"
@@ -88,14 +95,20 @@ def end_of(text: str, start: int, end: int, *, is_free: bool = False) -> int:
             end = match.start()
     while match := _BESIDE.search(text, start, end):
         end = match.start()
+    end = without_politeness(text, start, end)
     name = _NAME.match(text, start, end)
     # "Note: call Anna and send the letter" is all one text.
-    if name is not None and not _DEED.match(text, start):
+    is_deed = _DEED.match(text, start) is not None or (is_free and text[start : start + 1].islower())
+    if name is not None and not is_deed:
         for border in (_ORDER, _NOT_THAT) if is_free else (_ORDER, _BARE_ORDER, _NOT_THAT):
             if match := border.match(text, name.end(), end):
                 end = match.start()
-        end = _before_time(text, start, name.end(), end)
-    return end
+        # "The Ivy on Friday at 7pm" says two of them.
+        for _ in range(_MOST_TIMES):
+            end = _before_time(text, start, min(name.end(), end), end)
+    if is_free or is_deed:
+        return end
+    return without_afterthoughts(text, start, end, name.end() if name is not None else None)
 
 
 def _before_time(text: str, start: int, name_end: int, end: int) -> int:
@@ -122,3 +135,12 @@ def before_amount(text: str, start: int, amount: int) -> int | None:
         _NAME.match(text, start, amount) or _SHORT_NAME.match(text, start, amount) or _NUMBER.match(text, start, amount)
     )
     return name.end() if name is not None and _TO_AMOUNT.fullmatch(text, name.end(), amount) else None
+
+
+def without_lead(text: str, start: int, end: int) -> int | None:
+    """Return where `text[start:end]` ends without the "on" of "on Friday"; None for "for Friday", which says what."""
+    near = max(start, end - _LONGEST_TIME)
+    if _KEPT_BEFORE_TIME.search(text, near, end):
+        return None
+    match = _LEAD.search(text, near, end)
+    return match.start() if match else None

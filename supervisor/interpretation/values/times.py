@@ -63,7 +63,7 @@ def dated(
     if field.is_list:
         doubtful = next((one for one in free if len(one.values) > 1), None)
         return _doubt(scene, field, doubtful) if doubtful else [_reading(field, one) for one in free]
-    owners = _owners(scene, cues, free, {"duration"} if field.kind == "duration" else _DATED)
+    owners = _owners(scene, cues, free, {field.kind} if field.kind in {"duration", "time"} else _DATED)
     own = [one for one in free if owners.get(one.start) == field.name]
     open_to_all = [one for one in free if one.start not in owners]
     chosen = next(iter(own or open_to_all), None)
@@ -165,6 +165,10 @@ def _values(field: FieldShape, found: FoundMoment) -> tuple[str, ...]:
 def _value(field: FieldShape, reading: date | datetime, *, has_day: bool) -> str | None:
     if field.kind == "when":
         return iso_text(reading)
+    if field.kind == "time":
+        # what time of day an instant is depends on the zone
+        is_local = isinstance(reading, datetime) and reading.tzinfo is None
+        return reading.time().isoformat() if isinstance(reading, datetime) and is_local else None
     if field.kind == "date":
         if not isinstance(reading, datetime):
             return reading.isoformat()

@@ -1,1 +1,4 @@
-"""Which tasks a text asks for, and which of the agents is meant. What a task is given is no business of this room."""
+"""Which tasks a text asks for, how many of each, and which of the agents is meant.
+
+How words become a value is no business of this room; that two names in one place are two tasks is.
+"""

@@ -9,6 +9,8 @@ from supervisor.interpretation.words import Token
 
 #: Words that join two wishes, and marks; a comma alone joins values, but where an order follows it.
 _JOINING = frozenset({"and", "then", "also", "plus", "afterwards", "finally", "additionally"})
+#: Where another wish follows them.
+_IN_TURN = frozenset({"before", "after"})
 _MARKS = frozenset(";.!?\n")
 _DASHES = frozenset("-\u2013\u2014")
 _AS_WELL_AS = ["as", "well", "as"]
@@ -102,7 +104,7 @@ def pieces_of(scene: Scene) -> list[tuple[int, int]]:
 
 def _joins_values(scene: Scene, token: Token) -> bool:
     if token.text in _SIGNS:
-        return _is_between_spaces(scene.text, token)
+        return _is_sign(scene.text, token)
     return token.text in _JOINING or token.text in {",", ";", "\n"}
 
 
@@ -124,7 +126,7 @@ def _joined(
             is_apart = True
         elif token.text in _JOINING:
             is_apart = is_apart or token.text != "and"
-        elif token.text in _SIGNS and _is_between_spaces(scene.text, token):
+        elif _is_sign(scene.text, token) or _is_in_turn(tokens, after):
             pass
         elif [one.text for one in tokens[after : after + 3]] == _AS_WELL_AS:
             after += 2
@@ -134,6 +136,18 @@ def _joined(
             break
         after += 1
     return after, is_apart
+
+
+def _is_sign(text: str, token: Token) -> bool:
+    return token.text in _SIGNS and _is_between_spaces(text, token)
+
+
+def _is_in_turn(tokens: tuple[Token, ...], place: int) -> bool:
+    """True for "greet Bob *before* you tell me a joke": both are wanted, one after the other."""
+    if not place or tokens[place].text not in _IN_TURN:
+        return False
+    following = tokens[place + 1].text if place + 1 < len(tokens) else ""
+    return following == "you" or following.endswith("ing")
 
 
 def _goes_on(tokens: tuple[Token, ...], place: int) -> bool:

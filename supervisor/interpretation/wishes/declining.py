@@ -4,7 +4,7 @@ import re
 
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.wishes.routing import Choice, Prepared
-from supervisor.interpretation.words import stem, stems_of
+from supervisor.interpretation.words import stem, stems_of, word_set
 
 _OPENING = r"^\W*(?:(?:and|but|so|then|also|please|no|ok|okay|oh|well|actually|wait|sorry|whatever you do)\b\W*)*"
 #: "Do not" in other words: what follows is the verb ("should not send") or its form with -ing ("avoid sending").
@@ -42,10 +42,23 @@ _WAS_DONE = re.compile(
     r"(?:(?:already|just|really|ever|actually|not|even)\s+)*(?P<verb>[\w']+)",
     re.IGNORECASE,
 )
+#: "I sent 50 to Anna" tells what was done, unless more follows that may be a wish.
+_TOLD_DONE = re.compile(
+    rf"{_OPENING}(?:i|we)(?:'ve|\u2019ve| have| had|'d)?\s+"
+    r"(?:(?:just|already|also|only|once|recently)\s+)*(?P<verb>\w+)\b",
+    re.IGNORECASE,
+)
+_DONE = word_set("sent paid bought sold gave took made ran told kept lent wrote drove flew built got")
+_MAY_WISH = re.compile(
+    r"\?|\b(?:please|pls|plz|but|can|could|would|will|should|let's|now|instead|need|want|make|change|check|tell|show)\b",
+    re.IGNORECASE,
+)
 #: Words that are orders to end something, unless they are what an agent does.
 _ENDING = re.compile(
-    rf"{_OPENING}(?P<verb>stop|cancel|skip|forget|abort|scrap|nevermind|never mind)\b"
-    r"(?!\s+(?:at|when|if|by|in|after|before)\b)",
+    rf"{_OPENING}(?P<verb>stop|cancel|skip|forget|abort|scrap|never ?mind)\b"
+    r"(?!\s+(?:at|when|if|by|in|after|before)\b)"
+    # "Never mind, greet Bob" leaves what was before.
+    r"(?!(?<=mind)\s*[,.;:!-]+\s*(?!(?:i|we|you|it|that|this|the|thanks?|no|do|don't|dont)\b|(?:please|then)\W*$)\w)",
     re.IGNORECASE,
 )
 _ABILITIES = re.compile(
@@ -70,6 +83,8 @@ def is_declined(scene: Scene, choice: Choice | None) -> bool:
         return task is None or not (_says_value(scene, task, match) or _is_usual(task, _DO_NOT))
     if task is not None and (_is_first_denied(scene, task) or _asks_what_was_done(scene, task)):
         return True
+    if task is not None and _tells_what_was_done(scene, task):
+        return True
     if match := _NOT_WANTED.match(scene.text):
         is_for_somebody = " you to " in f" {match[0].lower()} "
         is_of_task = task is not None and stem(match["verb"].lower()) in task.names
@@ -78,6 +93,15 @@ def is_declined(scene: Scene, choice: Choice | None) -> bool:
     if match is None or task is None:
         return match is not None
     return stem(match["verb"].lower()) not in task.names and not _is_usual(task, _ENDING)
+
+
+def _tells_what_was_done(scene: Scene, task: Prepared) -> bool:
+    """True for "I sent 50 to Anna yesterday", where nothing else is said that may be a wish."""
+    match = _TOLD_DONE.match(scene.text)
+    verb = match["verb"].lower() if match is not None else ""
+    if not (verb.endswith("ed") or verb in _DONE) or _is_usual(task, _TOLD_DONE):
+        return False
+    return stem(verb) == stems_of(task.offer.task.name)[0] and not _MAY_WISH.search(scene.text)
 
 
 def begins_declined(text: str) -> bool:

@@ -22,6 +22,8 @@ _LONGEST = 6
 _LONGEST_SMALL = 2
 #: Small words inside of a name.
 _INNER = word_set("of de la le les the da do das dos del della di du van von der den el al bin ibn upon y")
+#: In capitals where a sentence begins, they are no names: "The weather in Porto? Thanks so much".
+_NO_NAMES = word_set("thanks thank please cheers regards best kind hi hello hey dear sincerely sorry many yours")
 #: Words of a name that a full stop shortens, and does not end.
 _SHORTENED = word_set("mr mrs ms mx dr st prof sr jr mt ft fr rev gen capt lt sgt hon")
 _AND, _OR, _COMMA = frozenset({"and", "&", "plus", "vs", "versus"}), "or", ","
@@ -211,7 +213,8 @@ class _Names:
         if is_small and not has_and:
             return None
         repeats = all(joint.repeats for joint in joints)
-        is_each = self._said(names[-1][1]) in _EACH or (is_both and has_and and len(names) == 2)
+        is_told = self._said(names[0][0] - 1) in _ANNOUNCING and self._said(names[0][0] - 2) in _EACH
+        is_each = is_told or self._said(names[-1][1]) in _EACH or (is_both and has_and and len(names) == 2)
         if repeats or is_each:
             return Kind.EACH
         # "Earth, Wind & Fire" and "Springfield, Illinois" are names as well.
@@ -227,7 +230,7 @@ class _Names:
         return self._small_name(place) if is_small else self._capital_name(place)
 
     def _capital_name(self, place: int) -> int | None:
-        if not self._is_capital(place):
+        if not self._is_capital(place) or self._said(place) in _NO_NAMES:
             return None
         until = place + 1
         while until - place < _LONGEST:

@@ -21,9 +21,11 @@ WISHING = word_set("want need would like wish")
 CORRECTING = word_set("sorry no wait correction actually rather oops i mean")
 #: "When I book a ride, greet Ada": what comes first only says when, or whether.
 _ON_CONDITION = word_set("if when whenever once after before unless until while because since although though as")
+#: Of these, what says in which turn both are wanted.
+_IN_TURN = frozenset({"before", "after"})
 #: Before the verb of an order.
-_POLITE = word_set("please kindly now next lastly first second third also then finally")
-_POLITE_AFTER = word_set("thanks thank you too for me us as well")
+_POLITE = word_set("please pls plz kindly now next lastly first second third also then finally")
+_POLITE_AFTER = word_set("pls plz thx thanks thank you too for me us as well")
 _WHOM = word_set("me us")
 #: What follows a verb that nobody declared ("check *my* budget"), and no noun ("travel budget").
 _DETERMINERS = _WHOM | word_set("a an the my our your this that these those some another")
@@ -69,7 +71,17 @@ def _leads_on(tokens: Sequence[Token], comma: int) -> bool:
     first = comma
     while first > 0 and tokens[first - 1].is_word:
         first -= 1
+    if first < comma and asks_before(tokens, first):
+        return False
     return first < comma and tokens[first].text in _ON_CONDITION | CORRECTING - {"i"}
+
+
+def asks_before(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a wish begins at *place* with its turn: "before you tell me a joke", "after greeting Bob"."""
+    if tokens[place].text not in _IN_TURN or place + 1 >= len(tokens):
+        return False
+    following = tokens[place + 1]
+    return following.text == "you" or (following.is_word and following.text.endswith("ing"))
 
 
 def _is_noun_phrase(words: Sequence[Token], names: Collection[str]) -> bool:

@@ -12,6 +12,8 @@ from supervisor.interpretation.words import word_set
 
 #: Pieces of one wish that are looked at, each at the cost of a reading; what has more is a list of something.
 _MOST_PIECES = 12
+#: Characters of a wish past which it is not looked into: patterns are slow on a long blank.
+_LONGEST = 400
 #: Pieces that one set of values may be said in: "50, for lunch, to Bob".
 _MOST_JOINED = 2
 #: Fields that have to come again, one of them a text: one alone may be a list, or a correction.
@@ -32,7 +34,7 @@ def sets_of(scene: Scene, task: Prepared, read: ReadPart, part: Callable[[str], 
 
     The others are blanked out, so that every value stays in its place. *part* makes a scene of a text.
     """
-    if not _may_repeat(task) or scene.is_corrected:
+    if not _may_repeat(task) or scene.is_corrected or len(scene.text) > _LONGEST:
         return []
     pieces = pieces_of(scene)
     if not 1 < len(pieces) <= _MOST_PIECES or any(_is_no_further_one(scene, piece) for piece in pieces[1:]):

@@ -1,15 +1,24 @@
 """One reading made several where the sentence names several: a task for each name, or the question what is meant."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from contracts.times import stretches
 from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Span, Understood
 from supervisor.interpretation.questions import ask_as_one, ask_which_name
 from supervisor.interpretation.values.scene import Scene, scene_of
-from supervisor.interpretation.wishes.listing import Kind, Listing, listing_at
+from supervisor.interpretation.wishes.listing import Kind, Listing, is_wordy, listing_at
 from supervisor.interpretation.wishes.routing import Prepared
 
+#: A name behind all that was read: ", and Oslo", "and in New York too".
+_FURTHER = re.compile(
+    r"\s*,?\s*\b(?:and|plus|also)\s+(?:also\s+)?(?:(?:in|for|to|at|of|from|with)\s+)?"
+    r"(?P<name>[A-Z][\w'\u2019-]*(?:\s+[A-Z][\w'\u2019-]*){0,3})(?:,?\s+(?:too|as well|please))?\W*"
+)
+#: Characters behind what was read that may be no more than a name.
+_LONGEST = 120
 #: A reading of a task, of which the parameters are known in part at least.
 Known = Understood | Missing | Ambiguous
 
@@ -40,7 +49,31 @@ def spread(
             listing = listing_at(scene, shape, span.start, span.end, task.cues.find(scene.tokens))
             if listing is not None and scene.text[listing.start : listing.end] not in settled:
                 return list(_spread(found, scene, listing))
-    return [found]
+    return _with_further(found, scene, task, settled)
+
+
+def _with_further(found: Known, scene: Scene, task: Prepared, settled: Collection[str]) -> list[Single]:
+    """Return the question whether *found* is also wanted for the name at the end: "Lima, 2 days, and *Oslo*"."""
+    last = max((span.end for span in found.spans if span.source is None), default=0)
+    match = _FURTHER.fullmatch(scene.text, last) if len(scene.text) - last <= _LONGEST else None
+    names = [span for span in found.spans if _is_of_name(span, task, scene)]
+    if not isinstance(found, Understood) or match is None or len(names) != 1 or names[0].end == last:
+        return [found]
+    start, end = match.span("name")
+    if any(one == 0 for one, _ in stretches(scene.text[start:end])):
+        return [found]
+    shape, first = task.shape.field(names[0].field), names[0]
+    whole = f"{first.text} and {match['name']}"
+    if shape is None or whole in settled:
+        return [found]
+    listing = Listing(shape, Kind.UNSURE, ((first.start, first.end), (start, end)), first.start, end)
+    return [_asking(found, listing, ask_as_one(shape, whole, [first.text, match["name"]]))]
+
+
+def _is_of_name(span: Span, task: Prepared, scene: Scene) -> bool:
+    shape = task.shape.field(span.field)
+    is_here = span.source is None and scene.text[span.start : span.end] == span.text
+    return is_here and shape is not None and shape.kind == "text" and not shape.is_list and not is_wordy(shape)
 
 
 def _parameters(found: Known) -> Mapping[str, Any]:

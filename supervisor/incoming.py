@@ -1,4 +1,4 @@
-"""One request with the ids that it goes by: its task, its conversation, and the turn of each side."""
+"""A request as it comes in, with the ids that it goes by: its task, its conversation, and the turn of each side."""
 
 import hashlib
 import json
@@ -11,8 +11,8 @@ from supervisor.part_ids import part_turn_id
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One request with the ids it goes by, and who hears of its tasks."""
+class Incoming:
+    """*routed* is called with each task that the request becomes, once that is handed over."""
 
     request: PersonRequest
     request_id: str

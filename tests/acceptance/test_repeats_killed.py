@@ -1,0 +1,143 @@
+"""A supervisor killed with a request half read or half done, and the repeat of it to another; and one that froze."""
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+from redis.asyncio import Redis
+
+from memory.conversation import Conversations
+from tests.acceptance.house import NAPPER, PROBE, House
+from tests.acceptance.outside import Json, Outside, outside
+from tests.llm_double import Asked, Canned, ScriptedLlm, answer
+
+REQUESTS = "requests.SupervisorAgent"
+
+
+@dataclass
+class Fickle:
+    """A model that finds the number in the same words every other time it is asked, and says so when the gate opens."""
+
+    gate: threading.Event = field(default_factory=threading.Event)
+    asked: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    _times: "count[int]" = field(default_factory=count)
+
+    def __call__(self, _asked: Asked) -> Canned:
+        """Return its next reading."""
+        said = {"field": "number", "values": ["17"], "quote": "number, hm, 17", "earlier": False}
+        reading = {"reasoning": "as asked", "agent_id": "ProbeAgent", "task_name": "remembered", "values": [said]}
+        self.asked.release()
+        return answer(reading if next(self._times) % 2 == 0 else reading | {"values": []}).behind(self.gate)
+
+    async def is_asked(self) -> None:
+        """Return when it is asked, once for each call."""
+        assert await asyncio.to_thread(self.asked.acquire, timeout=60)
+
+
+@dataclass
+class Scene:
+    """A house with a model, a worker, and a program that asks for one run of the probe in words that need the model."""
+
+    house: House
+    model: Fickle
+    program: Outside
+    settings: dict[str, Any]
+    label: str = field(default_factory=lambda: f"L{uuid4().hex}")
+
+    async def ask(self) -> Json:
+        """Return the reply to the request; it is the same each time."""
+        said = {"request_id": self.label, "conversation_id": self.label, "wait_ms": 30_000}
+        body = json.dumps({"text": f"remembered probe, label {self.label}, number, hm, 17"} | said).encode()
+        return dict(json.loads((await self.program.client.request(REQUESTS, body, timeout=90)).data))
+
+    async def turns(self) -> list[Json]:
+        """Return the conversation as it is kept."""
+        async with Redis.from_url(self.house.servers.redis_url) as redis:
+            return [json.loads(turn) for turn in await Conversations(redis).recent(self.label)]
+
+
+@asynccontextmanager
+async def scene_in(house: House) -> AsyncIterator[Scene]:
+    """Open it within the block."""
+    async with AsyncExitStack() as stack:
+        fickle = Fickle()
+        model = await stack.enter_async_context(ScriptedLlm(fickle))
+        program = await stack.enter_async_context(outside(house.servers.nats_url))
+        house.worker(PROBE).ready()
+        yield Scene(house, fickle, program, {"llm_base_url": model.base_url, "llm_max_attempts": 1})
+
+
+async def test_a_request_whose_supervisor_died_while_a_model_read_it_is_read_once_more_and_then_kept(
+    own_house: House,
+) -> None:
+    """The words were kept; the second reading is the one that counts, however often it is asked again."""
+    async with scene_in(own_house) as scene:
+        dying = own_house.supervisor(**scene.settings).ready()
+        lost = asyncio.create_task(scene.ask())
+        await scene.model.is_asked()
+
+        async def is_kept() -> bool:
+            return bool(await scene.turns())
+
+        await scene.program.eventually(is_kept)
+        dying.kill()
+        lost.cancel()
+        assert "read_as" not in (await scene.turns())[0]
+        scene.model.gate.set()
+        own_house.supervisor(**scene.settings).ready()
+        replies = [await scene.ask() for _ in range(3)]
+        assert {reply["kind"] for reply in replies} == {"answer"}
+        assert [reply["task"]["parameters"] for reply in replies] == [{"label": scene.label}] * 3
+        assert [turn["speaker"] for turn in await scene.turns()] == ["person", "assistant"]
+        assert len(own_house.runs(scene.label)) == 1
+
+
+async def test_a_supervisor_that_froze_with_a_request_does_what_another_read_meanwhile(own_house: House) -> None:
+    """Each of the two was told something else by the model; one run comes of it."""
+    async with scene_in(own_house) as scene:
+        frozen = own_house.supervisor(**scene.settings).ready()
+        asked = [asyncio.create_task(scene.ask())]
+        await scene.model.is_asked()
+        frozen.stop()
+        own_house.supervisor(**scene.settings).ready()
+        # About every other goes to the frozen one, and is answered when that goes on.
+        asked += [asyncio.create_task(scene.ask()) for _ in range(8)]
+        await scene.model.is_asked()
+        scene.model.gate.set()
+        await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        frozen.go_on()
+        replies = await asyncio.gather(*asked)
+        assert {reply["kind"] for reply in replies} == {"answer"}
+        assert len({json.dumps(reply["task"]) for reply in replies}) == 1
+        assert len(own_house.runs(scene.label)) == 1
+
+
+async def test_a_repeat_waits_for_the_part_that_was_not_done_and_runs_the_other_no_more(own_house: House) -> None:
+    """One of two agents had no worker when the supervisor died."""
+    label, conversation = f"L{uuid4().hex}", uuid4().hex
+    worker = own_house.worker(NAPPER).ready()
+    own_house.worker(PROBE).ready()
+    dying = own_house.supervisor().ready()
+    said = {"text": f"fresh probe, label {label}, and take a nap of 7", "conversation_id": conversation}
+    body = json.dumps(said | {"request_id": "once", "wait_ms": 30_000}).encode()
+    async with outside(own_house.servers.nats_url) as program:
+        worker.kill()
+        lost = asyncio.create_task(program.client.request(REQUESTS, body, timeout=90))
+
+        async def has_run() -> bool:
+            return bool(own_house.runs(label))
+
+        await program.eventually(has_run)
+        dying.kill()
+        lost.cancel()
+        own_house.supervisor().ready()
+        own_house.worker(NAPPER).ready()
+        reply = json.loads((await program.client.request(REQUESTS, body, timeout=90)).data)
+    assert [part["kind"] for part in reply["parts"]] == ["answer", "answer"]
+    assert len(own_house.runs(label)) == 1

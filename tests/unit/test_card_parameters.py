@@ -1,0 +1,146 @@
+"""What a card tells of the exact types: its class keys and places every value as the agent's own class does."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from contracts.amounts import Amount, Duration, Moment, Percent, Quantity
+from contracts.errors import InvalidInput
+from contracts.parameters import Field, Parameters
+from memory import seed_file
+from tasklore.card_parameters import form_of, parameters_of
+from tests.acceptance.agents.exact import Parcel, Trip
+
+PARCEL = {
+    "price": "50k",
+    "discount": "twenty per cent",
+    "way": "5 ft 2 in",
+    "within": "3 months",
+    "since": "1 May 2026",
+}
+TRIP = {"price": 50_000, "discount": 20, "way": 12, "within": 90, "since": "2026-05-01T10:00+02:00"}
+
+
+def by_card(cls: type[Parameters]) -> type[Parameters]:
+    """Return what the card of a task with the parameters *cls* gives, as it travels."""
+    return parameters_of("task", json.loads(json.dumps(cls.schema_for_cards())))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        PARCEL,
+        PARCEL | {"within": "P1Y35D", "fixed": "P1Y35D", "since": "2026-05-01T10:00", "discount": 7.5},
+        PARCEL | {"within": "PT36H", "since": "2026-05-01T10:00+02:00", "way": 4, "tax": "7 percent"},
+        PARCEL | {"least": "EUR 5", "rebate": "5%", "weight": "2 lb", "pause": 90, "until": "2026-06-01"},
+        PARCEL | {"prices": ["1k", "$2"], "shares": ["1%", None, 2], "ways": ["1 mile", "3 km"], "pauses": ["P1M"]},
+        PARCEL | {"ways": [], "days": ["2026-06-02", "1 June 2026", "2026-06-01"], "shares": [None]},
+    ],
+)
+def test_every_exact_type_is_keyed_alike_also_after_a_file(raw: dict[str, Any]) -> None:
+    """In every wording, alone, None and in lists; and as a file spells what the agent stored."""
+    asked, form = Parcel.read(raw), form_of(Parcel.schema_for_cards())
+    assert by_card(Parcel).read(raw).key("send") == asked.key("send")
+
+    entry = seed_file.entry_of("send", form, json.loads(asked.model_dump_json()), None)
+    _, carried = seed_file.parse_key(entry.key, {"send": form})
+    assert by_card(Parcel).read(carried).key("send") == asked.key("send")
+    assert Parcel.read(carried).key("send") == asked.key("send")
+
+
+@pytest.mark.parametrize(
+    "raw", [TRIP, TRIP | {"warmth": "20 °C", "lease": "2 years"}, TRIP | {"within": "1 month", "since": "2026-05-01"}]
+)
+def test_every_tolerance_gives_the_place_that_the_agent_looks_at(raw: dict[str, Any]) -> None:
+    """The frame, the place in it, and how far its neighbours may be."""
+    there = Parameters.neighbourhood(by_card(Trip).read(raw), "travel")
+    here = Parameters.neighbourhood(Trip.read(raw), "travel")
+    assert there is not None
+    assert here is not None
+    assert (there.frame, there.place, there.tolerances) == (here.frame, here.place, here.tolerances)
+
+
+def test_the_types_themselves_come_back() -> None:
+    """A month of a `timedelta` is 30 days, one of a `Duration` stays a month, whoever describes the field."""
+    made = by_card(Parcel).model_fields
+    kinds = {name: made[name].annotation for name in ("price", "discount", "way", "within", "since", "fixed")}
+    assert kinds == {
+        "price": Amount,
+        "discount": Percent,
+        "way": Quantity,
+        "within": Duration,
+        "since": Moment,
+        "fixed": timedelta,
+    }
+
+
+class Set(Parameters):
+    """A set, whose key has no order."""
+
+    counts: frozenset[int] = frozenset()
+
+
+def test_a_set_is_keyed_without_an_order() -> None:
+    """As the agent does, also an empty one."""
+    for counts in ([3, 1, 2], []):
+        assert by_card(Set).read({"counts": counts}).key("add") == Set.read({"counts": counts}).key("add")
+
+
+class NumberOrPercent(Parameters):
+    """What "20" is there, a card cannot tell."""
+
+    share: float | Percent
+
+
+class AmountOrPercent(Parameters):
+    """As above."""
+
+    share: Amount | Percent
+
+
+class LengthOrDay(Parameters):
+    """Two texts of different formats."""
+
+    until: Duration | Moment
+
+
+@pytest.mark.parametrize("cls", [NumberOrPercent, AmountOrPercent, LengthOrDay])
+def test_what_may_be_one_of_several_types_is_left_to_the_code(cls: type[Parameters]) -> None:
+    """A wrong key would answer another question."""
+    with pytest.raises(InvalidInput, match="tasklore worker --config"):
+        by_card(cls)
+
+
+class Late(Parameters):
+    """A default that is made anew each time."""
+
+    price: Decimal
+    until: datetime | None = Field(default_factory=lambda: None)
+
+
+def test_a_default_that_no_card_tells_has_to_be_in_the_file() -> None:
+    """It is not taken for None."""
+    assert by_card(Late).read({"price": 1, "until": None}).key("buy") == Late.read({"price": 1}).key("buy")
+    with pytest.raises(InvalidInput, match="until is missing"):
+        by_card(Late).read({"price": 1})
+
+
+def _of_weight(field: dict[str, Any]) -> None:
+    field["unit"] = "kg"
+
+
+def _of_two_names(field: dict[str, Any]) -> None:
+    field["aliases"] = ["price"]
+
+
+@pytest.mark.parametrize("spoil", [_of_weight, _of_two_names])
+def test_a_card_that_contradicts_itself_is_refused(spoil: Callable[[dict[str, Any]], None]) -> None:
+    """Other programs write cards too: a percentage in kilograms, one name for two fields."""
+    schema = Parcel.schema_for_cards()
+    spoil(schema["properties"]["discount"])
+    with pytest.raises(InvalidInput, match="contradicts itself"):
+        parameters_of("send", schema)
