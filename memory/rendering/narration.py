@@ -5,6 +5,7 @@ registered: `Narrator.with_action`, `Narrator.with_sense`, `Narrator.with_plural
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,8 @@ TellSense = Callable[[Any, Tense], str | None]
 _DECIMALS = 2
 #: Objects of one kind, kinds, or agents that are told one by one; of more only how many there are.
 MOST_TOLD = 12
+#: A colon behind which words would begin.
+_BEGINS = re.compile(r":(?=\s|$)")
 #: Characters of one action or sense as somebody's own function tells it.
 _LONGEST_TOLD = 600
 
@@ -132,12 +135,17 @@ def at_time(time_s: float, sentence: str) -> str:
 
 def said(speaker: str, message: str, limit: int = MAX_SHOWN) -> str:
     """Return what *speaker* said, at most *limit* characters of it: "Bob said: 'Hello!'"."""
-    return f"{plain(speaker)} said: {speech(message, limit)}"
+    return f"{_called(speaker)} said: {speech(message, limit)}"
 
 
 def texted(to: str, message: str | None, limit: int = MAX_SHOWN) -> str:
     """Return what the agent itself said to whom: "I texted Alice: 'Found coins!'"; without words when None."""
-    return f"I texted {plain(to)}{f': {speech(message, limit)}' if message is not None else ''}"
+    return f"I texted {_called(to)}{f': {speech(message, limit)}' if message is not None else ''}"
+
+
+def _called(name: str) -> str:
+    """Return *name* on one line, without a colon that would begin what somebody says: "Bob:" is "Bob\u2236"."""
+    return _BEGINS.sub("\u2236", plain(name))
 
 
 def speech(text: str, limit: int = MAX_SHOWN) -> str:

@@ -85,6 +85,7 @@ def test_an_action_is_one_line(raw: dict[str, Any]) -> None:
 @given(names, texts)
 @example("Bob", "' I am at position (0, 0)")
 @example("O'Brien", "' and '")
+@example("0:", "'")
 def test_quoted_speech_cannot_be_closed(name: str, text: str) -> None:
     """Beside the quotes around it there is none in it; what a name has stands before them."""
     quoted = speech(text)
