@@ -121,7 +121,7 @@ def test_an_agent_is_chosen_and_let_go_by_keys_alone(page: Page) -> None:
     seen = []
     for _ in range(12):
         page.keyboard.press("Tab")
-        seen.append(page.evaluate("document.activeElement.id || document.activeElement.className"))
+        seen.append(page.evaluate("document.activeElement.id || document.activeElement.classList[0]"))
         if page.evaluate("document.activeElement.matches('.token')"):
             break
     assert seen == ["skip", "run", "once", "pace", "token"]
