@@ -13,6 +13,10 @@ from contracts.units.heat import degrees_after, speaks_of_heat
 __all__ = ["OPENING_NAMES", "SIGN", "Beside", "Prefix", "Suffix"]
 
 _ONE = Decimal(1)
+#: What may be below zero.
+_DEGREES = frozenset({"degree", "°C", "°F", "K"})
+#: What stands for no cents: "50,-", "49.-".
+_EVEN, _DASHES = frozenset(",."), frozenset("-\u2013\u2014")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,21 @@ class Beside(Prefixes):
 
     def suffix(self, end: int, before: Prefix) -> Suffix:
         """Return the unit after a number that ends before the token at *end*; it agrees with the one before it."""
+        found = self._suffix(end, before)
+        if self.grammar.word(found.end) != "below" or self.grammar.word(found.end + 1) != "zero":
+            return found
+        return self._below_zero(found) or found
+
+    def _below_zero(self, found: Suffix) -> Suffix | None:
+        """Read "10 degrees below zero" and "ten below zero celsius", of which "below zero" is behind *found*."""
+        unit, end = found.unit, found.end + 2
+        behind = self.unit_after(end)
+        if behind.unit and behind.unit.code in _DEGREES and (unit is None or unit.code == "degree"):
+            unit, end = behind.unit, behind.end
+        is_heat = self.view is not View.NUMBERS and (unit is None or unit.code in _DEGREES)
+        return Suffix(unit, end, -_ONE, found.said or behind.said) if is_heat else None
+
+    def _suffix(self, end: int, before: Prefix) -> Suffix:
         if before.unit is not None and (scaled := self._money_scale(end, before)):
             return scaled
         found = self.unit_after(end)
@@ -84,6 +103,11 @@ class Beside(Prefixes):
             return whole if whole.unit else Suffix(None, end)
         place = grammar.after_dash(end)
         hyphen = place > end
+        # "49.- CHF", "250,- kr"
+        place += 2 * (grammar.symbol(end) in _EVEN and grammar.symbol(end + 1) in _DASHES and grammar.is_glued(end + 1))
+        # "5 mio. EUR"
+        is_pointed = grammar.symbol(end) == "." and grammar.word(end - 1) in words.SHORT_SCALES
+        place += is_pointed and (self._is_money(end + 1) or self._coded(end + 1) is not None)
         # "3 crores of rupees"
         place += grammar.word(end) == "of" and grammar.word(end - 1) in words.SCALES and self._is_money(end + 1)
         degrees = None if hyphen else degrees_after(grammar.text, grammar.tokens[end - 1].end, self._is_about_heat)
@@ -106,12 +130,25 @@ class Beside(Prefixes):
     def _after_part(self, end: int) -> int:
         """Return the place of "percent" in "half of one percent" and of "mile" in "quarter of a mile", else *end*."""
         last = self.grammar.word(end - 1)
-        if last not in words.PART and last not in words.PARTS:
+        loose = self.grammar.after_hyphen(end)
+        if self.grammar.word(loose) == "odd" or (loose > end and self.grammar.word(loose) == "plus"):
+            # "thirty-odd percent", "20-plus dollars"
+            return loose + 1
+        if last not in words.PART and last not in words.PARTS and not self._is_below_one(end):
             return end
-        place = end + (self.grammar.word(end) == "of")
+        place = loose + (self.grammar.word(loose) == "of")
         # "half of one percent"; in "one half one mile" the second number is another one
-        is_whole = self.grammar.word(place) == "one" and place > end
-        return place + 1 if is_whole or self.grammar.word(place) in words.ARTICLES else end
+        token = self.grammar.token(place)
+        is_whole = place > loose and token is not None and token.text in {"one", "1"}
+        if is_whole or self.grammar.word(place) in words.ARTICLES:
+            return self.grammar.after_hyphen(place + 1)
+        return end
+
+    def _is_below_one(self, end: int) -> bool:
+        """True for the digits of "3/4 of a percent" and "0.3 of a percentage point"."""
+        last = self.grammar.tokens[end - 1]
+        is_small = last.kind in {"number", "fraction"} and len(last.readings) == 1 and 0 < last.readings[0] < 1
+        return is_small and self.grammar.word(end) == "of"
 
     def _place_at(self, character: int, place: int) -> int:
         """Return the place of the first token at or after *character*, looking from *place* on."""

@@ -8,7 +8,7 @@ from contracts.numerals.found import View
 from contracts.numerals.grammar import Grammar
 from contracts.units import DOLLAR_PREFIXES, NAMES, SYMBOLS, Unit, currency_code
 from contracts.units.codes import SCALED_CODES
-from contracts.units.currencies import NAMES_BEHIND_SCALES
+from contracts.units.currencies import NAMES_BEHIND_SCALES, PREFIX_NAMES
 
 _ONE = Decimal(1)
 #: Money that is something else as well: a verb, points in a test, what kings wear.
@@ -24,6 +24,11 @@ _PRICED = re.compile(
 _BEFORE_PRICE = 40
 #: Codes that are other words in small letters, unless so much stands before them: "300 rub", but "2 ron".
 _CODES_BEHIND_PRICES = frozenset({"rub", "php", "ron", "sar", "ars"})
+#: Abbreviations that stand behind a number as well, as their countries write them: "15,000 Rp", "20 RM", "50 Tk".
+_BEHIND = frozenset({
+    "Rp", "RM", "DM", "Fr", "SFr", "Sfr", "sFr", "FFr", "BFr", "KSh", "Ksh", "Kshs", "TSh", "Tsh", "USh", "Ush", "Shs",
+    "shs", "Tk", "tk", "Dhs", "dhs", "Dh", "Ptas", "ptas", "Pta", "SKr", "Skr", "NKr", "Nkr", "DKr", "Dkr",
+})  # fmt: skip
 #: Letters of a dollar that are so few other things that they need not touch its sign.
 DOLLAR_LETTERS = frozenset({"us", "usd", "hk", "hkd", "nz", "nzd", "nt", "ntd", "cad", "aud", "sgd", "cdn"})
 
@@ -75,7 +80,7 @@ class Coins:
             if unit := NAMES.get(" ".join(self.grammar.word(step) for step in range(place, end))):
                 return unit, end
             # "per-cent", "percentage-points"
-            after = self.grammar.after_hyphen(place + 1) if length == 2 else place + 1
+            after = self.grammar.after_dash(place + 1) if length == 2 else place + 1
             if after > place + 1 and (unit := NAMES.get(f"{word} {self.grammar.word(after)}")):
                 return unit, after + 1
         return None
@@ -118,10 +123,8 @@ class Coins:
         word = grammar.word(place)
         if not word:
             return None
-        if word == "c" and grammar.is_glued(place):
-            return SYMBOLS["¢"], place + 1
-        if word == "p" and grammar.is_glued(place):
-            return NAMES["pence"], place + 1
+        if unit := self._lettered(word, place):
+            return unit, place + 1
         if word == "u" and grammar.symbol(place + 1) == "." and grammar.word(place + 2) == "s":
             after = place + 3 + (grammar.symbol(place + 3) == ".")
             unit = Unit("USD") if grammar.symbol(after) == "$" else NAMES.get(f"us {grammar.word(after)}")
@@ -138,6 +141,16 @@ class Coins:
             Unit(word.upper()) if word in _CODES_BEHIND_PRICES and self._is_much(place) else None
         )
         return (unit, place + 1) if unit else None
+
+    def _lettered(self, word: str, place: int) -> Unit | None:
+        """Read the letters of "50c", "50p", "50 Rp" and, where percentages are looked for, "50pc"."""
+        if word in {"c", "p"} and self.grammar.is_glued(place):
+            return SYMBOLS["¢"] if word == "c" else NAMES["pence"]
+        written = self._written(place)
+        if written == "pc" and self.view in {View.PERCENTS, View.NUMBERS}:
+            # "a 12pc set" has pieces
+            return NAMES["percent"]
+        return PREFIX_NAMES[word] if written in _BEHIND else None
 
     def _ends_in_dollars(self, place: int) -> bool:
         """True for the "us$" of "50 us$" and of "50 us $"; in "10 us$20" and "10 us $ 20" it opens the next price."""

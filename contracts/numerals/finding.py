@@ -30,6 +30,7 @@ __all__ = [
 #: Whatever the caller's thread rounds to, values stay exact: 60 digits times any scale.
 _CALCULATION = Context(prec=240)
 _ONE = Decimal(1)
+_PERCENT = NAMES["percent"]
 _YEARS = range(1900, 2101)
 
 
@@ -150,6 +151,8 @@ class _Finder:
                 yield amount
 
     def _may_open(self, place: int) -> bool:
+        if place >= len(self.grammar.tokens):
+            return False
         kind, text, start, end, _ = self.grammar.tokens[place]
         if kind == "word":
             if text in words.OPENING_WORDS or text in OPENING_NAMES:
@@ -196,7 +199,8 @@ class _Finder:
         """Read "a dollar" as one dollar, where a parameter is looked for; that of "a dollar and a half" anywhere."""
         is_one = self.view is not View.NUMBERS and place != self.previous_end
         suffix = single(self.beside, place) if is_one else None
-        if suffix and self.view is not View.AMOUNTS and not has_part(self.beside, suffix.end):
+        is_percent = self.view is View.PERCENTS and suffix is not None and suffix.unit == _PERCENT
+        if suffix and self.view is not View.AMOUNTS and not is_percent and not has_part(self.beside, suffix.end):
             return None
         return (self._with_unit(place, Prefix(None, 1, place), (_ONE,), suffix), suffix.end) if suffix else None
 
@@ -270,14 +274,18 @@ class _Finder:
         if end != place + 1 or grammar.word(place) != "one":
             return False
         before, after = grammar.token(place - 1), grammar.word(end)
+        if (grammar.word(end), grammar.word(end + 1)) == ("by", "one") or self._is_name(place, end):
+            return True
         following = grammar.token(end + 1)
         # "one of 6 stars" is a mark
         is_mark = after == "of" and following is not None and following.kind == "number"
+        if after in words.COUNTED_BY_ONE or (after, grammar.word(end + 1)) == ("per", "cent"):
+            return False
         is_length = after == "day" and (grammar.word(place - 1) in words.BEFORE_ONE_DAY or len(grammar.tokens) == 2)
         if self._names_one(place, after) or (after in words.AFTER_PRONOUN and not is_mark and not is_length):
             return True
         starts = before is None or before.text in {".", "!", "?"}
-        if not starts or after == "" or self._may_open(end):
+        if not starts or after == "" or self._may_open(end) or (after == "to" and self._may_open(end + 1)):
             return False
         is_unit = after in NAMES or unit_named(after) is not None
         if is_unit or measure_after(grammar.text, grammar.tokens[place].end):
@@ -285,6 +293,16 @@ class _Finder:
         # "one wonders", and one bus
         is_verb = after.endswith("s") and not after.endswith(("ss", "us", "as"))
         return is_verb or after in words.AFTER_ANYBODY
+
+    def _is_name(self, place: int, end: int) -> bool:
+        """True for the "one" of "one-way", "a one-off", "one-on-one", "one by one" and "at one point"."""
+        word = self.grammar.word
+        if self.grammar.after_hyphen(end) > end and word(end + 1) in words.AFTER_ONE_HYPHEN:
+            return True
+        before = word(place - 1) or word(place - 2)
+        if before in words.JOINTS_OF_ONE and "one" in {word(place - 2), word(place - 4)}:
+            return True
+        return (before, word(end)) == ("at", "point")
 
     def _names_one(self, place: int, after: str) -> bool:
         """True after "this", "no" and "fifth"; "only one" is counted, "the only one" and "my only one" are not."""

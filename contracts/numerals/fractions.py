@@ -48,7 +48,11 @@ def spelled(tokens: Sequence[Token], place: int, whole: Whole) -> Fraction | Non
     # the fifths of "two million and three fifths" are those of a million
     if not last or (start > 1 and run[start - 2].worth >= _SCALED):
         return None
-    split = _split([word.worth for word in last], part, is_bound=_is_bound(tokens, end))
+    split = _hyphenated(tokens, last, end) if part > _HUNDRED else 0
+    if not split and part >= _HUNDRED and tokens[end].text.endswith("s") and whole(tokens[last[0].place : end]):
+        # "one hundred twenty five thousandths" are 0.125
+        split = len(last)
+    split = split or _split([word.worth for word in last], part, is_bound=_is_bound(tokens, end))
     if tokens[end].text in words.ORDINAL_PARTS and (split != 1 or last[0].worth != 1):
         return None
     middle = last[split].place if split < len(last) else end
@@ -107,6 +111,15 @@ def _is_bound(tokens: Sequence[Token], place: int) -> bool:
     if place < 2 or tokens[place - 1].text != "-" or tokens[place - 2].text not in words.TENS:
         return False
     return tokens[place - 2].end == tokens[place - 1].start and tokens[place - 1].end == tokens[place].start
+
+
+def _hyphenated(tokens: Sequence[Token], last: Sequence[_Word], end: int) -> int:
+    """Return how many words stand before the hyphens of "two hundred-thousandths", 0 when nothing or all is joined."""
+    joined = len(last)
+    while joined and tokens[end - 1].text == "-" and tokens[end - 2].end + 1 == tokens[end].start:
+        joined -= 1
+        end = last[joined].place
+    return joined if joined < len(last) else 0
 
 
 def _trimmed(tokens: Sequence[Token]) -> Sequence[Token]:

@@ -3,8 +3,9 @@
 Every method takes the place of a token and returns a value with the place after it, or None when nothing fits there.
 """
 
+import re
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import NamedTuple
 
 from contracts.numerals import fractions, words
@@ -15,7 +16,12 @@ from contracts.units import measure_after, unit_named
 
 #: "two million and a half" is 2,500,000, "two hundred and a half" is 200.5.
 _SCALED_HALF = Decimal(10**5)
-_ONE, _THREE, _THOUSAND = Decimal(1), Decimal(3), Decimal(1000)
+_ONE, _THREE, _TEN, _THOUSAND = Decimal(1), Decimal(3), Decimal(10), Decimal(1000)
+_GROUP = re.compile(r"[1-9]\d\d")
+#: A digit less than quotients keep.
+_PRODUCTS = Context(prec=33)
+#: What is halved and no unit.
+_HALVED = frozenset({"price", "percent", "percentage"})
 _EXTENTS = frozenset({"length", "area", "volume"})
 #: Denominators of what is written "3-1/2"; "" is that of "3-½".
 _HYPHENATED_PARTS = frozenset({"", "2", "3", "4", "8", "16", "32", "64"})
@@ -43,6 +49,10 @@ class Grammar(Hundreds):
             return self._ambiguous(token, place)
         reading = self._mixed(place) if token.kind == "number" else self._spelled(place) or self._fraction_first(place)
         reading = reading or self.cardinal(place)
+        is_part = reading and (0 < reading.value < 1 or self.word(reading.end - 1) in words.PARTS)
+        if reading and is_part and self.word(reading.end) == "of":
+            # "0.8 of a million", "9 tenths of a million"
+            reading = self._scaled(reading)
         if reading is None and self.is_wide:
             reading = self._loose(place)
         return ((reading.value,), reading.end) if reading and not self._is_ordinal(place, reading.end) else None
@@ -68,7 +78,8 @@ class Grammar(Hundreds):
         fraction = fractions.spelled(self.tokens, place, self._whole)
         if fraction is None or not self._stands_alone(place, fraction.end):
             return None
-        return Reading(*fraction)
+        reading = Reading(*fraction)
+        return self._scaled(reading) if self.word(reading.end) == "of" else reading
 
     def _whole(self, tokens: Sequence[Token]) -> Decimal | None:
         """Return the whole number that *tokens* are, all of them."""
@@ -130,10 +141,17 @@ class Grammar(Hundreds):
         if part is None:
             return None
         total, end, limit = part.value, part.end, part.scale
+        has_commas = False
         while limit > 1 and not part.is_final:
-            addition = self._addition(end, limit) or self._digits_added(end, limit, self.word(place - 1))
+            if (raised := self._raised(end, total, limit)) is not None:
+                part = raised
+                total, end, limit = part.value, part.end, part.scale
+                continue
+            addition = self._addition(end, limit, place, has_commas=has_commas)
+            addition = addition or self._digits_added(end, limit, self.word(place - 1))
             if addition is None:
                 break
+            has_commas = has_commas or self.symbol(end) == ","
             part = addition
             total, end, limit = total + part.value, part.end, part.scale
         if part.is_final:
@@ -142,7 +160,21 @@ class Grammar(Hundreds):
             return Reading(total + decimals.value, decimals.end)
         return self._with_fraction(total, end, limit)
 
-    def _addition(self, place: int, limit: Decimal) -> _Part | None:
+    def _raised(self, place: int, total: Decimal, limit: Decimal) -> _Part | None:
+        """Read the rest of "eleven thousand three hundred crore": a larger scale counts all that was said before it."""
+        has_comma = self.symbol(place) == ","
+        part = self._part(place + has_comma) if self.word(place + has_comma) in words.WORTH else None
+        if part is None or (has_comma and not part.has_hundred) or part.is_final or part.scale <= limit:
+            return None
+        scale = words.SCALES.get(self.word(part.end - 1), part.scale)
+        count = part.value / scale
+        # "five thousand two million" are two numbers, "five thousand two crore" is how budgets are told
+        is_crore = scale == words.SCALES["crore"]
+        if count >= limit or total >= scale or not (is_crore or (part.has_hundred and not has_comma)):
+            return None
+        return part._replace(value=(total + count) * scale, scale=scale)
+
+    def _addition(self, place: int, limit: Decimal, first: int, *, has_commas: bool) -> _Part | None:
         """Read how a scaled number goes on: "and twelve", ", five hundred", "and three quarters million"."""
         after_and = self.after_and(place)
         has_comma = self.symbol(place) == ","
@@ -156,23 +188,38 @@ class Grammar(Hundreds):
         if part is None or part.value >= limit or part.scale >= limit:
             return None
         # "seventy-five thousand, five hundred" is one number, "two thousand, three of which" are two
-        is_list = has_comma and (self.tokens[start].kind != "word" or not (part.has_hundred or part.scale > 1))
-        return None if is_list else part
+        is_counted = part.has_hundred or part.scale > 1
+        is_list = self.tokens[start].kind != "word" or not (is_counted or self._is_last(part, first, has_commas))
+        return None if has_comma and is_list else part
+
+    def _is_last(self, part: _Part, first: int, has_commas: bool) -> bool:
+        """True for the end of "a million, two hundred thousand, forty", of "two thousand, forty yen" and a lone sum."""
+        is_money = self._is_money_word(part.end) or self._is_money_word(part.end + 1)
+        is_whole = first <= 1 and part.end == self._count
+        is_much = part.value >= _TEN
+        return is_money or (is_much and (has_commas or is_whole)) or (has_commas and is_whole)
 
     def _digits_added(self, place: int, limit: Decimal, before: str) -> _Part | None:
         """Read the digits of "6 thousand and 5"; those of "between 6 thousand and 5" and "and 5 percent" are others."""
         start = self.after_and(place)
-        digits = self._small_digits(start) if start and before != "between" else None
+        digits = self._small_digits(start) if start and before != "between" else self._hundreds_in_digits(place)
         if digits is None or limit != _THOUSAND or self.token(digits.end) is not None:
             return None
         return _Part(digits.value, digits.end, _ONE, is_final=True, has_hundred=False)
+
+    def _hundreds_in_digits(self, place: int) -> Reading | None:
+        """Read the 500 of "20 thousand 500", which follows a number in digits."""
+        token = self.token(place)
+        if token is None or self.tokens[place - 2].kind != "number" or not _GROUP.fullmatch(token.text):
+            return None
+        return Reading(token.readings[0], place + 1)
 
     def _with_fraction(self, total: Decimal, end: int, limit: Decimal) -> Reading:
         after_and = self.after_and(end)
         if after_and and (part := self._fraction(after_and)) and self.word(part.end) != "of":
             is_scaled = limit >= _SCALED_HALF or limit in words.DOZENS.values()
             return Reading(total + part.value * (limit if is_scaled else 1), part.end)
-        parts_place = self.after_hyphen(end)
+        parts_place = self.after_dash(end)
         word = self.word(parts_place)
         # "3 quarters" are nine months as well
         if (parts := words.PARTS.get(word)) and (self.tokens[end - 1].kind == "word" or word not in words.QUARTERS):
@@ -203,7 +250,7 @@ class Grammar(Hundreds):
         several = self.below_hundred(place)
         if several is None:
             return None
-        part_place = self.after_hyphen(several.end)
+        part_place = self.after_dash(several.end)
         parts = words.PARTS.get(self.word(part_place))
         is_quarter = several.value == _THREE and self.word(part_place) == "quarter"
         if is_quarter and (self.scale(part_place + 1) or self._is_measured(part_place)):
@@ -223,13 +270,18 @@ class Grammar(Hundreds):
         return scaled if scaled.end > fraction.end or self._stands_alone(place, fraction.end) else None
 
     def _scaled(self, fraction: Reading) -> Reading:
-        place = fraction.end + (self.word(fraction.end) == "of")
-        place += self.word(place) in words.ARTICLES
+        # "half-a-million"
+        place = self.after_hyphen(fraction.end)
+        place += self.word(place) == "of"
+        if self.word(place) in words.ARTICLES:
+            place = self.after_hyphen(place + 1)
         hundred = self.word(place) in words.HUNDREDS
         scale = self.scale(place + hundred)
         if scale is None:
             return Reading(fraction.value * 100, place + 1) if hundred else fraction
-        return Reading(fraction.value * scale.value * (100 if hundred else 1), scale.end)
+        factor = scale.value * (100 if hundred else 1)
+        # two thirds of a dozen are eight, although two thirds never end
+        return Reading(_PRODUCTS.multiply(fraction.value, factor), scale.end)
 
     def _stands_alone(self, place: int, end: int) -> bool:
         """False for "half past ten", "the second half", "a third option" and the rate in "20k a quarter"."""
@@ -245,8 +297,11 @@ class Grammar(Hundreds):
     def _is_half_of_unit(self, place: int) -> bool:
         """False before the hyphen of "half-hearted" and "half-brother"; a half-mile and a half-price are halves."""
         after = self.after_hyphen(place)
+        if after > place and self.word(after) in words.ARTICLES:
+            # "half-a-mile"
+            after = self.after_hyphen(after + 1)
         word = self.word(after)
-        return after == place or word == "price" or unit_named(word) is not None
+        return after == place or word in _HALVED or unit_named(word) is not None
 
     def _is_measured(self, place: int) -> bool:
         """True for the quarter of "quarter of a mile", "a quarter inch" and "a quarter percent"; not for a lone one."""

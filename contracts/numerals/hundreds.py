@@ -7,7 +7,8 @@ from contracts.numerals.scales import Reading, Scales
 from contracts.units import unit_named
 
 _ONE = Decimal(1)
-_PERCENT = frozenset({"percent", "pct"})
+_MILLION = 10**6
+_PERCENT = frozenset({"percent", "pct", "percentage"})
 #: Letters of a unit in the plural; shorter ones ("ms", "us") are symbols and other words.
 _SHORTEST_PLURAL = 4
 #: Zeros in a row that may stand before a digit ("zero zero seven").
@@ -81,7 +82,9 @@ class Hundreds(Scales):
             # "sixty hundred" is no English, and its end alone would be another number
             return False
         following = self.word(place + 1)
-        is_larger = words.SCALES.get(following, 0) > words.WORTH[self.word(place)]
+        worth, next_worth = words.WORTH[self.word(place)], words.SCALES.get(following, 0)
+        # "million million" is how people say a billion of old
+        is_larger = next_worth > worth or (next_worth == worth >= _MILLION)
         is_alone = len(self.tokens) == 1
         if is_alone or is_larger or self._is_several(place + 1):
             return True
@@ -124,8 +127,8 @@ class Hundreds(Scales):
         value, end = leaf.value * 100, after + 1
         after_and = self.after_and(end)
         rest = self.below_hundred(after_and or self.after_hyphen(end))
-        rest = rest or (self._small_digits(after_and) if after_and else None)
-        if rest is None or rest.value >= 100 or self.word(rest.end) in words.HUNDREDS or self._is_part(rest):
+        rest = rest or self._digits_below(end, after_and)
+        if rest is None or rest.value >= 100 or self.word(rest.end) in words.HUNDREDS or self._is_part(rest, after_and):
             return Reading(value, end), True
         dozen = words.DOZENS.get(self.word(rest.end)) if after_and else None
         if dozen is not None:
@@ -133,9 +136,18 @@ class Hundreds(Scales):
             return Reading(value + rest.value * dozen, rest.end + 1), True
         return Reading(value + rest.value, rest.end), True
 
-    def _is_part(self, rest: Reading) -> bool:
-        """True for the "one half" in "two hundred and one half"."""
-        return rest.value == 1 and self.word(self.after_hyphen(rest.end)) in words.PART
+    def _digits_below(self, end: int, after_and: int) -> Reading | None:
+        """Read the 21 of "3 hundred and 21", and that of "3 hundred 21" where nothing follows it."""
+        rest = self._small_digits(after_and or end)
+        is_sure = after_and or (rest and self.token(rest.end) is None and self.tokens[end - 2].kind == "number")
+        return rest if is_sure else None
+
+    def _is_part(self, rest: Reading, after_and: int) -> bool:
+        """True for the "one half" in "two hundred and one half" and the "three quarters" of them."""
+        word = self.word(self.after_hyphen(rest.end))
+        if rest.value == 1:
+            return word in words.PART
+        return after_and > 0 and rest.value < words.PARTS.get(word, 0)
 
     def _small_digits(self, place: int) -> Reading | None:
         token = self.token(place)

@@ -127,6 +127,8 @@ def _is_unit(tokens: Sequence[Token], place: int, text: str) -> bool:
         return name in SYMBOLS
     if kind != "word":
         return False
+    if name == "of" and place + 2 < len(tokens) and tokens[place + 1].text in {"a", "an", "one"}:
+        return _is_unit(tokens, place + 2, text)
     if name in SCALES or name in SHORT_SCALES or name == "per":
         return True
     words = [token.text for token in tokens[place : place + LONGEST_NAME]]

@@ -28,10 +28,12 @@ class Ordinal:
 
 
 #: Words before an ordinal that can belong to it ("nine hundred ninety-nine thousand nine hundred ninety-").
-_MOST_TOKENS = 20
+_MOST_TOKENS = 40
 _MISSPELLED = {"nineth": "ninth", "twelth": "twelfth", "fourtieth": "fortieth", "eigth": "eighth", "fith": "fifth"}
 #: Words that make a part of the ordinal after them.
 _ONE_OF = frozenset({"a", "an", "one"})
+#: Marks inside an ordinal in words, and what joins its last word: "two hundred and tenth", "twenty-first".
+_INSIDE, _BEFORE_LAST_WORD = frozenset("-,"), frozenset({"-", "and"})
 _DIGITS = re.compile(r"(?<![\w.,/:-])(\d{1,15})(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
 _BEFORE_LAST = (
     r"penultimate|(?:next|second|2nd)[ -](?:to|from)[ -](?:the[ -])?last|(?:the )?one before (?:the )?last(?: one)?"
@@ -89,23 +91,35 @@ def _with_words_before(text: str, tokens: list[Token], index: int, part: int) ->
     """Return where the ordinal begins and its value, 0 for the name of a fraction ("a hundredth")."""
     first = index
     while first > max(0, index - _MOST_TOKENS) and (
-        tokens[first - 1].text in words.WORTH or tokens[first - 1].text == "-"
+        tokens[first - 1].text in words.WORTH or tokens[first - 1].text in _INSIDE
     ):
         first -= 1
     for start in range(first, index):
-        stop = index - (tokens[index - 1].text == "-")
-        reading = Grammar(text, tokens[start:stop]).cardinal(0) if tokens[start].text in words.WORTH else None
-        if reading is None or reading.end != stop - start:
+        stop = index - (tokens[index - 1].text in _BEFORE_LAST_WORD)
+        # "two thousand, fifth" is one place, "twenty, fifth" are two numbers
+        stop -= tokens[stop - 1].text == "," and tokens[stop - 2].text in words.SCALES
+        before_it = tokens[start:stop]
+        if not before_it or before_it[-1].text == "," or tokens[start].text not in words.WORTH:
+            continue
+        before_it = [token for token in before_it if token.text != ","]
+        reading = Grammar(text, before_it).cardinal(0)
+        if reading is None or reading.end != len(before_it):
             continue
         before = int(reading.value)
         if part >= words.ROUND and before > 1:
             # "a five hundredth" is one part of five hundred
             is_one_part = start > 0 and tokens[start - 1].text in _ONE_OF
-            return start, 0 if is_one_part else before * part
+            return start, 0 if is_one_part else _multiplied(before, part)
         if part < words.ROUND and before > 1 and before % (10 if part < 10 else words.ROUND) == 0:
             return start, before + part
     is_fraction = part >= words.ROUND and index > 0 and tokens[index - 1].text in _ONE_OF
     return index, 0 if is_fraction else part
+
+
+def _multiplied(before: int, part: int) -> int:
+    """Return "two million three hundred thousandth" as 2,300,000: only what is below the part counts it."""
+    counted = before % part
+    return before - counted + counted * part if counted else before * part
 
 
 def _is_time(tokens: list[Token], index: int) -> bool:

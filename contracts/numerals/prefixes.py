@@ -69,7 +69,9 @@ class Prefixes(Coins):
         """Return the sign at *place* and the place after it, None for a dash or a subtraction."""
         grammar = self.grammar
         if grammar.word(place) in words.MINUS_WORDS:
-            return None if place == previous_end else (-1, place + 1)
+            # "plus or minus three" is a margin
+            is_margin = grammar.word(place - 1) == "or" and grammar.word(place - 2) == "plus"
+            return None if place == previous_end else (1 if is_margin else -1, place + 1)
         sign = SIGN.get(grammar.symbol(place))
         if sign is None:
             return 1, place
@@ -149,7 +151,7 @@ class Prefixes(Coins):
                 return True
             is_written_so = len(word) > 1 or written.isupper() or self.grammar.is_glued(after)
             return is_written_so and self._is_price(after)
-        if word not in CAPITAL_PREFIXES or self._written(place).isupper():
+        if word not in CAPITAL_PREFIXES or self._written(place).isupper() or self._written(place) == "Php":
             return True
         return self._is_priced(place) or (self.view is View.MONEY and self._is_price(after))
 

@@ -11,7 +11,7 @@ from contracts.units.heat import speaks_of_heat
 
 #: Years and months that a living thing can count; a larger number beside "age" is something else.
 _OLDEST = 130
-_AGE_BEFORE = re.compile(r"\bage[ds]?(?: of)? $", re.IGNORECASE)
+_AGE_BEFORE = re.compile(r"\bage[ds]?(?: of| is|:| =)? $", re.IGNORECASE)
 _NEAR = 12
 #: With no money in the sentence and nothing counted after it, "48m" is a length.
 _METRES = re.compile(r"[-+]?[\d.,]{1,12}m")
@@ -42,7 +42,10 @@ def find_quantities(
 def _measured(amounts: tuple[Found, ...], text: str, *, is_heat: bool, is_money: bool) -> Iterator[Found]:
     for found in amounts:
         if found.unit is None:
-            yield from _unmarked(found, text, is_money=is_money)
+            if is_heat and found.text.endswith(" below zero"):
+                yield replace(found, unit="°C", also=("°F",))
+            else:
+                yield from _unmarked(found, text, is_money=is_money)
         elif found.unit in CURRENCIES:
             weight = next((code for code in found.also if code not in CURRENCIES and measure_named(code)), None)
             if weight and not is_money and found.text.lower().endswith(("pound", "pounds")):

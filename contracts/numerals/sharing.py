@@ -22,6 +22,7 @@ _RISING = frozenset({"-", "\u2013", "\u2014", "~", "or"})
 #: Between the sides of a thing, which has a unit of length or pixels.
 _TIMES = frozenset({"x", "\u00d7", "by"})
 _EXTENTS = frozenset({"length", "pixels"})
+_IN = " in "
 _BETWEEN = re.compile(r"\bbetween(?: about)? $", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]+")
 _FACTORS = SCALES | SHORT_SCALES
@@ -52,7 +53,9 @@ def _is_span(text: str, after: int, first: Found, second: Found) -> bool:
         measure = measure_named(second.unit) if second.unit else None
         return measure is not None and measure.dimension in _EXTENTS
     if gap in _RISING:
-        return (first.said or 0) < (second.said or 0)
+        # "1 in 4 or 25 %"
+        is_odds = gap == "or" and text[max(after, first.start - len(_IN)) : first.start].lower() == _IN
+        return (first.said or 0) < (second.said or 0) and not is_odds
     if gap in _JOINTS:
         return True
     return gap == "and" and _BETWEEN.search(text, max(after, first.start - _OPENER), first.start) is not None

@@ -1,7 +1,7 @@
 """One of something, said with an article alone: "a dollar", "a mile and a half", "an ounce of gold"."""
 
 from contracts.numerals.beside import Beside, Suffix
-from contracts.numerals.words import ARTICLES
+from contracts.numerals.words import ARTICLES, TENS
 
 #: Coins and notes of which people say "a"; "a mark", "a crown" and "a yen for" are other things.
 _MONEY = frozenset({
@@ -13,6 +13,9 @@ _MEASURES = frozenset({
     "KB", "MB", "GB", "TB",
 })  # fmt: skip
 #: Times of which "a" is the number before a part ("an hour and a half"), and part of a date elsewhere.
+#: One of it is meant behind "a full" alone: "a small percent" is a part.
+_PERCENT = frozenset({"percent", "per cent"})
+_FULL = frozenset({"full", "whole"})
 _TIMES = frozenset({"hour", "minute", "day", "week", "month", "year"})
 _PARTS = frozenset({"half", "quarter", "third"})
 #: Letters of a name; symbols are no words that an article stands before.
@@ -36,8 +39,11 @@ def single(beside: Beside, place: int) -> Suffix | None:
     grammar = beside.grammar
     if grammar.word(place) not in ARTICLES or grammar.word(place - 1) in _NOT_AFTER:
         return None
-    suffix = beside.unit_after(place + 1)
+    is_full = grammar.word(place + 1) in _FULL
+    suffix = beside.unit_after(place + 1 + is_full)
     unit, said = suffix.unit, suffix.said.lower()
+    if said == "percentage point" or (is_full and said in _PERCENT):
+        return suffix
     if unit is None or len(said) < _SHORTEST or not (said in _MONEY or unit.code in _MEASURES | _TIMES):
         return None
     if unit.code in _TIMES and not has_part(beside, suffix.end):
@@ -50,6 +56,8 @@ def single(beside: Beside, place: int) -> Suffix | None:
 
 
 def has_part(beside: Beside, place: int) -> bool:
-    """True when "and a half" stands at *place*."""
+    """True when "and a half", or the "fifty" of "a dollar fifty", stands at *place*."""
     word = beside.grammar.word
+    if word(place) in TENS and word(place - 1) in _MONEY:
+        return True
     return word(place) == "and" and word(place + 1) in ARTICLES | {"one"} and word(place + 2) in _PARTS

@@ -91,7 +91,7 @@ def _repeated(last: Found, amount: Found, text: str) -> Found | None:
     if ")" in amount.text:
         is_same = last.unit is None and last.said == amount.said
         return replace(amount, start=last.start, text=text[last.start : amount.end]) if is_same else None
-    if last.value != amount.value:
+    if last.value != amount.value or (last.unit and amount.unit and last.unit != amount.unit):
         return None
     if text[amount.end : amount.end + 1] != ")":
         return None

@@ -11,7 +11,7 @@ from decimal import Decimal
 from contracts.numerals.digit_runs import LONGEST_RUN, DecimalMark, Piece, read_run
 from contracts.numerals.joining import join_groups, join_spaced
 from contracts.numerals.token import FRACTIONS, Token
-from contracts.numerals.words import CAPITAL_SCALES, SCALES, SHORT_SCALES
+from contracts.numerals.words import CAPITAL_SCALES, HUNDREDS, SCALES, SHORT_SCALES
 from contracts.units import DOLLAR_PREFIXES, GLUED_PREFIX, SYMBOLS, currency_code, unit_named
 from contracts.units.codes import SCALED_CODES
 
@@ -29,8 +29,8 @@ _TOKEN = re.compile(
       | \d++ - \d++ (?: - \d++ )++ (?: [Tt]\d[\d:.+Zz-]*+ )?
       | \d{{4}} - (?: 0[1-9] | 1[0-2] ) (?! [\d.,] )
       | \d++ / \d++ (?: / \d++ )++ )
-  | (?P<fraction> \d++ / \d++ | [{"".join(_VULGAR)}] )
-  | (?P<number> (?: \d++ (?: (?: [.,_] | ' (?! \d{{1,2}} (?: [.]\d++ )?+ (?! \d ) ) ) \d++ )*+ | \. \d++ )
+  | (?P<fraction> \d++ / \d++ (?: (?: ths? | rds? | nds? ) \b )?+ | [{"".join(_VULGAR)}] )
+  | (?P<number> (?: \d++ (?: (?: [.,_] | ' (?! \d{{1,2}} (?: [.]\d++ )?+ (?! \d ) ) ) \d++ )*+ | (?<! \. ) \. \d++ )
       (?P<power> [eE] [+-]? \d++ (?! \w ) )? (?P<raised> \^ [+-]? \d++ (?: \. \d++ )? (?! [\w^] ) )? )
   | (?P<prefix> (?<! \w ) (?= [A-Za-z]{{1,4}} \.? \.? \d ) (?: {GLUED_PREFIX} ) (?= \.?\d ) )
   | (?P<word> [^\W\d_] \w*+ (?: ' [^\W\d_]++ )? | _ \w*+ )
@@ -50,6 +50,8 @@ _CODE_ROOM = 5
 _NEXT_WORD = re.compile(r"[ -]?([^\W\d_]{2,12})(?!\w)")
 #: Tokenised text keeps its marks apart: "59 . 2 %", "7 3 / 4 %", "$ 1 , 500".
 _SPACED = re.compile(r"\d [.,/] \d")
+#: What "75per cent" goes on with.
+_CENT = re.compile(r"[ -]cents?(?!\w)")
 _PENCE = re.compile(r"(?<![\d.,])\d{1,2}\Z")
 #: "room 12B", "seat 14C" and "question 3b" are names; "flat 500k" has its price behind it.
 _AFTER_PLACE = re.compile(
@@ -68,7 +70,7 @@ _SIDES = re.compile(
 )
 _FOLDED = {
     "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u2007": " ", "\u2212": "-",
-    "\u2019": "'", "\u066b": ".", "\u066c": ",", "\u066a": "%", "\ufe6a": "%",
+    "\u2019": "'", "\u2044": "/", "\u2215": "/", "\u066b": ".", "\u066c": ",", "\u066a": "%", "\ufe6a": "%",
     "\uff0c": ",", "\uff0e": ".", "\uff04": "$", "\uff05": "%", "\uff0d": "-", "\uffe5": "¥", "\uffe1": "£",
 }  # fmt: skip
 
@@ -133,7 +135,9 @@ def _is_identifier(text: str, start: int, end: int, *, is_wide: bool) -> bool:
 
 
 def _is_coin(word: str, text: str, place: int) -> bool:
-    """True for the *word* at *place* of "90us$" and "50p"; a screen of 720p has more lines than a pound has pence."""
+    """True for the *word* at *place* of "90us$", "75per cent", "50p"; 720p are more lines than a pound has pence."""
+    if word == "pc" or (word == "per" and _CENT.match(text, place + len(word))):
+        return True
     if word == "p":
         return _PENCE.search(text, max(0, place - 4), place) is not None
     return text.startswith("$", place + len(word)) and word.lower() in DOLLAR_PREFIXES
@@ -156,6 +160,7 @@ def _is_suffix(word: str, *, is_wide: bool) -> bool:
         lower == "c"
         or lower in SHORT_SCALES
         or lower in SCALES
+        or lower in HUNDREDS
         or (is_wide and word.isupper() and lower in CAPITAL_SCALES)
         or (lower == "f" and not is_wide)
     ):
@@ -166,7 +171,7 @@ def _is_suffix(word: str, *, is_wide: bool) -> bool:
 def _fraction(written: str, start: int, end: int) -> Token:
     value = _VULGAR.get(written)
     if value is None:
-        top, _, bottom = written.partition("/")
+        top, _, bottom = written.rstrip("thsrnd").partition("/")
         is_date = (top[0] == "0" != top) or bottom[0] == "0" or written == "24/7"
         if is_date or len(written) > LONGEST_RUN:
             return Token("other", written, start, end)

@@ -30,7 +30,7 @@ _BASE_SCALES = {
 SCALES = {
     name: Decimal(10**power) for singular, power in _BASE_SCALES.items() for name in (singular, f"{singular}s")
 } | {"cr": Decimal(10**7), "crs": Decimal(10**7)}
-DOZENS = dict.fromkeys(("dozen", "dozens", "doz", "dozs", "dz", "dzs", "dzn"), Decimal(12))
+DOZENS = dict.fromkeys(("dozen", "dozens", "doz", "dozs", "dz", "dzs", "dzn", "dzns"), Decimal(12))
 #: Scales that end a number ("5k", "50 grand").
 SHORT_SCALES = {
     name: Decimal(10**power)
@@ -89,6 +89,15 @@ BEFORE_PRONOUN = frozenset({
     "last", "next", "first", "second", "new", "old", "right", "wrong", "good", "better", "best", "other",
     "only", "same", "previous", "former", "latter", "big", "small",
 })  # fmt: skip
+#: What makes the "one" of "this one percent" and "the one dollar" a number after all.
+COUNTED_BY_ONE = frozenset({
+    "percent", "pct", "percentage", "dollar", "euro", "pound", "cent", "penny", "rupee", "million", "billion",
+    "hundred", "thousand", "mile", "kilometer", "kilometre", "kilo", "inch", "hour", "week", "month", "year",
+})  # fmt: skip
+#: What makes "one-" a part of a name: "a one-way ticket", "a one-off", "one-on-one".
+AFTER_ONE_HYPHEN = frozenset({"way", "off", "on", "time", "sided", "liner", "size"})
+#: Between the two of "one by one" and "one-on-one".
+JOINTS_OF_ONE = frozenset({"by", "on"})
 OWNERS = frozenset({"my", "your", "his", "her", "its", "our", "their"})
 AFTER_PRONOUN = frozenset({
     "of", "another", "is", "was", "can", "could", "should", "must", "may", "might", "would", "will", "who", "that",

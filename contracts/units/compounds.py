@@ -10,7 +10,7 @@ from contracts.units.reading import measure_named
 
 #: What stands between the parts of one quantity; comma and stop only between parts that are always said together.
 _JOINTS = frozenset({"", "and", "-", "&"})
-_STOPS = frozenset({",", "."})
+_STOPS = frozenset({",", ".", ".,"})
 _PAIRS = frozenset({
     ("ft", "inch"), ("yd", "ft"), ("lb", "oz"), ("stone", "lb"), ("day", "hour"), ("hour", "minute"),
     ("minute", "second"), ("week", "day"), ("year", "month"), ("degree", "arcminute"), ("arcminute", "arcsecond"),

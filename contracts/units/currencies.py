@@ -244,7 +244,7 @@ PREFIX_NAMES = {
     "shs": Unit("KES", also=("TZS", "UGX", "SOS")), "fr": Unit("CHF", also=("FRF", "BEF", "XOF", "XAF")),
     "ff": Unit("FRF"), "fl": Unit("NLG", also=("AWG",)), "lit": Unit("ITL"), "bs": Unit("VES", also=("BOB",)),
     "gs": Unit("PYG"), "esc": Unit("PTE"), "sh": Unit("KES", also=("TZS", "UGX", "SOS")), "dh": Unit("AED"),
-    "r": Unit("ZAR"), "n": Unit("NGN"), "p": Unit("PHP", also=("BWP",)),
+    "ntd": Unit("TWD"), "r": Unit("ZAR"), "n": Unit("NGN"), "p": Unit("PHP", also=("BWP",)),
 }  # fmt: skip
 #: Words of `PREFIX_NAMES` that must be written in capitals.
 CAPITAL_PREFIXES = frozenset({"rm", "dm", "nis", "php"})
@@ -261,7 +261,7 @@ _OTHERS = {
     "chinese yuan renminbi": Unit("CNY"), "renminbi yuan": Unit("CNY"), "chinese renminbi yuan": Unit("CNY"),
     "loonie": Unit("CAD"), "loonies": Unit("CAD"), "cruzeiro real": Unit("BRR"), "cruzeiros reais": Unit("BRR"),
     "k\u010d": Unit("CZK"), "元": Unit("CNY"), "円": Unit("JPY"), "원": Unit("KRW"), "nis": Unit("ILS"),
-    "guineas": Unit("GBP", Decimal("1.05")), "xbt": Unit("BTC"),
+    "guineas": Unit("GBP", Decimal("1.05")), "xbt": Unit("BTC"), "ntd": Unit("TWD"),
     "american cent": Unit("USD", _HUNDREDTH), "american cents": Unit("USD", _HUNDREDTH),
     "us cent": Unit("USD", _HUNDREDTH), "us cents": Unit("USD", _HUNDREDTH), "u s cents": Unit("USD", _HUNDREDTH),
     "euro cent": Unit("EUR", _HUNDREDTH), "euro cents": Unit("EUR", _HUNDREDTH),

@@ -11,12 +11,12 @@ _CELSIUS, _FAHRENHEIT = Unit("°C"), Unit("°F", also=("farad",))
 _SPEAKS_OF_HEAT = re.compile(
     r"\b(?:temperatures?|weather|heat(?:ed|ing|er)?|thermostat|oven|preheat(?:ed)?|bake[ds]?|roast(?:ed)?|fever|hot|"
     r"hotter|cold|colder|cool|cooler|warm|warmer|shade|chilly|freez(?:es?|ing|er)|fridge|boil(?:s|ing)?|melts?|outside|"
-    r"celsius|fahrenheit|forecast|air conditioning)\b",
+    r"celsius|fahrenheit|forecast|air conditioning|degrees below zero|it(?:'s| is| was) minus)\b",
     re.IGNORECASE,
 )
 _LETTER = re.compile(r" ?([CF])(?![\w'\u2019])", re.IGNORECASE)
 #: The whole of an answer: "68 F", "-5 C"; a glued "20C" alone are cents.
-_ALONE = re.compile(r"\s*[-+]?\d[\d.,]{0,8}(?: [CF]|F)\s*[.!]?\s*")
+_ALONE = re.compile(r"\s*(?:[-+]|minus )?\d[\d.,]{0,8}(?: [CF]|F)\s*[.!]?\s*")
 #: What a thermometer stands at: "set it to 68F"; a seat or a page has fewer digits or another word before it.
 _STANDS_AT = re.compile(
     r"\b(?:to|at|is|was|below|above|under|over|around|about|near|reach(?:es|ed)?|hits?) -?\d{2,3}(?:\.\d)? ?$",

@@ -34,6 +34,9 @@ _EXPONENTS = {"2": 2, "²": 2, "3": 3, "³": 3}
 _FIGURES = {"square": 2, "sq": 2, "sq.": 2, "cubic": 3, "cu": 3, "cu.": 3}
 _PER = re.compile(r" ?/ ?|[ -]per[ -](?:an? )?| p/", re.IGNORECASE)
 _EACH = re.compile(r" an? (?=(?:second|minute|hour|day|week|month|year)\b)", re.IGNORECASE)
+_STREET = re.compile(
+    r"(?: [A-Z][a-z]{1,20}){0,2} (?:Road|Rd|Street|St|Lane|Ln|Avenue|Ave|Drive|Close|Crescent|Terrace)\b"
+)
 _POUND = re.compile(r"pounds?(?!\w)", re.IGNORECASE)
 _SHORT_TIME = re.compile(r"([sdh])(?:(2|²|\^2)|(?![\w^²]))", re.IGNORECASE)
 _SHORT_TIMES = {"s": "second", "d": "day", "h": "hour"}
@@ -76,6 +79,9 @@ def measure_after(text: str, end: int) -> tuple[Measure, int] | None:
         # tokenised text: "a 20 - pound sack"; money never stands so
         return _measure("lb"), pound.end()
     if found is None or (hyphen == " - " and found[1] - start < 3):
+        return None
+    if text[start].isupper() and _STREET.match(text, found[1]):
+        # "12 Mile End Road" is a house
         return None
     opened = gap.group("open") if gap else None
     if not opened:

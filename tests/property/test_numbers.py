@@ -2,13 +2,23 @@
 
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from contracts.numerals import Found, find_amounts, find_money, find_numbers, find_percents, find_ranges, parse_number
+from contracts.numerals import (
+    Found,
+    find_amounts,
+    find_money,
+    find_numbers,
+    find_ordinals,
+    find_percents,
+    find_ranges,
+    parse_number,
+)
 
 VIEWS = (find_amounts, find_numbers, find_money, find_percents)
 _ONES = [
@@ -18,6 +28,10 @@ _ONES = [
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _NAMES = ["", " thousand", " million", " billion", " trillion"]
 _PARTS = {3: "third", 5: "fifth", 7: "seventh", 9: "ninth", 11: "eleventh", 16: "sixteenth", 1000: "thousandth"}
+_ORDINALS = {
+    "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth",
+    "twelve": "twelfth",
+}  # fmt: skip
 _PIECES = st.sampled_from([
     "one", "hundred", "thousand", "and", "half", "a", "third", "fifths", "twenty", "-", ",", ".", "/", "$",
     "%", "5", "1.500", "12,5", "km", "to", "between", "over", "in", "out", "of", "dollars", "cents", "point",
@@ -26,8 +40,8 @@ _PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-def spelled(number: int, joint: str) -> str:
-    """Spell *number* by groups of three digits, with *joint* after hundreds."""
+def spelled(number: int, joint: str, between: str = " ") -> str:
+    """Spell *number* by groups of three digits, with *joint* after hundreds and *between* groups."""
     if number == 0:
         return _ONES[0]
     groups = []
@@ -35,7 +49,17 @@ def spelled(number: int, joint: str) -> str:
         number, group = divmod(number, 1000)
         if group:
             groups.append(f"{group_spelled(group, joint)}{name}")
-    return " ".join(reversed(groups))
+    return between.join(reversed(groups))
+
+
+def spelled_in_crores(number: int, joint: str, between: str = " ") -> str:
+    """Spell *number* as India does; crores are counted in thousands and lakhs themselves."""
+    groups = []
+    for name, size in (("crore", 10**7), ("lakh", 10**5), ("thousand", 1000)):
+        count, number = divmod(number, size)
+        if count:
+            groups.append(f"{spelled_in_crores(count, joint)} {name}")
+    return between.join(groups + ([spelled(number, joint)] if number else []))
 
 
 def group_spelled(group: int, joint: str) -> str:
@@ -54,6 +78,45 @@ def test_a_number_in_words_is_that_number(number: int, joint: str) -> None:
     assert parse_number(spelled(number, joint)) == number
 
 
+@given(st.integers(1, 10**12 - 1), st.sampled_from([" ", " and "]))
+def test_a_number_in_lakhs_and_crores_is_that_number(number: int, joint: str) -> None:
+    """Also where thousands count crores: "eleven thousand two hundred crore"."""
+    assert parse_number(spelled_in_crores(number, joint)) == number
+
+
+@given(st.integers(1, 10**9), st.sampled_from([" ", " and "]), st.sampled_from(["dollars", "yen", "euros"]))
+def test_commas_between_the_groups_of_a_price_in_words_say_nothing(number: int, joint: str, money: str) -> None:
+    """The money behind it shows that "two thousand, forty yen" is no list."""
+    (found,) = find_amounts(f"{spelled(number, joint, ', ')} {money}")
+    assert found.value == number
+
+
+@given(st.integers(1, 10**12 - 1), st.sampled_from([" ", " and "]), st.sampled_from([" ", ", "]))
+def test_an_ordinal_in_words_is_that_place(number: int, joint: str, between: str) -> None:
+    """One hundredth is a part of something."""
+    assume(number < 100 or str(number).rstrip("0") != "1")
+    words, space, last = spelled(number, joint, between).rpartition(" ")
+    tens, hyphen, unit = last.rpartition("-")
+    ending = _ORDINALS.get(unit) or (f"{unit[:-1]}ieth" if unit.endswith("y") else f"{unit}th")
+    assert [one.place for one in find_ordinals(f"{words}{space}{tens}{hyphen}{ending}")] == [number]
+
+
+@given(st.lists(st.integers(0, 100), min_size=3, max_size=6, unique=True), st.sampled_from(["and", "or"]))
+def test_every_number_of_a_rising_list_has_its_percent_sign(points: list[int], joint: str) -> None:
+    """A list that does not rise may count other things, and so may two numbers."""
+    *firsts, last = sorted(points)
+    listed = ", ".join(map(str, firsts))
+    assert [found.value for found in find_percents(f"rates of {listed} {joint} {last} %")] == [*firsts, last]
+    assert [found.value for found in find_percents(f"{firsts[0]} and {last} %")] == [last]
+
+
+@given(st.integers(2, 19))
+def test_a_part_of_a_scale_that_comes_out_even_is_a_whole_number(top: int) -> None:
+    """Thirds never end; two thirds of a dozen are eight all the same."""
+    (found,) = find_numbers(f"{spelled(top, ' ')} thirds of a dozen")
+    assert found.value == top * 4
+
+
 @given(st.integers(2, 20), st.sampled_from(sorted(_PARTS)), st.integers(1, 999))
 def test_a_mixed_fraction_in_words_is_its_sum(top: int, bottom: int, whole: int) -> None:
     """Parts below one are added to what stands before "and"."""
@@ -61,6 +124,24 @@ def test_a_mixed_fraction_in_words_is_its_sum(top: int, bottom: int, whole: int)
         (found,) = find_numbers(f"{spelled(whole, ' ')} and {spelled(top, ' ')} {_PARTS[bottom]}s")
         assert found.value is not None
         assert abs(Fraction(found.value) - whole - Fraction(top, bottom)) < Fraction(1, 10**25)
+
+
+@given(st.integers(1, 99), st.sampled_from([("ten", 10**4), ("hundred", 10**5)]))
+def test_a_hyphen_binds_the_word_before_a_part(top: int, bound: tuple[str, int]) -> None:
+    """Three hundred-thousandths are 3/100,000; three hundred thousandths are 300/1,000."""
+    word, bottom = bound
+    (found,) = find_numbers(f"{spelled(top, ' ')} {word}-thousandths")
+    assert found.value == Decimal(top) / bottom
+    if top < 10:
+        (loose,) = find_numbers(f"{spelled(top, ' ')} hundred thousandths")
+        assert loose.value == Decimal(top) / 10
+
+
+@given(st.integers(1, 100), st.sampled_from(["percent", "km", "dollars"]))
+def test_a_margin_has_no_sign(size: int, unit: str) -> None:
+    """Nobody means the negative one of the two."""
+    (found,) = find_amounts(f"plus or minus {size} {unit}")
+    assert found.value == size
 
 
 _texts = st.one_of(st.text(max_size=80), st.lists(_PIECES, max_size=14).map(" ".join), st.lists(_PIECES).map("".join))
@@ -100,7 +181,9 @@ def steps(view: Callable[[str], tuple[Found, ...]], text: str) -> int:
     ["9", "1,", "123 ", "one hundred ", "one and ", "five-", "5 dollars ", "- ", "half a ", "1 over ", "1/2 ",
      "twenty ", "1 . ", "5 (", "2^", "between 5 and ", "% ", "one hundred fifths ", "15 dollars 5 ",
      "$", "a thousand ", "zero ", "four score and ", "dozen ", "five (5) ", "half a hundred ", "few ", "room 5b ",
-     "hundred percent ", "3-1/2 ", "& ", "point oh "],
+     "hundred percent ", "3-1/2 ", "& ", "point oh ",
+     "5, ", "5, 6 and 7 % ", "two thousand, ", "one thousand two crore ", "hundred-", "ten-thousandths ", "one-on-",
+     "0.5 of a ", "5,- ", "plus or minus "],
 )  # fmt: skip
 @pytest.mark.parametrize("view", VIEWS)
 def test_hostile_text_takes_steps_in_proportion_to_its_length(
