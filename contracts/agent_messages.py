@@ -4,6 +4,7 @@ from pydantic import Field, ValidationError
 
 from contracts.conversations import MessageId, Speech, Utterance
 from contracts.errors import InvalidInput
+from contracts.faults import complaint_of
 from contracts.message_parts import Message
 from contracts.observations import LONGEST_UTTERANCE, Word, WorldTime
 
@@ -77,7 +78,7 @@ def _told(error: ValidationError) -> str:
         if not field:
             return "the body is no JSON object; send the fields of an AgentMessage in UTF-8"
         if fault["type"] == "unusable":
-            told = f"{field} {fault['msg']}"
+            told = f"{field} {complaint_of(fault)}"
         else:
             is_missing = fault["type"] == "missing"
             told = f"{field} is {'missing' if is_missing else 'not usable'}; it takes {_WANTED[field]}"

@@ -18,6 +18,7 @@ from contracts.analysis_background import Background
 from contracts.analysis_immediate import Immediate
 from contracts.analysis_pieces import Number, Piece, Reduction, Whole
 from contracts.errors import InvalidInput
+from contracts.faults import complaint_of
 
 #: The version of documents that we write; `1.0` is the form without `agents_skip`.
 VERSION = "1.1"
@@ -202,7 +203,7 @@ def _problems(error: ValidationError, body: JsonValue) -> Iterator[Problem]:
         place = _spelled(_steps(one["loc"], body, is_missing=one["type"] == "missing"))
         if place not in told:
             told.add(place)
-            yield Problem(place, one["msg"].removeprefix("Value error, "))
+            yield Problem(place, complaint_of(one))
 
 
 def _steps(loc: tuple[int | str, ...], body: JsonValue, *, is_missing: bool) -> list[int | str]:

@@ -29,7 +29,13 @@ class Piece(BaseModel):
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True, extra="allow", populate_by_name=True, allow_inf_nan=False, serialize_by_alias=True
+        frozen=True,
+        extra="allow",
+        populate_by_name=True,
+        allow_inf_nan=False,
+        serialize_by_alias=True,
+        # Built when first used: most processes load these and never see one.
+        defer_build=True,
     )
 
     _order: tuple[str, ...] = PrivateAttr(default=())

@@ -57,17 +57,3 @@ class NoChange(_Edit):
 
 
 Edit = Annotated[Insert | Update | Delete | NoChange, Field(discriminator="operation")]
-
-
-class EditPlan(BaseModel):
-    """Edits that are applied all together or not at all, over one or more documents of one user.
-
-    `reasoning` comes first, as it does in the answer of a model. Paths refer to the documents as they were before the
-    plan, whatever its own edits shift.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    reasoning: str = Field(default="", max_length=8_000)
-    decision: Decision = "proceed"
-    edits: tuple[Edit, ...] = Field(default=(), max_length=MAX_EDITS)

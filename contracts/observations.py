@@ -84,7 +84,7 @@ class WorldPart(BaseModel):
     """What the parts of a world share: they are frozen, and speak the world's keys."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True, populate_by_name=True, serialize_by_alias=True, allow_inf_nan=False
+        frozen=True, populate_by_name=True, serialize_by_alias=True, allow_inf_nan=False, defer_build=True
     )
 
 

@@ -1,11 +1,10 @@
 """Parameters of a task: one frozen, closed class is the contract, the schema a supervisor fills and the key."""
 
-import types
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic import Field as _PydanticField
@@ -14,7 +13,18 @@ from pydantic_core import PydanticCustomError
 
 from contracts.amounts import Amount
 from contracts.amounts.frozen import TextValue
+from contracts.annotations import (
+    NUMBERS,
+    held_types,
+    is_typed,
+    leaf_types,
+    lone_kind,
+    may_be_bool,
+    may_be_text,
+    takes_only_lists,
+)  # fmt: skip
 from contracts.errors import InvalidAmount, InvalidParameters
+from contracts.faults import complaint_of, fault_of
 from contracts.neighbours import Neighbourhood, neighbourhood
 from contracts.questions import question_key, spell_field
 from contracts.tolerances import Tolerance, read_tolerance
@@ -22,12 +32,13 @@ from contracts.tolerances import Tolerance, read_tolerance
 if TYPE_CHECKING:
     from contracts.amounts import Duration, Percent, Quantity
 
-_NUMBERS = (Amount, Decimal, int, float)
 #: Annotations that let every value in.
 _OPEN = frozenset({Any, object, dict, list})
 #: What pydantic makes of text, but not of a default that is text.
 _OF_TEXT = frozenset({date, datetime, time, timedelta})
-_SEQUENCES = (list, tuple, set, frozenset, Sequence, Collection)
+#: Months in ISO 8601, which pydantic takes for 30 days. A year passes: pydantic itself writes 400 days as P1Y35D.
+_WITH_MONTHS = re.compile(r"\s*[-+]?P[^T]*[1-9][\d.,]*M")
+_LONGEST_ISO = 100
 
 
 def Field(  # noqa: N802 - the name pydantic users expect
@@ -84,11 +95,13 @@ def Field(  # noqa: N802 - the name pydantic users expect
 class _Reading:
     """How raw values of one field are made ready: its type and unit, and whether numbers in words are understood."""
 
-    __slots__ = ("bare_list", "is_checked", "is_read", "name", "takes_bools", "takes_int", "typed", "unit", "whole")
+    __slots__ = (
+        "bare_list", "is_checked", "is_read", "is_span", "name", "takes_bools", "takes_int", "typed", "unit", "whole",
+    )  # fmt: skip
 
     def __init__(self, name: str, field: FieldInfo) -> None:
-        kinds = _leaf_types(field.annotation)
-        typed, numbers = set(filter(_is_typed, kinds)), bool(kinds.intersection(_NUMBERS))
+        kinds = leaf_types(field.annotation)
+        typed, numbers = set(filter(is_typed, kinds)), bool(kinds.intersection(NUMBERS))
         self.name = name
         self.unit = _declared(field, "unit")
         self.typed: Any = next(iter(typed)) if len(typed) == 1 and not numbers else None
@@ -99,11 +112,13 @@ class _Reading:
         if self.typed is not None and self.unit is not None:
             _check_unit(name, self.typed, self.unit)
         # What is not read here (a mapping, a model, a timedelta, anything) would take True for 1, and NaN.
-        held = _held_types(kinds)
+        held = held_types(kinds)
         is_open = bool(held & _OPEN)
-        self.is_checked = not self.is_read and (is_open or not held.isdisjoint((*_NUMBERS, timedelta)))
-        self.takes_bools = is_open or any(map(_may_be_bool, held))
-        self.bare_list = _takes_only_lists(field.annotation)
+        self.is_checked = not self.is_read and (is_open or not held.isdisjoint((*NUMBERS, timedelta)))
+        self.takes_bools = is_open or any(map(may_be_bool, held))
+        # Inside a model, a text is not known to be that of a timedelta.
+        self.is_span = timedelta in kinds and str not in kinds
+        self.bare_list = takes_only_lists(field.annotation)
 
     def read(self, raw: Any) -> Any:
         """Return *raw* with every number and typed value in it normalised; lists item by item."""
@@ -122,7 +137,10 @@ class _Reading:
         return int(amount.value) if amount.value == amount.value.to_integral_value() else amount.value
 
     def fault(self, raw: Any) -> str | None:
-        """Return where *raw* has a boolean among numbers, which pydantic takes for 1 or 0, or what is not finite."""
+        """Return where *raw* has a boolean among numbers, what is not finite, or months where a `timedelta` is meant.
+
+        Pydantic takes them for 1 or 0, for a number, and for 30 days each.
+        """
         waiting = [(self.name, raw)]
         while waiting:
             place, item = waiting.pop()
@@ -132,6 +150,9 @@ class _Reading:
             elif isinstance(item, float | Decimal):
                 if not Decimal(item).is_finite():
                     return f"{place}: {item!r} is no finite number; send a number"
+            elif isinstance(item, str):
+                if self.is_span and _WITH_MONTHS.match(item[:_LONGEST_ISO]):
+                    return f"{place}: {item!r} has months, which have no fixed length; send days, such as 'P90D'"
             elif isinstance(item, Mapping):
                 waiting += ((f"{place}.{key}", inner) for key, inner in item.items())
             elif isinstance(item, list | tuple | set | frozenset):
@@ -193,8 +214,16 @@ class Parameters(BaseModel):
 
     @classmethod
     def schema_for_cards(cls) -> dict[str, Any]:
-        """Return the JSON schema a supervisor fills: validation form, with aliases, cues and units of each field."""
-        return cls.model_json_schema(by_alias=False, mode="validation")
+        """Return the JSON schema a supervisor fills: validation form, with aliases, cues and units of each field.
+
+        `"keeps_text": true` marks a number that may be any text instead (`float | str`): by the rest it would be
+        a Decimal, whose texts are numbers in words.
+        """
+        schema = cls.model_json_schema(by_alias=False, mode="validation")
+        for name, field in cls.model_fields.items():
+            if may_be_text(field.annotation):
+                schema["properties"][name]["keeps_text"] = True
+        return schema
 
     def key(self, task_name: str) -> str:
         """Return the question that *task_name* with these values asks; see `contracts.questions` for its form."""
@@ -243,11 +272,6 @@ class Parameters(BaseModel):
         return ready
 
 
-def _is_typed(kind: Any) -> bool:
-    """True for Percent, Quantity, Duration and Moment, which read a field themselves, with the unit it declares."""
-    return isinstance(kind, type) and kind is not Amount and kind.__module__.startswith("contracts.amounts.")
-
-
 def _check_unit(name: str, typed: Any, unit: str) -> None:
     try:
         typed.read(0, unit=unit)
@@ -258,6 +282,8 @@ def _check_unit(name: str, typed: Any, unit: str) -> None:
 
 def _read_default(cls: type[Parameters], reading: _Reading) -> Any:
     default = cls.model_fields[reading.name].get_default(call_default_factory=True, validated_data={})
+    if isinstance(default, str) and (fault := reading.fault(default)):
+        raise TypeError(f"{cls.__name__}: the default of {fault}")
     try:
         return reading.read(default) if reading.is_read else default
     except InvalidAmount as error:
@@ -267,7 +293,7 @@ def _read_default(cls: type[Parameters], reading: _Reading) -> Any:
 
 def _is_raw(field: FieldInfo) -> bool:
     """True for a default that is spelled as a caller spells it: it is validated like one that was sent."""
-    kinds = _leaf_types(field.annotation)
+    kinds = leaf_types(field.annotation)
     if isinstance(field.default, str):
         return bool(kinds & _OF_TEXT) and str not in kinds
     is_model = any(isinstance(kind, type) and issubclass(kind, BaseModel) for kind in kinds)
@@ -281,7 +307,7 @@ def _tolerances(cls: type[Parameters]) -> dict[str, Tolerance]:
         raw, extra = _declared(field, "tolerance"), field.json_schema_extra
         if raw is None or not isinstance(extra, dict):
             continue
-        kind = _lone_kind(field.annotation)
+        kind = lone_kind(field.annotation)
         if kind is None:
             msg = (
                 f"{cls.__name__}: {name} declares a tolerance, which only a lone number, Percent, Quantity, "
@@ -307,58 +333,10 @@ def _problems(cls: type[Parameters], error: ValidationError) -> list[str]:
             known = ", ".join([*cls.model_fields, *cls._aliases])
             sentences.append(f"{where} is not a parameter; known are {known}")
         else:
-            sentences.append(f"{where}: {problem['msg']}" if where else problem["msg"])
+            sentences.append(fault_of(problem) if where else complaint_of(problem))
     return sentences
 
 
 def _declared(field: FieldInfo, name: str) -> Any:
     extra = field.json_schema_extra
     return cast("dict[str, Any]", extra).get(name) if isinstance(extra, dict) else None
-
-
-def _leaf_types(annotation: Any) -> set[Any]:
-    """Return the types at the leaves of *annotation*, with Optional, lists and Annotated taken apart."""
-    arguments = get_args(annotation)
-    if not arguments or isinstance(annotation, TypeVar):
-        return {annotation}
-    if hasattr(annotation, "__metadata__"):
-        return _leaf_types(arguments[0])
-    return set().union(*(_leaf_types(argument) for argument in arguments if argument is not ...))
-
-
-def _held_types(kinds: set[Any]) -> set[Any]:
-    """Return *kinds* with the types of all fields of the models among them."""
-    held, waiting = set(kinds), list(kinds)
-    while waiting:
-        kind = waiting.pop()
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            inner = set().union(*(_leaf_types(field.annotation) for field in kind.model_fields.values())) - held
-            held |= inner
-            waiting += inner
-    return held
-
-
-def _may_be_bool(kind: Any) -> bool:
-    """True for bool, for a `Literal` of one, and for what is neither a class nor a constant: it may hold anything."""
-    return kind is bool or isinstance(kind, bool) or not isinstance(kind, type | str | bytes | int | Enum | None)
-
-
-def _lone_kind(annotation: Any) -> type | None:
-    """Return the type that *annotation* is of, when it is of one number or typed value, or of one or None."""
-    origin = get_origin(annotation)
-    if origin in (Union, types.UnionType):
-        kinds = {_lone_kind(member) for member in get_args(annotation) if member is not type(None)}
-        # Several kinds of numbers are measured alike.
-        return next(iter(kinds)) if len(kinds) == 1 or (kinds and kinds <= set(_NUMBERS)) else None
-    if hasattr(annotation, "__metadata__"):
-        return _lone_kind(get_args(annotation)[0])
-    return cast("type", annotation) if annotation in _NUMBERS or _is_typed(annotation) else None
-
-
-def _takes_only_lists(annotation: Any) -> bool:
-    """Return whether *annotation* is a sequence, or a sequence or None: then its items need no parentheses."""
-    origin = get_origin(annotation)
-    if origin in (Union, types.UnionType):
-        members = [member for member in get_args(annotation) if member is not type(None)]
-        return len(members) == 1 and _takes_only_lists(members[0])
-    return (origin or annotation) in _SEQUENCES

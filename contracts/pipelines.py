@@ -53,7 +53,7 @@ InputType = Literal["text", "number", "flag", "list", "object", "any"]
 class _Declared(BaseModel):
     """A piece of a declaration: closed, so that a typing error is no silent default, and never changed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     _where: str = PrivateAttr(default="")
 

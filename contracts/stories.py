@@ -29,7 +29,7 @@ MOST_NUMBER = 1_000_000_000
 class StoryPart(BaseModel):
     """What every part of a story shares: it is frozen, and fields that are not known are left out on reading."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class Entity(StoryPart):

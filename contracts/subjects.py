@@ -115,6 +115,11 @@ def progress(supervisor_id: str, task_id: str) -> str:
     return f"progress.{checked_name(supervisor_id, 'supervisor_id')}.{checked_name(task_id, 'task_id')}"
 
 
+def progress_to(supervisor_id: str) -> str:
+    """Return the filter for what tasks tell *supervisor_id* of how far they are."""
+    return f"progress.{checked_name(supervisor_id, 'supervisor_id')}.*"
+
+
 def cancel(task_id: str) -> str:
     """Return where the wish to cancel a task is said (core NATS, not stored)."""
     return f"cancel.{checked_name(task_id, 'task_id')}"
@@ -122,6 +127,10 @@ def cancel(task_id: str) -> str:
 
 #: Every wish to cancel; a worker listens here and keeps what concerns it.
 CANCEL_ANY = "cancel.*"
+
+#: Every subject of its kind, as many words long as each of them is: what a role may say, or hear, of all.
+TASK_ANY, REPORT_ANY, PROGRESS_ANY, RUN_ANY = "tasks.*.*", "reports.*.*.*", "progress.*.*", "runs.*"
+TURN_ANY, FACT_ANY, MESSAGE_ANY = "turns.*.*", "facts.*.*", "messages.*.*.*"
 
 
 def requests(supervisor_id: str) -> str:

@@ -16,7 +16,6 @@ _PARENT: Final = re.compile(
 )
 #: What vendors add: printable ASCII, of which W3C asks nobody to carry more than 512 characters.
 _STATE: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,510}[\x21-\x7e])?", re.ASCII)
-_SAMPLED: Final = 0x01
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,6 @@ class TraceContext:
     def flags(self) -> int:
         """The flags, from 0 to 255."""
         return int(self.parent[53:55], 16)
-
-    @property
-    def is_sampled(self) -> bool:
-        """Whether whoever began the trace records it."""
-        return bool(self.flags & _SAMPLED)
 
     @property
     def headers(self) -> dict[str, str]:

@@ -70,20 +70,21 @@ def _inlined(part: Any, definitions: Mapping[str, Any]) -> Any:
 
 def _kind(field: Mapping[str, Any], name: str) -> Any:
     plain, may_be_none = _without_null(field)
+    keeps_text = field.get("keeps_text") is True
     if _type(plain) != "array":
-        kind = _scalar(plain, name)
+        kind = _scalar(plain, name, keeps_text=keeps_text)
     elif plain.get("uniqueItems") is True:
         # A set: its key has no order.
-        kind = frozenset[_scalar(plain.get("items"), name)]  # type: ignore[misc]  # made at run time
+        kind = frozenset[_scalar(plain.get("items"), name, keeps_text=keeps_text)]  # type: ignore[misc]  # made at run time
     else:
-        kind = tuple[_scalar(plain.get("items"), name), ...]  # type: ignore[misc]  # made at run time
+        kind = tuple[_scalar(plain.get("items"), name, keeps_text=keeps_text), ...]  # type: ignore[misc]  # made at run time
     return Optional[kind] if may_be_none else kind  # noqa: UP045  # made at run time
 
 
-def _scalar(field: Any, name: str) -> Any:
+def _scalar(field: Any, name: str, *, keeps_text: bool) -> Any:
     plain, may_be_none = _without_null(field)
     options = _options(plain)
-    kind = _alone(options[0]) if len(options) == 1 else _number(options)
+    kind = _alone(options[0]) if len(options) == 1 else _number(options, keeps_text=keeps_text)
     if kind is None:
         msg = (
             f"{name} has a type that a file cannot carry; import it with `tasklore worker --config`, which has the code"
@@ -102,12 +103,14 @@ def _alone(option: Mapping[str, Any]) -> Any:
     return _FORMATS.get(form, _KINDS[named]) if named in _KINDS else None
 
 
-def _number(options: list[Mapping[str, Any]]) -> Any:
-    """Return the type of a number that may also be sent as text, None for other unions."""
+def _number(options: list[Mapping[str, Any]], *, keeps_text: bool) -> Any:
+    """Return the type of a number that may also be sent as text, None for other unions; *keeps_text* as it stands."""
     kinds = set(map(_type, options))
     # A text of a format is no number in words: whether "20" is a percentage there, only the class knows.
     if not kinds >= {"number", "string"} or any("format" in option for option in options):
         return None
+    if keeps_text:
+        return Decimal | str if kinds == {"number", "string"} else None
     return Amount if "object" in kinds else Decimal
 
 

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from typing import Final, NamedTuple
 
 from contracts.times.calendar import Grain, Period, around, day_of, nearest, shifted, vague_period
-from contracts.times.days import Reckoning
+from contracts.times.reckoning import Reckoning
 from contracts.times.words import DAY, MONTH, WEEK, YEAR, LengthUnit
 
 _DIGITS: Final = {word: number for number, word in enumerate("一二三四五六七八九", start=1)} | {"两": 2}

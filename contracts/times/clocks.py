@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from contracts.times.numbers import cardinal_at
 from contracts.times.tokens import Sentence
-from contracts.times.words import UNITS, ZONES
+from contracts.times.words import UNITS, WEEKDAYS, ZONES
 from contracts.units import unit_named
 
 _NOONS = {"noon": 12, "midday": 12, "noontime": 12}
@@ -13,6 +13,12 @@ _PAST = {"past": 1, "after": 1, "to": -1, "before": -1, "till": -1}
 #: The half of the day that "in the ..." and "at night" say: True for the hours from noon.
 _PARTS_OF_DAY = {"morning": False, "afternoon": True, "evening": True}
 _DIGITS_OF_SECOND = 6
+#: Hours that "at night" puts into one half of the day: True for that from noon.
+_AT_NIGHT = {7: True, 8: True, 9: True, 10: True, 11: True, 1: False, 2: False, 3: False}
+_BEFORE_HALF = frozenset({"at", "by", "around", "about", "until", "till", "before", "after"})
+_AFTER_HALF = frozenset({
+    "am", "pm", "in", "on", "at", "this", "today", "tomorrow", "tonight", "and", "or", "please", "for", "next", "with",
+}) | frozenset(WEEKDAYS)  # fmt: skip
 
 
 class Hour(NamedTuple):
@@ -80,7 +86,11 @@ def _clock(hour: int, minute: int, second: int, micros: int, half: bool | None, 
 
 def _spoken(sentence: Sentence, place: int) -> Clock | None:
     """Read "half past three", "a quarter to 5", "ten past six", "seven pm", "8 o'clock"."""
+    if sentence.kind(place) == "number" and (full := in_full(sentence, place)) is not None:
+        return full
     minutes, end = _minutes(sentence, place)
+    if minutes is None and sentence.word(place) == "half" and _is_half_seven(sentence, place):
+        minutes, end = 30, place + 1
     if minutes is not None:
         hour, end = _hour(sentence, end)
         if hour is None:
@@ -99,10 +109,28 @@ def _spoken(sentence: Sentence, place: int) -> Clock | None:
     minute = cardinal_at(sentence, end)
     spoken = minute is not None and 10 <= minute.value <= 59 and sentence.kind(place) == "word"
     after = minute.end if spoken and minute else end
-    half, stop = _half_of_day(sentence, after)
+    half, stop = _half_of_day(sentence, after, hour)
     if half is None:
         return None
     return _clock(hour, int(minute.value) if spoken and minute else 0, 0, 0, half, stop)
+
+
+def in_full(sentence: Sentence, place: int) -> Clock | None:
+    """Read "0900 hours" and "at 1530 hours"."""
+    number = sentence.whole(place)
+    if number is None or len(sentence.tokens[place].text) != 4 or sentence.word(place + 1) not in {"hours", "hrs"}:
+        return None
+    is_clock = sentence.tokens[place].text[0] == "0" or sentence.word(place - 1) == "at"
+    hour, minute = divmod(number, 100)
+    return Clock((Hour(time(hour, minute)),), place + 2) if is_clock and hour < 24 and minute < 60 else None
+
+
+def _is_half_seven(sentence: Sentence, place: int) -> bool:
+    """True for the "half" of "at half seven", which is half past seven wherever it is said in English."""
+    if sentence.word(place - 1) not in _BEFORE_HALF:
+        return False
+    hour, end = _hour(sentence, place + 1)
+    return bool(hour) and (sentence.kind(end) != "word" or sentence.word(end) in _AFTER_HALF)
 
 
 def _bare(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
@@ -110,7 +138,7 @@ def _bare(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
     hour, end = _hour(sentence, place, most=23)
     if hour is None:
         return None
-    half, _ = _half_of_day(sentence, end)
+    half, _ = _half_of_day(sentence, end, hour)
     after = sentence.token(end)
     goes_on = after is not None and (
         (after.kind == "word" and (after.is_glued or after.text in UNITS or unit_named(after.text) is not None))
@@ -124,7 +152,7 @@ def _bare(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
 
 def _either(hour: int, minute: int, said: int, sentence: Sentence, end: int) -> Clock | None:
     """Return both halves of the day that an hour can mean, or the one that is said after it."""
-    half, stop = _half_of_day(sentence, end)
+    half, stop = _half_of_day(sentence, end, said)
     if said > 12 or said == 0:
         return Clock((Hour(time(hour, minute)),), end)
     if half is None:
@@ -170,8 +198,11 @@ def _is_spoken_minutes(sentence: Sentence, place: int, minutes: int) -> bool:
     return sentence.kind(place) == "word" and minutes % 5 == 0 and sentence.word(place - 1) == "at"
 
 
-def _half_of_day(sentence: Sentence, place: int) -> tuple[bool | None, int]:
-    """Return whether "pm" or "in the evening" follows (True), "am" or "in the morning" (False), and the place after."""
+def _half_of_day(sentence: Sentence, place: int, hour: int | None = None) -> tuple[bool | None, int]:
+    """Return whether "pm" or "in the evening" follows (True), "am" or "in the morning" (False), and the place after.
+
+    What "at night" says depends on the *hour*.
+    """
     word = sentence.word(place)
     if word in {"am", "pm"}:
         return word == "pm", place + 1
@@ -179,6 +210,8 @@ def _half_of_day(sentence: Sentence, place: int) -> tuple[bool | None, int]:
         return word == "p", place + 3 + (sentence.symbol(place + 3) == "." and sentence.is_glued(place + 3))
     if word == "in" and sentence.word(place + 1) == "the" and sentence.word(place + 2) in _PARTS_OF_DAY:
         return _PARTS_OF_DAY[sentence.word(place + 2)], place + 3
+    if word == "at" and sentence.word(place + 1) == "night" and hour in _AT_NIGHT:
+        return _AT_NIGHT[hour], place + 2
     return None, place
 
 

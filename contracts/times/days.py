@@ -4,54 +4,40 @@ A day that is reckoned from now ("tomorrow", "5 May") says so, whatever now is.
 """
 
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
-from typing import NamedTuple
+from datetime import date, timedelta
 
-from contracts.times.calendar import Grain, Lean, Period, around, day_of, nearest, weekdays_meant
+from contracts.times.calendar import around, day_of, nearest
+from contracts.times.clocks import clock_at
 from contracts.times.languages import MONTHS, OF, RELATIVE_DAYS
 from contracts.times.numbers import ordinal_at
+from contracts.times.reckoning import (
+    Day,
+    Reckoning,
+    counts_something,
+    full_year,
+    step_at,
+    stretch_of,
+    year_at,
+    year_said_later,
+)  # fmt: skip
 from contracts.times.tokens import Sentence
-from contracts.times.words import STEPS, UNSURE_WEEKDAYS, WEEKDAYS
-from contracts.units import unit_named
+from contracts.times.weekdays import coming_weekday, counted_weekday, weekday_at, weekday_of_week, weeks_on
+from contracts.times.words import FEASTS, STEPS, WEEKDAYS
 
-_GRAINS: dict[str, Grain] = {
-    "day": "day", "week": "week", "weekend": "weekend", "month": "month", "quarter": "quarter", "year": "year",
-    "decade": "decade", "century": "century",
-}  # fmt: skip
 #: The part of a day between its name and an hour ("friday morning at 9").
 DAY_PARTS = frozenset({"morning", "afternoon", "evening", "night"})
 #: Beside a "may" they make it a verb.
 _WHO = frozenset({"i", "you", "we", "they", "he", "she", "it", "who", "that", "this", "which", "people", "one"})
 _DOES = frozenset({"be", "have", "not", "also", "still", "well", "work", "need", "want", "cost", "take", "go", "come",
                    "get", "do", "help", "seem", "fit", "like", "times", "people"})  # fmt: skip
-#: Two digits from here on are a year of the last century, as POSIX has it.
-_FIRST_OF_1900S = 69
 _ENDS = {"end": True, "close": True, "last": True, "start": False, "beginning": False, "first": False}
+#: What may follow all of an answer.
+_MARKS = frozenset(".!?")
+_COMING = frozenset({"coming", "upcoming"})
 #: After "on the 5th" they show that the day of the month is meant, and no fifth floor.
 _AFTER_DAY = frozenset(
     {"at", "or", "and", "for", "to", "until", "till", "in", "with", "i", "we", "please", "by", "from"}
 )
-
-
-class Reckoning(NamedTuple):
-    """What a day is reckoned from, which way it leans, and whether the day or the month is written first, if known."""
-
-    now: datetime
-    lean: Lean = "future"
-    day_first: bool | None = None
-
-    @property
-    def today(self) -> date:
-        """The day of now, where now is told."""
-        return self.now.date()
-
-
-class Day(NamedTuple):
-    """The days that some words can mean, before token *end*; *is_relative* when another now would give another day."""
-
-    readings: tuple[date, ...]
-    end: int
-    is_relative: bool = False
 
 
 def day_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
@@ -77,46 +63,22 @@ def day_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
         return _weekday(sentence, place, reckoning)
     if word in RELATIVE_DAYS:
         day = reckoning.today + timedelta(days=RELATIVE_DAYS[word])
-        return Day((day,), place + 1, is_relative=True)
+        return weeks_on(sentence, Day((day,), place + 1, is_relative=True))
+    if word in FEASTS:
+        return _feast(sentence, place, reckoning)
     reader = _READERS.get(word)
     return reader(sentence, place, reckoning) if reader else _day_month(sentence, place, reckoning)
 
 
-def grain_at(sentence: Sentence, place: int) -> Grain | None:
-    """Return the "week", "month", "year", ... at *place*."""
-    return _GRAINS.get(sentence.word(place))
-
-
-def step_at(sentence: Sentence, place: int) -> int | None:
-    """Return what "next" (1), "this" (0) and "last" (-1) at *place* say, None for anything else."""
-    return STEPS.get(sentence.word(place))
-
-
-def year_at(sentence: Sentence, place: int) -> tuple[int, int] | None:
-    """Return the year at *place*, after a comma, "of" or "in", or "'26", and the place after it."""
-    if sentence.symbol(place) == "'" and sentence.is_glued(place + 1):
-        short = sentence.whole(place + 1)
-        is_short = short is not None and len(sentence.tokens[place + 1].text) == 2
-        return (_century(short), place + 2) if is_short and short is not None else None
-    at = place + (sentence.symbol(place) == "," or sentence.word(place) in OF or sentence.word(place) == "in")
-    year = sentence.whole(at)
-    if year is None or len(sentence.tokens[at].text) != 4 or year == 0 or counts_something(sentence, at + 1):
-        return None
-    return year, at + 1
-
-
-def counts_something(sentence: Sentence, place: int) -> bool:
-    """True when a unit, a mark of money or more letters at *place* make the number before it something else."""
-    token = sentence.token(place)
-    if token is None or token.kind not in {"word", "symbol"}:
-        return False
-    if token.kind == "symbol":
-        return token.text in {"%", "$", "€", "£", "¥", "₹"}
-    return token.is_glued or unit_named(token.text) is not None
-
-
-def _century(short: int) -> int:
-    return short + (1900 if short >= _FIRST_OF_1900S else 2000)
+def _feast(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
+    """Read "christmas eve 2026" and "new year's day": the day of the month that is called so."""
+    last = place + 1
+    if sentence.word(place) == "new":
+        if sentence.word(last) not in {"year", "years"}:
+            return None
+        last += 1
+    feast = FEASTS[sentence.word(place)].get(sentence.word(last))
+    return _dated(sentence, last + 1, *feast, reckoning) if feast else None
 
 
 def _iso_day(text: str) -> date | None:
@@ -133,7 +95,7 @@ def _slashed(sentence: Sentence, place: int, day_first: bool | None) -> Day | No
         found = day_of(*numbers)
         return Day((found,), place + 1) if found else None
     first, second, year = numbers
-    year = _century(year) if len(parts[2]) == 2 else year
+    year = full_year(year) if len(parts[2]) == 2 else year
     # with points it is day, month, year wherever it is written so
     day_first = True if mark == "." else day_first
     orders = (
@@ -147,13 +109,43 @@ def _day_month(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
     """Read "5 May", "the 5th of May, 2026", "twenty-first March"."""
     number, end = _day_number(sentence, place)
     if number is None:
-        return None
-    end += sentence.word(end) in OF
+        return counted_weekday(sentence, place, reckoning)
+    is_dashed = sentence.symbol(end) == "-" and sentence.after_hyphen(end) > end
+    end += is_dashed or sentence.word(end) in OF
     month = MONTHS.get(sentence.word(end))
-    if month is None or _is_verb(sentence, end, end + 1):
+    if month is None:
+        return counted_weekday(sentence, place, reckoning) or _of_said_month(sentence, place, end, number, reckoning)
+    if _is_verb(sentence, end, end + 1):
         return None
+    if is_dashed:
+        return _dashed(sentence, end + 1, month, number, reckoning)
     end += sentence.symbol(end + 1) == "." and sentence.is_glued(end + 1) and sentence.whole(end + 2) is not None
     return _dated(sentence, end + 1, month, number, reckoning)
+
+
+def _dashed(sentence: Sentence, end: int, month: int, number: int, reckoning: Reckoning) -> Day | None:
+    """Read the year of "20-Nov-2026", dashes and all."""
+    year = sentence.whole(end + 1) if sentence.after_hyphen(end) > end else None
+    if year is None:
+        return _dated(sentence, end, month, number, reckoning)
+    found = day_of(full_year(year) if year < 100 else year, month, number)
+    return Day((found,), end + 2) if found else None
+
+
+def _of_said_month(sentence: Sentence, place: int, end: int, number: int, reckoning: Reckoning) -> Day | None:
+    """Read "the 3rd of next month" and "the first of the month" from the ordinal on; *end* is behind its "of"."""
+    said = sentence.token(end + 1)
+    is_possessive = said is not None and sentence.text.endswith("'s", said.start, said.end)
+    if ordinal_at(sentence, place) is None or sentence.word(end + 1) != "month" or is_possessive:
+        return None
+    if sentence.word(end) == "the":
+        return _of_month(number, end + 2, reckoning)
+    step = step_at(sentence, end)
+    if step is None:
+        return None
+    first = around(reckoning.today, "month", step).start
+    found = day_of(first.year, first.month, number)
+    return Day((found,), end + 2, is_relative=True) if found else None
 
 
 def _day_number(sentence: Sentence, place: int) -> tuple[int | None, int]:
@@ -193,6 +185,9 @@ def _dated(sentence: Sentence, end: int, month: int, number: int, reckoning: Rec
     if year := year_at(sentence, end):
         found = day_of(year[0], month, number)
         return Day((found,), year[1]) if found else None
+    if shared := year_said_later(sentence, end, month):
+        found = day_of(shared, month, number)
+        return Day((found,), end) if found else None
     found = nearest(reckoning.today, month, number, reckoning.lean)
     return Day((found,), end, is_relative=True) if found else None
 
@@ -203,11 +198,7 @@ def _weekday(sentence: Sentence, place: int, reckoning: Reckoning, step: int | N
     after += sentence.word(after) == "the"
     if step is None and (day := day_at(sentence, after, reckoning) if _opens_date(sentence, after) else None):
         return day
-    word = sentence.tokens[place].text
-    if step is None and word in UNSURE_WEEKDAYS and sentence.word(place - 1) not in {"on", "by", "until", "from"}:
-        return None
-    days = tuple(weekdays_meant(reckoning.today, WEEKDAYS[word], step, reckoning.lean))
-    return Day(days, place + 1, is_relative=True)
+    return weekday_at(sentence, place, reckoning, step)
 
 
 def _opens_date(sentence: Sentence, place: int) -> bool:
@@ -218,7 +209,14 @@ def _opens_date(sentence: Sentence, place: int) -> bool:
 
 def _stepped(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     """Read "next friday", "last 5 May" no further than the weekday; "last day of the month"."""
-    if sentence.word(place) == "last" and (day := _edge(sentence, place, reckoning)):
+    if sentence.word(place) == "last":
+        day = _edge(sentence, place, reckoning) or counted_weekday(sentence, place, reckoning)
+        if day:
+            return day
+    if day := weekday_of_week(sentence, place, reckoning):
+        return day
+    coming = place + (sentence.word(place) in {"this", "the"})
+    if sentence.word(coming) in _COMING and (day := coming_weekday(sentence, coming + 1, reckoning)):
         return day
     if sentence.word(place + 1) in WEEKDAYS:
         return _weekday(sentence, place + 1, reckoning, STEPS[sentence.word(place)])
@@ -245,28 +243,6 @@ def _edge(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     return Day((days.end if _ENDS[word] else days.start,), end, is_relative)
 
 
-def stretch_of(sentence: Sentence, place: int, reckoning: Reckoning) -> tuple[Period, int, bool] | None:
-    """Return the week, month or year at *place* ("next year", "March 2026"), its end, and whether it is relative.
-
-    Raises:
-        OverflowError: days outside the years 1 to 9999.
-    """
-    at = place + (sentence.word(place) == "the")
-    if month := MONTHS.get(sentence.word(at)):
-        if year := year_at(sentence, at + 1):
-            return around(date(year[0], month, 1), "month"), year[1], False
-        day = around(reckoning.today, "month")
-        near = nearest(day.start, month, 1, reckoning.lean)
-        return (around(near, "month"), at + 1, True) if near else None
-    if year := year_at(sentence, at):
-        return around(date(year[0], 1, 1), "year"), year[1], False
-    step = step_at(sentence, at)
-    grain = grain_at(sentence, at + (step is not None))
-    if grain is None or (step is None and at == place):
-        return None
-    return around(reckoning.today, grain, step or 0), at + 1 + (step is not None), True
-
-
 def _the(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     """Read "the day after tomorrow", "the 5th of May", "the end of the month" and the bare "on the 5th"."""
     word = sentence.word(place + 1)
@@ -277,9 +253,14 @@ def _the(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     if day := _day_month(sentence, place + 1, reckoning):
         return day
     ordinal = ordinal_at(sentence, place + 1)
-    if ordinal is None or sentence.word(place - 1) not in {"on", "by", "until", "from", "to", "since"}:
+    if ordinal is None:
         return None
     number, end = ordinal
+    # "the 25th at 6pm"; "the 1st" is all of an answer
+    is_all = all(sentence.symbol(one) in _MARKS for one in range(end, min(end + 3, len(sentence.tokens))))
+    is_day = place == 0 and (is_all or clock_at(sentence, end, has_day=True) is not None)
+    if not is_day and sentence.word(place - 1) not in {"on", "by", "until", "from", "to", "since"}:
+        return None
     if sentence.kind(end) in {"number", "fraction"} or (sentence.word(end) and sentence.word(end) not in _AFTER_DAY):
         return None
     return _of_month(number, end, reckoning)

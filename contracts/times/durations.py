@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
+from contracts.times.clocks import in_full
 from contracts.times.languages import may_open
 from contracts.times.numbers import Count, count_at, part_after_and
 from contracts.times.tokens import Sentence, sentence_of
@@ -25,6 +26,13 @@ _AFTER_ORDINAL = frozenset({
 _SECONDS = frozenset({"s", "sec", "secs", "second", "seconds"})
 #: They open a length of their own ("2 hours, another minute").
 _NOT_FURTHER = frozenset({"another", "full", "whole", "entire", "all"})
+#: What can stand between two lengths, and tokens within which it does: "one hundred and twenty-five to" is none.
+_JOINTS = frozenset({"to", "or", "and", "-"})
+_LONGEST_COUNT = 6
+#: Words of counts that are no numbers.
+_NO_NUMBERS = frozenset({"a", "an", "half", "couple", "quarter", "another"})
+#: After them two digits at the end are minutes ("2 hours 15").
+_HOURS = frozenset({"hour", "hours"})
 #: Digits of the parts of an ISO duration that are read.
 _LONGEST_ISO = 120
 
@@ -90,15 +98,73 @@ def durations_in(sentence: Sentence) -> Iterator[tuple[int, Stretch]]:
     """Yield the first token of every length in *sentence*, and the length."""
     place = 0
     while place < len(sentence.tokens):
-        stretch = length_at(sentence, place) if may_open(sentence, place) else None
-        if stretch is None or not _is_length(sentence, place, stretch):
+        if not may_open(sentence, place):
+            place += 1
+            continue
+        stretch = length_at(sentence, place)
+        if two := two_lengths_at(sentence, place):
+            yield place, two.first
+            yield two.after_joint, two.second
+            place = two.second.end
+            continue
+        if stretch is None or not is_length(sentence, place, stretch):
             place = place + 1 if stretch is None else max(stretch.end, place + 1)
             continue
         yield place, stretch
         place = stretch.end
 
 
-def _is_length(sentence: Sentence, place: int, stretch: Stretch) -> bool:
+class TwoLengths(NamedTuple):
+    """Two lengths of which the unit is said once; *second* starts at token *after_joint*."""
+
+    first: Stretch
+    after_joint: int
+    second: Stretch
+
+
+def two_lengths_at(sentence: Sentence, place: int) -> TwoLengths | None:
+    """Return the lengths of "2 to 3 hours", "2 or 3 hours" and "an hour or two" that *place* opens."""
+    if not any(token.text in _JOINTS for token in sentence.tokens[place + 1 : place + _LONGEST_COUNT]):
+        return None
+    if sentence.word(place) in _NO_NUMBERS:
+        return _or_two(sentence, place)
+    count = None if _is_part_of_name(sentence, place) else count_at(sentence, place)
+    joint = _after_joint(sentence, place, count.end) if count else None
+    if count is None or joint is None:
+        return None
+    other, second = _plain_count(sentence, joint), length_at(sentence, joint)
+    if other is None or second is None or other.value <= count.value or not is_length(sentence, joint, second):
+        return None
+    is_lone = second.length == _stretch(other, second.unit, 0).length
+    return TwoLengths(_stretch(count, second.unit, count.end), joint, second) if is_lone else None
+
+
+def _or_two(sentence: Sentence, place: int) -> TwoLengths | None:
+    """Read "an hour or two"."""
+    end = place + 2
+    is_joined = (sentence.word(end), sentence.word(end + 1)) == ("or", "two") and sentence.word(end + 2) not in UNITS
+    unit = UNITS.get(sentence.word(place + 1))
+    if unit is None or not is_joined or sentence.word(place) not in {"a", "an"}:
+        return None
+    one, two = (_stretch(Count(Fraction(number), 0), unit, end + 2 * number - 2) for number in (1, 2))
+    return TwoLengths(one, end + 1, two)
+
+
+def _plain_count(sentence: Sentence, place: int) -> Count | None:
+    """Return the count at *place* that is a number and no article."""
+    return None if sentence.word(place) in _NO_NUMBERS else count_at(sentence, place)
+
+
+def _after_joint(sentence: Sentence, place: int, end: int) -> int | None:
+    """Return the place after the "to", "or" or dash at *end*; an "and" joins only after "between"."""
+    word = sentence.word(end)
+    if word in {"to", "or"} or (word == "and" and sentence.word(place - 1) == "between"):
+        return end + 1
+    is_dash = sentence.symbol(end) == "-" and sentence.kind(place) == "number" and sentence.kind(end + 1) == "number"
+    return end + 1 if is_dash and sentence.is_glued(end) == sentence.is_glued(end + 1) else None
+
+
+def is_length(sentence: Sentence, place: int, stretch: Stretch) -> bool:
     """False for an age ("5 years old"), a rate ("$50 an hour") and an ordinal ("a second time")."""
     if sentence.word(sentence.after_hyphen(stretch.end)) == "old":
         return False
@@ -115,6 +181,10 @@ def length_at(sentence: Sentence, place: int, *, alone: bool = False) -> Stretch
     """Return the length that starts at *place*, or None; *alone* means that nothing else is in the text."""
     if sentence.kind(place) == "length":
         return _iso_length(sentence, place)
+    if sentence.kind(place) == "clock":
+        return _by_clock(sentence, place)
+    if sentence.word(place) in UNITS and (lasting := _lasting(sentence, place)):
+        return lasting
     first = _part_at(sentence, place, alone=alone)
     while first is not None:
         following = _next_part(sentence, first, alone=alone)
@@ -123,6 +193,27 @@ def length_at(sentence: Sentence, place: int, *, alone: bool = False) -> Stretch
         length = Length(first.length.months + following.length.months, first.length.seconds + following.length.seconds)
         first = Stretch(length, following.end, following.unit)
     return None
+
+
+def _by_clock(sentence: Sentence, place: int) -> Stretch | None:
+    """Read "1:30 hours" and "2:30 minutes"."""
+    unit = UNITS.get(sentence.word(place + 1))
+    parts = sentence.tokens[place].text.split(":")
+    if unit not in {HOUR, MINUTE} or len(parts) != 2 or int(parts[1]) > 59:
+        return None
+    value = int(parts[0]) + Fraction(int(parts[1]), 60)
+    return _stretch(Count(value, place), unit, place + 2) if unit else None
+
+
+def _lasting(sentence: Sentence, place: int) -> Stretch | None:
+    """Read the "year-long" that no number stands before."""
+    unit = UNITS.get(sentence.word(place))
+    joined = sentence.after_hyphen(place + 1)
+    is_lasting = unit is not None and joined > place + 1 and sentence.word(joined) == "long"
+    before = sentence.token(place - 1)
+    if unit is None or not is_lasting or (before is not None and before.kind == "symbol" and before.text == "-"):
+        return None
+    return _stretch(Count(Fraction(1), place), unit, joined + 1)
 
 
 def _iso_length(sentence: Sentence, place: int) -> Stretch | None:
@@ -146,11 +237,13 @@ def _part_at(sentence: Sentence, place: int, *, alone: bool = False, inside: boo
     if sentence.word(place) in {"fortnight", "decade"} and alone:
         return _stretch(Count(Fraction(1), place), UNITS[sentence.word(place)], place + 1)
     count = _single_at(sentence, place) or count_at(sentence, place)
-    if count is None or _is_part_of_name(sentence, place):
+    if count is None or _is_part_of_name(sentence, place) or in_full(sentence, place):
         return None
     after = sentence.after_hyphen(count.end)
     if (
         sentence.word(after) in {"full", "whole", "more", "further", "entire", "long"}
+        # "a long day" is as long as any
+        and (sentence.word(after) != "long" or count.value != 1)
         and sentence.word(after + 1) in UNITS
     ):
         after += 1
@@ -186,6 +279,9 @@ def _short_unit(sentence: Sentence, place: int, *, alone: bool, inside: bool) ->
     unit = SHORT_UNITS.get(word)
     if unit is None or sentence.symbol(place - 1) == "-":
         return None
+    if word == "s" and sentence.word(place - 2) == "the" and sentence.tokens[place - 1].text.endswith("0"):
+        # a decade: "the 60s"
+        return None
     if word == "m":
         goes_on = sentence.kind(place + 1) == "number" and sentence.is_glued(place)
         has_seconds = goes_on and (sentence.is_glued(place + 1) or sentence.word(place + 2) in _SECONDS)
@@ -215,8 +311,17 @@ def _next_part(sentence: Sentence, last: Stretch, *, alone: bool) -> Stretch | N
     if part is not None and _is_rest(part, last.unit, alone=alone) and sentence.word(place) not in _NOT_FURTHER:
         return part
     minutes = sentence.whole(last.end)
+    if last.unit == HOUR and sentence.word(last.end - 1) in _HOURS and _is_minutes_alone(sentence, last.end):
+        return Stretch(Length(Fraction(0), Fraction(60 * (minutes or 0))), last.end + 1, MINUTE)
     ends = sentence.kind(last.end + 1) != "word" or not sentence.is_glued(last.end + 1)
     is_bare = minutes is not None and sentence.is_glued(last.end) and len(sentence.tokens[last.end].text) == 2
     if last.unit == HOUR and is_bare and ends and minutes is not None and minutes < 60:
         return Stretch(Length(Fraction(0), Fraction(60 * minutes)), last.end + 1, MINUTE)
     return None
+
+
+def _is_minutes_alone(sentence: Sentence, place: int) -> bool:
+    """True for the 15 that ends "2 hours 15"."""
+    minutes, after = sentence.whole(place), sentence.token(place + 1)
+    is_two = minutes is not None and minutes < 60 and len(sentence.tokens[place].text) == 2
+    return is_two and (after is None or (after.kind == "symbol" and after.text in ".,;!?)"))

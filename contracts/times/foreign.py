@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from contracts.times.calendar import Grain, Period, around, shifted, vague_period
-from contracts.times.days import Reckoning
 from contracts.times.languages import (
     AFTER_AGO,
     BEFORE_AGO,
@@ -14,6 +13,7 @@ from contracts.times.languages import (
     FOREIGN_VAGUE,
     WEEKENDS,
 )
+from contracts.times.reckoning import Reckoning
 from contracts.times.tokens import Sentence
 from contracts.times.words import LengthUnit
 

@@ -4,9 +4,10 @@ from datetime import date
 from typing import NamedTuple
 
 from contracts.times.calendar import day_of, nearest
-from contracts.times.days import Reckoning, counts_something, day_at, year_at
+from contracts.times.days import day_at
 from contracts.times.languages import MONTHS
 from contracts.times.numbers import ordinal_at
+from contracts.times.reckoning import Reckoning, counts_something, year_at
 from contracts.times.tokens import Sentence
 
 _TO = frozenset({"to", "until", "till", "through", "thru", "and"})

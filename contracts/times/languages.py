@@ -81,7 +81,8 @@ FOREIGN_VAGUE: Final = {"несколько": "few", "пару": "couple", "па
 
 _OTHERS: Final = (
     "a an another half quarter couple all full whole entire in at noon midday noontime midnight now between from since"
-    " few several q h the day end close start beginning first last"
+    " few several q h the day end close start beginning first last christmas boxing new valentine valentines"
+    " minute hour month year decade"
 )
 #: Words of every language that can open a length, a day, a time or a period; no other word is looked at twice.
 OPENERS: Final = (
@@ -93,7 +94,7 @@ OPENERS: Final = (
 
 _TELLING: Final = (
     "now noon noontime midday midnight am pm a.m p.m m morning afternoon evening night quarter past after at o'clock"
-    " oclock end close start beginning first last ago earlier later hence till thru q h weekend"
+    " oclock end close start beginning first last ago earlier later hence till thru q h weekend eve"
 )
 #: Words of every language without any of which no words and bare numbers tell a day, a time of day or a period.
 TELLING: Final = (

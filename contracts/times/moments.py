@@ -7,19 +7,27 @@ from typing import NamedTuple
 
 from contracts.times.calendar import Lean, shifted
 from contracts.times.clocks import Clock, clock_at, zone_at
-from contracts.times.days import DAY_PARTS, Day, Reckoning, day_at
-from contracts.times.durations import Length, length_at
+from contracts.times.days import DAY_PARTS, day_at
+from contracts.times.durations import Length, Stretch, is_length, length_at, two_lengths_at
 from contracts.times.joint import TwoDays, two_days_at
 from contracts.times.languages import may_open
+from contracts.times.reckoning import Day, Reckoning
 from contracts.times.tokens import Sentence, sentence_of
-from contracts.times.words import DAY
+from contracts.times.words import DAY, FORTNIGHT, WEEK, WEEKDAYS
 
 _ISO = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s?([Zz]|[+-]\d{2}(?::?\d{2})?)?")
 #: A now for those who only ask where moments stand.
 ANY_DAY = datetime(2020, 6, 15, 12, tzinfo=UTC)
 #: Words that may stand before a moment that is all of a text.
 _BEFORE_ALONE = frozenset({"", "on", "at", "by", "the", "for", "on the"})
-_FROM_NOW = frozenset({"later", "hence"})
+#: From this hour on "tonight" is before midnight.
+_EVENING = 5
+_BESIDE_NOW = frozenset({"later", "hence", "ago", "earlier"})
+#: Before "a week on friday" they say how long, or how often.
+_HOW_LONG = frozenset({
+    "for", "per", "once", "twice", "thrice", "times", "every", "of", "book", "booked", "take", "took", "need", "want",
+    "spend", "spent", "last", "next", "the", "rent", "hire", "reserve",
+})  # fmt: skip
 
 
 class FoundMoment(NamedTuple):
@@ -174,20 +182,36 @@ def _on_day(sentence: Sentence, day: Day) -> Moments:
     clock = clock_at(sentence, place, has_day=True)
     if clock is None:
         return Moments(day.readings, day.end, day.is_relative)
-    hours = clock.hours
-    if part and len(hours) == 2:
-        hours = tuple(hour for hour in hours if (hour.at.hour >= 12) == (part != "morning")) or hours
-    return Moments(_combined(day.readings, clock._replace(hours=hours)), clock.end, day.is_relative)
+    return Moments(_combined(day.readings, _within(clock, part)), clock.end, day.is_relative)
+
+
+def _within(clock: Clock, part: str) -> Clock:
+    """Return *clock* in that *part* of the day, "" for any: an hour that may be of either half is of one there."""
+    if not part or not clock.hours:
+        return clock
+    if len(clock.hours) == 1:
+        hour = clock.hours[0]
+        # "7:15" is no morning hour in the evening; "1:15 tonight" is after midnight
+        is_late = part in {"afternoon", "evening"} or (part == "night" and hour.at.hour >= _EVENING)
+        is_moved = is_late and 0 < hour.at.hour < 12
+        return clock._replace(hours=(hour._replace(at=hour.at.replace(hour=hour.at.hour + 12)),)) if is_moved else clock
+    hours = tuple(hour for hour in clock.hours if (hour.at.hour >= 12) == (part != "morning"))
+    return clock._replace(hours=hours or clock.hours)
 
 
 def _at_clock(sentence: Sentence, clock: Clock, reckoning: Reckoning) -> Moments:
     """Read the day that follows a time ("3 pm on friday"); without one it is the nearest such time."""
     place = clock.end + (sentence.symbol(clock.end) == ",")
     place += sentence.word(place) in {"on", "of"}
-    day = day_at(sentence, place, reckoning)
+    day, today = day_at(sentence, place, reckoning), reckoning.today
+    if day is None and sentence.word(place) == "this" and sentence.word(place + 1) in DAY_PARTS:
+        # "quarter to six this evening"
+        day = Day((today,), place + 1, is_relative=True)
     if day is not None:
-        return Moments(_combined(day.readings, clock), day.end, day.is_relative)
-    today = reckoning.today
+        part = sentence.word(day.end) if sentence.word(day.end) in DAY_PARTS else ""
+        end = day.end + (part != "")
+        part = "night" if sentence.word(day.end - 1) == "tonight" else part
+        return Moments(_combined(day.readings, _within(clock, part)), end, day.is_relative)
     around = tuple(today + timedelta(days=days) for days in (-1, 0, 1))
     readings = []
     for hour in clock.hours:
@@ -226,28 +250,78 @@ def _combined(days: tuple[date, ...], clock: Clock) -> tuple[date | datetime, ..
 def _by_length(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments | None:
     """Read "in 3 days", "two weeks ago", "a week from tomorrow", "3 days before 5 May", "an hour later"."""
     is_in = sentence.word(place) == "in"
-    stretch = length_at(sentence, place + is_in)
+    two = two_lengths_at(sentence, place + is_in)
+    stretch = two.second if two else length_at(sentence, place + is_in)
     if stretch is None:
         return None
+    lengths = (two.first.length, two.second.length) if two else (stretch.length,)
+    found = [_counted(sentence, stretch._replace(length=one), reckoning, is_in=is_in) for one in lengths]
+    readings = tuple(reading for one in found if one for reading in one.readings)
+    first = found[0]
+    if first is None or None in found:
+        return None if two else _weeks_before_day(sentence, place, stretch, reckoning)
+    return first._replace(readings=readings)
+
+
+def _counted(sentence: Sentence, stretch: Stretch, reckoning: Reckoning, *, is_in: bool) -> Moments | None:
+    """Return the moment that *stretch* counts from now or from a day: "ago", "from now" or "before 5 May" is behind."""
     is_whole = stretch.unit.rank >= DAY.rank
-    if is_in:
-        return _offset(reckoning.now, stretch.length, stretch.end, is_whole=is_whole)
     word, after = sentence.word(stretch.end), stretch.end + 1
-    if word in {"ago", "earlier"}:
-        return _offset(reckoning.now, _negative(stretch.length), after, is_whole=is_whole)
-    if word in _FROM_NOW:
-        return _offset(reckoning.now, stretch.length, after, is_whole=is_whole)
+    is_before = word in {"ago", "earlier", "before"} and not is_in
+    length = _negative(stretch.length) if is_before else stretch.length
+    now_at = stretch.end if is_in else after if word in _BESIDE_NOW else None
+    if word == "from" and sentence.word(after) == "now" and not is_in:
+        now_at = after + 1
+    if now_at is not None:
+        found = _offset(reckoning.now, length, now_at, is_whole=is_whole)
+        return _at_time(sentence, found) if found else None
     if word not in {"from", "after", "before"}:
         return None
-    length = _negative(stretch.length) if word == "before" else stretch.length
-    if word == "from" and sentence.word(after) == "now":
-        return _offset(reckoning.now, length, after + 1, is_whole=is_whole)
-    day = day_at(sentence, after, reckoning)
-    if day is None or not is_whole:
-        return None
-    ends = [_moved(one, length) for one in day.readings]
+    beside = _days_beside if is_whole else _hours_beside
+    return beside(sentence, after, length, reckoning)
+
+
+def _at_time(sentence: Sentence, found: Moments) -> Moments:
+    """Read the time of day after a day that was counted to: "in 3 days at 5 pm"."""
+    days = tuple(one for one in found.readings if not isinstance(one, datetime))
+    if len(days) != len(found.readings):
+        return found
+    return _on_day(sentence, Day(days, found.end, found.is_relative))._replace(is_offset=True)
+
+
+def _days_beside(sentence: Sentence, place: int, length: Length, reckoning: Reckoning) -> Moments | None:
+    """Return the day that is *length* away from the one at *place*: "3 days before 5 May"."""
+    day = day_at(sentence, place, reckoning)
+    ends = [_moved(one, length) for one in day.readings] if day else []
     readings = tuple(one for one in ends if one is not None)
-    return Moments(readings, day.end, day.is_relative, is_offset=True) if len(readings) == len(ends) else None
+    if day is None or len(readings) != len(ends):
+        return None
+    return _at_time(sentence, Moments(readings, day.end, day.is_relative, is_offset=True))
+
+
+def _hours_beside(sentence: Sentence, place: int, length: Length, reckoning: Reckoning) -> Moments | None:
+    """Return the time that is *length* away from the one at *place*: "an hour before noon tomorrow"."""
+    day, clock = day_at(sentence, place, reckoning), clock_at(sentence, place, has_day=False)
+    if day is None and clock is None:
+        return None
+    base = _on_day(sentence, day) if day else _at_clock(sentence, clock, reckoning) if clock else None
+    if base is None or length.months:
+        return None
+    span = timedelta(seconds=float(length.seconds))
+    readings = tuple(one + span for one in base.readings if isinstance(one, datetime))
+    return base._replace(readings=readings, is_offset=True) if len(readings) == len(base.readings) else None
+
+
+def _weeks_before_day(sentence: Sentence, place: int, stretch: Stretch, reckoning: Reckoning) -> Moments | None:
+    """Read "a week today" and "two weeks on friday": that many weeks after the day; "for a week on friday" is none."""
+    if stretch.unit not in {WEEK, FORTNIGHT} or reckoning.lean == "past" or not is_length(sentence, place, stretch):
+        return None
+    if sentence.word(place - 1) in _HOW_LONG:
+        return None
+    after = stretch.end + (sentence.word(stretch.end) == "on")
+    word = sentence.word(after)
+    is_day = word in WEEKDAYS if after > stretch.end else word in {"today", "tomorrow"}
+    return _days_beside(sentence, after, stretch.length, reckoning) if is_day else None
 
 
 def _negative(length: Length) -> Length:

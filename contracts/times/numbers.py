@@ -10,6 +10,8 @@ from contracts.times.words import CARDINALS, ORDINAL_ENDINGS, ORDINALS, PARTS, S
 #: One point before three digits: decimals, or a group of thousands.
 AMBIGUOUS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _DECIMAL_COMMA = re.compile(r",(\d{1,2})$")
+_HALF, _QUARTER = PARTS["half"], PARTS["quarter"]
+_MANY = {**SCALES, "dozen": 12, "hundred": 100}
 #: Digits of the longest count that is read; more is no length of time.
 _LONGEST = 40
 
@@ -34,6 +36,8 @@ def count_at(sentence: Sentence, place: int) -> Count | None:
     whole = cardinal_at(sentence, place)
     if whole and (parts := _parts(sentence, whole)):
         return parts
+    if whole and sentence.word(whole.end) == "dozen":
+        whole = Count(whole.value * 12, whole.end + 1)
     return _with_half(sentence, whole)
 
 
@@ -112,10 +116,19 @@ def _after_article(sentence: Sentence, place: int) -> Count | None:
 def _part_of(sentence: Sentence, place: int) -> Count | None:
     value = PARTS[sentence.word(place)]
     after = sentence.after_hyphen(place + 1)
+    if value == _HALF and (many := _many_at(sentence, after + (sentence.word(after) == "a"))):
+        return Count(value * many.value, many.end)
     of = after + (sentence.word(after) == "of")
     if sentence.word(of) in {"a", "an", "one", "the"}:
         return Count(value, of + 1)
-    return Count(value, after) if sentence.word(place) == "half" else None
+    is_whole = value == _HALF or (value == _QUARTER and sentence.word(after) in {"hour", "century"})
+    return Count(value, after) if is_whole else None
+
+
+def _many_at(sentence: Sentence, place: int) -> Count | None:
+    """Read the "dozen" and the "million" of which there can be half a one."""
+    many = _MANY.get(sentence.word(place))
+    return Count(Fraction(many), place + 1) if many else None
 
 
 def _parts(sentence: Sentence, whole: Count) -> Count | None:

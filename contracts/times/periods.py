@@ -6,14 +6,24 @@ from typing import NamedTuple
 
 from contracts.times.calendar import Lean, Period, around, nearest, shifted, vague_period
 from contracts.times.chinese import chinese_periods
-from contracts.times.days import Reckoning, counts_something, day_at, grain_at, step_at, stretch_of, year_at
+from contracts.times.days import day_at
 from contracts.times.foreign import foreign_period
 from contracts.times.joint import after_joint, number_of_day, two_days_at
 from contracts.times.languages import MONTHS, UNSURE_MONTHS, may_open
 from contracts.times.moments import moment_at
 from contracts.times.numbers import cardinal_at, ordinal_at
+from contracts.times.reckoning import (
+    Reckoning,
+    counts_something,
+    grain_at,
+    step_at,
+    stretch_of,
+    year_at,
+    year_said_later,
+)
 from contracts.times.tokens import Sentence, fold, sentence_of
-from contracts.times.words import DAY, UNITS, LengthUnit
+from contracts.times.weekdays import weekday_of_week
+from contracts.times.words import DAY, UNITS, WEEKDAYS, LengthUnit
 
 _BEFORE_MONTH = frozenset(
     {"in", "during", "since", "for", "of", "from", "until", "this", "by", "through", "throughout"}
@@ -21,6 +31,11 @@ _BEFORE_MONTH = frozenset(
 _BEFORE_YEAR = frozenset({"in", "during", "since", "year", "until", "throughout"})
 #: Bare numbers that may be the two ends of a period.
 _YEARS = range(1900, 2101)
+_WEEK = 7
+_A_WEEK = timedelta(days=_WEEK)
+_GRAINS_SO_FAR = frozenset({"week", "weekend", "month", "quarter", "year"})
+#: What joins a week to the day that tells which one.
+_OF_DAY = frozenset({"of", "beginning", "starting", "commencing"})
 _FEW = {"few": "few", "several": "few", "couple": "couple"}
 
 
@@ -112,6 +127,8 @@ def _worded(sentence: Sentence, place: int, word: str, reckoning: Reckoning) -> 
         return _between(sentence, place + 1, reckoning)
     if word == "since":
         return _since(sentence, place, reckoning)
+    if word in _GRAINS_SO_FAR and (found := _around_day(sentence, place, reckoning)):
+        return found
     if found := _part_of_year(sentence, place, reckoning) or _stepped(sentence, place, reckoning):
         return found
     if found := _few_ago(sentence, place, reckoning):
@@ -120,6 +137,21 @@ def _worded(sentence: Sentence, place: int, word: str, reckoning: Reckoning) -> 
         return _between(sentence, place, reckoning) or _month(sentence, place, reckoning)
     foreign = foreign_period(sentence, place, reckoning)
     return Reach(*foreign, is_relative=True) if foreign else None
+
+
+def _around_day(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
+    """Read "week of 2 November", the week that holds the day, and "year to date"."""
+    grain, after = grain_at(sentence, place), place + 2
+    if grain is None:
+        return None
+    if sentence.word(place + 1) == "to" and sentence.word(after) == "date":
+        return Reach(Period(around(reckoning.today, grain).start, reckoning.today), after + 1, is_relative=True)
+    if grain not in {"week", "weekend"} or sentence.word(place + 1) not in _OF_DAY:
+        return None
+    day = day_at(sentence, after, reckoning)
+    if day is None or len(day.readings) != 1:
+        return None
+    return Reach(around(day.readings[0], grain), day.end, day.is_relative)
 
 
 def _day(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
@@ -140,6 +172,8 @@ def _is_plain_word(sentence: Sentence, place: int) -> bool:
     """True for the "may" and "march" that are verbs: no year, day or "in" stands beside them."""
     if sentence.word(place) not in UNSURE_MONTHS or year_at(sentence, place + 1):
         return False
+    if year_said_later(sentence, place + 1, MONTHS[sentence.word(place)]):
+        return False
     is_named = sentence.word(place - 1) in _BEFORE_MONTH | {"last", "next"}
     return not is_named and sentence.kind(place + 1) != "number"
 
@@ -151,6 +185,9 @@ def _month(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None
         is_off_calendar = is_off_calendar or year_at(sentence, place + 1) is None
     if is_off_calendar or day_at(sentence, place, reckoning) is not None:
         return None
+    number = MONTHS[sentence.word(place)]
+    if year_at(sentence, place + 1) is None and (year := year_said_later(sentence, place + 1, number)):
+        return Reach(around(date(year, number, 1), "month"), place + 1, is_relative=False)
     stretch = stretch_of(sentence, place, reckoning)
     return Reach(*stretch) if stretch else None
 
@@ -162,7 +199,8 @@ def _year(sentence: Sentence, place: int) -> Reach | None:
         return None
     if sentence.word(place + 1) == "s" and sentence.is_glued(place + 1) and number % 10 == 0:
         return Reach(around(date(number, 1, 1), "decade"), place + 2, is_relative=False)
-    if sentence.word(place - 1) not in _BEFORE_YEAR or counts_something(sentence, place + 1):
+    is_whole = sentence.word(place - 1) == "of" and sentence.word(place - 2) in {"whole", "rest"}
+    if not (is_whole or sentence.word(place - 1) in _BEFORE_YEAR) or counts_something(sentence, place + 1):
         return None
     return Reach(around(date(number, 1, 1), "year"), place + 1, is_relative=False)
 
@@ -196,6 +234,8 @@ def _part_of_year(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach
 def _which(sentence: Sentence, place: int) -> tuple[int, int] | None:
     if sentence.word(place) == "last" and sentence.word(place + 1) == "half":
         return 2, place + 1
+    if sentence.word(place) == "last" and (sentence.word(place + 1), sentence.word(place + 2)) == ("quarter", "of"):
+        return 4, place + 1
     return ordinal_at(sentence, place)
 
 
@@ -206,7 +246,7 @@ def _stepped(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | No
     """Read "last week", "next month", "the past two weeks", "last March", "next 3 days"."""
     place += sentence.word(place) == "the"
     step = step_at(sentence, place)
-    if step is None:
+    if step is None or weekday_of_week(sentence, place, reckoning):
         return None
     if grain := grain_at(sentence, place + 1):
         if sentence.word(place) == "past" and grain not in {"weekend", "day"}:
@@ -276,6 +316,9 @@ def _between(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | No
         # "March to June 2025": the year is said once
         moved = shifted(start, 12 * (end.year - start.year))
         start = moved if moved <= end else shifted(moved, -12)
+    elif start > end and sentence.word(place) in WEEKDAYS and (start - end).days < _WEEK:
+        # "from monday to friday", said between them
+        end, start = (end + _A_WEEK, start) if reckoning.lean == "future" else (end, start - _A_WEEK)
     elif start > end and last.is_relative:
         end = shifted(end, 12) if reckoning.lean == "future" else end
         start = shifted(start, -12) if start > end else start

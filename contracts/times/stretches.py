@@ -1,9 +1,9 @@
 """Where a sentence speaks of days and times, for readers of amounts who must leave their digits alone."""
 
-from contracts.times.days import Reckoning
 from contracts.times.languages import FOREIGN_UNITS, end_of_openings, may_open
 from contracts.times.moments import ANY_DAY, moment_at
 from contracts.times.periods import span_at
+from contracts.times.reckoning import Reckoning
 from contracts.times.tokens import Sentence, sentence_of
 from contracts.times.words import UNITS
 

@@ -54,7 +54,7 @@ _NAMES: Final = (
     (NANOSECOND, "nanosecond nanoseconds nanosec nanosecs"), (MICROSECOND, "microsecond microseconds"),
     (MILLISECOND, "millisecond milliseconds millisec millisecs msec msecs"), (SECOND, "second seconds sec secs"),
     (MINUTE, "minute minutes min mins"), (HOUR, "hour hours hr hrs"), (DAY, "day days"), (WEEK, "week weeks wk wks"),
-    (FORTNIGHT, "fortnight fortnights"), (MONTH, "month months mth mths"), (YEAR, "year years yr yrs"),
+    (FORTNIGHT, "fortnight fortnights"), (MONTH, "month months mth mths mos"), (YEAR, "year years yr yrs"),
     (DECADE, "decade decades"), (CENTURY, "century centuries"), (MILLENNIUM, "millennium millennia millenniums"),
 )  # fmt: skip
 #: Names that stand for a unit after any count.
@@ -79,6 +79,12 @@ WEEKDAYS: Final = {name: number for number, name in enumerate(_WEEKDAY_NAMES.spl
 }  # fmt: skip
 #: Weekdays whose short name is another word too: they count only beside a date or "next", "last", "this", "on".
 UNSURE_WEEKDAYS: Final = frozenset({"mon", "tue", "wed", "thu", "fri", "sat", "sun"})
+
+#: Days that are called by a name, as month and day, by its first word and its last; "new" has "year's" between them.
+FEASTS: Final = {
+    "christmas": {"day": (12, 25), "eve": (12, 24)}, "new": {"day": (1, 1), "eve": (12, 31)},
+    "boxing": {"day": (12, 26)}, "valentine": {"day": (2, 14)}, "valentines": {"day": (2, 14)},
+}  # fmt: skip
 
 #: Days from the day of speaking.
 RELATIVE_DAYS: Final = {"today": 0, "tonight": 0, "tomorrow": 1, "tmrw": 1, "tomorow": 1, "yesterday": -1}

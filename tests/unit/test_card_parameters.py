@@ -65,7 +65,7 @@ def test_every_tolerance_gives_the_place_that_the_agent_looks_at(raw: dict[str, 
 
 
 def test_the_types_themselves_come_back() -> None:
-    """A month of a `timedelta` is 30 days, one of a `Duration` stays a month, whoever describes the field."""
+    """A `timedelta` has no months, a `Duration` keeps them, whoever describes the field."""
     made = by_card(Parcel).model_fields
     kinds = {name: made[name].annotation for name in ("price", "discount", "way", "within", "since", "fixed")}
     assert kinds == {
@@ -88,6 +88,35 @@ def test_a_set_is_keyed_without_an_order() -> None:
     """As the agent does, also an empty one."""
     for counts in ([3, 1, 2], []):
         assert by_card(Set).read({"counts": counts}).key("add") == Set.read({"counts": counts}).key("add")
+
+
+class NumberOrText(Parameters):
+    """What "20" is there, its mark tells: a text."""
+
+    size: float | str
+    sizes: list[Decimal | str] | None = None
+
+
+@pytest.mark.parametrize("size", [5, 5.0, "5", "five", "50k", "large", 0.1, 10**20, -0.0])
+def test_a_text_beside_a_number_is_keyed_as_it_was_sent(size: float | str) -> None:
+    """A Decimal would take "five" for 5, and its card looks alike but for the mark."""
+    raw = {"size": size, "sizes": [size, 1]}
+    assert by_card(NumberOrText).read(raw).key("make") == NumberOrText.read(raw).key("make")
+
+
+class NumbersOnly(Parameters):
+    """Numbers near texts, none of which may be one."""
+
+    size: Decimal
+    sizes: dict[str, float] | None = None
+    name: str | None = None
+
+
+def test_only_what_may_be_a_text_is_marked_so() -> None:
+    """A key of a mapping is no value of it."""
+    marked = {cls: [n for n, field in cls.schema_for_cards()["properties"].items() if "keeps_text" in field]
+              for cls in (NumberOrText, NumbersOnly)}  # fmt: skip
+    assert marked == {NumberOrText: ["size", "sizes"], NumbersOnly: []}
 
 
 class NumberOrPercent(Parameters):

@@ -86,6 +86,24 @@ def test_what_has_two_readings_is_asked_about_with_both() -> None:
     assert filled("arriving 01/03/2027").values == {}
 
 
+@pytest.mark.parametrize("length", ["3 months", "a year and a half", "2 years", "a month and 3 days", "P3M"])
+def test_months_are_asked_about_where_only_fixed_lengths_fit(length: str) -> None:
+    """A `timedelta` has no months: nobody decides unasked that three of them are 90 days; a `Duration` keeps them."""
+    text = f"parking for {length}"
+    assert said(text, "parking") == [
+        f"What is parking in weeks or days ('90 days')? A month has no fixed length. You wrote {length!r}."
+    ]
+    assert filled(text).values.get("parking") is None
+    assert said(text.replace("parking ", ""), "length") == [str(Duration(length))]
+    assert said(f"parking for {length}, no, 90 days", "parking") == ["P90D"]
+
+
+@pytest.mark.parametrize("length", ["12 weeks", "90 days", "a fortnight", "36 hours"])
+def test_weeks_and_shorter_units_are_fixed_lengths(length: str) -> None:
+    """They fill a `timedelta` at once."""
+    assert said(f"parking for {length}", "parking") == [str(Duration(length))]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -227,6 +227,24 @@ def test_neither_a_boolean_nor_nan_is_a_number_in_a_model_or_a_time(raw: dict[st
         Tour.read(raw)
 
 
+@pytest.mark.parametrize("raw", ["P3M", "P1Y2M", "-P1M", "P1M2W", " P0.5M", "P1MT2H"])
+def test_months_are_no_fixed_length(raw: str) -> None:
+    """Pydantic would take 30 days for each; who sends them is told to send days."""
+    with pytest.raises(InvalidParameters, match=r"pause: .* has months, which have no fixed length; send days"):
+        Tour.read({"pause": raw})
+    with pytest.raises(TypeError, match=r"the default of pause: .* has months"):
+        type("Late", (Parameters,), {"__annotations__": {"pause": timedelta}, "pause": raw})
+
+
+@pytest.mark.parametrize(
+    ("raw", "days"), [("P90D", 90), ("P12W", 84), ("PT36H", 1.5), ("P0Y0M3D", 3), ("P1Y35D", 400), ("P1DT720M", 1.5)]
+)
+def test_what_has_a_fixed_length_is_taken(raw: str, days: float) -> None:
+    """Minutes are no months, no months are none, and pydantic writes 400 days as a year of 365 days and 35 more."""
+    assert Tour.read({"pause": raw}).pause == timedelta(days=days)
+    assert Tour.read(Tour(pause=timedelta(days=days)).model_dump(mode="json")).pause == timedelta(days=days)
+
+
 def test_a_model_with_a_flag_keeps_it() -> None:
     """Only where nothing can be a boolean is one refused."""
 

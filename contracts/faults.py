@@ -1,0 +1,35 @@
+"""What is wrong with a value, in the words of whoever refused it: pydantic's errors without pydantic's own ones."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from contracts.identifiers import NAME_PATTERN
+
+__all__ = ["complaint_of", "fault_of"]
+
+#: What pydantic puts before the sentence of a check of ours.
+_PREFIXES = ("Value error, ", "Assertion failed, ")
+#: What it says in a way that names no cure.
+_IN_WORDS = {"missing": "is needed", "extra_forbidden": "is not known; take it out, or mend its name"}
+#: It also names the class of the list, and the time at which it counted.
+_COUNTED = re.compile(r"^[A-Z]\w* should have (at (?:least|most) \d+ items?) after validation")
+_NO_NAME = "must be 1 to 64 letters, digits, '_' or '-'"
+
+
+def complaint_of(details: Mapping[str, object]) -> str:
+    """Return what one error of pydantic's, an entry of `errors()`, says is wrong."""
+    if (cure := _IN_WORDS.get(str(details["type"]))) is not None:
+        return cure
+    said = str(details["msg"])
+    if details["type"] == "string_pattern_mismatch" and NAME_PATTERN in said:
+        return _NO_NAME
+    for prefix in _PREFIXES:
+        said = said.removeprefix(prefix)
+    return _COUNTED.sub(r"should have \1", said)
+
+
+def fault_of(details: Mapping[str, object], whole: str = "body") -> str:
+    """Return where that is and what is wrong, as `FIELD: complaint`; the field is *whole* where it is all of it."""
+    steps = details["loc"]
+    where = ".".join(map(str, steps)) if isinstance(steps, Sequence) else ""
+    return f"{where or whole}: {complaint_of(details)}"
