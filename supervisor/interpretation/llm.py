@@ -128,6 +128,18 @@ class LlmInterpreter:
         by_rules = await self._rules.interpret(text, catalogue=catalogue, previous=previous, now=now)
         if not catalogue.tasks() or _is_settled(by_rules) or is_json(text):
             return by_rules
+        # Not even the rules' own answer stands for itself then: the next time the model may give another.
+        return _marked(await self._ask_beside(by_rules, text, catalogue, previous, user_id))
+
+    async def _ask_beside(
+        self,
+        by_rules: Interpretation,
+        text: str,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn],
+        user_id: str | None,
+    ) -> Interpretation:
+        """Return *by_rules* with what a model adds to it that is proven."""
         recollection = Recollection()
         if self._recalling is not None:
             recollection = await self._recalling.of(user_id, text)
@@ -204,6 +216,14 @@ def _is_settled(by_rules: Interpretation) -> bool:
     if isinstance(by_rules, Ambiguous):
         return by_rules.task_name is not None
     return isinstance(by_rules, Missing) and bool(by_rules.doubted)
+
+
+def _marked(found: Interpretation) -> Interpretation:
+    """Return *found*, of which each task tells that a model was asked."""
+    if isinstance(found, Several):
+        parts = (replace(part, by_model=True) if isinstance(part, Understood) else part for part in found.parts)
+        return Several(tuple(parts))
+    return replace(found, by_model=True) if isinstance(found, Understood) else found
 
 
 def _naming_memory(found: Single) -> Single:

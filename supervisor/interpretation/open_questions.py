@@ -84,6 +84,10 @@ def answers_to(scene: Scene, opened: Sequence[Pending], router: Router, answer: 
     """Return what *scene* makes of each of *opened*, in the order asked; None when it does not say which is which."""
     if len(scene.text) > _LONGEST:
         return None
+    choice = router.choose(scene) if _are_alike(opened) else None
+    is_plain = _are_alike(opened) and (choice is None or choice.task is opened[0][1])
+    if is_plain and (found := _shared(scene, opened, answer)) is not None:
+        return found
     shared = _FOR_ALL.search(scene.text)
     if shared is not None and (found := _shared(_without(scene, shared.span()), opened, answer)) is not None:
         return found
@@ -158,6 +162,19 @@ def _shared(scene: Scene, opened: Sequence[Pending], answer: Answer) -> list[Sin
     """Return *opened* each completed by the same words, or None when one of them is not."""
     found = [answer(scene, one) for one in opened]
     return [one for one in found if isinstance(one, Understood)] if all(map(_is_complete, found)) else None
+
+
+def _are_alike(opened: Sequence[Pending]) -> bool:
+    """Return whether *opened* are the same task on several days: what lacks was asked for all of them at once."""
+    (first, task, asked), *others = opened
+    names = {shape.name for shape in task.shape.fields if shape.kind in {"date", "moment", "when", "time"}}
+    return all(
+        other is task
+        and fields == asked
+        and {key: value for key, value in past.call.parameters.items() if key not in names}
+        == {key: value for key, value in first.call.parameters.items() if key not in names}
+        for past, other, fields in others
+    )
 
 
 def _is_complete(found: Single | None) -> bool:

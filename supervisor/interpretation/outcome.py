@@ -41,7 +41,8 @@ class Understood:
     """A task that can be assigned as it stands; `is_certain` is False when amounts were left over or taken back.
 
     *guessed* names the values that nothing in the sentence announced, given to the only field they could be for.
-    *computed* says of values that were not said themselves what they were made of ("double 50,000").
+    *computed* says of values that were not said themselves what they were made of ("double 50,000"). *by_model* is True
+    when a language model was asked, which may answer otherwise to the same words; that is no part of what they mean.
     """
 
     agent_id: str
@@ -50,6 +51,7 @@ class Understood:
     is_certain: bool = True
     guessed: frozenset[str] = frozenset()
     computed: Mapping[str, str] = field(default_factory=dict)
+    by_model: bool = field(default=False, compare=False)
 
     @property
     def remembered(self) -> frozenset[str]:
@@ -121,6 +123,12 @@ class Several:
 
 
 Interpretation = Single | Several
+
+
+def is_repeatable(found: Interpretation) -> bool:
+    """Return whether the same words come to *found* again: for none of its tasks was a language model asked."""
+    parts = found.parts if isinstance(found, Several) else (found,)
+    return not any(isinstance(part, Understood) and part.by_model for part in parts)
 
 
 class Interpreter(Protocol):

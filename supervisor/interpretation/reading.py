@@ -5,28 +5,24 @@ from dataclasses import replace
 
 from contracts.amounts import canonical
 from contracts.messages import ChatTurn
+from supervisor.interpretation.carrying import ask_left, changes_of, put_changed, put_referred
 from supervisor.interpretation.conclusions import conclude, lacking
 from supervisor.interpretation.doubting import doubt_guesses
 from supervisor.interpretation.earlier_tasks.anew import ask_for_unread, says_anew
-from supervisor.interpretation.earlier_tasks.arithmetic import changed
 from supervisor.interpretation.earlier_tasks.changes import Change, changes_in, without_amounts_of
-from supervisor.interpretation.earlier_tasks.references import Past, Reference, reference_in
-from supervisor.interpretation.inheriting import inherit, take
+from supervisor.interpretation.earlier_tasks.references import Past, reference_in
+from supervisor.interpretation.inheriting import inherit
 from supervisor.interpretation.open_questions import Pending, answer_to_one, answers_to, asked_again, ends_questions
-from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Span, Understood, Unfitting
+from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Understood, Unfitting
 from supervisor.interpretation.proof.recollection import read_agreed
 from supervisor.interpretation.questions import (
     agreed_in,
-    ask_unknown_reference,
     ask_which_task,
-    ask_which_value,
-    ask_whose,
     asks_to_confirm,
     fields_asked,
 )
-from supervisor.interpretation.values.amounts import Doubt, value_in
 from supervisor.interpretation.values.fields import FieldShape
-from supervisor.interpretation.values.filling import Filled, fill
+from supervisor.interpretation.values.filling import fill
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.wishes.choosing import chosen_of, offered_by
 from supervisor.interpretation.wishes.declining import asks_for_abilities, is_declined
@@ -41,7 +37,7 @@ _REPEATING = word_set(
 )
 
 
-class Reading:
+class SentenceReader:
     """Reads sentences that each ask for one thing; *past* are the tasks of the conversation, the latest first."""
 
     def __init__(self, router: Router, previous: Sequence[ChatTurn], past: Sequence[Past]) -> None:
@@ -54,6 +50,10 @@ class Reading:
 
     def read(self, scene: Scene, choice: Choice | None) -> Single:
         """Return what *scene* comes to, as an answer to an open question first; *choice* is the router's."""
+        return self.answer(scene, choice) or self.ask_anew(scene, choice)
+
+    def answer(self, scene: Scene, choice: Choice | None) -> Single | None:
+        """Return what *scene* makes of an open question, None when it is no answer to one."""
         if confirmed := self._confirmed(scene.text):
             return confirmed
         pending = self.pending(choice, scene)
@@ -66,7 +66,7 @@ class Reading:
             if answered is not None:
                 self.answered = pending[0]
                 return answered
-        return self.ask_anew(scene, choice)
+        return None
 
     # -- a question was open --------------------------------------------------------------------------------------
 
@@ -130,17 +130,19 @@ class Reading:
         """Return the open task completed by *scene*, or None when the person speaks of something else."""
         if choice is not None and choice.task is not task and task not in choice.rivals:
             return None
-        changes = _changes(scene, task)
+        changes = changes_of(scene, task)
         filled = fill(without_amounts_of(scene, changes), task, asked)
         reference = reference_in(scene, task.cues.find(scene.tokens))
         says_nothing = not filled.values and not filled.doubts and not reference and not changes
         if says_nothing and (choice is not None or not any(shape.is_required for shape in asked)):
             return None
-        says_all = not lacking(task, filled)
-        problems = self._change(scene, task, filled, changes, asked)
-        problems += self._resolve(scene, task, filled, reference, skip=past)
+        # "Leeds", after "the weather tomorrow", says all that lacks and nothing anew.
+        says_all = not lacking(task, filled) and any(one.name in past.call.parameters for one in task.shape.required)
+        pasts = self._pasts_of(task)
+        problems = put_changed(scene, task, filled, changes, pasts, asked)
+        problems += put_referred(scene, task, filled, reference, [one for one in pasts if one is not past])
         if not filled.values and not filled.doubts:
-            filled.unplaced = filled.unplaced or _whose(filled, asked)
+            filled.unplaced = filled.unplaced or ask_left(filled, asked)
         if not says_all:
             inherit(filled, past, task, None)
         return conclude(task, filled, problems)
@@ -197,7 +199,7 @@ class Reading:
         """
         if order:
             return conclude(task, fill(scene, task, order))
-        changes = _changes(scene, task)
+        changes = changes_of(scene, task)
         filled = fill(without_amounts_of(scene, changes), task)
         doubt_guesses(scene, task, filled)
         reference = reference_in(scene, task.cues.find(scene.tokens))
@@ -206,85 +208,12 @@ class Reading:
             return Unfitting(f"I cannot tell what to do with that. {self.catalogue.abilities()}")
         if is_anew and not reference.everything:
             reference = replace(reference, everything=(0, len(scene.text)))
-        problems = self._change(scene, task, filled, changes)
-        problems += self._resolve(scene, task, filled, reference, changes=changes)
+        pasts = self._pasts_of(task)
+        problems = put_changed(scene, task, filled, changes, pasts)
+        problems += put_referred(scene, task, filled, reference, pasts, changes)
         return conclude(task, filled, problems)
 
     # -- what the conversation holds ------------------------------------------------------------------------------
-
-    def _change(
-        self,
-        scene: Scene,
-        task: Prepared,
-        filled: Filled,
-        changes: Sequence[Change],
-        asked: Sequence[FieldShape] = (),
-    ) -> list[Doubt]:
-        """Put into *filled* what *changes* make of earlier values; return the doubts about those that are not there."""
-        pasts = self._pasts_of(task)
-        problems = []
-        for change in changes:
-            shape = change.field or _meant(task, pasts, change, asked)
-            if shape is None:
-                numeric = [one for one in task.shape.fields if one.is_numeric and not one.is_list]
-                if numeric:
-                    filled.unplaced = ask_whose(scene.text[change.start : change.end], numeric)
-                continue
-            past = next((past for past in pasts if shape.name in past.call.parameters or shape.is_list), None)
-            said = filled.values.get(shape.name)
-            if said is None and past is None:
-                problems.append(Doubt(shape, ask_unknown_reference(shape)))
-                continue
-            if past is None and not change.is_multiple:
-                # "Me and three more guests, four in all": what is said in full says it.
-                continue
-            earlier = said if said is not None or past is None else past.call.parameters.get(shape.name, [])
-            computed = changed(shape, change, earlier, scene)
-            if isinstance(computed, Doubt):
-                filled.doubt(computed)
-            elif said is not None and shape.name not in filled.computed:
-                filled.doubt(Doubt(shape, ask_which_value(shape, [said, computed.value])))
-            else:
-                words = f"{filled.computed[shape.name]}, {computed.words}" if said is not None else computed.words
-                turn_id = past.turn.turn_id if past is not None else None
-                filled.values[shape.name], filled.computed[shape.name] = computed.value, words
-                text = scene.text[change.start : change.end]
-                filled.spans.append(Span(shape.name, change.start, change.end, text, turn_id))
-        return problems
-
-    def _resolve(
-        self,
-        scene: Scene,
-        task: Prepared,
-        filled: Filled,
-        reference: Reference,
-        skip: Past | None = None,
-        changes: Sequence[Change] = (),
-    ) -> list[Doubt]:
-        """Take from the conversation what *reference* asks for; return the doubts about what it does not hold.
-
-        With *changes* of earlier values, all the others stay as they were.
-        """
-        pasts = [past for past in self._pasts_of(task) if past is not skip]
-        problems = []
-        for name, span in reference.fields.items():
-            shape = task.shape.field(name)
-            if shape is None or filled.has(shape):
-                continue
-            if not pasts:
-                problems.append(Doubt(shape, ask_unknown_reference(shape)))
-            elif name in pasts[0].call.parameters:
-                take(filled, pasts[0], name, span, scene.text)
-        wants_rest = reference.everything or (reference.again if lacking(task, filled) else None)
-        if wants_rest is None and changes:
-            wants_rest = changes[0].start, changes[0].end
-        if wants_rest is None and pasts:
-            wants_rest = _put_in_place(scene, task, filled, pasts[0])
-        if wants_rest and pasts and not problems:
-            inherit(filled, pasts[0], task, (wants_rest, scene.text), but=[problem.field for problem in problems])
-            # "again with 45k": leaving the 45k out would answer another question.
-            filled.unplaced = filled.unplaced or _whose(filled, [s for s in task.shape.fields if s.is_numeric])
-        return problems
 
     def _left(self) -> Unfitting:
         return Unfitting(f"All right, I leave it. {self.catalogue.abilities()}")
@@ -300,61 +229,6 @@ class Reading:
         return found
 
 
-def _put_in_place(scene: Scene, task: Prepared, filled: Filled, past: Past) -> tuple[int, int] | None:
-    """Give the 43000 of "not 42000 but 43000" to the field that had 42000 in *past*; return where the words stand."""
-    span = None
-    for item in scene.items:
-        before = item.instead_of.value if item.instead_of is not None else None
-        if before is None:
-            continue
-        had = [
-            shape
-            for shape in task.shape.fields
-            if shape.is_numeric and not shape.is_list and str(past.call.parameters.get(shape.name)) == canonical(before)
-        ]
-        if len(had) != 1:
-            continue
-        if item in filled.loose and not filled.has(had[0]):
-            value = value_in(had[0], item, scene)
-            if isinstance(value, Doubt):
-                filled.doubt(value)
-            else:
-                filled.values[had[0].name] = value
-                filled.point(had[0].name, item.found.start, item.found.end, scene.text)
-            filled.loose.remove(item)
-        if filled.has(had[0]):
-            span = item.start, item.end
-    return span
-
-
-def _changes(scene: Scene, task: Prepared) -> tuple[Change, ...]:
-    """Return the changes that *scene* says of fields of *task*; one without a field only where nothing else is said."""
-    changes = tuple(
-        change
-        for change in changes_in(scene, task.cues.find(scene.tokens))
-        if change.field is None or change.field.is_numeric
-    )
-    if any(change.field is None for change in changes) and without_amounts_of(scene, changes).items:
-        return tuple(change for change in changes if change.field is not None)
-    return changes
-
-
-def _meant(task: Prepared, pasts: Sequence[Past], change: Change, asked: Sequence[FieldShape]) -> FieldShape | None:
-    """Return the one field that "10 % more" can be about: the one asked for, the only one, or the one changed last."""
-    open_fields = [shape for shape in asked if shape.is_numeric]
-    if len(open_fields) == 1:
-        return open_fields[0]
-    if not pasts:
-        return None
-    calls = [past.call.parameters for past in pasts]
-    fields = [shape for shape in task.shape.fields if shape.is_numeric and not shape.is_list and shape.name in calls[0]]
-    if change.item is None and not change.is_multiple:
-        fields = [shape for shape in fields if shape.kind == "integer"] or fields
-    if len(fields) > 1 and len(calls) > 1:
-        fields = [shape for shape in fields if calls[0][shape.name] != calls[1].get(shape.name)]
-    return fields[0] if len(fields) == 1 else None
-
-
 def asking_in(previous: Sequence[ChatTurn], past: Sequence[Past]) -> list[Past]:
     """Return those of *past* that the last turn of the assistant, or one beside it, holds: what may be asked about."""
     last = next((turn for turn in reversed(previous) if turn.speaker == "assistant"), None)
@@ -364,10 +238,6 @@ def asking_in(previous: Sequence[ChatTurn], past: Sequence[Past]) -> list[Past]:
 def _is_beside(turn: ChatTurn, last: ChatTurn) -> bool:
     """True for the last turn, and for those that answer other parts of the same sentence."""
     return turn is last or (turn.request_id is not None and turn.request_id == last.request_id)
-
-
-def _whose(filled: Filled, fields: Sequence[FieldShape]) -> str | None:
-    return ask_whose(filled.loose[0].found.text, fields) if filled.loose and fields else None
 
 
 def _agree(

@@ -22,8 +22,9 @@ from supervisor.interpretation.outcome import (
     Understood,
     Unfitting,
 )
-from supervisor.interpretation.reading import Reading, asking_in
+from supervisor.interpretation.reading import SentenceReader, asking_in
 from supervisor.interpretation.values.scene import Scene, scene_of
+from supervisor.interpretation.wishes.answering import answer_and_wishes
 from supervisor.interpretation.wishes.routing import Prepared, Router
 from supervisor.interpretation.wishes.several import MOST_TASKS, Stretch, is_about_task, shifted, stretches_of
 from supervisor.interpretation.wishes.spreading import spread
@@ -110,9 +111,9 @@ class _Sentence:
         self._decimal_mark = decimal_mark
         self._previous = previous
         self._past = past_tasks(previous, router.catalogue)
-        self._alone = Reading(router, (), ())
+        self._alone = SentenceReader(router, (), ())
         self._known: dict[Stretch, Single] = {}
-        self._answered_by: Reading | None = None
+        self._answered_by: SentenceReader | None = None
         self._is_asked = bool(previous) and previous[-1].speaker == "assistant" and "?" in previous[-1].text
 
     def read(self, scene: Scene) -> Interpretation:
@@ -121,13 +122,35 @@ class _Sentence:
             return _together(chosen)
         if self._is_asked and (answers := self._answering().answer_all(scene, self._router.choose(scene))):
             return _together(answers)
+        if self._is_asked and (both := self._answer_and_wishes(scene)):
+            return _together(both)
         found, read = self._read(scene), self._answered_by
         still_open = read.still_open() if read is not None and read.answered is not None else []
         return _together([*(found.parts if isinstance(found, Several) else (found,)), *still_open])
 
-    def _answering(self) -> Reading:
+    def _answer_and_wishes(self, scene: Scene) -> list[Single] | None:
+        """Return what *scene* answers and what it wants beside that, None when it does not do both."""
+        tasks = [self._alone.prepared(past) for past in self._asking]
+        alone = _Sentence(self._router, (), self._decimal_mark)
+        return answer_and_wishes(scene, self._router, tasks, self._answer, self._read, alone._read, self._open_again)
+
+    def _open_again(self) -> list[Single]:
+        opened = SentenceReader(self._router, self._previous, self._past).opened()[::-1]
+        return [asked_again(one) for one in opened]
+
+    def _answer(self, scene: Scene) -> list[Single] | None:
+        """Return what *scene* makes of the open questions, those among it that stay open; None when it answers none."""
+        if chosen := self._told_apart(scene.text):
+            return chosen
+        reading, choice = self._answering(), self._router.choose(scene)
+        if answers := reading.answer_all(scene, choice):
+            return answers
+        answered = reading.answer(scene, choice)
+        return None if answered is None else [*self._spread(answered, scene), *reading.still_open()]
+
+    def _answering(self) -> SentenceReader:
         """Return what reads an answer, and tells then to which of several open questions it was one."""
-        self._answered_by = Reading(self._router, self._previous, self._past)
+        self._answered_by = SentenceReader(self._router, self._previous, self._past)
         return self._answered_by
 
     def _read(self, scene: Scene) -> Interpretation:
@@ -153,7 +176,7 @@ class _Sentence:
         answered = [past for past, parts in found if parts]
         if not answered:
             return []
-        opened = Reading(self._router, self._previous, self._past).opened()[::-1]
+        opened = SentenceReader(self._router, self._previous, self._past).opened()[::-1]
         others = [asked_again(one) for one in opened if one[0] not in answered]
         return [*(one for _, parts in found for one in parts), *others]
 
@@ -191,7 +214,7 @@ class _Sentence:
 
     def _read_anew(self, stretch: Stretch) -> Single:
         if stretch.start == 0 and (self._is_asked or (self._past and stretch.choice is None)):
-            return Reading(self._router, self._previous, self._past).read(stretch.scene, stretch.choice)
+            return SentenceReader(self._router, self._previous, self._past).read(stretch.scene, stretch.choice)
         return self._alone.ask_anew(stretch.scene, stretch.choice)
 
     def _read_one(self, scene: Scene, stretch: Stretch) -> list[Single]:
@@ -208,7 +231,7 @@ class _Sentence:
         stretches = stretches_of(scene, self._router, self._read_alone)
         open_parts = [one for one in stretches if _asks_which(self._read_alone(one))] if len(stretches) > 1 else []
         stretch = open_parts[0] if open_parts else Stretch(0, len(scene.text), scene, None)
-        found = Reading(self._router, self._previous, self._past).fill(stretch.scene, task)
+        found = SentenceReader(self._router, self._previous, self._past).fill(stretch.scene, task)
         return [shifted(one, stretch) for one in self._spread(found, stretch.scene)]
 
     def _read_first(self, stretch: Stretch) -> list[Single]:
@@ -237,7 +260,7 @@ class _Sentence:
         return Unfitting(f'I cannot tell what to do with "{said}". {self._router.catalogue.abilities()}')
 
     def _read_next(self, stretch: Stretch, past: Sequence[Past]) -> list[Single]:
-        reading = Reading(self._router, self._previous, past)
+        reading = SentenceReader(self._router, self._previous, past)
         if stretch.order and stretch.choice is not None:
             found = reading.fill(stretch.scene, stretch.choice.task, stretch.order)
         elif not _may_refer(stretch, past):

@@ -31,3 +31,33 @@ def test_an_amount_that_the_words_give_to_another_field_is_no_guess(text: str) -
 def test_the_one_amount_that_is_left_is_still_for_the_one_field_that_is_open(text: str) -> None:
     """Nobody is asked what is plain."""
     assert parameters_of(understand(text)) == {"budget_limit": 50_000, "spent": 42_000}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "budget limit 900, the room is 1200",
+        "my budget limit is 900 and my new flat is 1200",
+        "budget limit 900, and the corner room: 1200",
+    ],
+)
+def test_an_amount_of_something_else_is_no_guess_where_another_field_could_hold_it(text: str) -> None:
+    """A limit is as much money as what was spent; that a room is the spending, nobody said."""
+    found = understand(text)
+    assert isinstance(found, Missing | Ambiguous)
+    assert found.call is not None
+    assert found.call.parameters == {"budget_limit": 900}
+    assert found.missing == ("spent",)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("budget limit 900 and it is 1200", {"budget_limit": 900, "spent": 1200}),
+        ("budget limit 900, the amount is 1200", {"budget_limit": 900, "spent": 1200}),
+        ("share the trip with 2 travellers, the room is 1200", {"hotel": 1200, "travellers": 2}),
+    ],
+)
+def test_what_only_one_field_can_hold_may_be_called_anything(text: str, expected: dict[str, int]) -> None:
+    """Nobody counts travellers by the thousand; "it" is nothing else."""
+    assert parameters_of(understand(text)) == expected

@@ -86,6 +86,14 @@ HOUSE = Catalogue([
         ("take three seats at Two Sisters", {"seats": 3}),
         ("take seats for ten persons in 47906", {"seats": 10}),
         ("take seats for 4 on route 66", {"seats": 4}),
+        ("take seats for 4 on 4/5", {"seats": 4}),
+        ("take seats for ten, 555 0142", {"seats": 10}),
+        ("take 3 seats, my number is 555 0142", {"seats": 3}),
+        ("take seats for two, my booking reference is 4471", {"seats": 2}),
+        ("take seats for six persons from 7 to 9", {"seats": 6}),
+        ("judge the film Six of Crows 5 points", {"mark": 5}),
+        ("judge the film Alien four points of 6", {"mark": 4, "best": 6}),
+        ("please judge this film 7", {"mark": 7}),
     ],
 )
 def test_a_number_in_a_name_is_no_value(text: str, expected: dict[str, Any]) -> None:

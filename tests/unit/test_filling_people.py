@@ -88,6 +88,20 @@ def crew_in(text: str) -> object:
         ("me and both my parents", 3),
         ("boat for 7", 7),
         ("14", 14),
+        ("Ida and I", 2),
+        ("for Ida, me and Tom", 3),
+        ("tonight with my friend Ida, Tom and me", 3),
+        ("me, Ida, Tom and two kids", 5),
+        ("myself, my wife and our 4 year old son", 3),
+        ("me and my twin sisters", 3),
+        ("myself plus guest", 2),
+        ("12 covers", 12),
+        ("nobody but me", 1),
+        ("bringing 2 more people with me? So it would be 6", 6),
+        ("boat for 5 and 2 life jackets", 5),
+        ("6 people at 7", 6),
+        ("10 people at 25 pounds a head", 10),
+        ("change it from 2 people to 4", 4),
     ],
 )
 def test_people_are_added_up_as_they_are_named(text: str, people: int) -> None:
@@ -108,6 +122,11 @@ def test_people_are_added_up_as_they_are_named(text: str, people: int) -> None:
         "two families of 4",
         "6 people, 4 kids",
         "3 families with 2 kids each",
+        "my wife's parents and the two of us",
+        "Terrace, Ida and me",
+        "change the time from 7 to 8",
+        "my room number is 214",
+        "call me on 555 0142",
     ],
 )
 def test_a_party_with_members_that_nobody_counted_is_asked_about(text: str) -> None:
@@ -121,6 +140,7 @@ def test_a_party_with_members_that_nobody_counted_is_asked_about(text: str) -> N
         ("5 or 6 people", ("5", "6 people")),
         ("between 8 and 10 people", ("8", "10 people")),
         ("boat for 4 and a boat for 6 people", ("4", "6 people")),
+        ("6 people, 7 if my aunt comes", ("6 people", "7")),
     ],
 )
 def test_two_numbers_of_people_are_asked_about(text: str, both: tuple[str, str]) -> None:

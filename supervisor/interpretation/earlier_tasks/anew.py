@@ -17,10 +17,12 @@ _OTHERWISE = re.compile(
     r"|i mean(?:t)?\b|or rather\b)|\binstead\W*$",
     re.IGNORECASE,
 )
+#: "And tomorrow?", "what about Saturday": the same on another day.
+_AND_THEN = re.compile(r"^\W*(?:and|(?:and )?(?:what|how) about)\b", re.IGNORECASE)
 #: What may be said beside the value.
 _BESIDE = STOP | word_set(
-    "actually sorry oops wait rather instead correction mean meant change switch move set put nope oh hmm today people"
-    " persons guests us only let's please"
+    "about actually sorry oops wait rather instead correction mean meant change switch move set put nope oh hmm today"
+    " people persons guests us only let's please"
 )
 #: What is said of the answer, or asks about it, wants nothing anew.
 _COMMENT = word_set("thanks thank thx good great fine nice ok okay yes yeah perfect cool hello hi hey new same")
@@ -59,12 +61,15 @@ def says_anew(scene: Scene, cues: tuple[Cue, ...]) -> bool:
     It is announced by one of *cues*, or put in the place of another one.
     """
     words = [token for token in scene.tokens if token.is_word]
-    if not words or len(words) > _MOST or words[0].text in _ASKING or scene.quoted:
+    if not words or len(words) > _MOST or scene.quoted:
         return False
-    if not cues and _OTHERWISE.search(scene.text) is None:
+    is_other_day = not scene.items and bool(scene.times) and _AND_THEN.match(scene.text) is not None
+    if words[0].text in _ASKING and not is_other_day:
+        return False
+    if not cues and not is_other_day and _OTHERWISE.search(scene.text) is None:
         return False
     cued = {place for cue in cues for place in range(cue.first, cue.end)}
-    said = [*((item.start, item.end) for item in scene.items), *stretches(scene.text)]
+    said = [*((item.start, item.end) for item in scene.items), *scene.times]
     rest = [
         token
         for place, token in enumerate(scene.tokens)

@@ -25,6 +25,11 @@ _EVERYTHING = re.compile(
     r"|(?:the )?rest (?:is |stays )?(?:the )?(?:same|unchanged))\b",
     re.IGNORECASE,
 )
+#: Another day, place or number follows: "the same on Saturday".
+_SAME_ON = re.compile(
+    r"^\W*(?:(?:and|then|now|please)\W+)*(?:do )?(?:the )?same (?:thing )?(?:on|at|for|in|tomorrow|next)\b",
+    re.IGNORECASE,
+)
 #: Without a field's name before it ("history as before"), it means all of them.
 _BEFORE = re.compile(r"\b(?:as|like) (?:before|last time)\b", re.IGNORECASE)
 _AGAIN = re.compile(
@@ -80,8 +85,12 @@ def reference_in(scene: Scene, cues: tuple[Cue, ...]) -> Reference:
     """Return what *scene* refers back to; empty for a sentence that stands alone."""
     text = scene.text
     cued = frozenset(place for cue in cues for place in range(cue.first, cue.end))
-    fields = {cue.field.name: span for cue in cues if (span := _same_span(scene, cue, cued))}
-    everything = _EVERYTHING.search(text) or (None if fields else _BEFORE.search(text) or _AGAIN_BUT.search(text))
+    # The "on" of "the same on Saturday" announces a day, and names none.
+    naming = [cue for cue in cues if any(token.text not in LIGHT for token in scene.tokens[cue.first : cue.end])]
+    fields = {cue.field.name: span for cue in naming if (span := _same_span(scene, cue, cued))}
+    everything = _EVERYTHING.search(text)
+    if everything is None and not fields:
+        everything = _BEFORE.search(text) or _AGAIN_BUT.search(text) or _SAME_ON.search(text)
     again = _AGAIN.search(text) or _FOLLOW_UP.search(text) or _SET_ANEW.search(text)
     again = again or _correction(scene, cues)
     return Reference(fields, everything.span() if everything else None, again.span() if again else None)

@@ -1,6 +1,6 @@
 """What a language model claims put to the proof, claim by claim, against everything that it may quote."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -11,7 +11,14 @@ from supervisor.interpretation.outcome import Span
 from supervisor.interpretation.proof.claims import QuotedValue
 from supervisor.interpretation.proof.earlier import prove_earlier, said_earlier
 from supervisor.interpretation.proof.evidence import Proven, Source, Used, prove
-from supervisor.interpretation.proof.placing import amounts_left, is_announced, is_only_choice
+from supervisor.interpretation.proof.placing import (
+    amounts_left,
+    is_announced,
+    is_only_choice,
+    is_only_home,
+    is_only_the_wish,
+    is_taken,
+)
 from supervisor.interpretation.proof.recollection import Recollection, prove_remembered
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.fields import FieldShape
@@ -20,6 +27,9 @@ from supervisor.interpretation.values.scene import scene_of
 from supervisor.interpretation.wishes.routing import Prepared
 
 log = structlog.get_logger(__name__)
+
+#: Claims that are put to the proof for each field of a task: an honest model makes one, and each costs the loop time.
+_MOST_CLAIMS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +82,21 @@ def add_proven(
     used.update((span.source, span.start) for span in elsewhere or ())
     open_before = [shape for shape in task.shape.fields if not filled.has(shape) or shape.name in filled.guessed]
     put: list[tuple[FieldShape, QuotedValue, Proven]] = []
-    # What was said comes before what is remembered, whatever the order of the claims.
-    for value in sorted(claimed, key=lambda value: value.remembered):
-        shape = task.shape.field(value.field)
-        if shape is None or (filled.has(shape) and shape.name not in filled.guessed):
+    for shape, value in _in_turn(task, claimed):
+        if filled.has(shape) and shape.name not in filled.guessed:
             continue
         if value.remembered and (filled.guessed or not shape.is_required):
             # A guess is no ground for another, and for a field that may be left out leaving it out says enough.
             continue
         proven = sources.prove(task, shape, value, used)
-        if proven is None:
+        if proven is None or (isinstance(proven, Proven) and _is_no_value(filled, task, shape, proven)):
             log.info("llm_value_dropped", agent=task.offer.agent.agent_id, task=task.offer.task.name)
-            continue
-        if isinstance(proven, Doubt):
+        elif isinstance(proven, Doubt):
             filled.doubt(proven)
-            continue
-        filled.values[shape.name] = proven.value
-        filled.guessed.discard(shape.name)
-        filled.spans = [span for span in filled.spans if span.field != shape.name] + list(proven.spans)
-        used.update((span.source, span.start) for span in proven.spans)
-        if not value.remembered and not value.earlier:
-            put.append((shape, value, proven))
+        else:
+            _put(filled, shape, proven, used)
+            if not value.remembered and not value.earlier:
+                put.append((shape, value, proven))
     _drop_taken_guesses(filled)
     if elsewhere is not None:
         return {shape.name for shape, value, proven in put if not _is_named(task, shape, value, proven, sources)}
@@ -101,6 +105,26 @@ def add_proven(
         for shape, value, proven in put
         if not _is_sure(task, shape, value, proven, open_before, sources, used)
     }
+
+
+def _in_turn(task: Prepared, claimed: Sequence[QuotedValue]) -> Iterator[tuple[FieldShape, QuotedValue]]:
+    """Yield the claims about fields of *task*: of what was said before what is remembered, whatever their order."""
+    for value in sorted(claimed[: _MOST_CLAIMS * len(task.shape.fields)], key=lambda value: value.remembered):
+        shape = task.shape.field(value.field)
+        if shape is not None:
+            yield shape, value
+
+
+def _is_no_value(filled: Filled, task: Prepared, field: FieldShape, proven: Proven) -> bool:
+    """Return whether the words that are *proven* for *field* belong to another one, or only say which task is meant."""
+    return is_taken(filled, task, field, proven) or is_only_the_wish(task, field, proven)
+
+
+def _put(filled: Filled, field: FieldShape, proven: Proven, used: Used) -> None:
+    filled.values[field.name] = proven.value
+    filled.guessed.discard(field.name)
+    filled.spans = [span for span in filled.spans if span.field != field.name] + list(proven.spans)
+    used.update((span.source, span.start) for span in proven.spans)
 
 
 def _is_sure(
@@ -117,7 +141,7 @@ def _is_sure(
     if proven.value == [] and field.is_list:
         return not amounts_left(field, scene, used)
     if not field.is_numeric:
-        return True
+        return is_only_home(task, field, claimed.quote, proven, open_before)
     return is_announced(task, field, claimed.quote, proven, scene) or is_only_choice(field, open_before, scene, used)
 
 

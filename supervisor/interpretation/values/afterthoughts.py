@@ -10,7 +10,10 @@ _POLITE = re.compile(
     r"|(?:would|will|could|can|won't|can't) you|right (?:now|away)|at once|immediately)$"
 )
 #: For whose sake: "say hello to Anna for me"; "waiting for me" may be a title.
-_FOR_ME = re.compile(r"(?<!ing)\s+for (?:me|us)$")
+_FOR_ME = re.compile(
+    r"(?<!ing)\s+for (?:me|us|(?:my|our|his|her|their) (?:boss|manager|mom|mum|mother|dad|father|parents|brother|sister"
+    r"|wife|husband|partner|girlfriend|boyfriend|son|daughter|kids|children|family|friends?|colleagues?|team|clients?))$"
+)
 #: Behind a name in capitals, small letters only: why, when or in what order; "Requiem for a Dream" goes on in capitals.
 _BEHIND_NAME = re.compile(
     r",?\s+(?:first|now|next|set|due|scheduled|planned|soon|later|quickly|nicely|politely|warmly|again|already"
@@ -24,7 +27,9 @@ _WANTING = re.compile(
     r",?\s+(?:[Ii]|we)(?:\s+(?:really\s+)?(?:need|wanna|want to|would like|would love)|'d (?:like|love))\b"
 )
 #: Between a name and what announces another value: "New York *for the* next 3 days".
-_TO_NEXT = re.compile(r"\s+(?:for|over|in|during|within|with|at|on|of|and|but|the|an?|my|about|around)$", re.IGNORECASE)
+_TO_NEXT = re.compile(
+    r"\s+(?:for|over|in|during|within|with|at|on|of|and|but|the|an?|my|about|around|no|not|sorry|wait)$", re.IGNORECASE
+)
 #: Signs and faces at the end.
 _FACES = re.compile(
     r"(?:[\s\u2190-\u2bff\ufe0f\u200d\U0001f000-\U0001faff]*[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]"

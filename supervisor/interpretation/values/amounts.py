@@ -11,7 +11,7 @@ from supervisor.interpretation.values.counting import PERSON
 from supervisor.interpretation.values.cues import Cue, Distances
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.matching import match_cheapest
-from supervisor.interpretation.values.naming import is_labelled, is_name
+from supervisor.interpretation.values.naming import is_clock, is_date_in_digits, is_labelled, is_name
 from supervisor.interpretation.values.scene import Item, Scene, runs_of
 from supervisor.interpretation.values.worth import Doubt, fits_type, is_allowed, speaks_of_unit, value_in
 from supervisor.interpretation.words import word_set
@@ -170,15 +170,19 @@ def strangeness(item: Item, field: FieldShape, scene: Scene) -> float:
     if field.kind in {"percent", "quantity"}:
         return _strange_type(item, field)
     if not _is_within(item, field):
-        return _STRANGE_UNIT_STEP
+        return FAR if field.kind == "integer" and is_date_in_digits(item, scene) else _STRANGE_UNIT_STEP
     if unit is not None and not is_counted(unit) and not speaks_of_unit(item, field, scene):
         declared = Amount.read(0, unit=field.unit).unit if field.unit else None
         if unit in _TIMES and declared not in _TIMES:
             return FAR
         if unit != declared and (unit in CURRENCIES) != (declared is None or declared in CURRENCIES):
             return _STRANGE_UNIT_STEP
-    if is_labelled(item, scene, field):
+    if is_labelled(item, scene, field) or (field.kind == "integer" and is_date_in_digits(item, scene)):
         return FAR
+    if field.counts and unit is not None:
+        return FAR
+    if field.kind == "integer" and is_clock(item, scene):
+        return _YEAR_STEP
     return _YEAR_STEP if is_year(item, scene) or is_name(item, scene) else 0.0
 
 

@@ -91,7 +91,8 @@ def _without_shared(found: list[Cue], tokens: tuple[Token, ...]) -> list[Cue]:
 
     In "best rating of 6" the words that begin first are the name, and "rating of" is none.
     """
-    ends = {cue.end: cue.field for cue in found if tokens[cue.end - 1].text != _OF}
+    # The "points" of "4 points of 6" has its value before it, and the "of" is another's.
+    ends = {cue.end: cue.field for cue in found if tokens[cue.end - 1].text != _OF and cue.side != "left"}
     begun: dict[int, set[str]] = {}
     for cue in found:
         if len(cue) > 1:

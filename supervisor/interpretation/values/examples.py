@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from supervisor.interpretation.questions import ask_which_value
 from supervisor.interpretation.values.fields import FieldShape
+from supervisor.interpretation.values.looks import address_in
 from supervisor.interpretation.values.plain_values import Reading
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.values.worth import Doubt
@@ -29,7 +30,7 @@ def patterned(scene: Scene, fields: Sequence[FieldShape]) -> list[Reading | Doub
         texts = tuple(one for one in field.examples if isinstance(one, str) and len(one) <= _LONGEST)
         is_told = field.kind == "text" and not field.is_list and 0 < len(texts) == len(field.examples) <= _MOST_EXAMPLES
         pattern = _looks(texts) if is_told else None
-        matches = list(pattern.finditer(scene.text)) if pattern is not None else []
+        matches = list(pattern.finditer(scene.text)) if pattern is not None else _addresses(scene, field)
         if matches:
             found[field.name] = field, matches
     stretches = [match.span() for _, matches in found.values() for match in matches]
@@ -38,6 +39,13 @@ def patterned(scene: Scene, fields: Sequence[FieldShape]) -> list[Reading | Doub
         for field, matches in found.values()
         if all(stretches.count(match.span()) == 1 for match in matches)
     ]
+
+
+def _addresses(scene: Scene, field: FieldShape) -> list[re.Match[str]]:
+    match = address_in(field, scene.text) if field.kind == "text" and not field.is_list else None
+    return (
+        [match] if match is not None and not any(one.start <= match.start() < one.end for one in scene.quoted) else []
+    )
 
 
 def _read(field: FieldShape, matches: Sequence[re.Match[str]]) -> Reading | Doubt:

@@ -69,6 +69,8 @@ class FieldShape:
     """One parameter: *kind* is that of its items when *is_list*; *choices* holds the values of an enumeration.
 
     *counts* is "people" when who is named in a sentence is added up. A value below *least* or above *most* is refused.
+    *pattern* and *text_format* are what JSON Schema says of a text; a pattern is anybody's, and may take for ever.
+    A length of time that does not say *keeps_months* has to be one of days or shorter units.
     """
 
     name: str
@@ -84,6 +86,9 @@ class FieldShape:
     counts: str | None = None
     least: Decimal | None = None
     most: Decimal | None = None
+    keeps_months: bool = False
+    pattern: str | None = None
+    text_format: str | None = None
 
     @property
     def label(self) -> str:
@@ -161,7 +166,15 @@ def _field(
         counts=schema.text("counts"),
         least=_bound(variants, "minimum", "exclusiveMinimum"),
         most=_bound(variants, "maximum", "exclusiveMaximum"),
+        keeps_months=any(variant.keywords.get("keeps_months") is True for variant in variants),
+        pattern=_said_of_text(variants, "pattern"),
+        text_format=_said_of_text(variants, "format"),
     )
+
+
+def _said_of_text(variants: list[Schema], keyword: str) -> str | None:
+    """Return what the only way to be something says under *keyword*; of several none binds them all."""
+    return variants[0].text(keyword) if len(variants) == 1 else None
 
 
 def _bound(variants: list[Schema], *keywords: str) -> Decimal | None:

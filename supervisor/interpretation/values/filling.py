@@ -8,6 +8,7 @@ from decimal import Decimal
 from contracts.units import CURRENCIES
 from supervisor.interpretation.questions import ask_for, ask_in_currency, ask_which_value
 from supervisor.interpretation.values.absence import nothing_said
+from supervisor.interpretation.values.alike import alike, may_answer
 from supervisor.interpretation.values.amounts import (
     Claim,
     Doubt,
@@ -22,9 +23,12 @@ from supervisor.interpretation.values.examples import patterned
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.filled import Filled
 from supervisor.interpretation.values.listed_texts import items_at, listed_text
+from supervisor.interpretation.values.loose import asked_for, by_elimination, by_type
 from supervisor.interpretation.values.marks import marks_in
 from supervisor.interpretation.values.message_times import cut_times, is_time_of
-from supervisor.interpretation.values.naming import is_labelled, is_name, numbered
+from supervisor.interpretation.values.name_times import cut_days
+from supervisor.interpretation.values.naming import numbered
+from supervisor.interpretation.values.owned import is_whoever
 from supervisor.interpretation.values.plain_values import (
     Reading,
     chosen,
@@ -34,25 +38,14 @@ from supervisor.interpretation.values.plain_values import (
     worded,
 )
 from supervisor.interpretation.values.rivals import settle_rivals
-from supervisor.interpretation.values.scene import Item, Scene, runs_of
+from supervisor.interpretation.values.scene import Item, Scene
 from supervisor.interpretation.values.text_ends import before_amount
 from supervisor.interpretation.values.times import dated
 from supervisor.interpretation.values.unread import doubts_about_more_people, doubts_about_unread
-from supervisor.interpretation.values.worth import fits_type
 from supervisor.interpretation.wishes.routing import Prepared
-from supervisor.interpretation.words import LIGHT, word_set
 
 __all__ = ["Filled", "fill"]
 
-#: Words before an amount that nothing announces which still let it be the one value that is missing.
-_BEFORE_LOOSE = LIGHT | word_set(
-    "between among amongst against than and but with say said saying mean meant make made need needs want wants take"
-    " do put there's give we're they're it'll that'll"
-)
-_AFTER_LOOSE = frozenset(
-    {"not", "instead", "rather", "or", "today", "tonight", "tomorrow", "thanks", "max", "altogether", "within", "near"}
-    | {"nearby", "around", "beside", "close", "next", "inside", "outside"}
-)
 #: Said to a question for a text, these are no text.
 _NO_ANSWER = re.compile(
     r"(?:what|who|when|where|why|how|which|is|are|can|could|do|does|will)\b.*\?$"
@@ -61,7 +54,6 @@ _NO_ANSWER = re.compile(
 )
 #: Words that choose the task behind which its text is looked for.
 _MOST_NAMES = 4
-_NOT_BEFORE_LOOSE = frozenset({"in", "at", "on", "last", "per", "over", "during"})
 
 
 def fill(scene: Scene, task: Prepared, asked: Sequence[FieldShape] = ()) -> Filled:
@@ -122,11 +114,11 @@ def _fill_amounts(
 ) -> None:
     open_fields = tuple(shape for shape in task.shape.fields if shape.is_numeric and not filled.has(shape))
     claims, loose, distances = claim_amounts(scene, cues, open_fields)
-    claims += _asked_for(_open_of(task, filled, claims), loose, asked)
+    claims += asked_for(_open_of(task, filled, claims), loose, asked)
     loose = _unclaimed(loose, claims)
-    claims += _by_type(_open_of(task, filled, claims), loose)
+    claims += by_type(_open_of(task, filled, claims), loose)
     loose = _unclaimed(loose, claims)
-    claims += _by_elimination(scene, task, _open_of(task, filled, claims), claims, loose)
+    claims += by_elimination(scene, task, _open_of(task, filled, claims), claims, loose, cues)
     loose = _unclaimed(loose, claims)
     _keep(scene, claims, filled)
     _doubt_currencies(claims, filled)
@@ -180,84 +172,6 @@ def _unclaimed(loose: list[Item], claims: list[Claim]) -> list[Item]:
     return [item for item in loose if not any(claim.item is item for claim in claims)]
 
 
-def _asked_for(fields: list[FieldShape], loose: list[Item], asked: Sequence[FieldShape]) -> list[Claim]:
-    """Return loose amounts as the plain answers to what was asked, in the order of the question."""
-    names = {shape.name for shape in asked}
-    wanted = [shape for shape in fields if shape.name in names]
-    if len(wanted) == 1 and wanted[0].is_list:
-        return [Claim(wanted[0], item, 0.0) for item in loose]
-    scalars = [shape for shape in wanted if not shape.is_list]
-    if not scalars or len(scalars) != len(loose):
-        return []
-    return [Claim(shape, item, 0.0) for shape, item in zip(scalars, loose, strict=True)]
-
-
-def _by_type(fields: list[FieldShape], loose: list[Item]) -> list[Claim]:
-    """Return the one loose percentage for the one field of percentages, and the like for measures."""
-    claims = []
-    for shape in fields:
-        fitting = [item for item in loose if fits_type(shape, item)]
-        others = [other for other in fields if other is not shape and fitting and fits_type(other, fitting[0])]
-        if len(fitting) == 1 and not others and not shape.is_list:
-            claims.append(Claim(shape, fitting[0], None))
-    return claims
-
-
-def _by_elimination(
-    scene: Scene, task: Prepared, fields: list[FieldShape], claims: list[Claim], loose: list[Item]
-) -> list[Claim]:
-    """Return the one list of amounts for the one list field left, and the one bare amount for the one value left."""
-    lists = [shape for shape in fields if shape.is_list]
-    brackets = {item.bracket for item in loose if item.bracket is not None}
-    if len(lists) == 1 and len(brackets) == 1:
-        return [Claim(lists[0], item, 1.0) for item in loose if item.bracket is not None]
-    taken = {claim.item.run for claim in claims}
-    runs = [
-        run for number, run in runs_of(tuple(loose)).items() if number not in taken and _may_be_value(scene, run, task)
-    ]
-    runs = runs or _said_last(scene, task, claims, loose)
-    if len(runs) != 1:
-        return []
-    run = runs[0]
-    # A bare number is no percentage and no measure unless something says so.
-    needed = [shape for shape in fields if shape.is_required]
-    if any(shape.kind in {"percent", "quantity"} and shape.unit is None for shape in needed):
-        return []
-    if len(needed) == 1 and (needed[0].is_list or len(run) == 1):
-        return [Claim(needed[0], item, None) for item in run]
-    return [Claim(lists[0], item, None) for item in run] if len(lists) == 1 and not needed and len(run) > 1 else []
-
-
-def _said_last(scene: Scene, task: Prepared, claims: list[Claim], loose: list[Item]) -> list[list[Item]]:
-    """Return the one number that an order ends with: the six of "rate my current textbook six".
-
-    Digits may be the end of the name before them ("rate Terminator 2").
-    """
-    bare = [item for item in loose if not (is_name(item, scene) or is_labelled(item, scene))]
-    if claims or len(bare) != 1 or not scene.tokens or scene.tokens[0].stem not in task.names:
-        return []
-    item, last = bare[0], next((token for token in reversed(scene.tokens) if token.is_word), None)
-    is_word = item.found.unit is None and item.found.text.isalpha() and item.found.text.islower()
-    before = scene.tokens[scene.index_at(item.start) - 1]
-    follows_noun = before.is_word and before.text not in LIGHT and before.text not in _BEFORE_LOOSE
-    return [[item]] if is_word and follows_noun and last is not None and last.end == item.end else []
-
-
-def _may_be_value(scene: Scene, run: list[Item], task: Prepared) -> bool:
-    """True when nothing shows that *run* counts something else ("in 2026", "page 7", "for 3 months", "3 apples")."""
-    first, last = scene.index_at(run[0].start), scene.index_at(run[-1].end - 1) + 1
-    if any(item.found.unit is not None and item.found.unit not in CURRENCIES for item in run):
-        return False
-    if any(is_name(item, scene) or is_labelled(item, scene) for item in run):
-        return False
-    before = scene.tokens[first - 1] if first else None
-    may_follow = before is None or not before.is_word or before.text in _BEFORE_LOOSE or before.stem in task.names
-    if not may_follow or (before is not None and before.text in _NOT_BEFORE_LOOSE):
-        return False
-    after = scene.tokens[last] if last < len(scene.tokens) else None
-    return after is None or not after.is_word or after.text in _BEFORE_LOOSE or after.text in _AFTER_LOOSE
-
-
 def _empty_lists(scene: Scene, cues: tuple[Cue, ...], fields: tuple[FieldShape, ...], filled: Filled) -> None:
     """Read `[]` as the empty list of the field named just before it, or of the only list field."""
     for start in scene.empty_brackets:
@@ -292,7 +206,8 @@ def _fill_plain(
         _keep_plain(shape, readings, scene, filled)
         shared.get(shape.kind, taken).update(reading.start for reading in readings)
     _fill_last_text(scene, task, cues, filled, asked)
-    cut_times(scene, task, filled)
+    cut_times(scene, task, cues, filled)
+    cut_days(scene, task, filled)
 
 
 def _read_plain(
@@ -314,9 +229,9 @@ def _read_plain(
         return dated(scene, shape, taken, cues, scene.now)
     if shape.kind == "text" and not shape.is_list:
         reading = _without_amounts(worded(scene, shape, cues, taken), scene, filled)
-        return [reading] if reading and not is_time_of(reading, task) else []
+        return alike([reading], scene) if reading and not is_time_of(reading, task) else []
     if shape.kind == "text":
-        return listed_text(scene, shape, cues, taken, task.names)
+        return alike(listed_text(scene, shape, cues, taken, task.names), scene)
     return []
 
 
@@ -364,7 +279,8 @@ def _fill_last_text(
     if needed[0] in asked:
         text = scene.text.strip()
         start = scene.text.find(text)
-        if text and not filled.values and not _NO_ANSWER.match(text):
+        is_none = _NO_ANSWER.match(text) is not None or is_whoever(text)
+        if text and not filled.values and not is_none and may_answer(needed[0], text):
             filled.put(Reading(needed[0], text, start, start + len(text)), scene.text)
         return
     after = [place for place, token in enumerate(scene.tokens) if token.stem in task.names]
@@ -377,6 +293,6 @@ def _fill_last_text(
             and any(reading.start <= scene.tokens[one].start < reading.end for one in after)
         ):
             return
-        if reading is not None:
+        if reading is not None and alike([reading], scene) == [reading]:
             filled.put(reading, scene.text)
             return

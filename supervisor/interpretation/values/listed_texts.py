@@ -6,6 +6,7 @@ from collections.abc import Collection
 from supervisor.interpretation.values.afterthoughts import without_politeness
 from supervisor.interpretation.values.cues import Cue
 from supervisor.interpretation.values.fields import FieldShape
+from supervisor.interpretation.values.joined_names import rejoined
 from supervisor.interpretation.values.plain_values import Reading
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.words import stems_of, word_set
@@ -77,12 +78,12 @@ def items_at(
         end = without_politeness(text, start, where.start())
     if start >= end or _TAKEN_BACK.search(text, start, end):
         return []
-    found = [_trimmed(field, text, *place) for place in _places(text, start, end)]
+    found = [_trimmed(field, text, *place) for place in _places(text, start, end, field)]
     readings = [one for one in found if one is not None]
     return readings if len(readings) == len(found) <= _MOST else []
 
 
-def _places(text: str, start: int, end: int) -> list[tuple[int, int]]:
+def _places(text: str, start: int, end: int, field: FieldShape) -> list[tuple[int, int]]:
     """Return where the texts stand: an "and" parts only the last of several, "mac and cheese, and milk" is two."""
     parts = _split(_BULLET, text, start, end)
     if len(parts) > 1:
@@ -91,7 +92,7 @@ def _places(text: str, start: int, end: int) -> list[tuple[int, int]]:
     first, last = parts[-1]
     if len(parts) > 1 and re.match(r"(?:and|&|plus)\s", text[first:last], re.IGNORECASE):
         return parts
-    pieces = _split(_AND, text, first, last)
+    pieces = rejoined(text, _split(_AND, text, first, last), field)
     if len(parts) > 1 and len(pieces) > 2:
         pieces = [(first, pieces[-2][1]), pieces[-1]]
     return [*parts[:-1], *pieces]

@@ -16,6 +16,24 @@ _LABELS = word_set(
     " number no nr exercise problem version room gate platform terminal suite apartment apt channel route highway"
     " interstate pier zip zipcode postcode invoice ticket account flight order ref reference receipt sku isbn book"
 )
+#: Of these also the number in "my reference is 4471".
+_IDENTIFIERS = word_set("ref reference zip zipcode postcode isbn sku code pin id password extension phone telephone")
+_LINKS = word_set("is was : = number no # nr s")
+_MOST_LINKS = 4
+#: Groups of digits, one of which begins with a nought.
+_TELEPHONE = re.compile(r"(?<![\w.,])(?:\d{2,5}[ -]){0,3}0\d{2,11}(?:[ -]\d{2,6}){0,3}(?![\w]|[.,]\d)")
+_FEWEST_DIALLED, _LONGEST_NUMBER = 3, 24
+#: Up to this "at 7" tells the hour.
+_HOURS = 24
+_FROM_TO = re.compile(
+    r"\bfrom \d{1,2} (?:to|till|until) \d{1,2}(?=\s*(?:[.,;!?]|$)|\s+(?:please|on|today|tonight|tomorrow)\b)",
+    re.IGNORECASE,
+)
+_IN_SPAN = frozenset({"from", "to", "till", "until"})
+_AFTER_CLOCK = word_set("please for with and or on in tonight today tomorrow sharp thanks ish by under but if then")
+#: Days in digits, and what is before them: "on 4/5".
+_SLASHED_DAY = re.compile(r"(?:0?[1-9]|[12]\d|3[01])/(?:0?[1-9]|[12]\d|3[01])")
+_BEFORE_DAY = word_set("on by until till since from before after dated date")
 #: Of these the number after them may as well be how many are wanted, when somebody wants them done: "book 4".
 _DEEDS = frozenset({"book", "order", "number", "ticket"})
 _WANTING = word_set("to please i you we can could would and then just also or let's me us i'll we'll i'd")
@@ -43,6 +61,8 @@ def is_labelled(item: Item, scene: Scene, field: FieldShape | None = None) -> bo
     """True when *item* tells which one ("page 7"); "order 4711" is a value of an `order` *field*."""
     first, end = scene.index_at(item.start), scene.index_at(item.end - 1) + 1
     label = scene.tokens[first - 1] if first else None
+    if item.found.unit is None and (_is_telephone(item, scene) or _is_identifier(scene, first - 1)):
+        return True
     if label is None or item.found.unit is not None or label.text not in _LABELS:
         return False
     following = scene.tokens[end].stem if end < len(scene.tokens) else ""
@@ -53,6 +73,36 @@ def is_labelled(item: Item, scene: Scene, field: FieldShape | None = None) -> bo
     return not is_own and _is_label(scene, first - 1, end)
 
 
+def is_clock(item: Item, scene: Scene) -> bool:
+    """True for the 7 of "at 7" and "from 7 to 9", which is a time of day more often than a count."""
+    found, first = item.found, scene.index_at(item.start)
+    if found.unit is not None or found.value is None or not 0 <= found.value <= _HOURS or not first:
+        return False
+    if scene.tokens[first - 1].text in _IN_SPAN:
+        spans = _FROM_TO.finditer(scene.text, max(item.start - _LONGEST_NUMBER, 0), item.end + _LONGEST_NUMBER)
+        return any(span.start() < item.start < span.end() for span in spans)
+    if scene.tokens[first - 1].text not in {"at", "@"}:
+        return False
+    after = scene.index_at(item.end - 1) + 1
+    return after >= len(scene.tokens) or not scene.tokens[after].is_word or scene.tokens[after].text in _AFTER_CLOCK
+
+
+def is_known_thing(scene: Scene, place: int) -> bool:
+    """True for the "textbook" at token *place* of "this current textbook": small letters, and a word that points."""
+    start = scene.tokens[place].start if 0 < place < len(scene.tokens) else -1
+    if start < 0 or not scene.text[start].islower() or scene.tokens[place].text in _LABELS - {"book"}:
+        return False
+    return any(token.text in _KNOWN - {"a", "an", "each", "every"} for token in scene.tokens[max(place - 2, 0) : place])
+
+
+def is_date_in_digits(item: Item, scene: Scene) -> bool:
+    """True for the "4/5" of "on 4/5", which is no fraction."""
+    if "/" not in item.found.text or not _SLASHED_DAY.fullmatch(item.found.text):
+        return False
+    first = scene.index_at(item.start)
+    return first > 0 and scene.tokens[first - 1].text in _BEFORE_DAY
+
+
 def is_name(item: Item, scene: Scene) -> bool:
     """True when *item* stands in a name ("The Seven Pillars") or is a postal code."""
     if item.found.unit is not None and item.found.text[:1].islower():
@@ -60,6 +110,28 @@ def is_name(item: Item, scene: Scene) -> bool:
     first, end = scene.index_at(item.start), scene.index_at(item.end - 1) + 1
     before = scene.tokens[first - 1] if first else None
     return _is_in_capitals(item, scene, first, end) or _is_postal(item, before)
+
+
+def _is_telephone(item: Item, scene: Scene) -> bool:
+    """True for both numbers of "555 0199": nobody counts with a nought before the rest."""
+    if not item.found.text.isdigit() or len(item.found.text) < _FEWEST_DIALLED:
+        return False
+    start = max(item.start - _LONGEST_NUMBER, 0)
+    numbers = _TELEPHONE.finditer(scene.text, start, min(item.end + _LONGEST_NUMBER, len(scene.text)))
+    return any(number.start() <= item.start < number.end() for number in numbers)
+
+
+def _is_identifier(scene: Scene, place: int) -> bool:
+    """True for a number behind token *place* that only tells one thing from another: "my booking reference is 4471"."""
+    start = place
+    while place >= 0 and start - place < _MOST_LINKS and scene.tokens[place].text in _LINKS:
+        place -= 1
+    said = {token.text for token in scene.tokens[place + 1 : start + 1]}
+    if place == start or place < 0:
+        return False
+    # "My room number is 214"; "the number is 4" may be any.
+    is_numbered = "number" in said and not said.isdisjoint({"is", "was", ":"}) and scene.tokens[place].text in _LABELS
+    return is_numbered or scene.tokens[place].text in _IDENTIFIERS
 
 
 def _is_label(scene: Scene, place: int, end: int) -> bool:
@@ -86,6 +158,10 @@ def _is_in_capitals(item: Item, scene: Scene, first: int, end: int) -> bool:
     while place > 0 and scene.tokens[place].text in _SMALL and not _is_capital(scene, place):
         place -= 1
     is_after, is_before = _is_capital(scene, place), _is_capital(scene, end)
+    if letter.isupper() and not is_before and end + 1 < len(scene.tokens) and scene.tokens[end].text in _SMALL:
+        # "Six of Crows", not "Four of Six stars"
+        numbers = {scene.index_at(one.start) for one in scene.items[:_MOST_ITEMS]}
+        is_before = end + 1 not in numbers and _is_capital(scene, end + 1)
     if letter.isdigit():
         is_the = scene.tokens[first - 1].text == "the"
         return is_before and (is_the or (is_after and place == first - 1))

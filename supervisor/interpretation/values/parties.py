@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from supervisor.interpretation.values.by_name import after_name, is_name_at, named_with_self
 from supervisor.interpretation.values.coming_along import are_brought, came_along, comes, is_with_mine
 from supervisor.interpretation.values.people import (
     ADJECTIVES,
@@ -23,7 +24,7 @@ from supervisor.interpretation.values.people import (
 )
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.values.set_phrases import glued, one_of_two_words, whole_party
-from supervisor.interpretation.values.totals import held, is_shared_out, sums_up
+from supervisor.interpretation.values.totals import after_age, after_ages, held, is_rate, is_shared_out, sums_up
 from supervisor.interpretation.words import word_set
 
 #: Nobody waits for more in one sentence, and a telephone number is no party.
@@ -36,6 +37,8 @@ _OF_US = frozenset({"us", "you", "them"})
 #: What is counted beside people, and is none of them.
 _THINGS = word_set("tables seats chairs highchairs rooms booths cots beds tickets dogs cats hours minutes days nights")
 _ENDS = word_set(". ! ? ,")
+#: "Add 2 people": to how many, nobody says.
+_CHANGING = word_set("add adding remove removing")
 
 
 class _Member(NamedTuple):
@@ -110,18 +113,18 @@ class Reader:
 
     def group(self, place: int) -> Party | None:
         """Return the list of people that begins at *place*, None without any."""
-        body = self._body(place)
-        if body is not None:
+        if (body := self._body(place)) is not None:
             return body
+        if self.word(place + 1) in _JOINS and (named := named_with_self(self.scene, self.words, place)) is not None:
+            return Party(named.value, place, named.end, has_number=False, is_total=False)
         first = self._member(place, is_first=True)
         if first is None:
             return None
         members, end = [first], first.end
-        while (following := self._next(self._after_ages(end), members)) is not None:
+        while (following := self._next(after_ages(self.words, self.numbers, end), members)) is not None:
             if self.word(members[-1].end) == ",":
                 members[-1] = members[-1]._replace(is_listed=True)
-            members.append(following)
-            end = following.end
+            members, end = [*members, following], following.end
         return self._sum(place, end, members)
 
     def _sum(self, place: int, end: int, members: list[_Member]) -> Party | None:
@@ -132,7 +135,7 @@ class Reader:
         has_number = any(member.has_number for member in members)
         is_total, end = self._total(place, end)
         is_unknown = self._follows_unknown(place) or (len(members) == 1 and self._is_lone(place, members[0]))
-        is_open = None in values or is_unknown or is_shared_out(self.words, end)
+        is_open = None in values or is_unknown or is_shared_out(self.words, end) or self.word(place - 1) in _CHANGING
         total = None if is_open else _whole(members)
         if len(members) == 1 and members[0].is_whole:
             is_total = is_total or self._sums_up(place, end)
@@ -161,12 +164,7 @@ class Reader:
         )
         if is_counted and before.text.endswith("s") and before.text not in _THINGS:
             return True
-        return before.text in UNCOUNTED or before.text == "laws" or (place > 2 and self._is_name(place - 2))
-
-    def _is_name(self, place: int) -> bool:
-        """True for a word in capitals that is neither "I" nor the first of the sentence."""
-        token = self.scene.tokens[place] if 0 < place < len(self.words) else None
-        return token is not None and self.scene.text[token.start].isupper() and token.end > token.start + 1
+        return before.text in UNCOUNTED or before.text == "laws" or (place > 2 and is_name_at(self.scene, place - 2))
 
     def _is_alone(self, place: int, member: _Member) -> bool:
         """True when one person without a number is the whole party: "just me", "for my wife", "we are a couple"."""
@@ -206,9 +204,6 @@ class Reader:
 
     def _body_of(self, place: int, value: int, end: int) -> Party | None:
         """Read "party of six", and the speaker beside it in "my team of 6 and I"."""
-        if any(self.numbers[first][1] == place for first in self.numbers if first < place):
-            # How many "two families of 4" are, they do not say themselves.
-            return Party(None, place, end, has_number=True, is_total=False)
         if self._member(place + 2) is not None:
             return None
         if self.word(end) in _JOINS and self._is_speaker(end + 1, is_owned=self.word(place - 1) == "my"):
@@ -237,6 +232,9 @@ class Reader:
             return Party(value, place, end, has_number=True, is_total=True)
         if several := held(self.words, self.numbers, place):
             return Party(several[0], place, several[1], has_number=True, is_total=False)
+        if words[:1] and words[0] in BODIES and words[1:2] == ["of"] and (inner := self.numbers.get(end + 2)):
+            # How many "two families of 4" are, they do not say themselves.
+            return Party(None, place, inner[1], has_number=True, is_total=False)
         return None
 
     def _sums_up(self, place: int, end: int) -> bool:
@@ -271,20 +269,20 @@ class Reader:
         if self.word(after - 1) in {"plus", "+"} and after in self.numbers:
             return _Member(self.numbers[after][0], self.numbers[after][1], has_number=True)
         is_last = self.word(after - 1) != "," and members[-1].value is not None
-        if is_last and self._is_name(after) and (members[-1].is_related or members[-1].is_self):
+        if (
+            (is_last or self._goes_on(after + 1))
+            and is_name_at(self.scene, after)
+            and (members[-1].is_related or members[-1].is_self)
+        ):
             return _Member(1, after + 1, is_related=True)
         return _Member(None, after + 1) if is_last and self._is_uncounted(after) else None
 
-    def _after_ages(self, place: int) -> int:
-        """Return the token after "aged 4 and 6", which counts nobody."""
-        if self.word(place) not in {"aged", "ages"}:
-            return place
-        after = place + 1
-        while after < len(self.words) and (after in self.numbers or self.words[after] in _JOINS) and after - place < 12:
-            if after not in self.numbers and after + 1 not in self.numbers:
-                break
-            after = self.numbers[after][1] if after in self.numbers else after + 1
-        return after
+    def _goes_on(self, place: int) -> bool:
+        """True when a list of names goes on: ", Bob and" behind "me, Anna"."""
+        after = place
+        while self.word(after) in _JOINS and after - place < 2:
+            after += 1
+        return after > place and (is_name_at(self.scene, after) or self._member(after) is not None)
 
     def _is_uncounted(self, place: int) -> bool:
         word = self.word(place)
@@ -305,13 +303,14 @@ class Reader:
         if place in self.numbers:
             return self._numbered(place, *self.numbers[place])
         if word in OWNERS or word in ARTICLES:
-            return self._owned(place + 1, word)
+            return None if is_rate(self.words, place) and place - 1 in self.numbers else self._owned(place + 1, word)
         if (found := self._of_all(place)) or is_first:
             return found
         if (phrase := one_of_two_words(self.words, place)) is not None:
             return _Member(1, phrase.end, is_related=True)
         noun = self._person(place)
-        return self._one(noun) if noun and not self._is_plural(noun - 1) and self.word(noun - 1) in RELATED else None
+        is_known = noun is not None and (self.word(noun - 1) in RELATED or self.word(place - 1) in {"plus", "+"})
+        return self._one(noun) if noun and is_known and not self._is_plural(noun - 1) else None
 
     def _of_all(self, place: int) -> _Member | None:
         """Read "all 4 kids", "both my parents", "2ppl" and a bare "couple" that the sentence begins with."""
@@ -348,11 +347,9 @@ class Reader:
                 has_number=True,
                 is_whole=name in EVERYBODY,
             )
-        if self.word(end) in COMING:
-            return _Member(value, end, has_number=True)
         if self.word(end) in OTHERS:
             return _Member(value, end + 1, is_other=True, has_number=True)
-        return None
+        return _Member(value, end, has_number=True) if self.word(end) in COMING else None
 
     def _owned(self, place: int, owner: str) -> _Member | None:
         """Read what follows an owner or an article: "my wife", "our 4 kids", "a couple", "the three of us"."""
@@ -361,10 +358,12 @@ class Reader:
             return found._replace(is_related=found.is_related or owner in OWNERS) if found else None
         if (phrase := one_of_two_words(self.words, place)) is not None:
             return _Member(1, phrase.end, is_related=True)
-        noun = self._person(place)
+        noun = self._person(place + (self.word(place) == "twin"))
         if noun is None:
             return None
         name = self.word(noun - 1)
+        if self.word(place) == "twin" and self._is_plural(noun - 1):
+            return _Member(2, noun, is_related=True)
         if name in {"couple", "pair"} and self.word(noun) == "of":
             inner = self._person(noun + 1 + (self.word(noun + 1) in OWNERS))
             return _Member(2, inner, has_number=True, is_related=True) if inner else None
@@ -378,10 +377,13 @@ class Reader:
             noun += 2
         elif self.words[noun : noun + 4] == ["-", "in", "-", "law"]:
             noun += 4
+        if name in RELATED:
+            noun = after_name(self.scene, noun)
         return _Member(PAIRS.get(name, 1), noun, is_related=name in RELATED or name in PAIRS)
 
     def _person(self, place: int) -> int | None:
         """Return the token after the word for people at *place*, adjectives before it allowed; None without one."""
+        place = after_age(self.words, place)
         for step in range(3):
             word = self.word(place + step)
             if word in RELATED or word in ANYONE or word in PAIRS:

@@ -29,8 +29,8 @@ ANYONE = _forms(
     "person adult grownup boy girl man woman lady gentleman guy gal guest senior pensioner infant teen teenager"
     " youngster student pupil teacher individual client customer diner visitor attendee participant member employee"
     " worker traveller traveler passenger player tourist pax head soul human others invitee vip vegetarian vegan"
-    " pescatarian coeliac celiac eater delegate volunteer intern trainee applicant candidate resident citizen speaker"
-    " driver gent lad lass bloke chap dude bride groom bridesmaid"
+    " pescatarian coeliac celiac eater cover delegate volunteer intern trainee applicant candidate resident citizen"
+    " speaker driver gent lad lass bloke chap dude bride groom bridesmaid"
     " doctor nurse lawyer engineer developer manager officer soldier dancer singer musician actor artist cyclist"
     " hiker golfer skier runner swimmer dentist director executive investor journalist architect accountant consultant",
     "people persons ppl men women ladies gentlemen folk folks peeps businessmen businesswomen businesspeople",
@@ -70,10 +70,12 @@ ARTICLES = word_set("a an one another")
 #: Between a number or an owner and the person.
 ADJECTIVES = OTHERS | word_set(
     "small little young younger old older elderly elder adult grown big best good close dear new hungry vegetarian"
-    " vegan step ex great male female lovely whole invited paying teenage vip special fellow former very two-year-old"
+    " vegan single lone step ex great male female lovely whole invited paying teenage vip special fellow former"
+    " very two-year-old"
 )
 #: Members of a list of people whose number nobody said.
 UNCOUNTED = word_set(
     "family kids friends children colleagues coworkers guests people folks others buddies brothers sisters cousins"
-    " siblings sons daughters relatives team crew pals mates classmates clients them everybody everyone us babies"
+    " siblings sons daughters parents grandparents twins relatives team crew pals mates classmates clients them"
+    " everybody everyone us babies"
 )

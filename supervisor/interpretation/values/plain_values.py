@@ -8,6 +8,7 @@ from typing import Any
 from supervisor.interpretation.values.afterthoughts import before_next, without_faces
 from supervisor.interpretation.values.cues import Cue
 from supervisor.interpretation.values.fields import FieldShape
+from supervisor.interpretation.values.owned import is_name_of_somebody, owner_before
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.values.text_ends import end_of, meant_instead
 from supervisor.interpretation.words import LIGHT, stems_of, word_set
@@ -68,8 +69,15 @@ def switched_off(scene: Scene, cues: tuple[Cue, ...]) -> Iterator[Reading]:
             yield Reading(field, [], start, end)
         elif field.kind == "boolean":
             yield Reading(field, False, start, end)
-        elif field.is_nullable and not field.is_required:
+        elif field.is_nullable and not field.is_required and not _denies_day(scene, field, cue):
             yield Reading(field, None, start, end)
+
+
+def _denies_day(scene: Scene, field: FieldShape, cue: Cue) -> bool:
+    """True for "not on Friday but on Saturday", which denies one day and not all of them."""
+    end = scene.tokens[cue.end - 1].end
+    is_day = field.kind in {"date", "moment", "when", "time"}
+    return is_day and any(end <= start <= end + len(" the ") for start, _ in scene.times)
 
 
 def _negation_before(scene: Scene, cue: Cue) -> int | None:
@@ -140,6 +148,8 @@ def worded(scene: Scene, field: FieldShape, cues: tuple[Cue, ...], taken: set[in
     """Return the text of *field*: what is quoted nearest to its cue, or what follows the cue."""
     own = _announcing(scene, field, [cue for cue in cues if cue.field is field][:_MOST_CUES])
     free = [quoted for quoted in scene.quoted if quoted.start not in taken]
+    # "From Oslo, no wait, from Bergen": the last one that takes back what was said is meant.
+    own = [cue for cue in own[1:] if _takes_back(scene, cue)][-1:] or own
     for cue in own:
         after = scene.tokens[cue.end - 1].end
         near = [quoted for quoted in free if quoted.start >= after]
@@ -159,6 +169,11 @@ def worded(scene: Scene, field: FieldShape, cues: tuple[Cue, ...], taken: set[in
     if len(free) == 1:
         return Reading(field, free[0].text, free[0].start, free[0].end, is_sure=not own)
     return None
+
+
+def _takes_back(scene: Scene, cue: Cue) -> bool:
+    start = scene.tokens[cue.first].start
+    return _TAKES_BACK.search(scene.text, max(start - _TAKES_BACK_REACH, 0), start) is not None
 
 
 def _announcing(scene: Scene, field: FieldShape, own: list[Cue]) -> list[Cue]:
@@ -200,6 +215,14 @@ _TAKEN_BACK = re.compile(
 )
 
 
+#: The same between words that no mark parts: "Lima no sorry in Cusco".
+_NO_SORRY = re.compile(r"\s(?:oh,? )?no,? (?:wait|sorry|i mean)\b", re.IGNORECASE)
+_TAKES_BACK = re.compile(r"\b(?:no|sorry|wait|i mean|i meant|rather|oops)[\s,]{1,3}$", re.IGNORECASE)
+#: Characters that the longest of them takes.
+_TAKES_BACK_REACH = 12
+_SAYING = word_set("saying says say reading reads stating")
+
+
 def trailing(scene: Scene, field: FieldShape, after: int, cues: tuple[Cue, ...]) -> Reading | None:
     """Return what follows token *after*, the last word that chose the task ("greet *Ada*")."""
     place = after + 1
@@ -209,7 +232,17 @@ def trailing(scene: Scene, field: FieldShape, after: int, cues: tuple[Cue, ...])
             return None
         place += 1
     reading = _following(scene, field, after + 1, cues)
-    return Reading(field, reading.value, reading.start, reading.end, is_sure=False) if reading else None
+    if reading is None or _begins_with_cue(scene, reading, cues):
+        return None
+    return Reading(field, reading.value, reading.start, reading.end, is_sure=False)
+
+
+def _begins_words(scene: Scene, field: FieldShape, place: int) -> bool:
+    """True behind "saying": there even "the" is a word of the message."""
+    said = scene.tokens[place - 1].text if 0 < place < len(scene.tokens) else ""
+    following = scene.tokens[place] if place < len(scene.tokens) else None
+    is_word = following is not None and following.is_word and following.text != "that"
+    return said in _SAYING and is_word and is_free(field)
 
 
 def _past_light(scene: Scene, place: int) -> int:
@@ -236,7 +269,7 @@ def _following(
     scene: Scene, field: FieldShape, place: int, cues: tuple[Cue, ...], corrections: int = _MOST_CORRECTIONS
 ) -> Reading | None:
     tokens = scene.tokens
-    place = _past_light(scene, place)
+    place = _past_light(scene, place) if not _begins_words(scene, field, place) else place
     if place >= len(tokens):
         return None
     start = tokens[place].start
@@ -247,15 +280,26 @@ def _following(
     if corrections and (instead := meant_instead(scene.text, start, end)) is not None:
         return _following(scene, field, scene.index_at(instead), cues, corrections - 1)
     is_message, is_cut = is_free(field), end in ends
+    if not is_message and (match := _NO_SORRY.search(scene.text, start, end)):
+        end = match.start()
     end = end_of(scene.text, start, end, is_free=is_message)
     corrected = _TAKEN_BACK.match(scene.text, end) if corrections else None
     # "Is it raining in Oslo? I mean the weather" takes back no name.
     if corrected and "?" in corrected[0] and scene.text[corrected.end()].islower():
         corrected = None
-    # "Send 50 to Anna, no wait, 60" takes back the amount.
-    if corrected and not any(item.start == corrected.end() for item in scene.items):
+    # "Send 50 to Anna, no wait, 60" takes back the amount, "hi, no wait, to Bob" the name.
+    elsewhere = {item.start for item in scene.items} | {
+        scene.tokens[c.first].start for c in cues if c.field is not field
+    }
+    if corrected and corrected.end() not in elsewhere:
         return _following(scene, field, scene.index_at(corrected.end()), cues, corrections - 1)
-    return _ended(scene, field, start, end, is_joined=bool(ends), is_cut=is_cut)
+    reading = _ended(scene, field, start, end, is_joined=bool(ends), is_cut=is_cut)
+    owner = owner_before(scene, place, reading.end) if reading is not None else None
+    if reading is None or owner is None:
+        return reading
+    if is_name_of_somebody(field):
+        return None
+    return Reading(field, scene.text[owner : reading.end], owner, reading.end)
 
 
 def _ended(scene: Scene, field: FieldShape, start: int, end: int, *, is_joined: bool, is_cut: bool) -> Reading | None:

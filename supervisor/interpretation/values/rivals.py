@@ -1,5 +1,6 @@
 """Two amounts for one field: asked about, unless the second was plainly said in place of the first."""
 
+import re
 from bisect import bisect_left
 from itertools import pairwise
 
@@ -10,10 +11,16 @@ from supervisor.interpretation.values.counting import PERSON
 from supervisor.interpretation.values.cues import Cue, Distances
 from supervisor.interpretation.values.filled import Filled
 from supervisor.interpretation.values.scene import Item, Scene
-from supervisor.interpretation.words import LIGHT
+from supervisor.interpretation.words import LIGHT, word_set
 
 #: Amounts named in a question about which of them is meant.
 _MOST_RIVALS = 8
+#: "6 people, 7 if my aunt comes": which of them is not known yet; "at 7 if possible" is a wish.
+_IF = re.compile(
+    r"(?:\s+of\s+us)?\s+(?:if|when|once|unless)\s+(?:my|our|his|her|their|the|i|we|he|she|they|everyone|everybody|all)\b",
+    re.IGNORECASE,
+)
+_NO_THING = word_set("or and but if please thanks max maybe now total altogether then instead rather tonight today")
 _MORE = frozenset({"and", "plus", "another", "+", "&"})
 
 
@@ -66,11 +73,12 @@ def _is_rival(scene: Scene, claim: Claim, own: list[Cue], item: Item, distances:
         return False
     return (
         any(distances.between(cue, item) <= RIGHT_BESIDE for cue in own)
-        or (item.run == claim.item.run and item.bracket is None)
-        or (_continues(scene, claim.item, item) and not _counts_another(scene, claim.item, item))
+        or (item.run == claim.item.run and item.bracket is None and not _counts_another(scene, claim, item))
+        or (_continues(scene, claim.item, item) and not _counts_another(scene, claim, item))
         or (_is_last_before(scene, claim.item, item) and _overrules(scene, claim.item, item))
         or changes_to(scene.text, claim.item, item)
         or is_either(scene.text, claim.item, item)
+        or (item.found.unit in (None, claim.item.found.unit) and _IF.match(scene.text, item.end) is not None)
         or (replaces(scene.text, claim.item, item) and _is_beside(scene, claim.item, item))
     )
 
@@ -86,7 +94,8 @@ def _is_settled(scene: Scene, said: list[Item]) -> bool:
 def _overrules(scene: Scene, earlier: Item, later: Item) -> bool:
     """True when *later* takes the place of *earlier*; a bare number after "to" may be a time, and is asked about."""
     if changes_to(scene.text, earlier, later) and later.found.unit != earlier.found.unit:
-        return False
+        # "From 2 people to 4" tells what changes.
+        return scene.text[: earlier.start].rstrip().lower().endswith(" from") and later.found.unit is None
     return corrects(scene.text, earlier, later) or replaces(scene.text, earlier, later)
 
 
@@ -114,11 +123,12 @@ def _take_correction(scene: Scene, claim: Claim, item: Item, filled: Filled) -> 
     filled.point(claim.field.name, item.found.start, item.found.end, scene.text)
 
 
-def _counts_another(scene: Scene, claimed: Item, item: Item) -> bool:
-    """True for the 2 of "4 men and 2 dogs": no people."""
+def _counts_another(scene: Scene, claim: Claim, item: Item) -> bool:
+    """True for the 2 of "4 men and 2 dogs" and of "for 5 and 2 high chairs": no people."""
     after = scene.index_at(item.end - 1) + 1
     token = scene.tokens[after] if after < len(scene.tokens) else None
-    return claimed.found.unit == PERSON and token is not None and token.is_word and token.text not in LIGHT
+    is_counted = token is not None and token.is_word and token.text not in LIGHT and token.text not in _NO_THING
+    return is_counted and (claim.item.found.unit == PERSON or claim.field.counts is not None)
 
 
 def _continues(scene: Scene, claimed: Item, item: Item) -> bool:

@@ -125,6 +125,11 @@ class Scene:
         return tuple(Quoted(match.group(), *match.span()) for match in _DATE.finditer(self.text))
 
     @_Once
+    def times(self) -> tuple[tuple[int, int], ...]:
+        """Where days, times and lengths of time stand."""
+        return stretches(self.text)
+
+    @_Once
     def items(self) -> tuple[Item, ...]:
         """The amounts in order, those that were taken back left out."""
         return tuple(_items(self._corrected[0], self._brackets, self.text))
@@ -153,7 +158,7 @@ class Scene:
         if found:
             shut = [(one.start, one.end) for one in (*self.quoted, *self.dates)]
             examples = [match.span() for match in _EXAMPLE.finditer(self.text)]
-            hidden = _marked(self.text, [*shut, *stretches(self.text), *self._struck, *examples])
+            hidden = _marked(self.text, [*shut, *self.times, *self._struck, *examples])
             found = tuple(one for one in found if hidden[one.start] < 0 and hidden[one.end - 1] < 0)
         return corrected(found, self.text)
 
@@ -162,6 +167,22 @@ class Scene:
         other = copy(self)
         vars(other)["items"] = items
         return other
+
+    def part(self, start: int, end: int) -> "Scene":
+        """Return the scene of these characters alone; the words and times of the whole are looked for once."""
+        part = Scene(self.text[start:end], self.decimal_mark, self.now)
+        first, last = self.index_at(start), self.index_at(end - 1) + 1
+        inside = self.tokens[first:last]
+        if inside and inside[0].start == start and inside[-1].end == end:
+            vars(part)["tokens"] = tuple(
+                token._replace(start=token.start - start, end=token.end - start) for token in inside
+            )
+        known = vars(self).get("times")
+        if known is not None and not any(one < edge < other for one, other in known for edge in (start, end)):
+            vars(part)["times"] = tuple(
+                (one - start, other - start) for one, other in known if start <= one and other <= end
+            )
+        return part
 
     def index_at(self, position: int) -> int:
         """Return the index of the first token that ends after *position*."""

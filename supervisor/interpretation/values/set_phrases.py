@@ -9,12 +9,17 @@ from supervisor.interpretation.values.people import PAIRED
 _WHOLE = {
     ("me", ",", "myself", "and", "i"): (1, False), ("on", "my", "own"): (1, False), ("all", "by", "myself"): (1, False),
     ("alone",): (1, False), ("solo",): (1, False), ("both", "of", "us"): (2, True), ("us", "both"): (2, True),
-    ("we", "both"): (2, True), ("just", "the", "one"): (1, True), ("only", "the", "one"): (1, True),
+    ("nobody", "but", "me"): (1, False), ("no", "one", "but", "me"): (1, False), ("by", "myself"): (1, False),
+    ("mr", "and", "mrs"): (2, False), ("mr", "&", "mrs"): (2, False), ("we", "both"): (2, True),
+    ("single", "diner"): (1, False), ("single", "person"): (1, False), ("just", "the", "one"): (1, True),
+    ("only", "the", "one"): (1, True),
 }  # fmt: skip
 _LONGEST = max(map(len, _WHOLE))
 _FIRST = frozenset(phrase[0] for phrase in _WHOLE)
 #: A number that nothing parts from its people.
 _GLUED = re.compile(r"(\d{1,3})(?:ppl|pax|people|persons?|adults?|kids?|guests?|pers)")
+#: All that is said: "x4", "4x".
+_TIMES_ALONE = re.compile(r"x?(\d{1,3})x?")
 _ENDS = frozenset({"", ".", "!", "?", ",", "please", "for", "at", "on", "thanks"})
 
 
@@ -47,4 +52,6 @@ def one_of_two_words(words: Sequence[str], place: int) -> SetPhrase | None:
 def glued(words: Sequence[str], place: int) -> SetPhrase | None:
     """Return what the one word "2ppl" at *place* tells, None for any other."""
     match = _GLUED.fullmatch(words[place]) if place < len(words) else None
-    return SetPhrase(int(match.group(1)), place + 1, has_number=True) if match else None
+    if match is None and not place and not any(word[0].isalnum() and word not in _ENDS for word in words[1:]):
+        match = _TIMES_ALONE.fullmatch(words[0])
+    return SetPhrase(int(match[1]), place + 1, has_number=True) if match else None

@@ -41,11 +41,20 @@ _FUTURE = word_set(
 
 
 class _Said(NamedTuple):
-    """Values that some characters of the sentence can mean for one field."""
+    """Values that some characters of the sentence can mean for one field; *has_months* when one counts months.
+
+    *has_day* is False for a time of day alone.
+    """
 
     values: tuple[str, ...]
     start: int
     end: int
+    has_months: bool = False
+    has_day: bool = True
+
+    def is_doubtful(self, field: FieldShape) -> bool:
+        """True when *field* cannot take it as it stands: two readings, or months in a field of fixed lengths."""
+        return len(self.values) > 1 or (self.has_months and not field.keeps_months)
 
 
 def dated(
@@ -61,7 +70,7 @@ def dated(
     said = _standing(scene.text, said, may_be_either=field.kind != "duration" and not field.is_list)
     free = [one for one in said if one.start not in taken]
     if field.is_list:
-        doubtful = next((one for one in free if len(one.values) > 1), None)
+        doubtful = next((one for one in free if one.is_doubtful(field)), None)
         return _doubt(scene, field, doubtful) if doubtful else [_reading(field, one) for one in free]
     owners = _owners(scene, cues, free, {field.kind} if field.kind in {"duration", "time"} else _DATED)
     own = [one for one in free if owners.get(one.start) == field.name]
@@ -69,12 +78,27 @@ def dated(
     chosen = next(iter(own or open_to_all), None)
     if chosen is None:
         return []
-    if len(chosen.values) > 1:
-        taken.add(chosen.start)
-        return _doubt(scene, field, chosen)
     if field.kind == "duration" and not own and len({one.values for one in open_to_all}) > 1:
         return Doubt(field, ask_which_value(field, [scene.text[one.start : one.end] for one in open_to_all]))
+    if chosen.is_doubtful(field):
+        taken.add(chosen.start)
+        return _doubt(scene, field, chosen)
+    if field.kind in {"moment", "when"} and (day := _day_apart(chosen, open_to_all)):
+        taken.update((chosen.start, day.start))
+        return Doubt(field, ask_which_value(field, [chosen.values[0], day.values[0][:10] + chosen.values[0][10:]]))
     return [_reading(field, chosen, is_sure=bool(own) or len(open_to_all) == 1)]
+
+
+def _day_apart(chosen: _Said, others: Sequence[_Said]) -> _Said | None:
+    """Return the one day that is said apart from the time of day *chosen*: "tomorrow" in "tomorrow call at 5pm"."""
+    days = [one for one in others if one.has_day and len(one.values) == 1 and not one.values[0][10:].strip("T:0")]
+    return days[0] if not chosen.has_day and len(days) == 1 and len(chosen.values[0]) > 10 else None
+
+
+def said_for(scene: Scene, field: FieldShape) -> list[tuple[tuple[str, ...], int, int]]:
+    """Return every day or time of the sentence as *field* writes it, with its place; several values are a doubt."""
+    said = _standing(scene.text, _moments(scene, field, scene.now or datetime.now(UTC)), may_be_either=True)
+    return [(one.values, one.start, one.end) for one in said]
 
 
 def _standing(text: str, said: list[_Said], *, may_be_either: bool) -> list[_Said]:
@@ -99,7 +123,10 @@ def _reading(field: FieldShape, said: _Said, *, is_sure: bool = True) -> Reading
 
 
 def _doubt(scene: Scene, field: FieldShape, said: _Said) -> Doubt:
-    question = ask_which_value(field, said.values)
+    if len(said.values) > 1:
+        question = ask_which_value(field, said.values)
+    else:
+        question = f"What is {field.label} in weeks or days ('90 days')? A month has no fixed length."
     return Doubt(field, f"{question} You wrote {scene.text[said.start : said.end]!r}.")
 
 
@@ -143,7 +170,9 @@ def _moments(scene: Scene, field: FieldShape, now: datetime) -> list[_Said]:
             values = _values(field, found)
             if values and not _is_quoted(scene, found):
                 known = said[found.start].values if found.start in said else ()
-                said[found.start] = _Said(tuple(dict.fromkeys((*known, *values))), found.start, found.end)
+                said[found.start] = _Said(
+                    tuple(dict.fromkeys((*known, *values))), found.start, found.end, has_day=found.has_day
+                )
     return [said[start] for start in sorted(said)]
 
 
@@ -191,7 +220,7 @@ def _durations(scene: Scene, taken: set[int]) -> list[_Said]:
             duration: Duration = of_length(found.length, found.text)
         except InvalidAmount:
             continue
-        said = _Said((str(duration),), found.start, found.end)
+        said = _Said((str(duration),), found.start, found.end, has_months=bool(duration.months))
         if around is None:
             plain.append(said)
         elif around.start not in taken and around.text.lower().startswith("in "):

@@ -16,7 +16,9 @@ _SUMS_UP = re.compile(
 )
 #: These do so only behind who was listed: "so" may also begin anything else.
 _CONCLUDES = re.compile(
-    r"(?:\bso|\bthat(?:'s|\u2019s| is|'ll be| will be))(?: (?:it's|just|only|about))?\s+$", re.IGNORECASE
+    r"(?:\bso|\b(?:it|that)(?:'d|\u2019d|'ll|\u2019ll| will| would) be|\bthat(?:'s|\u2019s| is))"
+    r"(?: (?:it's|just|only|about))?\s+$",
+    re.IGNORECASE,
 )
 #: Characters that the longest of them takes, and the words that they end with.
 _REACH = 48
@@ -31,6 +33,9 @@ _AFTER = (LIGHT - {"of"}) | word_set(
 #: What people sit at or ride in, each as many as the next.
 _HOLDERS = word_set("tables booths rooms boats cars lanes tents taxis cabs vans cabins rows benches")
 _HOLDING = word_set("for of with seating fitting holding")
+#: Between ages, and tokens of a list of them.
+_JOINS = frozenset({",", "and", "&", "+", "plus"})
+_LONGEST_AGES, _LONGEST_AGE = 12, 5
 #: "5 people each", "4 per table".
 _EACH = frozenset({"each", "apiece", "per"})
 
@@ -50,6 +55,11 @@ def is_shared_out(words: Sequence[str], end: int) -> bool:
     return end < len(words) and words[end] in _EACH
 
 
+def is_rate(words: Sequence[str], place: int) -> bool:
+    """True for "a head" at *place*, behind what each of them costs: "60 a head"."""
+    return words[place] == "a" and words[place + 1 : place + 2] in (["head"], ["person"], ["guest"], ["cover"])
+
+
 def held(words: Sequence[str], numbers: Mapping[int, tuple[int, int]], place: int) -> tuple[int, int] | None:
     """Return how many "2 tables of 4" at *place* hold and where it ends; None where the 4 may be of both together."""
     count, end = numbers[place]
@@ -63,3 +73,25 @@ def held(words: Sequence[str], numbers: Mapping[int, tuple[int, int]], place: in
         if is_shared_out(words, step):
             return count * size, step + 1 + (words[step] == "per")
     return (count * size, after) if words[end + 1] == "of" else None
+
+
+def after_ages(words: Sequence[str], numbers: Mapping[int, tuple[int, int]], place: int) -> int:
+    """Return the token after the "aged 4 and 6" at *place*, which counts nobody; *place* where no ages stand there."""
+    if place >= len(words) or words[place] not in {"aged", "ages"}:
+        return place
+    after = place + 1
+    while after < len(words) and (after in numbers or words[after] in _JOINS) and after - place < _LONGEST_AGES:
+        if after not in numbers and after + 1 not in numbers:
+            break
+        after = numbers[after][1] if after in numbers else after + 1
+    return after
+
+
+def after_age(words: Sequence[str], place: int) -> int:
+    """Return the token after the "4 year old" at *place*; *place* where no age stands there."""
+    if "old" not in words[place + 2 : place + _LONGEST_AGE]:
+        return place
+    said = [word for word in words[place : place + _LONGEST_AGE] if word != "-"]
+    if said[1:3] not in (["year", "old"], ["years", "old"], ["month", "old"], ["months", "old"], ["yr", "old"]):
+        return place
+    return words.index("old", place) + 1

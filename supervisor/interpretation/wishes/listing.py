@@ -10,7 +10,10 @@ from enum import Enum, auto
 from contracts.times import stretches
 from supervisor.interpretation.values.cues import Cue
 from supervisor.interpretation.values.fields import FieldShape
+from supervisor.interpretation.values.joined_names import is_one_name
+from supervisor.interpretation.values.plain_values import is_free
 from supervisor.interpretation.values.scene import Scene
+from supervisor.interpretation.wishes.orders import CORRECTING
 from supervisor.interpretation.wishes.regions import is_region
 from supervisor.interpretation.words import STOP, Token, stems_of, word_set
 
@@ -66,6 +69,16 @@ _WORDY = word_set(
 _WORDY_STEMS = frozenset(stem for word in _WORDY for stem in stems_of(word))
 
 
+#: After a message and a comma they begin what is no part of it.
+_BESIDE_MESSAGE = CORRECTING - {"i"} | word_set(
+    "please pls plz thanks thank thx ty cheers asap and but then also ok okay"
+)
+
+
+#: Behind these all is message; "remind me to call Bob, and soon" may go on with something else.
+_SAYING = frozenset({"saying", "says", "reading", "reads"})
+
+
 class Kind(Enum):
     """What a list of names is: a task for each, a question whether it is, a question which one, or one text."""
 
@@ -98,9 +111,14 @@ class _Joint:
 
 def is_wordy(field: FieldShape) -> bool:
     """Return whether *field* holds words of any kind, as its name or its examples say."""
-    if any(isinstance(one, str) and (" and " in one or ", " in one) for one in field.examples):
+    if any(isinstance(one, str) and (" and " in one or ", " in one) and not _is_name(one) for one in field.examples):
         return True
     return bool(_WORDY_STEMS.intersection(stems_of(field.name)))
+
+
+def _is_name(example: str) -> bool:
+    """True for "Marks and Spencer": capitals but for small words, which shows names and no sentence."""
+    return all(word[:1].isupper() or word.lower() in _INNER | _AND | {"the"} for word in example.split())
 
 
 def listing_at(scene: Scene, field: FieldShape, start: int, end: int, cues: tuple[Cue, ...]) -> Listing | None:
@@ -126,7 +144,16 @@ def _text(scene: Scene, field: FieldShape, start: int, end: int, cues: tuple[Cue
         last += 1
     said = [token.text for token in scene.tokens[place:last]]
     goes_on = "and" in said[2:-1] or (len(said) > 1 and scene.text[scene.tokens[place + 1].start].isupper())
-    if not goes_on or said[1] in _AFTER | STOP:
+    first = scene.index_at(start)
+    is_said = first > 0 and scene.tokens[first - 1].text in _SAYING
+    is_message = is_said and is_free(field) and len(said) > 1 and last == len(scene.tokens)
+    if (
+        is_message
+        and said[1] not in _BESIDE_MESSAGE
+        and not any(item.start >= scene.tokens[place].start for item in scene.items)
+    ):
+        goes_on = True
+    elif not goes_on or said[1] in _AFTER | STOP:
         return None
     until = scene.tokens[last - 1].end
     return Listing(field, Kind.TEXT, ((start, until),), start, until)
@@ -139,6 +166,8 @@ class _Names:
         self.scene = scene
         self.tokens = scene.tokens
         self.field = field
+        known = (one.lower() for one in field.examples if isinstance(one, str))
+        self.known = [one for one in known if " and " in one or " & " in one or ", " in one]
         self.items = {scene.index_at(item.start) for item in scene.items}
         self.other_cues = {cue.first for cue in cues if cue.field is not field}
         self.own = {scene.tokens[cue.first].text for cue in cues if cue.field is field and len(cue) == 1}
@@ -227,7 +256,18 @@ class _Names:
         """Return the token after the name at *place*, None when there is none."""
         if not self._is_word(place) or place in self.items or place in self.other_cues:
             return None
+        if (until := self._known_name(place)) is not None:
+            return until
         return self._small_name(place) if is_small else self._capital_name(place)
+
+    def _known_name(self, place: int) -> int | None:
+        """Return the token after the name at *place* that the card has as an example: "Earth, Wind and Fire"."""
+        start = self.tokens[place].start
+        for name in self.known:
+            if self.scene.text[start : start + len(name)].lower() == name:
+                end = self.scene.index_at(start + len(name) - 1) + 1
+                return end if self.tokens[end - 1].end == start + len(name) else None
+        return None
 
     def _capital_name(self, place: int) -> int | None:
         if not self._is_capital(place) or self._said(place) in _NO_NAMES:
@@ -256,6 +296,8 @@ class _Names:
             return self._is_region(*last, is_last=is_last) and not self._is_region(*before)
         if joint.mark not in _AND or joint.repeats:
             return False
+        if is_one_name(self.scene.text[self.tokens[before[0]].start : self.tokens[last[1] - 1].end], self.field):
+            return True
         first, second = self._said(before[1] - 1), self._said(last[1] - 1)
         return second in _FIRMS or _PAIRS.get(first) == second
 

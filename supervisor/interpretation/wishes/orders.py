@@ -47,12 +47,22 @@ def may_order(tokens: Sequence[Token], comma: int, names: Collection[str]) -> bo
     They are none where the words before it only lead up to them, or take back what was said.
     """
     words = _words_at(tokens, comma + 1)
-    if not words or words[0].text[0].isdigit() or words[0].text in CORRECTING - {"i"} or _leads_on(tokens, comma):
+    if (
+        not words
+        or (words[0].text[0].isdigit() and not _counts_named(words, names))
+        or words[0].text in CORRECTING - {"i"}
+        or _leads_on(tokens, comma)
+    ):
         return False
     is_wish = words[0].text in {"i", "we", "i'd", "we'd"} and len(words) > 1 and words[1].text in WISHING
     if words[0].text in TELLING and not is_wish and not _is_noun_phrase(words, names):
         return False
     return any(word.stem in names for word in words)
+
+
+def _counts_named(words: Sequence[Token], names: Collection[str]) -> bool:
+    """Return whether *words* are "2 tickets for Hamlet": so many of what a task is about, and for what."""
+    return len(words) > _MOST_IN_NAME and words[1].stem in names and words[2].text in {"for", "to", "from", "at"}
 
 
 def _words_at(tokens: Sequence[Token], place: int) -> list[Token]:
@@ -99,8 +109,10 @@ def names_only(tokens: Sequence[Token], task: Prepared) -> bool:
 
 
 def names_at_first(tokens: Sequence[Token], task: Prepared) -> bool:
-    """Return whether *tokens* begin with what *task* is about, said with an article: "the weather in Lima"."""
+    """Return whether *tokens* begin with what *task* is about: "the weather in Lima", "2 tickets for Hamlet"."""
     words = _words_at(tokens, 0)
+    if words and words[0].text[0].isdigit():
+        return _counts_named(words, task.names)
     return len(words) > 1 and words[0].text in _DETERMINERS - _WHOM and _is_noun_phrase(words, task.names)
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from contracts.times import stretches
 from supervisor.interpretation.outcome import Single, Understood
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.wishes.clauses import pieces_of
@@ -24,6 +25,8 @@ _NOT_A_FURTHER_ONE = CORRECTING | word_set(
 #: Stands for what the order is about: "a flight from Lima to Oslo, then *one* from Oslo to Rome".
 _ONE = re.compile(r"(?:and\s+)?(?:(?:another|a second|a third|a further)(?:\s+one)?|one)\s+(?=[^\W\d])", re.IGNORECASE)
 
+_BEFORE_DAY = re.compile(r"^(?:(?:also|again|then|on|at|in|for)\s+)+", re.IGNORECASE)
+
 Place = tuple[int, int]
 #: Reads what of a wish stands in some of its characters, as if the others had not been said.
 ReadPart = Callable[[Scene], Single]
@@ -36,10 +39,26 @@ def sets_of(scene: Scene, task: Prepared, read: ReadPart, part: Callable[[str], 
     """
     if not _may_repeat(task) or scene.is_corrected or len(scene.text) > _LONGEST:
         return []
-    pieces = pieces_of(scene)
+    pieces = _with_their_days(scene, pieces_of(scene))
     if not 1 < len(pieces) <= _MOST_PIECES or any(_is_no_further_one(scene, piece) for piece in pieces[1:]):
         return []
-    return _Sets(scene.text, task, read, part).of(pieces)
+    return _Sets(scene, task, read, part).of(pieces)
+
+
+def _with_their_days(scene: Scene, pieces: Sequence[Place]) -> list[Place]:
+    """Return *pieces* with each that is only a day joined to the one before: "Porto on Tuesday, *Wednesday*"."""
+    joined: list[Place] = []
+    for start, end in pieces:
+        if joined and _is_day(scene.text[start:end]):
+            joined[-1] = joined[-1][0], end
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _is_day(text: str) -> bool:
+    bare = _BEFORE_DAY.sub("", text)
+    return stretches(bare) == ((0, len(bare)),)
 
 
 def _may_repeat(task: Prepared) -> bool:
@@ -54,17 +73,22 @@ def _is_no_further_one(scene: Scene, piece: Place) -> bool:
 class _Sets:
     """Looks for the sets of values in the text of one wish."""
 
-    def __init__(self, text: str, task: Prepared, read: ReadPart, part: Callable[[str], Scene]) -> None:
-        self.text = text
+    def __init__(self, scene: Scene, task: Prepared, read: ReadPart, part: Callable[[str], Scene]) -> None:
+        self.text = scene.text
+        self.amounts = [item.start for item in scene.items]
+        self.numeric = {shape.name for shape in task.shape.fields if shape.is_numeric}
         self.task = task
         self.read = read
         self.part = part
 
     def of(self, pieces: Sequence[Place]) -> list[Scene]:
-        first = next((one for one in range(1, _MOST_JOINED + 1) if self._values(self._lead(pieces[:one]), 0)), None)
-        if first is None or first == len(pieces):
+        first = 0
+        values: dict[str, Place] = {}
+        while not values and first < min(_MOST_JOINED, len(pieces)):
+            first += 1
+            values = self._values(self._lead(pieces[:first]), 0)
+        if not values or first == len(pieces):
             return []
-        values = self._values(self._lead(pieces[:first]), 0)
         stem = min(start for start, _ in values.values())
         groups = [(pieces[0][0], pieces[first - 1][1])]
         place = first
@@ -85,11 +109,20 @@ class _Sets:
         """Return how many of *pieces* say the *wanted* fields anew, 0 when they do not."""
         for count in range(1, len(pieces) + 1):
             start, end = pieces[0][0], pieces[count - 1][1]
+            if not self._may_hold(start, end, wanted):
+                continue
             said = self._values(self._only(stem, (start, end)), start)
             is_all = wanted.keys() <= said.keys()
             if is_all and all(_holds_any(piece, said.values()) for piece in pieces[:count]):
                 return count
         return 0
+
+    def _may_hold(self, start: int, end: int, wanted: dict[str, Place]) -> bool:
+        """Return whether these characters have a word for each of the *wanted* fields, and an amount where one is."""
+        if len(self.text[start:end].split()) < len(wanted):
+            return False
+        amounts = sum(start <= one < end for one in self.amounts)
+        return amounts >= len(self.numeric.intersection(wanted))
 
     def _only(self, stem: int, group: Place) -> Scene:
         """Return the words before the first value, and those of *group*, with nothing between them."""

@@ -5,7 +5,7 @@ one anew, and is complete or plainly a request; what says more of the part befor
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -107,7 +107,7 @@ def _scene_like(whole: Scene, text: str) -> Scene:
 def _stretch(scene: Scene, clause: Clause, router: Router) -> Stretch:
     if clause.start == 0 and clause.end == len(scene.text):
         return Stretch(0, clause.end, scene, router.choose(scene))
-    part = _scene_like(scene, scene.text[clause.start : clause.end])
+    part = scene.part(clause.start, clause.end)
     return Stretch(clause.start, clause.end, part, router.choose(_without_quotations(part)))
 
 
@@ -206,8 +206,7 @@ class _Grouping:
             return False
         if is_again or (_is_request(stretch, task) and wants_another(stretch.scene.text, task)):
             return True
-        ends = [one.end for one, _ in parts[place : place + _MOST_JOINED]]
-        return any(self._is_whole(clause.start, end) for end in ends)
+        return any(self._is_whole(clause.start, end) for end in _ends_of(parts[place : place + _MOST_JOINED], task))
 
     def _goes_on_alike(self, parts: list[tuple[Clause, Stretch]], group: list[int], place: int) -> bool:
         """Return whether the clause at *place* has other values for the wish before it, as many in the same order."""
@@ -290,6 +289,14 @@ def _up_to(parts: list[tuple[Clause, Stretch]], place: int) -> Clause:
     while last + 1 < len(parts) and not parts[last + 1][0].is_apart and _is_mere_name(parts[last + 1][1]):
         last += 1
     return parts[place][0]._replace(end=parts[last][0].end)
+
+
+def _ends_of(parts: Sequence[tuple[Clause, Stretch]], task: Prepared) -> Iterator[int]:
+    """Yield where a wish for *task* that begins with *parts* may end: before what is a wish for another one."""
+    for place, (clause, stretch) in enumerate(parts):
+        if place and stretch.choice is not None and stretch.choice.task is not task:
+            return
+        yield clause.end
 
 
 def _is_mere_name(stretch: Stretch) -> bool:

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from contracts.times import stretches
-from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Span, Understood
+from supervisor.interpretation.outcome import Ambiguous, Single, Span, Understood
 from supervisor.interpretation.questions import ask_as_one, ask_which_name
 from supervisor.interpretation.values.scene import Scene, scene_of
+from supervisor.interpretation.wishes.days import Known, for_each_day
 from supervisor.interpretation.wishes.listing import Kind, Listing, is_wordy, listing_at
 from supervisor.interpretation.wishes.routing import Prepared
 
@@ -19,8 +20,6 @@ _FURTHER = re.compile(
 )
 #: Characters behind what was read that may be no more than a name.
 _LONGEST = 120
-#: A reading of a task, of which the parameters are known in part at least.
-Known = Understood | Missing | Ambiguous
 
 
 def spread(
@@ -32,6 +31,18 @@ def spread(
     said stand in one of *open_turns*.
     """
     if task is None or not isinstance(found, Known):
+        return [found]
+    days = for_each_day(found, scene, task)
+    if len(days) > 1 or days[0] is not found:
+        each = [_each_name(one, scene, task, settled, open_turns) for one in days]
+        return [one for names in each for one in names]
+    return _each_name(found, scene, task, settled, open_turns)
+
+
+def _each_name(
+    found: Single, scene: Scene, task: Prepared, settled: Collection[str], open_turns: Collection[str]
+) -> list[Single]:
+    if not isinstance(found, Known):
         return [found]
     for span in found.spans:
         shape = task.shape.field(span.field)
