@@ -7,6 +7,8 @@ from contracts.messages import CompletionReport, PersonReply, ReplyKind, ReplyPa
 
 #: What the whole is when one of its parts is that, the first that fits: what is still open comes before what is done.
 _KINDS: tuple[ReplyKind, ...] = ("pending", "question", "failed", "answer", "unable")
+#: What stands between the parts of a text.
+BETWEEN = "\n\n"
 #: Characters of the words that stay beside a result that does not fit.
 _KEPT_WORDS = 2000
 
@@ -14,14 +16,20 @@ _KEPT_WORDS = 2000
 def combined(parts: Sequence[ReplyPart], *, request_id: str, conversation_id: str) -> PersonReply:
     """Return *parts* as one reply: its text has theirs, numbered, and `missing` is that of the first question."""
     said = {part.kind for part in parts}
+    told = (numbered(place, part) for place, part in enumerate(parts, 1))
     return PersonReply(
         request_id=request_id,
         conversation_id=conversation_id,
         kind=next((kind for kind in _KINDS if kind in said), "other"),
-        text="\n\n".join(f"{place}. {part.text}" for place, part in enumerate(parts, 1)),
+        text=BETWEEN.join(told),
         missing=next((part.missing for part in parts if part.kind == "question"), ()),
         parts=tuple(parts),
     )
+
+
+def numbered(place: int, part: ReplyPart) -> str:
+    """Return the words of *part* as they stand at *place*, counted from 1, in the text of the whole."""
+    return f"{place}. {part.text}"
 
 
 def as_part(reply: PersonReply, task_id: str | None) -> ReplyPart:

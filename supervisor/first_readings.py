@@ -2,7 +2,8 @@
 
 The words may mean something else by the time they come again: a model answers otherwise, "the same again" follows newer
 turns, another agent is there. The reading stands in the person's turn before any of its tasks is handed over, and of
-two who read one request at once the first to write counts for both.
+two who read one request at once the first to write counts for both. A reading of a later version that this one cannot
+follow stays as it is: to read the words anew would begin tasks beside those that it has begun.
 """
 
 from typing import ClassVar, Literal, Protocol
@@ -41,19 +42,32 @@ class PartRead(BaseModel):
     computed: dict[str, str] = Field(default_factory=dict)
 
 
-class Reading(BaseModel):
-    """All that a request asks for, in the order it was said; `task_id` is that of its one task, or of the whole."""
+class FirstReading(BaseModel):
+    """All that a request asks for, in the order it was said; `task_id` is that of its one task, or of the whole.
+
+    A version that means something else by any of this counts `form` up, so that an older one starts nothing by it.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
+    form: Literal[1] = 1
     task_id: Name
     parts: tuple[PartRead, ...] = Field(min_length=1)
 
 
 class HeardTurn(ChatTurn):
-    """A person's turn as the store has it, with what it was read as; None while nobody has read it to its end."""
+    """A person's turn as the store has it, with what it was read as; None while nobody has read it to its end.
 
-    read_as: Reading | None = None
+    `is_legible` is False when it was read to its end, but this version cannot tell as what.
+    """
+
+    read_as: FirstReading | None = None
+    is_legible: bool = Field(default=True, exclude=True)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody has read it to its end: nobody may read it anew then."""
+        return self.read_as is not None or not self.is_legible
 
 
 class Keeping(Protocol):
@@ -69,10 +83,10 @@ class Keeping(Protocol):
         """Return the last turns, oldest first."""
 
 
-def reading_of(found: Interpretation, task_id: str) -> Reading:
+def reading_of(found: Interpretation, task_id: str) -> FirstReading:
     """Return *found* as it is kept."""
     parts = found.parts if isinstance(found, Several) else (found,)
-    return Reading(task_id=task_id, parts=tuple(map(_part_of, parts)))
+    return FirstReading(task_id=task_id, parts=tuple(map(_part_of, parts)))
 
 
 async def keep_words(store: Keeping, turn: ChatTurn) -> bytes:
@@ -86,7 +100,7 @@ async def keep_words(store: Keeping, turn: ChatTurn) -> bytes:
     return body
 
 
-async def keep_reading(store: Keeping, turn: ChatTurn, reading: Reading, words: bytes | None) -> bool:
+async def keep_reading(store: Keeping, turn: ChatTurn, reading: FirstReading, words: bytes | None) -> bool:
     """Keep *reading* with *turn* and return True; False when that turn was there before.
 
     *words* is the turn as `keep_words` kept it, None when it was not.
@@ -100,10 +114,10 @@ async def keep_reading(store: Keeping, turn: ChatTurn, reading: Reading, words: 
     return await store.append(turn.conversation_id, body, turn.turn_id, user_id=turn.user_id)
 
 
-async def earlier_reading(store: Keeping, turn: ChatTurn, reading: Reading) -> HeardTurn | None:
+async def earlier_reading(store: Keeping, turn: ChatTurn, reading: FirstReading) -> HeardTurn | None:
     """Return what the id of *turn* came with before, read; where nobody has read it to its end, by *reading*.
 
-    It may have other words, and then maybe no reading. None: they are forgotten.
+    It may have other words, and then maybe no reading, or one of another version. None: they are forgotten.
 
     Raises:
         MemoryUnavailable: the store does not answer.
@@ -113,7 +127,7 @@ async def earlier_reading(store: Keeping, turn: ChatTurn, reading: Reading) -> H
         if found is None:
             return None
         words, earlier = found
-        if earlier.read_as is not None or earlier.text != turn.text:
+        if earlier.is_read or earlier.text != turn.text:
             return earlier
         if await store.replace(turn.conversation_id, words, _with_reading(earlier, reading)):
             return earlier.model_copy(update={"read_as": reading})
@@ -138,19 +152,19 @@ async def first_heard(store: Keeping, conversation_id: str, turn_id: str) -> tup
     return None
 
 
-def _with_reading(turn: ChatTurn, reading: Reading) -> bytes:
+def _with_reading(turn: ChatTurn, reading: FirstReading) -> bytes:
     heard = HeardTurn.model_validate({**dict(turn), "read_as": reading})
     return heard.model_dump_json(exclude_none=True).encode()
 
 
 def heard_turn(body: bytes) -> HeardTurn | None:
-    """Return the turn that *body* is, with what it was read as where that can be read; None when it is no turn."""
+    """Return the turn that *body* is, with what it was read as where this version can tell; None when it is no turn."""
     try:
         return HeardTurn.model_validate_json(body)
     except ValidationError:
         log.warning("unreadable_reading")
     try:
-        return HeardTurn.model_validate(dict(ChatTurn.model_validate_json(body)))
+        return HeardTurn.model_validate({**dict(ChatTurn.model_validate_json(body)), "is_legible": False})
     except ValidationError:
         return None
 

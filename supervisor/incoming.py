@@ -6,19 +6,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from contracts.messages import ChatTurn, PersonRequest, Speaker, TaskAssignment, TaskCall
+from contracts.messages import ChatTurn, PersonRequest, ReplyPart, Speaker, TaskAssignment, TaskCall
 from supervisor.part_ids import part_turn_id
+
+#: Hears what came of one of several things that were asked for, and at which place, from 1, it was.
+Ended = Callable[[int, ReplyPart], None]
+
+
+def unheard(_place: int, _part: ReplyPart) -> None:
+    """Be what is told of parts when nobody wants to hear of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """*routed* is called with each task that the request becomes, once that is handed over."""
+    """*routed* is called with each task that the request becomes, once that is handed over.
+
+    *ended* is called with each of several parts once it is answered, while others may go on.
+    """
 
     request: PersonRequest
     request_id: str
     conversation_id: str
     task_id: str
     routed: Callable[[TaskAssignment], None]
+    ended: Ended = unheard
 
     def turn_id(self, speaker: Speaker) -> str:
         """Return the id of the turn in which *speaker* says their part of it."""

@@ -34,15 +34,6 @@ _WAYS_OUT = {
 }
 
 
-def other_words_reply(*, request_id: str, conversation_id: str) -> PersonReply:
-    """Return what to say when *request_id* comes again with other words than it had."""
-    text = (
-        f"The request id {request_id} came with other words before, and nothing was started now."
-        " Use a new one for another question."
-    )
-    return PersonReply(request_id=request_id, conversation_id=conversation_id, kind="failed", text=text)
-
-
 def part_reply(part: PartRead, *, request_id: str, conversation_id: str) -> PersonReply:
     """Return what to say to *part* of a request, which asks back or cannot be done.
 
@@ -60,17 +51,6 @@ def part_reply(part: PartRead, *, request_id: str, conversation_id: str) -> Pers
         task=part.task,
         missing=part.missing,
     )
-
-
-def unknown_reply(*, request_id: str, conversation_id: str, is_forgotten: bool) -> PersonReply:
-    """Return what to say when *request_id* came before and nobody tells as what: it is forgotten, or not told now."""
-    what = (
-        "and what was said under it has been forgotten since. Use a new one to ask again."
-        if is_forgotten
-        else "and the memory does not tell now what it became. Ask again in a moment with the same one."
-    )
-    text = f"The request id {request_id} came before, {what} Nothing was started now."
-    return PersonReply(request_id=request_id, conversation_id=conversation_id, kind="failed", text=text)
 
 
 def report_reply(

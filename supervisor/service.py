@@ -10,12 +10,12 @@ import structlog
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.identifiers import new_id
-from contracts.messages import ChatTurn, PersonReply, PersonRequest, TaskAssignment, TaskCall, TaskCard
+from contracts.messages import ChatTurn, PersonReply, PersonRequest, ReplyPart, TaskAssignment, TaskCall, TaskCard
 from supervisor.catalogue import Catalogue
 from supervisor.combined import as_part, combined, fitting
 from supervisor.dispatch import Dispatch
-from supervisor.first_readings import Keeping, PartRead, Reading
-from supervisor.incoming import Incoming, digest_of
+from supervisor.first_readings import FirstReading, Keeping, PartRead
+from supervisor.incoming import Ended, Incoming, digest_of, unheard
 from supervisor.interpretation.outcome import Interpreter
 from supervisor.part_ids import part_task_id
 from supervisor.replies import part_reply, report_reply
@@ -62,42 +62,48 @@ class Service:
         *,
         routed: Callable[[TaskAssignment], None] = lambda _assignment: None,
         before: Sequence[ChatTurn] | None = None,
+        ended: Ended = unheard,
     ) -> PersonReply:
         """Return the answer to *request*, or what is missing, or `pending` when it takes longer than `wait_ms`.
 
         The same `request_id` again starts nothing twice: it tells what it was read as first, and fails with other
-        words. *routed* hears of each task when it has been handed over. *before* is what was said earlier, for whoever
-        knows that better than the store; None: what the store holds of the conversation.
+        words. *routed* hears of each task when it has been handed over, *ended* of each of several parts when it is
+        answered. *before* is what was said earlier, for whoever knows that better than the store; None: what the store
+        holds of the conversation.
         """
         started = time.monotonic()
         request_id = request.request_id or new_id(int(self._now().timestamp() * 1000))
         conversation_id = request.conversation_id or request_id
         # A repeat of one that came without an id comes with the one it was given, and is the same task.
         task_id = self.task_id_of(request.model_copy(update={"request_id": request_id}))
-        asked = Incoming(request, request_id, conversation_id, task_id, routed)
+        asked = Incoming(request, request_id, conversation_id, task_id, routed, ended)
         read = await self._understanding.of(asked, before)
         reply = read if isinstance(read, PersonReply) else await self._answer(read, asked)
         reply = fitting(reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)}))
         # "Still at it" is no turn: the answer to a repeated request will be the one that is kept. Nor is a refusal.
-        if reply.kind != "pending" and isinstance(read, Reading):
+        if reply.kind != "pending" and isinstance(read, FirstReading):
             await self._note_answer(asked, reply)
         return reply
 
-    async def _answer(self, read: Reading, asked: Incoming) -> PersonReply:
+    async def _answer(self, read: FirstReading, asked: Incoming) -> PersonReply:
         """Answer each part of *read*, its tasks side by side, within the one time that was given."""
         if len(read.parts) == 1:
             return await self._answer_part(read.parts[0], asked, read.task_id)
-        ids = [part_task_id(read.task_id, place) for place in range(1, len(read.parts) + 1)]
         async with asyncio.TaskGroup() as group:
             answering = [
-                group.create_task(self._answer_part(part, asked, task_id, parent_id=read.task_id))
-                for part, task_id in zip(read.parts, ids, strict=True)
+                group.create_task(self._answer_one_of(part, place, asked, read.task_id))
+                for place, part in enumerate(read.parts, start=1)
             ]
-        parts = [
-            as_part(one.result(), task_id if part.kind == "task" else None)
-            for part, task_id, one in zip(read.parts, ids, answering, strict=True)
-        ]
+        parts = [one.result() for one in answering]
         return combined(parts, request_id=asked.request_id, conversation_id=asked.conversation_id)
+
+    async def _answer_one_of(self, part: PartRead, place: int, asked: Incoming, whole: str) -> ReplyPart:
+        """Answer *part*, at *place* among several, and tell of it before the others have ended."""
+        task_id = part_task_id(whole, place)
+        reply = await self._answer_part(part, asked, task_id, parent_id=whole)
+        told = as_part(reply, task_id if part.kind == "task" else None)
+        asked.ended(place, told)
+        return told
 
     async def _answer_part(
         self, part: PartRead, asked: Incoming, task_id: str, parent_id: str | None = None

@@ -12,9 +12,9 @@ from contracts.zones import told_in
 from memory.conversation import KEEP
 from supervisor.catalogue import Catalogue
 from supervisor.first_readings import (
+    FirstReading,
     HeardTurn,
     Keeping,
-    Reading,
     earlier_reading,
     first_heard,
     keep_reading,
@@ -22,9 +22,9 @@ from supervisor.first_readings import (
     reading_of,
 )
 from supervisor.incoming import Incoming, digest_of
-from supervisor.interpretation.outcome import Interpreter
-from supervisor.replies import other_words_reply, unknown_reply
+from supervisor.interpretation.outcome import Interpreter, is_repeatable
 from supervisor.turns import stored_turns
+from supervisor.unbegun import Why, unbegun
 
 log = structlog.get_logger(__name__)
 
@@ -60,9 +60,9 @@ class Understanding:
         self._time_zone = time_zone
         #: By turn and words: what was read, and whether the store has it. Forgetting is up to the store, so what that
         #: has counts here only while it is away.
-        self._lately: dict[str, tuple[Reading, bool]] = {}
+        self._lately: dict[str, tuple[FirstReading, bool]] = {}
 
-    async def of(self, asked: Incoming, before: Sequence[ChatTurn] | None) -> Reading | PersonReply:
+    async def of(self, asked: Incoming, before: Sequence[ChatTurn] | None) -> FirstReading | PersonReply:
         """Return what *asked* asks for, as it was read first, or why nothing is begun for it.
 
         *before* is what was said earlier; None: what the store holds of the conversation.
@@ -74,7 +74,7 @@ class Understanding:
 
     async def _among(
         self, stored: Sequence[ChatTurn], asked: Incoming, before: Sequence[ChatTurn] | None
-    ) -> Reading | PersonReply:
+    ) -> FirstReading | PersonReply:
         """Return what *asked* asks for; of its conversation the *stored* turns, the last ones, are looked at."""
         turn_id = asked.turn_id("person")
         own = next((place for place, turn in enumerate(stored) if turn.turn_id == turn_id), None)
@@ -83,8 +83,8 @@ class Understanding:
             try:
                 found = await first_heard(self._conversations, asked.conversation_id, turn_id)
             except MemoryUnavailable as error:
-                return _unknown(asked, error)
-            if found is None or found[1].text != asked.request.text or found[1].read_as is not None:
+                return _untold(asked, error)
+            if found is None or found[1].text != asked.request.text or found[1].is_read:
                 return self._as_first(asked, found[1] if found is not None else None)
             words = found[0]
         # Neither what was said since a request was first heard nor the hour may change what a repeat of it means.
@@ -92,6 +92,8 @@ class Understanding:
         previous = before if before is not None else _theirs(stored[:own], asked)
         self._publish(turn)
         reading, is_first = await self._read(asked, turn, previous, words)
+        if reading is None:
+            return _refused(asked, "not kept")
         if is_first:
             return reading
         try:
@@ -101,19 +103,22 @@ class Understanding:
                 return await self._among(stored, asked, None)
             return self._as_first(asked, await earlier_reading(self._conversations, turn, reading))
         except MemoryUnavailable as error:
-            return _unknown(asked, error)
+            return _untold(asked, error)
 
     async def _was_unread_before(self, turns: Sequence[ChatTurn], asked: Incoming) -> bool:
         """Return whether *asked* was heard before one of *turns* was said, and nobody read it to its end."""
         found = await first_heard(self._conversations, asked.conversation_id, asked.turn_id("person"))
-        if found is None or found[1].read_as is not None or found[1].text != asked.request.text:
+        if found is None or found[1].is_read or found[1].text != asked.request.text:
             return False
         return any(turn.at > found[1].at for turn in turns)
 
     async def _read(
         self, asked: Incoming, turn: ChatTurn, previous: Sequence[ChatTurn], words: bytes | None
-    ) -> tuple[Reading, bool]:
-        """Return what *turn* is read as, once that is kept; False when its id was there before."""
+    ) -> tuple[FirstReading | None, bool]:
+        """Return what *turn* is read as, once that is kept; False when its id was there before.
+
+        What cannot be kept counts where it would be read so again, here or by another supervisor; else it is None.
+        """
         keeping: list[asyncio.Task[bytes | None]] = []
         slow = None
         if words is None:
@@ -135,10 +140,12 @@ class Understanding:
             is_first = await keep_reading(self._conversations, turn, reading, kept[0] if kept else words)
         except MemoryUnavailable as error:
             log.warning("reading_not_kept", error=str(error))
+            if before is None and not is_repeatable(found):
+                return None, True
             return self._note(request, before or reading, is_kept=False), True
         return (self._note(request, reading, is_kept=True) if is_first else reading), is_first
 
-    def _note(self, request: str, reading: Reading, *, is_kept: bool) -> Reading:
+    def _note(self, request: str, reading: FirstReading, *, is_kept: bool) -> FirstReading:
         self._lately[request] = reading, is_kept
         while len(self._lately) > _MOST_LATELY:
             del self._lately[next(iter(self._lately))]
@@ -151,20 +158,25 @@ class Understanding:
             log.warning("words_not_kept", error=str(error))
             return None
 
-    def _as_first(self, asked: Incoming, first: HeardTurn | None) -> Reading | PersonReply:
+    def _as_first(self, asked: Incoming, first: HeardTurn | None) -> FirstReading | PersonReply:
         """Return what *first*, an earlier turn of the same id, was read as, or why nobody can tell."""
-        ids = {"request_id": asked.request_id, "conversation_id": asked.conversation_id}
         if first is None:
-            return unknown_reply(**ids, is_forgotten=True)
-        if first.text != asked.request.text or first.read_as is None:
-            return other_words_reply(**ids)
+            return _refused(asked, "forgotten")
+        if first.text != asked.request.text:
+            return _refused(asked, "other words")
+        if first.read_as is None:
+            return _refused(asked, "another version")
         self._publish(asked.turn("person", first.text, first.at))
         return first.read_as
 
 
-def _unknown(asked: Incoming, error: MemoryUnavailable) -> PersonReply:
+def _untold(asked: Incoming, error: MemoryUnavailable) -> PersonReply:
     log.warning("reading_not_found", error=str(error))
-    return unknown_reply(request_id=asked.request_id, conversation_id=asked.conversation_id, is_forgotten=False)
+    return _refused(asked, "memory away")
+
+
+def _refused(asked: Incoming, why: Why) -> PersonReply:
+    return unbegun(why, request_id=asked.request_id, conversation_id=asked.conversation_id)
 
 
 def _theirs(turns: Sequence[ChatTurn], asked: Incoming) -> list[ChatTurn]:

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from memory.conversation import Conversations
 from tests.acceptance.house import NAPPER, PROBE, House
-from tests.acceptance.outside import Json, Outside, outside
+from tests.acceptance.outside import PATIENCE_S, Json, Outside, outside
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer
 
 REQUESTS = "requests.SupervisorAgent"
@@ -37,7 +37,7 @@ class Fickle:
 
     async def is_asked(self) -> None:
         """Return when it is asked, once for each call."""
-        assert await asyncio.to_thread(self.asked.acquire, timeout=60)
+        assert await asyncio.to_thread(self.asked.acquire, timeout=PATIENCE_S)
 
 
 @dataclass
@@ -56,10 +56,17 @@ class Scene:
         body = json.dumps({"text": f"remembered probe, label {self.label}, number, hm, 17"} | said).encode()
         return dict(json.loads((await self.program.client.request(REQUESTS, body, timeout=90)).data))
 
+    async def keep_otherwise(self, written: tuple[bytes, bytes]) -> None:
+        """Write the one turn of the conversation as another version of the supervisor would."""
+        async with Redis.from_url(self.house.servers.redis_url) as redis:
+            store = Conversations(redis, deadline_s=PATIENCE_S)
+            kept = (await store.recent(self.label))[0]
+            assert await store.replace(self.label, kept, kept.replace(*written))
+
     async def turns(self) -> list[Json]:
         """Return the conversation as it is kept."""
         async with Redis.from_url(self.house.servers.redis_url) as redis:
-            return [json.loads(turn) for turn in await Conversations(redis).recent(self.label)]
+            return [json.loads(turn) for turn in await Conversations(redis, deadline_s=PATIENCE_S).recent(self.label)]
 
 
 @asynccontextmanager
@@ -116,6 +123,38 @@ async def test_a_supervisor_that_froze_with_a_request_does_what_another_read_mea
         assert {reply["kind"] for reply in replies} == {"answer"}
         assert len({json.dumps(reply["task"]) for reply in replies}) == 1
         assert len(own_house.runs(scene.label)) == 1
+
+
+async def test_a_supervisor_leaves_what_a_later_version_read_to_that(own_house: House) -> None:
+    """After a rollback it says so and begins nothing, though its model would find a task by now."""
+    async with scene_in(own_house) as scene:
+        scene.model.gate.set()
+        dying = own_house.supervisor(**scene.settings).ready()
+        first = await scene.ask()
+        dying.kill()
+        later, now = (b'"form":1', b'"form":2')
+        await scene.keep_otherwise((later, now))
+        own_house.supervisor(**scene.settings).ready()
+        told = await scene.ask()
+        await scene.keep_otherwise((now, later))
+        again = await scene.ask()
+    assert (told["kind"], "another version" in told["text"]) == ("failed", True)
+    assert (again["kind"], again["task"]) == ("answer", first["task"])
+    assert len(own_house.runs(scene.label)) == 1
+
+
+async def test_a_supervisor_without_memory_begins_nothing_that_a_model_read(own_house: House) -> None:
+    """The same request to one that has its memory is begun once, whatever either was told."""
+    async with scene_in(own_house) as scene:
+        scene.model.gate.set()
+        cut_off = own_house.supervisor(**scene.settings, redis_url="redis://127.0.0.1:1").ready()
+        refused = await scene.ask()
+        own_house.supervisor(**scene.settings).ready()
+        cut_off.kill()
+        replies = [await scene.ask() for _ in range(2)]
+    assert (refused["kind"], "Nothing was started now" in refused["text"]) == ("failed", True)
+    assert {reply["kind"] for reply in replies} == {"answer"}
+    assert len(own_house.runs(scene.label)) == 1
 
 
 async def test_a_repeat_waits_for_the_part_that_was_not_done_and_runs_the_other_no_more(own_house: House) -> None:

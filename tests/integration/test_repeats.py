@@ -34,6 +34,7 @@ from tests.http_client import ask as over_http
 from tests.integration.http_stand import http_stand
 from tests.integration.test_hostile_dispatch import SUPERVISOR, Stand, standing
 from tests.interpretation_cases import BUDGET, TRIP
+from tests.servers import PATIENCE_S
 
 ONE = Understood("BudgetTrackerAgent", TaskCall(name="analyze_budget", parameters={"budget_limit": 50, "spent": 42}))
 OTHER = Understood("BudgetTrackerAgent", TaskCall(name="analyze_budget", parameters={"budget_limit": 9, "spent": 7}))
@@ -72,7 +73,7 @@ class Desk:
             interpreter=interpreter,
             dispatch=self.stand.dispatch,
             reports=self.stand.reports,
-            conversations=conversations or Conversations(self.redis),
+            conversations=conversations or Conversations(self.redis, deadline_s=PATIENCE_S),
             publish=lambda _subject, _body, _message_id: None,
         )
 
@@ -92,7 +93,9 @@ class Desk:
             agent_id=found.agent_id,
             task=found.task,
         )
-        await Conversations(self.redis).append(self.conversation_id, turn.model_dump_json().encode(), turn_id)
+        await Conversations(self.redis, deadline_s=PATIENCE_S).append(
+            self.conversation_id, turn.model_dump_json().encode(), turn_id
+        )
 
     async def killed_in(self, service: Service, request: PersonRequest, tasks: int = 1) -> list[TaskAssignment]:
         """Let *service* die when it has handed over *tasks* tasks, and return these."""
@@ -109,7 +112,7 @@ class Desk:
         """End *assignment* as a worker does."""
         found = report_of(assignment)
         body = found.model_dump_json().encode()
-        await Ledger(self.redis).finish(assignment.task_id, 1, "completed", body)
+        await Ledger(self.redis, deadline_s=PATIENCE_S).finish(assignment.task_id, 1, "completed", body)
 
 
 def report_of(assignment: TaskAssignment) -> CompletionReport:
@@ -153,7 +156,7 @@ async def test_a_repeat_tells_the_tasks_of_the_first_however_it_would_be_read(
         handed = await desk.killed_in(desk.service(fickle), request, len(expected))
         for assignment in handed:
             await desk.report(assignment)
-        reply = await desk.service(fickle).answer(request.model_copy(update={"wait_ms": 5_000}))
+        reply = await desk.service(fickle).answer(request.model_copy(update={"wait_ms": 60_000}))
         assert await stand.last() == before + len(expected)
     assert tasks_of(reply) == [one.task for one in expected if isinstance(one, Understood)]
     assert (reply.kind, fickle.asked) == ("answer", 1)
@@ -318,14 +321,15 @@ async def test_over_http_a_key_tells_the_first_reading_after_a_kill(servers: Emb
     """The report came when nobody was there to tell it: its heading is what the task was started with."""
     body, key = {"text": "hm", "wait_seconds": 0}, {"Idempotency-Key": f"once-{new_id(0)}"}
     async with standing(servers, redis) as stand:
-        desk, records = Desk(stand, redis), RequestRecords(redis)
+        desk, records = Desk(stand, redis), RequestRecords(redis, deadline_s=PATIENCE_S)
         fickle = Fickle([ONE, OTHER])
         service = desk.service(fickle)
         async with http_stand(servers, redis, service=service, work=Work(service, records)) as first:
             sent = await over_http(first.url, "POST", "/v1/requests", body, key)
             assert sent.status == 202
             [underway] = list(first.parts.work._under_way.values())
-            await underway.changed.wait()
+            if not underway.routed:
+                await underway.changed.wait()
             [assignment] = underway.routed
             for task in list(first.parts.work._tasks):
                 task.cancel()
@@ -343,5 +347,4 @@ def test_words_read_by_an_older_supervisor_are_turns_all_the_same() -> None:
     assert heard_turn(turn.model_dump_json().encode()) == HeardTurn.model_validate(dict(turn))
     body = HeardTurn(**dict(turn), read_as=reading_of(TWO, "t1")).model_dump_json().encode()
     assert ChatTurn.model_validate_json(body) == turn
-    unreadable = body.replace(b'"kind":"task"', b'"kind":"dream"')
-    assert heard_turn(unreadable) == HeardTurn.model_validate(dict(turn))
+    assert heard_turn(body.replace(b'"kind":"task"', b'"kind":"dream"')) == HeardTurn(**dict(turn), is_legible=False)

@@ -1,0 +1,72 @@
+"""What a request was read as is gone by as it was kept, or not at all: by another version, and without the memory."""
+
+from dataclasses import replace
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import MemoryUnavailable
+from memory.conversation import Conversations
+from runtime.embedded import EmbeddedServers
+from supervisor.interpretation import Interpretation, Understood
+from supervisor.interpretation.outcome import Several
+from tests.integration.test_hostile_dispatch import standing
+from tests.integration.test_repeats import ONE, OTHER, TWO, Desk, Fickle, new_request, tasks_of
+
+#: What of a kept reading a later version would write otherwise.
+LATER = [(b'"kind":"task"', b'"kind":"dream"'), (b'"form":1', b'"form":2')]
+
+
+def by_model(found: Interpretation) -> Interpretation:
+    """Return *found* as an interpreter does that asked a model for it."""
+    if isinstance(found, Several):
+        return Several(tuple(replace(one, by_model=True) for one in found.parts if isinstance(one, Understood)))
+    return replace(found, by_model=True) if isinstance(found, Understood) else found
+
+
+@pytest.mark.parametrize("written", LATER, ids=["another kind of part", "another form"])
+async def test_what_a_later_version_read_is_not_read_anew(
+    servers: EmbeddedServers, redis: Redis, written: tuple[bytes, bytes]
+) -> None:
+    """An older supervisor says so and leaves it as it is; the later one goes by it when it is asked again."""
+    async with standing(servers, redis) as stand:
+        desk, store = Desk(stand, redis), Conversations(redis)
+        request, fickle = desk.request(request_id=new_request()), Fickle([TWO, ONE])
+        handed = await desk.killed_in(desk.service(fickle), request, 2)
+        [kept] = await store.recent(desk.conversation_id)
+        later, before = kept.replace(*written), await stand.last()
+        assert await store.replace(desk.conversation_id, kept, later)
+        told = [await desk.service(fickle).answer(request) for _ in range(2)]
+        assert await store.recent(desk.conversation_id) == [later]
+        assert await store.replace(desk.conversation_id, later, kept)
+        assert tasks_of(await desk.service(fickle).answer(request)) == [one.task for one in handed]
+        assert await stand.last() == before
+    assert fickle.asked == 1
+    assert [reply.kind for reply in told] == ["failed"] * 2
+    assert "another version" in told[0].text
+
+
+@pytest.mark.parametrize("read", [ONE, TWO], ids=["one task", "two tasks"])
+async def test_what_a_model_read_starts_nothing_until_it_is_kept(
+    servers: EmbeddedServers, redis: Redis, read: Interpretation
+) -> None:
+    """Another supervisor could be told something else; what the rules read alone is begun all the same."""
+
+    class Away(Conversations):
+        """Keeps nothing."""
+
+        async def append(self, *_arguments: object, **_named: object) -> bool:
+            raise MemoryUnavailable("away")
+
+    async with standing(servers, redis) as stand:
+        before, desk = await stand.last(), Desk(stand, redis)
+        request, away = desk.request(request_id=new_request()), Away(redis)
+        refused = await desk.service(Fickle([by_model(read)]), conversations=away).answer(request)
+        assert await stand.last() == before
+        begun = await desk.service(Fickle([by_model(OTHER)])).answer(request)
+        assert await stand.last() == before + 1
+        await desk.service(Fickle([read]), conversations=away).answer(desk.request(request_id=new_request()))
+        assert await stand.last() > before + 1
+    assert (refused.kind, tasks_of(refused)) == ("failed", [None])
+    assert "Nothing was started now" in refused.text
+    assert tasks_of(begun) == [OTHER.task]
