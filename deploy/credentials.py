@@ -8,6 +8,7 @@ kept. DIR then holds:
 |---|---|
 | `tls/ca.crt` | everybody: with it clients know the servers |
 | `tls/nats.crt`, `tls/nats.key`, `tls/valkey.crt`, `tls/valkey.key` | each server its own |
+| `tls/api.crt`, `tls/api.key` | supervisors, where the API speaks TLS itself; made by `--api-tls` |
 | `nats.env` | nats-server: the public nkey of each role |
 | `accounts.conf` | nats-server: what each role may do |
 | `users.acl` | valkey-server |
@@ -45,7 +46,8 @@ _CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc")
 #: Names under which the servers are reached: in a compose network, in Kubernetes, and on this machine.
 NATS_NAMES = ("nats", "nats-0", "nats-1", "nats-2", "*.nats-headless.tasklore.svc.cluster.local", "localhost")
 VALKEY_NAMES = ("valkey", "localhost")
-_IN_CLUSTER = ("{}.tasklore.svc", "{}.tasklore.svc.cluster.local")
+API_NAMES = ("tasklore-api", "supervisor", "localhost")
+_IN_CLUSTER = ("{}.tasklore", "{}.tasklore.svc", "{}.tasklore.svc.cluster.local")
 
 
 def make_credentials(directory: Path, roles: Sequence[Role], valkey_address: str = "valkey:6379") -> None:
@@ -123,15 +125,31 @@ def make_certificates(directory: Path) -> None:
         *("-keyout", str(directory / "ca.key"), "-out", str(directory / "ca.crt")),
     )
     for server, names in (("nats", NATS_NAMES), ("valkey", VALKEY_NAMES)):
-        every = [*names, *(name.format(server) for name in _IN_CLUSTER)]
-        # Routes between nodes of a cluster are made by servers that are clients of each other.
-        _openssl(
-            *("req", "-x509", *_CURVE, "-days", _DAYS, "-subj", f"/CN={server}"),
-            *("-CA", str(directory / "ca.crt"), "-CAkey", str(directory / "ca.key")),
-            *("-addext", f"subjectAltName={','.join(f'DNS:{name}' for name in every)},IP:127.0.0.1"),
-            *("-addext", "basicConstraints=critical,CA:FALSE", "-addext", "extendedKeyUsage=serverAuth,clientAuth"),
-            *("-keyout", str(directory / f"{server}.key"), "-out", str(directory / f"{server}.crt")),
-        )
+        _make_certificate(directory, server, names)
+
+
+def make_api_certificate(directory: Path) -> None:
+    """Make a certificate for the API in *directory*, which holds credentials; one that is there is made anew.
+
+    Raises:
+        ConfigurationError: the authority's key is not there any more, or openssl is missing, or failed.
+    """
+    if not (directory / "tls" / "ca.key").is_file():
+        cure = "take it from a backup, or put a certificate of your own into the secret tasklore-api-tls"
+        raise ConfigurationError(f"{str(directory / 'tls' / 'ca.key')!r} is not there; {cure}")
+    _make_certificate(directory / "tls", "api", API_NAMES)
+
+
+def _make_certificate(directory: Path, server: str, names: Sequence[str]) -> None:
+    every = [*names, *(name.format(names[0]) for name in _IN_CLUSTER)]
+    # Routes between nodes of a cluster are made by servers that are clients of each other.
+    _openssl(
+        *("req", "-x509", *_CURVE, "-days", _DAYS, "-subj", f"/CN={server}"),
+        *("-CA", str(directory / "ca.crt"), "-CAkey", str(directory / "ca.key")),
+        *("-addext", f"subjectAltName={','.join(f'DNS:{name}' for name in every)},IP:127.0.0.1"),
+        *("-addext", "basicConstraints=critical,CA:FALSE", "-addext", "extendedKeyUsage=serverAuth,clientAuth"),
+        *("-keyout", str(directory / f"{server}.key"), "-out", str(directory / f"{server}.crt")),
+    )
 
 
 def make_keys(directory: Path, names: Sequence[str]) -> None:
@@ -184,15 +202,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("directory", type=Path, metavar="DIR", help="new, or made by this command")
     parser.add_argument("--worker", action="append", default=[], metavar="NAME=AGENT[,AGENT]", help="add a worker")
     parser.add_argument("--program", action="append", default=[], metavar="NAME=SPEAKER[,SPEAKER]", help="add one")
+    parser.add_argument("--api-tls", action="store_true", help="make a certificate for the API, see k8s/components")
     parser.add_argument("--print-secrets", action="store_true", help="print Secrets and ConfigMaps for kubectl")
     given = parser.parse_args(arguments)
-    if given.print_secrets and (given.worker or given.program):
-        parser.error("--print-secrets prints what is there; add roles first")
+    if given.print_secrets and (given.worker or given.program or given.api_tls):
+        parser.error("--print-secrets prints what is there; add to it first")
     try:
         if given.print_secrets:
             sys.stdout.write(secrets_text(given.directory))
-        elif given.worker or given.program:
-            add_roles(given.directory, Cast(named(given.worker, "--worker"), named(given.program, "--program")))
+        elif given.worker or given.program or given.api_tls:
+            if given.worker or given.program:
+                add_roles(given.directory, Cast(named(given.worker, "--worker"), named(given.program, "--program")))
+            if given.api_tls:
+                make_api_certificate(given.directory)
         else:
             make_credentials(given.directory, Cast().roles())
     except TaskloreError as error:

@@ -130,7 +130,7 @@ async def _answered(url: str) -> dict[str, object]:
         client = await nats.connect(url)
         try:
             reports = await client.subscribe(f"reports.{supervisor_id}.>")
-            await client.request(f"tasks.{_AGENT}.{_TASK}", json.dumps(assignment).encode(), timeout=5)
+            await client.request(f"tasks.{_AGENT}.{_TASK}", json.dumps(assignment).encode(), timeout=_PATIENCE_S)
             message = await reports.next_msg(timeout=_PATIENCE_S)
             return dict(json.loads(message.data))
         finally:

@@ -49,6 +49,7 @@ def secret_manifests(directory: Path) -> list[Manifest]:
         *(manifest for role in pods for manifest in _of_role(directory, role)),
         *(_of_server(directory, server) for server in ("nats", "valkey")),
         _secret("api", {"api.keys": _read(directory, "api.keys", _API_KEYS_CURE)}),
+        *_of_api(directory),
         *_of_models(directory),
         _secret("valkey-acl", {"users.acl": users}),
         _config_map("nats-accounts", {"accounts.conf": nats_accounts(roles)}),
@@ -67,6 +68,15 @@ def _of_role(directory: Path, role: str) -> list[Manifest]:
 def _of_server(directory: Path, server: str) -> Manifest:
     files = {"tls.crt": f"{server}.crt", "tls.key": f"{server}.key", "ca.crt": "ca.crt"}
     return _secret(f"{server}-tls", {key: _read(directory / "tls", file) for key, file in files.items()})
+
+
+def _of_api(directory: Path) -> list[Manifest]:
+    """Return the API's own certificate, when there is one: only the component `api-tls` has it mounted."""
+    files = {key: directory / "tls" / f"api.{key[4:]}" for key in ("tls.crt", "tls.key")}
+    if not all(file.is_file() for file in files.values()):
+        return []
+    made = _secret("api-tls", {key: file.read_text("utf-8") for key, file in files.items()})
+    return [{**made, "type": "kubernetes.io/tls"}]
 
 
 def _of_models(directory: Path) -> list[Manifest]:

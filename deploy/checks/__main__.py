@@ -53,7 +53,10 @@ def _stale() -> list[Problem]:
 
 def _promised(overlay: str) -> list[Problem]:
     found = rendering.rendered(overlay)
-    return promises.problems(found) + whole.problems(found, is_production=overlay == "prod")
+    told = promises.problems(found) + whole.problems(found, is_production=overlay in rendering.PRODUCTION)
+    if (overlay == "tls") != whole.has_tls(found):
+        told.append(Problem("ConfigMap tasklore-supervisor", "has TLS or not, unlike its overlay", "see components"))
+    return told
 
 
 def _unprepared() -> list[Problem]:
@@ -64,7 +67,7 @@ def _unprepared() -> list[Problem]:
 def _missed(overlay: str) -> list[Problem]:
     cure = "promise it in deploy/checks, or list it as free in mutations.py"
     try:
-        holes = mutations.uncaught(rendering.rendered(overlay), is_production=overlay == "prod")
+        holes = mutations.uncaught(rendering.rendered(overlay), is_production=overlay in rendering.PRODUCTION)
     except ValueError as error:
         return [Problem("mutations", str(error), "the checks before this one say what")]
     return [Problem(told, "can be removed and no check misses it", cure) for told in holes]
@@ -80,7 +83,10 @@ CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
     "network": ("who may reach whom, pair by pair", _overlays(lambda one: network.problems(rendering.rendered(one)))),
     "mutations": ("no promise can be removed unnoticed", _overlays(_missed)),
     "values": ("values for the charts of NATS and Valkey", values.problems),
-    "checkov": ("checkov over the manifests of production and the Dockerfile", scanners.checkov_problems),
+    "checkov": (
+        "checkov over the manifests of production, also with TLS, and the Dockerfile",
+        scanners.checkov_problems,
+    ),
     "dockerfile": ("hadolint over the Dockerfile", scanners.hadolint_problems),
     "pins": ("the image installs what was tested", pins.problems),
     "compose": ("the compose file, and its services confined", compose.problems),

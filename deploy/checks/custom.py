@@ -14,6 +14,8 @@ from deploy.checks.finding import Manifest, Problem, at, name_of
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 #: A whole number as metadata of triggers spell it: quoted.
 Digits = Annotated[str, Field(pattern=r"^\d+$")]
+#: Minute, hour, day, month and day of the week.
+_CRON = r"^[0-9*/,-]+( [0-9*/,-]+){4}$"
 Switch = Literal["true", "false"]
 Duration = Annotated[str, Field(pattern=r"^\d+(ms|s|m|h)$")]
 Count = Annotated[int, Field(ge=0)]
@@ -98,12 +100,28 @@ class _Series(_Strict):
     metadata: _SeriesMetadata
 
 
+class _WindowMetadata(_Strict):
+    timezone: Literal["Etc/UTC"]
+    start: Annotated[str, Field(pattern=_CRON)]
+    end: Annotated[str, Field(pattern=_CRON)]
+    desired_replicas: Digits
+
+
+class _Window(_Strict):
+    type: Literal["cron"]
+    metric_type: Literal["AverageValue"]
+    metadata: _WindowMetadata
+
+
 def _kind_of(trigger: object) -> str:
     return str(at(trigger, "type"))
 
 
 _Trigger = Annotated[
-    Annotated[_JetStream, Tag("nats-jetstream")] | Annotated[_Series, Tag("prometheus")], Discriminator(_kind_of)
+    Annotated[_JetStream, Tag("nats-jetstream")]
+    | Annotated[_Series, Tag("prometheus")]
+    | Annotated[_Window, Tag("cron")],
+    Discriminator(_kind_of),
 ]
 
 

@@ -32,7 +32,7 @@ FREE = {
     "NetworkPolicy spec.*.ports.?.protocol": "TCP is what is meant without it, and UDP is looked at by itself",
     "ConfigMap data.TASKLORE_LOG_LEVEL": "info is what is meant without it",
     "ConfigMap data.TASKLORE_SLOTS": "how much a pod takes at once",
-    "ConfigMap data.TASKLORE_API_*": "where the API is, and its keys: without them it does not start",
+    "ConfigMap data.TASKLORE_API_[!T]*": "where the API is, and its keys: without them it does not start",
     "ConfigMap data.TASKLORE_EVIDENCE_DIR": "where evidence lies",
     "Service spec.ports.0.port": "the strict schema demands it",
     "Service spec.ports.0.name": "for people",

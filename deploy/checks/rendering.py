@@ -8,8 +8,10 @@ from deploy.checks.finding import Manifest, Problem
 from deploy.checks.tools import ROOT, run
 
 #: Those that are checked in every way, and those that are built: the others are prod with one component more.
-OVERLAYS = ("dev", "prod")
+OVERLAYS = ("dev", "prod", "tls")
 BUILT = (*OVERLAYS, "traced", "world", "linked")
+#: Those that a loss of a node must not stop.
+PRODUCTION = frozenset(OVERLAYS) - {"dev"}
 
 
 def rendered_text(overlay: str) -> str:

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from deploy.checks.finding import Problem, at, listed
-from deploy.checks.rendering import rendered_text
+from deploy.checks.rendering import PRODUCTION, rendered_text
 from deploy.checks.tools import ROOT, run
 
 #: Rules of checkov that do not hold here, and why.
@@ -18,12 +18,15 @@ DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 
 
 def checkov_problems() -> list[Problem]:
-    """Return what checkov finds in the manifests of production and in the Dockerfile, in one run: it starts slowly."""
+    """Return what checkov finds in manifests of production and in the Dockerfile, in one run: it starts slowly."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "prod.yaml")
-        file.write_text(rendered_text("prod"), "utf-8")
+        files = [Path(folder, f"{overlay}.yaml") for overlay in sorted(PRODUCTION)]
+        for file in files:
+            file.write_text(rendered_text(file.stem), "utf-8")
         done = run(
-            *("checkov", "--file", file, DOCKERFILE, "--framework", "kubernetes", "dockerfile"),
+            *("checkov", "--file"),
+            *(*files, DOCKERFILE),
+            *("--framework", "kubernetes", "dockerfile"),
             *("--skip-check", ",".join(SKIPPED), "--skip-download", "--quiet", "--compact", "--output", "json"),
         )
     try:

@@ -32,7 +32,7 @@ FORBIDDEN: tuple[tuple[str, ...], ...] = (
     ("GET", "not-ours"),
 )
 #: Seconds until a Valkey that was just started answers.
-_START_S = 10.0
+_START_S = 60.0
 
 
 def nats_problems() -> list[Problem]:

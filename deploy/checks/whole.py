@@ -43,6 +43,8 @@ _BLIND = 'vector(0) unless on() (up{namespace="tasklore",pod=~"tasklore-memory-.
 SERIES = {
     "tasklore-memory": {f"max(tasklore_{queue}_pending) or ({_BLIND})" for queue in ("turns", "facts")},
 }
+#: Who has a pod once in a while though nothing waits: without, nobody would sweep what has expired out of documents.
+ROUNDS = {"tasklore-memory"}
 #: Seconds by which a pod has to outlive the grace period of its tasks.
 _LEAVE_S = 30
 #: Seconds that whoever routes to a pod needs to notice that it is ending.
@@ -60,6 +62,12 @@ def problems(manifests: Sequence[Manifest], *, is_production: bool) -> list[Prob
         found += _triggers(scaler)
     found += [*_service(manifests), *_policies(manifests)]
     return [*found, *_production(manifests, is_production)]
+
+
+def has_tls(manifests: Sequence[Manifest]) -> bool:
+    """Tell whether the API of supervisors speaks TLS itself."""
+    settings = mapped(_named(manifests, "ConfigMap", "tasklore-supervisor"), "data")
+    return any(f"TASKLORE_API_TLS_{one}_FILE" in settings for one in ("CERT", "KEY"))
 
 
 def unprepared(manifests: Sequence[Manifest]) -> list[Problem]:
@@ -111,6 +119,8 @@ def _pod(owner: Manifest, manifests: Sequence[Manifest]) -> Iterable[Problem]:
         return
     settings = mapped(config, "data")
     has_api = "TASKLORE_API_PORT" in settings
+    if ("TASKLORE_API_TLS_CERT_FILE" in settings) != ("TASKLORE_API_TLS_KEY_FILE" in settings):
+        yield Problem(name_of(config), "has half of what TLS needs", "see k8s/components/api-tls")
     needed = float(str(settings.get("TASKLORE_GRACE_S", 0))) + _LEAVE_S + (_UNROUTE_S if has_api else 0)
     given = at(spec, "terminationGracePeriodSeconds")
     if not isinstance(given, int) or given < needed:
@@ -138,7 +148,7 @@ def _secrets(owner: Manifest, settings: dict[str, object]) -> Iterable[Problem]:
         if value not in files:
             yield Problem(name_of(owner), f"{variable} names {value}, which no secret brings", "add it to the volume")
     role = settings.get("TASKLORE_ROLE")
-    own = {f"tasklore-nats-{role}", f"tasklore-valkey-{role}", "tasklore-llm", "tasklore-api"}
+    own = {f"tasklore-nats-{role}", f"tasklore-valkey-{role}", "tasklore-llm", "tasklore-api", "tasklore-api-tls"}
     for source in sources:
         name, may_lack = at(source, "secret", "name"), at(source, "secret", "optional") is True
         if may_lack != (name in OPTIONAL):
@@ -197,6 +207,10 @@ def _triggers(scaler: Manifest) -> Iterable[Problem]:
     for stream, durable in sorted(CONSUMERS.get(name, set()) - found):
         yield Problem(name_of(scaler), f"does not count {durable} of {stream}", "see tasklore/k8s/workers.py")
     queries = {at(one, "metadata", "query") for one in triggers if at(one, "type") == "prometheus"}
+    if (name in ROUNDS) != any(at(one, "type") == "cron" for one in triggers):
+        yield Problem(
+            name_of(scaler), "has no round once in a while, or one for nothing", "see tasklore/k8s/workers.py"
+        )
     for query in sorted(SERIES.get(name, set()) - queries):
         yield Problem(name_of(scaler), f"does not ask for {query}", "see tasklore/k8s/workers.py")
 
@@ -211,6 +225,9 @@ def _service(manifests: Sequence[Manifest]) -> Iterable[Problem]:
     ports = listed(supervisor, "spec", "template", "spec", "containers", 0, "ports")
     if at(service, "spec", "ports", 0, "targetPort") not in {at(port, "name") for port in ports}:
         yield Problem(name_of(service), "leads to a port that supervisors do not have", "name it api in both")
+    served = at(service, "spec", "ports", 0, "port"), at(service, "spec", "ports", 0, "appProtocol")
+    if served != ((443, "https") if has_tls(manifests) else (80, None)):
+        yield Problem(name_of(service), f"is of port and protocol {served}", "see k8s/components/api-tls")
 
 
 def _policies(manifests: Sequence[Manifest]) -> Iterable[Problem]:

@@ -8,6 +8,7 @@ from contracts.errors import ConfigurationError
 from contracts.identifiers import checked_name, user_token
 from deploy.privileges import operations as do
 from deploy.privileges.operations import Operation
+from memory import keys
 
 #: The supervisor id of the deployment.
 SUPERVISOR = "SupervisorAgent"
@@ -104,18 +105,18 @@ def _supervisor(asking: Iterable[str]) -> Role:
             do.hears("hear wishes to cancel", subjects.CANCEL_ANY),
             do.hears("hear of cards", subjects.CARD_NOTICES),
             do.hears("hear reports", subjects.reports_to(SUPERVISOR)),
-            do.hears("hear progress", f"progress.{SUPERVISOR}.*", "runs.*"),
+            do.hears("hear progress", subjects.progress_to(SUPERVISOR), subjects.RUN_ANY),
             do.hears(
                 "hear of streams", subjects.stream_notices(subjects.TASKS), subjects.stream_notices(subjects.LATER)
             ),
             do.takes(subjects.REPORTS, SUPERVISOR),
             do.takes(subjects.MESSAGES, "*"),
-            do.says("assign tasks", "tasks.*.*"),
-            do.says("report what was cancelled", "reports.*.*.*"),
-            do.says("pass turns on", "turns.*.*"),
+            do.says("assign tasks", subjects.TASK_ANY),
+            do.says("report what was cancelled", subjects.REPORT_ANY),
+            do.says("pass turns on", subjects.TURN_ANY),
             do.says("wish to cancel", subjects.CANCEL_ANY),
-            do.says("tell of runs", "runs.*"),
-            do.says("set unreadable messages aside", "dead.messages.>"),
+            do.says("tell of runs", subjects.RUN_ANY),
+            do.says("set unreadable messages aside", f"dead.{subjects.MESSAGES_ALL}"),
             do.looks_into(subjects.TASKS, subjects.LATER, subjects.MESSAGES, subjects.DEAD, cards, presences),
             do.reads(cards, presences),
             do.reads_last(subjects.REPORTS, subjects.reports_to(SUPERVISOR)),
@@ -157,7 +158,7 @@ def _worker(name: str, agents: tuple[str, ...]) -> Role:
         tuple(_STORE),
         owns=_working_keys(agents),
         reads=_keys("doc", "story", "stories", "analysis"),
-        channels=("tl:flights",),
+        channels=(keys.FLIGHTS,),
     )
 
 
@@ -168,8 +169,8 @@ def _works(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
         *(do.takes(subjects.TASKS, agent) for agent in named),
         *(do.announces(agent) for agent in named),
         *(do.says(f"bury tasks of {agent}", f"dead.{subjects.tasks_of(agent)}") for agent in named),
-        do.says("report", "reports.*.*.*"),
-        do.says("tell progress", "progress.*.*"),
+        do.says("report", subjects.REPORT_ANY),
+        do.says("tell progress", subjects.PROGRESS_ANY),
         do.says("cancel children", subjects.CANCEL_ANY),
         do.hears("hear wishes to cancel", subjects.CANCEL_ANY),
     )
@@ -205,12 +206,12 @@ def _memory() -> Role:
             *_works("memory", agents),
             do.takes(subjects.TURNS, "*"),
             do.takes(subjects.FACTS, "*"),
-            do.says("find facts", "facts.*.*"),
-            do.says("bury turns and facts", "dead.turns.>", "dead.facts.>"),
+            do.says("find facts", subjects.FACT_ANY),
+            do.says("bury turns and facts", f"dead.{subjects.TURNS_ALL}", f"dead.{subjects.FACTS_ALL}"),
         ),
         (*_STORE, *_SEARCH),
         owns=_working_keys(agents) + _keys("doc", "turns", "facts", "owners"),
-        channels=("tl:flights",),
+        channels=(keys.FLIGHTS,),
     )
 
 
@@ -233,11 +234,11 @@ def _operator() -> Role:
             do.says(
                 "ask", subjects.requests(SUPERVISOR), subjects.pipelines(SUPERVISOR), subjects.analyses(SUPERVISOR)
             ),
-            do.hears("watch runs", "runs.*", "progress.*.*"),
+            do.hears("watch runs", subjects.RUN_ANY, subjects.PROGRESS_ANY),
             do.says("wish to cancel", subjects.CANCEL_ANY),
-            do.says("report what was cancelled", "reports.*.*.*"),
-            do.says("send again", "tasks.*.*", "turns.*.*", "facts.*.*", "messages.*.*.*"),
-            do.says("retire agents", f"$KV.{subjects.AGENTS_BUCKET}.*", f"$JS.API.DIRECT.GET.{cards}.$KV.>"),
+            do.says("report what was cancelled", subjects.REPORT_ANY),
+            do.says("send again", subjects.TASK_ANY, subjects.TURN_ANY, subjects.FACT_ANY, subjects.MESSAGE_ANY),
+            do.says("retire agents", subjects.CARD_NOTICES, f"$JS.API.DIRECT.GET.{cards}.$KV.>"),
             do.looks_into(*do.STREAMS, *do.BUCKETS),
             do.reads(*do.STREAMS, *do.BUCKETS),
             do.says("read reports as their leader has them", f"$JS.API.STREAM.MSG.GET.{subjects.REPORTS}"),
@@ -246,7 +247,7 @@ def _operator() -> Role:
         ),
         (*_STORE, *_SEARCH, *_EXAMINE),
         owns=("tl:*",),
-        channels=("tl:flights",),
+        channels=(keys.FLIGHTS,),
     )
 
 
@@ -258,8 +259,8 @@ def _program(name: str, speakers: tuple[str, ...]) -> Role:
         (
             do.hears_answers(name),
             do.says("ask", subjects.requests(SUPERVISOR)),
-            do.says("assign tasks", "tasks.*.*"),
-            do.hears("hear its reports", subjects.reports_to(name), f"progress.{name}.*"),
+            do.says("assign tasks", subjects.TASK_ANY),
+            do.hears("hear its reports", subjects.reports_to(name), subjects.progress_to(name)),
             do.reads_last(subjects.REPORTS, subjects.reports_to(name)),
             do.says("speak to agents", *(f"messages.*.*.{user_token(speaker)}" for speaker in speakers)),
         ),

@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from supervisor.http import docs_page, problems
 from supervisor.http.agents import routes as agents
@@ -39,6 +39,10 @@ def make_app(parts: Parts) -> FastAPI:
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
         return HTMLResponse(docs_page.page(app.openapi()), headers=docs_page.HEADERS)
+
+    @app.get("/", include_in_schema=False)
+    async def home() -> Response:
+        return RedirectResponse("/docs")
 
     app.openapi = lambda: described(app)  # type: ignore[method-assign]  # the library's own way to change it
     app.add_middleware(Door, parts=parts)

@@ -6,16 +6,17 @@ what was answered without one. A request whose process died before it was unders
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
-from contracts.messages import CompletionReport, PersonReply, PersonRequest, TaskAssignment, TaskCall
+from contracts.messages import CompletionReport, PersonReply, PersonRequest, ReplyPart, TaskAssignment, TaskCall
 from memory.inbox import is_utterance
 from memory.requests import Known, RequestRecord
 from supervisor.first_readings import HeardTurn, PartRead, heard_turn
-from supervisor.http.asked_parts import PartTask, read_body, rebuilt, tasks_of
+from supervisor.http.asked_parts import PartTask, ended_part, read_body, rebuilt, tasks_of
 from supervisor.http.keys import Caller
 from supervisor.http.parts import Parts
 from supervisor.http.problems import not_found, refusal_of
@@ -42,14 +43,22 @@ def _is_empty(parts: tuple[BaseModel, ...]) -> bool:
     return not parts
 
 
+def _is_none(reply: BaseModel | None) -> bool:
+    return reply is None
+
+
 class AskedPart(BaseModel):
-    """One of several tasks that a request became; `task` is null while others go on and only its end is known here."""
+    """One of several tasks that a request became; `task` is null while others go on and only its end is known here.
+
+    `reply` is there when it has ended and others go on; after that the reply to the whole has it.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     task_id: str
     agent_id: str | None
     task: TaskCall | None
+    reply: ReplyPart | None = Field(default=None, exclude_if=_is_none)
 
 
 class Asked(BaseModel):
@@ -125,7 +134,8 @@ def _told_here(place: Place, underway: Underway) -> Asked | None:
     if underway.reply is not None and underway.reply.kind != "pending":
         return _done(place, underway.reply)
     routed = underway.routed
-    return _running(place, routed, routed[0].conversation_id or place.request_id) if routed else None
+    conversation_id = routed[0].conversation_id if routed else None
+    return _running(place, routed, conversation_id or place.request_id, underway.parts) if routed else None
 
 
 def _done(place: Place, reply: PersonReply) -> Asked:
@@ -145,11 +155,19 @@ def _done(place: Place, reply: PersonReply) -> Asked:
     )
 
 
-def _running(place: Place, assignments: Sequence[TaskAssignment], conversation_id: str) -> Asked:
+def _running(
+    place: Place,
+    assignments: Sequence[TaskAssignment],
+    conversation_id: str,
+    ended: Mapping[str, ReplyPart] = MappingProxyType({}),
+) -> Asked:
     first = assignments[0]
     if first.parent_id is not None:
         ordered = sorted(assignments, key=lambda one: one.task_id)
-        told = [AskedPart(task_id=one.task_id, agent_id=one.agent_id, task=one.task) for one in ordered]
+        told = [
+            AskedPart(task_id=one.task_id, agent_id=one.agent_id, task=one.task, reply=ended.get(one.task_id))
+            for one in ordered
+        ]
         return _running_parts(place, told, conversation_id)
     return Asked(
         request_id=place.request_id,
@@ -178,7 +196,10 @@ async def _look_at(parts: Parts, place: Place, known: Known, record: RequestReco
             answers = await _answers_to(parts, conversation_id, place)
             return _done(place, rebuilt(parts, place.request_id, conversation_id, known.end, tasks, answers))
         if tasks and (known.is_held or parts.work.find(place.key) is not None or parts.life.draining.is_set()):
-            return _running_parts(place, [_as_part(task) for task in tasks.values()], conversation_id)
+            has_ended = any(task.report is not None for task in tasks.values())
+            turns = await _turns_of(parts, conversation_id, place) if has_ended else {}
+            told = [_as_part(parts, task, _part_read(turns.get("person"), at)) for at, task in tasks.items()]
+            return _running_parts(place, told, conversation_id)
     if known.end is not None or report is not None:
         turns = await _turns_of(parts, conversation_id, place)
         return _done(place, _rebuilt(parts, place, known, conversation_id, report, turns))
@@ -191,9 +212,9 @@ async def _look_at(parts: Parts, place: Place, known: Known, record: RequestReco
     return await _begin_again(parts, place, record, text) or accepted
 
 
-def _as_part(task: PartTask) -> AskedPart:
-    call = task.assignment.task if task.assignment is not None else None
-    return AskedPart(task_id=task.task_id, agent_id=task.agent_id, task=call)
+def _as_part(parts: Parts, task: PartTask, read: PartRead | None) -> AskedPart:
+    call = task.assignment.task if task.assignment is not None else read.task if read is not None else None
+    return AskedPart(task_id=task.task_id, agent_id=task.agent_id, task=call, reply=ended_part(parts, task, read))
 
 
 def _rebuilt(
@@ -260,19 +281,25 @@ async def _begin_again(parts: Parts, place: Place, record: RequestRecord, text: 
     return None
 
 
-async def begin(parts: Parts, place: Place, request: PersonRequest) -> None:
-    """Begin *request* at *place*, where it is not under way yet.
+async def begin(parts: Parts, place: Place, request: PersonRequest, *, is_new: bool = False) -> None:
+    """Begin *request* at *place*, where it is not under way yet; *is_new* as in `Work.begin`.
 
     Raises:
         Refused: 429, too much with the caller's key is under way; 503, too much of all.
     """
-    await parts.work.begin(place.key, request, place.caller.name, parts.share(MOST))
+    await parts.work.begin(place.key, request, place.caller.name, parts.share(MOST), is_new=is_new)
 
 
 def _task_read(person: HeardTurn | None) -> PartRead:
     """Return the one task that the words of *person* were read as; without a call when it is not known, or several."""
     parts = person.read_as.parts if person is not None and person.read_as is not None else ()
     return parts[0] if len(parts) == 1 else PartRead(kind="task")
+
+
+def _part_read(person: HeardTurn | None, place: int) -> PartRead | None:
+    """Return what the words of *person* were read as at *place*, counted from 1; None when that is not known."""
+    parts = person.read_as.parts if person is not None and person.read_as is not None else ()
+    return parts[place - 1] if place <= len(parts) else None
 
 
 async def _turns_of(parts: Parts, conversation_id: str, place: Place) -> dict[str, HeardTurn]:

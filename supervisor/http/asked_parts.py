@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from contracts.messages import ChatTurn, CompletionReport, PersonReply, ReplyPart, TaskAssignment
 from memory.requests import PartEnd, RequestEnd
 from supervisor.combined import combined
+from supervisor.first_readings import PartRead
 from supervisor.http.parts import Parts
 from supervisor.http.replies import Cancelled, cancelled
 from supervisor.interpretation.wishes.several import MOST_TASKS
@@ -95,6 +96,28 @@ def _rebuilt_part(parts: Parts, end: PartEnd, task: PartTask | None, turn: ChatT
             "missing": end.missing,
             "report": report,
         }
+    )
+
+
+def ended_part(parts: Parts, task: PartTask, read: PartRead | None) -> ReplyPart | None:
+    """Return what came of one *task*, which was read as *read*, while others go on; None while it goes on, too."""
+    report = task.report
+    if report is None:
+        return None
+    call = read.task if read is not None else None
+    if report.status == "completed":
+        offer = parts.catalogue().find(report.agent_id, report.task_name)
+        how = (read.remembered, read.computed) if read is not None else ()
+        text = describe_result(report, offer.task if offer is not None else None, call, *how)
+    else:
+        text = describe_failure(report)
+    return ReplyPart(
+        kind="answer" if report.status == "completed" else "failed",
+        text=text,
+        task_id=task.task_id,
+        agent_id=report.agent_id,
+        task=call,
+        report=report,
     )
 
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from contracts.identifiers import new_id
 from contracts.messages import ChatTurn, PersonReply, PersonRequest
+from contracts.zones import TimeZone
 from memory.requests import RequestRecord, place_of
 from supervisor.http.chat_errors import answers
 from supervisor.http.chat_forms import (
@@ -33,6 +34,7 @@ from supervisor.http.problems import Refused, unavailable
 from supervisor.http.replies import digest_of
 from supervisor.http.requests import is_new
 from supervisor.http.work import is_unstarted
+from supervisor.incoming import Ended, unheard
 from supervisor.interpretation.spending import counting
 
 #: Milliseconds that an answer is waited for: OpenAI's clients give up after ten minutes.
@@ -56,6 +58,13 @@ RepeatHeader = Annotated[
         description="The same again finds the answer to the first, and starts nothing twice.",
     ),
 ]
+ZoneHeader = Annotated[
+    TimeZone | None,
+    Header(
+        alias="X-Time-Zone",
+        description="Where the person is, by IANA's name, for clients that cannot send the field `time_zone`.",
+    ),
+]
 _ASKING = Depends(allowed("ask"))
 
 
@@ -76,11 +85,13 @@ def routes(parts: Parts) -> APIRouter:
         caller: Annotated[Caller, _ASKING],
         conversation_id: ConversationHeader = None,
         idempotency_key: RepeatHeader = None,
+        time_zone: ZoneHeader = None,
     ) -> Response:
-        asked, before = await chat.read(body, caller, conversation_id, idempotency_key)
+        zoned = body.model_copy(update={"time_zone": body.time_zone or time_zone})
+        asked, before = await chat.read(zoned, caller, conversation_id, idempotency_key)
         if body.stream:
             with_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-            said = Answering(lambda: chat.answer(asked, before), asked.request_id or "", int(time.time()))
+            said = Answering(lambda ended: chat.answer(asked, before, ended), asked.request_id or "", int(time.time()))
             return EventStream.of(parts, caller, chunks(said, with_usage=with_usage, beat_s=parts.heartbeat_s))
         answer = await _unless_gone(request, chat.answer(asked, before))
         if answer is None:
@@ -134,6 +145,7 @@ class _Chat:
             conversation_id=conversation_id,
             user_id=user_id,
             wait_ms=_WAIT_MS,
+            time_zone=body.time_zone,
         )
         return request, before
 
@@ -150,14 +162,14 @@ class _Chat:
         )
         await is_new(self._parts, place_of(caller.space, "chat", request_id), record, repeat)
 
-    async def answer(self, asked: PersonRequest, before: Sequence[ChatTurn] | None) -> Answer:
-        """Return the answer to *asked*.
+    async def answer(self, asked: PersonRequest, before: Sequence[ChatTurn] | None, ended: Ended = unheard) -> Answer:
+        """Return the answer to *asked*; *ended* hears of each of several parts once it is answered.
 
         Raises:
             Refused: 503, it could not be handed over; 504, it takes longer than anybody waits.
         """
         with counting() as spent:
-            answering = self._parts.service.answer(asked, before=before)
+            answering = self._parts.service.answer(asked, before=before, ended=ended)
             reply = await _while_serving(self._parts.life.leaving, answering)
         _demand_answered(reply)
         return Answer(reply, spent.usage.as_usage(), int(time.time()))

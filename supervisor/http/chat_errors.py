@@ -1,6 +1,7 @@
 """Errors of the paths that clients of OpenAI's API call, in the form that they know."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from supervisor.http.chat_forms import OpenAiError, OpenAiErrorBody
 
 #: The paths, and what stands below them.
 PATHS = ("/v1/chat/completions", "/v1/models")
+#: What only OpenAI's clients ask for, below whatever base they were given: they show nobody a problem of another form.
+_NEARLY = re.compile(r"/*(v1/+)*((chat/+)?completions|responses|embeddings)/*")
 #: Problems by the word that OpenAI has for them.
 _CODES = {
     "no-key": "invalid_api_key",
@@ -31,7 +34,7 @@ class OpenAiErrors:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass everything on but problems."""
-        if scope["type"] != "http" or not scope["path"].startswith(PATHS):
+        if scope["type"] != "http" or not _is_openais(scope["path"]):
             await self._app(scope, receive, send)
             return
         reforming = _Reforming(send)
@@ -41,6 +44,10 @@ class OpenAiErrors:
             # Whoever catches it further out would tell it in another form.
             await reforming.tell(problems.refusal_of(error))
             raise
+
+
+def _is_openais(path: str) -> bool:
+    return path.startswith(PATHS) or _NEARLY.fullmatch(path) is not None
 
 
 class _Reforming:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from contracts.zones import TimeZone
 from supervisor.http.problems import Fault, Refused
 
 #: Messages of one request; more than a conversation is ever looked back.
@@ -47,6 +48,10 @@ class ChatMessage(_Form):
         return "\n".join(part.text for part in self.content if part.text)
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class StreamOptions(_Form):
     """What else a stream carries: with `include_usage` a last chunk tells the usage."""
 
@@ -57,7 +62,8 @@ class ChatRequest(_Form):
     """A conversation, the last message of which is to be answered.
 
     `user` is whose memory is used. `metadata.conversation_id` names the conversation, as the header `X-Conversation-Id`
-    does; without either it is found by how it begins.
+    does; without either it is found by how it begins. `time_zone`, by IANA's name, is where the person is, which the
+    header `X-Time-Zone` says for a client that cannot send it: whose day "tomorrow" is.
     """
 
     model: str = Field(max_length=256, examples=[MODEL])
@@ -68,6 +74,7 @@ class ChatRequest(_Form):
     metadata: dict[str, Annotated[str, Field(max_length=512)]] | None = Field(
         default=None, examples=[{"conversation_id": "trip-to-rome"}]
     )
+    time_zone: TimeZone | None = Field(default=None, exclude_if=_is_none)
     n: int | None = Field(default=None, ge=1)
     tools: tuple[Any, ...] | None = None
     functions: tuple[Any, ...] | None = None

@@ -9,11 +9,13 @@ from typing import Any
 
 import structlog
 
-from contracts.messages import PersonReply
+from contracts.messages import PersonReply, ReplyPart
 from contracts.messages import Usage as Spending
+from supervisor.combined import BETWEEN, numbered
 from supervisor.http.chat_errors import error_body
 from supervisor.http.chat_forms import MODEL, About, Choice, Completion, Said, Usage
 from supervisor.http.problems import Refused, refusal_of
+from supervisor.incoming import Ended
 
 log = structlog.get_logger(__name__)
 
@@ -45,9 +47,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """An answer that is still to be worked at: `begin` does so. `at` is when it was asked for, as in `Answer`."""
+    """An answer that is still to be worked at: `begin` does so. `at` is when it was asked for, as in `Answer`.
 
-    begin: Callable[[], Coroutine[Any, Any, Answer]]
+    What `begin` is given hears of each of several parts once it is answered.
+    """
+
+    begin: Callable[[Ended], Coroutine[Any, Any, Answer]]
     request_id: str
     at: int
 
@@ -66,16 +71,20 @@ def completion(answer: Answer) -> Completion:
 
 
 async def chunks(answering: Answering, *, with_usage: bool, beat_s: float) -> AsyncGenerator[bytes, None]:
-    """Yield an answer as events, the first one at once, and a sign of life every *beat_s* seconds until it is there.
+    """Yield an answer as events, the first one at once, and a sign of life when nothing was told for *beat_s* seconds.
 
-    What goes wrong is the last event, in OpenAI's form: the status was sent long before.
+    Of several parts each is told once it and all before it are answered. What goes wrong is the last event, in OpenAI's
+    form: the status was sent long before.
     """
     yield _chunk(answering, {"role": "assistant", "content": ""})
-    task = asyncio.ensure_future(answering.begin())
+    heard = _InOrder()
+    task = asyncio.ensure_future(answering.begin(heard.note))
     try:
         while not task.done():
-            await asyncio.wait([task], timeout=beat_s)
-            if not task.done():
+            await _either(task, heard.news, beat_s)
+            for piece in pieces(told := heard.taken()):
+                yield _chunk(answering, {"content": piece})
+            if not task.done() and not told:
                 yield _HEARTBEAT
         answer = task.result()
     except Exception as error:  # noqa: BLE001 - whatever it is, the client is told in its own form
@@ -84,12 +93,55 @@ async def chunks(answering: Answering, *, with_usage: bool, beat_s: float) -> As
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    for piece in pieces(answer.reply.text):
+    for piece in pieces(heard.rest(answer.reply)):
         yield _chunk(answering, {"content": piece})
     yield _chunk(answering, {}, finish_reason="stop", tasklore=_about(answer.reply).model_dump())
     if with_usage:
         yield _event(_head(answering) | {"choices": [], "usage": answer.usage.model_dump()})
     yield _END
+
+
+class _InOrder:
+    """The parts of an answer as they are answered, told in the order in which they were asked for."""
+
+    def __init__(self) -> None:
+        self.news = asyncio.Event()
+        self._answered: dict[int, ReplyPart] = {}
+        self._told = 0
+
+    def note(self, place: int, part: ReplyPart) -> None:
+        """Take note of *part*, unless it may still be told otherwise."""
+        if part.report is not None or part.kind in ("question", "unable"):
+            self._answered[place] = part
+            self.news.set()
+
+    def taken(self) -> str:
+        """Return the words that come next; "" when the part whose turn it is has not been answered."""
+        self.news.clear()
+        words = ""
+        while (part := self._answered.get(self._told + 1)) is not None:
+            words += self._next(part)
+        return words
+
+    def rest(self, reply: PersonReply) -> str:
+        """Return the words of *reply*, the whole answer, that have not been told."""
+        if not self._told:
+            return reply.text
+        return "".join(self._next(part) for part in reply.parts[self._told :])
+
+    def _next(self, part: ReplyPart) -> str:
+        self._told += 1
+        return (BETWEEN if self._told > 1 else "") + numbered(self._told, part)
+
+
+async def _either(task: asyncio.Future[Any], news: asyncio.Event, within_s: float) -> None:
+    """Return when *task* has ended or there are *news*, after *within_s* seconds at the latest."""
+    waiting = asyncio.ensure_future(news.wait())
+    try:
+        await asyncio.wait({task, waiting}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
 
 
 def _chunk(answering: Answering, delta: dict[str, str], finish_reason: str | None = None, **more: Any) -> bytes:

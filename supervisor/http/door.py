@@ -105,6 +105,10 @@ class Door:
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if has_body and kind != "application/json":
             raise Refused(415, "no-json", "send the body as `Content-Type: application/json`")
+        if has_body and headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise Refused(
+                415, "encoded", "send the body as it is, without `Content-Encoding`; nothing is unpacked here"
+            )
 
 
 def _demanded(known: Caller | None) -> Caller:

@@ -1,12 +1,12 @@
 """What becomes of a request, as server-sent events: from its beginning however late a client comes, and to its end.
 
 Ids are stages, not counts: `1` accepted, `2` routed, `3` progress and partial, `4` done. A client that comes back with
-the id of the last one it heard, to any replica, is told what follows.
+the id of the last one it heard, to any replica, is told what follows, and of several tasks once more which have ended.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Self
 
@@ -96,7 +96,10 @@ async def events_of(parts: Parts, place: Place, task_id: str, after: int) -> Asy
     told = after
     beat_at = asyncio.get_running_loop().time() + parts.heartbeat_s
     async with _heard(parts, task_id) as heard:
+        ended: set[str] = set()
         while True:
+            # Looked up first: what changes while this is told is told in the next round.
+            signs = _signs(parts, place, heard)
             asked = await look(parts, place)
             for part in asked.parts if asked.state == "running" else ():
                 await heard.listen(part.task_id)
@@ -108,7 +111,11 @@ async def events_of(parts: Parts, place: Place, task_id: str, after: int) -> Asy
                 return
             for progress in heard.taken():
                 yield _event(PROGRESS, "progress" if progress.fraction is not None else "partial", progress)
-            await _news(parts, place, heard)
+            for part in asked.parts:
+                if part.reply is not None and part.task_id not in ended:
+                    ended.add(part.task_id)
+                    yield _event(PROGRESS, "partial", part.reply)
+            await _first(signs, min(_LOOK_S, parts.heartbeat_s))
             if asyncio.get_running_loop().time() >= beat_at:
                 beat_at += parts.heartbeat_s
                 yield _HEARTBEAT
@@ -159,17 +166,19 @@ async def _heard(parts: Parts, task_id: str) -> AsyncIterator[_Heard]:
         await heard.close()
 
 
-async def _news(parts: Parts, place: Place, heard: _Heard) -> None:
-    """Return when there may be something to tell, after a second at the latest."""
-    underway = parts.work.find(place.key)
+def _signs(parts: Parts, place: Place, heard: _Heard) -> list[asyncio.Event]:
+    """Return what is set when there is more to tell than there is now."""
     signs = [heard.news, parts.life.draining]
-    if underway is not None and not underway.changed.is_set():
+    if (underway := parts.work.find(place.key)) is not None:
         signs.append(underway.changed)
-    if underway is not None:
-        signs.append(underway.ended)
+    return signs
+
+
+async def _first(signs: Sequence[asyncio.Event], within_s: float) -> None:
+    """Return when one of *signs* is set, after *within_s* seconds at the latest."""
     waiting = [asyncio.ensure_future(sign.wait()) for sign in signs]
     try:
-        await asyncio.wait(waiting, timeout=min(_LOOK_S, parts.heartbeat_s), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(waiting, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for one in waiting:
             one.cancel()
@@ -181,7 +190,8 @@ def _stages(asked: Asked) -> list[tuple[int, bytes]]:
     first = asked.model_copy(update={"state": "accepted", "reply": None, "agent_id": None, "task": None, "parts": ()})
     stages = [(ACCEPTED, _event(ACCEPTED, "accepted", first))]
     if asked.parts or (asked.agent_id is not None and asked.task_id is not None):
-        routed = asked.model_copy(update={"state": "running", "reply": None})
+        going = tuple(part.model_copy(update={"reply": None}) for part in asked.parts)
+        routed = asked.model_copy(update={"state": "running", "reply": None, "parts": going})
         stages.append((ROUTED, _event(ROUTED, "routed", routed)))
     if asked.state == "done":
         stages.append((DONE, _event(DONE, "done", asked)))

@@ -23,6 +23,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contracts.errors import ConfigurationError, InvalidInput
+from contracts.faults import fault_of
 from contracts.identifiers import Name
 
 log = structlog.get_logger(__name__)
@@ -77,8 +78,7 @@ def read_keys(path: Path) -> KeyList:
         raise ConfigurationError(msg) from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise ConfigurationError(f"{str(path)!r} holds no API keys: {where}: {first['msg']}") from error
+        raise ConfigurationError(f"{str(path)!r} holds no API keys: {fault_of(first, 'the file')}") from error
     names = [entry.name for entry in found.keys]
     if len(set(names)) < len(names):
         raise ConfigurationError(f"{str(path)!r} has two keys of one name; rename one, rates are counted by name")
@@ -100,7 +100,7 @@ def make_key(path: Path, name: str, roles: tuple[Role, ...], user: str | None) -
         entry = KeyEntry(name=name, sha256=hash_of(key), roles=roles, user=user)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidInput(f"{first['loc'][0]}: {first['msg']}") from error
+        raise InvalidInput(fault_of(first)) from error
     _write(path, KeyList(keys=(*known, entry)))
     return key
 

@@ -25,6 +25,7 @@ from supervisor.http.limits import Limits
 from supervisor.http.observing import HttpMeter, Uncounted
 from supervisor.http.strangers import Strangers
 from supervisor.http.work import Answering, Work
+from supervisor.incoming import Ended
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reports import ReportDesk
 
@@ -38,6 +39,7 @@ class Service(Answering, Protocol):
         *,
         routed: Callable[[TaskAssignment], None] = ...,
         before: Sequence[ChatTurn] | None = ...,
+        ended: Ended = ...,
     ) -> PersonReply:
         """Return the answer to *request*; *before* is what was said earlier, None: what the store holds."""
 

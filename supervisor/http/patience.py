@@ -48,6 +48,9 @@ class PatientProtocol(H11Protocol):
         """Begin to wait for a request."""
         super().connection_made(transport)
         strangers = self._strangers
+        if strangers is not None:
+            # As a handshake of TLS it counts no more.
+            strangers.settle(self.client)
         if len(self.connections) > self.most and not (strangers is not None and strangers.make_room()):
             self._turn_away(_FULL)
             return

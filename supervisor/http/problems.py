@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.routing import compile_path
 
 from contracts.errors import (
     InvalidInput,
@@ -23,6 +22,8 @@ from contracts.errors import (
     UnknownStory,
     Unreachable,
 )
+from contracts.faults import complaint_of
+from supervisor.http.paths import cure_of, methods_of
 
 log = structlog.get_logger(__name__)
 
@@ -175,7 +176,11 @@ def install(app: FastAPI) -> None:
 
     async def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - for the types
-        return response_of(_of_http(request, error))
+        refused = _of_http(request, error)
+        if request.method == "OPTIONS" and "Allow" in refused.headers:
+            # An answer, and no more: what a browser would have to be told to go on is not in it.
+            return Response(status_code=HTTPStatus.NO_CONTENT, headers=refused.headers)
+        return response_of(refused)
 
     async def fall_silent(_request: Request, _error: Exception) -> Response:
         # Nobody hears it; the status is for whoever stands between.
@@ -192,7 +197,7 @@ def install(app: FastAPI) -> None:
 def fault_of(details: Mapping[str, Any]) -> Fault:
     """Return one of pydantic's errors as a fault; what was sent stands nowhere in it."""
     where = ".".join(str(part) for part in details["loc"] if part != "body") or "body"
-    return Fault(where=where[:_LONGEST], message=str(details["msg"]).removeprefix("Value error, ")[:_LONGEST])
+    return Fault(where=where[:_LONGEST], message=complaint_of(details)[:_LONGEST])
 
 
 def _unusable(error: RequestValidationError) -> Refused:
@@ -209,22 +214,15 @@ def _of_http(request: Request, error: HTTPException) -> Refused:
         # Raised while the framework read the body, which it calls unreadable then.
         return error.__cause__
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        allowed = ", ".join(sorted(_methods_of(request)))
+        allowed = ", ".join(sorted(methods_of(request.scope["path"], request.app.openapi()["paths"])))
         detail = f"{request.method} is not for this path; use {allowed}"
         return Refused(405, "method", detail, headers={"Allow": allowed})
     if error.status_code == HTTPStatus.NOT_FOUND:
-        return not_found("there is no such path; GET /docs lists them all")
+        return not_found(f"there is no such path; {cure_of(request.scope['path'], request.app.openapi()['paths'])}")
+    if error.status_code == HTTPStatus.BAD_REQUEST and isinstance(error.__cause__, UnicodeDecodeError):
+        return Refused(400, "no-json", "the body is no text in UTF-8, as JSON is; send it as that")
     kind = re.sub(r"[^a-z]+", "-", HTTPStatus(error.status_code).phrase.lower())
     return Refused(error.status_code, kind, str(error.detail), headers=error.headers)
-
-
-def _methods_of(request: Request) -> set[str]:
-    """Return every method of a path: the framework knows those of its first route only."""
-    paths = request.app.openapi()["paths"]
-    found = [path for path in paths if compile_path(path)[0].match(request.scope["path"])]
-    # A path that is spelled out is not the one that has a parameter in its place.
-    nearest = min(found, key=lambda path: path.count("{"), default=None)
-    return {method.upper() for method in paths[nearest]} if nearest is not None else {"GET"}
 
 
 def _route_of(request: Request) -> str:

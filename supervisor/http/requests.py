@@ -22,7 +22,7 @@ from supervisor.http.owners import demand_conversation, own_conversation, task_p
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused, answers, not_found, unavailable
 from supervisor.http.replies import EVENTS, Cancelled, digest_of, json_response, under_way, while_heard
-from supervisor.http.work import is_unstarted
+from supervisor.http.work import HOLD_MS, is_unstarted
 
 log = structlog.get_logger(__name__)
 
@@ -143,11 +143,13 @@ async def accepted(parts: Parts, caller: Caller, body: Ask, chosen: Name | None)
         time_zone=body.time_zone,
     )
     place = _place(caller, request_id)
-    if await is_new(parts, place.key, record, chosen):
+    # What has an id and a conversation of its own, both made here, is kept and held at once: nobody else knows of it.
+    fresh = chosen is None and body.conversation is None
+    if await is_new(parts, place.key, record, chosen, HOLD_MS if fresh else 0):
         if caller.user_scope is not None:
             # Its task is looked for under its own id, too.
             await is_new(parts, task_place(caller, record.task_id), record, None)
-        await begin(parts, place, request)
+        await begin(parts, place, request, is_new=fresh)
     else:
         asked = await look(parts, place, body.text)
         is_unstarted_yet = asked.reply is not None and is_unstarted(asked.reply)
@@ -158,14 +160,14 @@ async def accepted(parts: Parts, caller: Caller, body: Ask, chosen: Name | None)
     return place, body.text
 
 
-async def is_new(parts: Parts, key: str, record: RequestRecord, chosen: str | None) -> bool:
-    """Keep *record* and return True; False when the same request is there already.
+async def is_new(parts: Parts, key: str, record: RequestRecord, chosen: str | None, hold_ms: int = 0) -> bool:
+    """Keep *record* and return True; False when the same request is there already. *hold_ms* as in `claim`.
 
     Raises:
         Refused: 409, another one came under the id that was *chosen*.
     """
     try:
-        earlier = await parts.records.claim(key, record)
+        earlier = await parts.records.claim(key, record, hold_ms)
     except MemoryUnavailable as error:
         # Without the store it is still asked, and its answer goes back; only a later look at it has to wait.
         log.warning("request_not_kept", error=str(error))

@@ -5,7 +5,6 @@ import contextlib
 import functools
 import ipaddress
 import socket
-import ssl
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 
@@ -15,6 +14,8 @@ import uvicorn
 from contracts.errors import ConfigurationError
 from supervisor.http import complaints
 from supervisor.http.app import make_app
+from supervisor.http.certificates import Certificate
+from supervisor.http.handshakes import Handshakes
 from supervisor.http.key_file import KeyRing
 from supervisor.http.parts import Parts
 from supervisor.http.patience import KEEP_ALIVE_S, PatientProtocol
@@ -27,7 +28,24 @@ _BACKLOG = 1024
 
 
 class _Server(uvicorn.Server):
-    """Signals belong to the process's frame, which calls `drain`."""
+    """Signals belong to the process's frame, which calls `drain`; connections over TLS begin with *handshakes*."""
+
+    def __init__(self, config: uvicorn.Config, handshakes: Handshakes | None) -> None:
+        super().__init__(config)
+        self._handshakes = handshakes
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections."""
+        if self._handshakes is None or not sockets:
+            await super().startup(sockets)
+            return
+        self._handshakes.begin(sockets[0], self._protocol, self.server_state.connections)  # type: ignore[arg-type]  # to count
+        self.servers = [self._handshakes]  # type: ignore[list-item]  # it ends as one does
+        self.started = True
+
+    def _protocol(self) -> PatientProtocol:
+        made = self.config.http_protocol_class
+        return made(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)  # type: ignore[return-value,call-arg]  # ours
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -42,13 +60,14 @@ class HttpServer:
         ConfigurationError: the address cannot be listened on.
     """
 
-    def __init__(self, parts: Parts, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, parts: Parts, host: str, port: int, tls: Certificate | None = None) -> None:
         self._parts = parts
         self._scheme = "http" if tls is None else "https"
         self._socket = _listener(host, port)
         self._ended = asyncio.Event()
         self._has_begun = False
         strangers = parts.strangers if parts.keys is not None else None
+        self._handshakes = Handshakes(tls, strangers) if tls is not None else None
         config = uvicorn.Config(
             make_app(parts),
             http=functools.partial(PatientProtocol, strangers=strangers),  # type: ignore[arg-type]  # it makes one
@@ -62,9 +81,8 @@ class HttpServer:
             backlog=_BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=int(parts.grace_s + _FAREWELL_S) + 1,
-            ssl_context_factory=(lambda _config, _make: tls) if tls is not None else None,
         )
-        self._server = _Server(config)
+        self._server = _Server(config, self._handshakes)
 
     @property
     def url(self) -> str:
@@ -74,8 +92,9 @@ class HttpServer:
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
-        return len(self._server.server_state.connections)
+        """How many connections are open, those included whose handshake goes on."""
+        greeting = len(self._handshakes) if self._handshakes is not None else 0
+        return len(self._server.server_state.connections) + greeting
 
     async def run(self) -> None:
         """Serve until `drain` or a cancellation; what is under way then is cut off."""
@@ -86,6 +105,9 @@ class HttpServer:
                 with complaints.seldom():
                     await self._server.serve(sockets=[self._socket])
         finally:
+            if self._handshakes is not None:
+                self._handshakes.close()
+                await self._handshakes.wait_closed()
             self._ended.set()
             self._socket.close()
 

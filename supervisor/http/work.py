@@ -8,16 +8,17 @@ from typing import Protocol
 import structlog
 
 from contracts.errors import MemoryUnavailable
-from contracts.messages import ChatTurn, PersonReply, PersonRequest, TaskAssignment
+from contracts.messages import ChatTurn, PersonReply, PersonRequest, ReplyPart, TaskAssignment
 from memory.requests import PartEnd, RequestEnd, RequestRecords
 from supervisor.http.problems import crowded, unavailable
+from supervisor.incoming import Ended
 
 log = structlog.get_logger(__name__)
 
 #: Requests under way at once; each mostly waits for its report.
 MOST = 2000
 #: Milliseconds for which a request is this process's; renewed three times within it.
-_HOLD_MS = 9000
+HOLD_MS = 9000
 _RENEW_S = 3.0
 
 
@@ -30,16 +31,25 @@ class Answering(Protocol):
         *,
         routed: Callable[[TaskAssignment], None] = ...,
         before: Sequence[ChatTurn] | None = None,
+        ended: Ended = ...,
     ) -> PersonReply:
-        """Return the answer to *request*; *routed* hears of the task that it became, *before* is what was said."""
+        """Return the answer to *request*; *routed* hears of the task that it became, *before* is what was said.
+
+        *ended* hears of each of several parts once it is answered.
+        """
 
 
 class Underway:
-    """One request of the key *name*: `routed` are the tasks it became so far; `reply` is there at its end."""
+    """One request of the key *name*: `routed` are the tasks it became so far; `reply` is there at its end.
+
+    `parts` are those of several that have been answered, by the ids of their tasks. `changed` is set, once, when there
+    is more to tell than there was when it was looked up.
+    """
 
     def __init__(self, name: str = "") -> None:
         self.name = name
         self.routed: list[TaskAssignment] = []
+        self.parts: dict[str, ReplyPart] = {}
         self.reply: PersonReply | None = None
         self.error: Exception | None = None
         self.ended = asyncio.Event()
@@ -48,7 +58,22 @@ class Underway:
     def note_routed(self, assignment: TaskAssignment) -> None:
         """Take note of a task that it became."""
         self.routed.append(assignment)
+        self._change()
+
+    def note_ended(self, _place: int, part: ReplyPart) -> None:
+        """Take note of one of several parts, unless it became no task or is still worked at."""
+        if part.task_id is not None and part.kind != "pending":
+            self.parts[part.task_id] = part
+            self._change()
+
+    def end(self) -> None:
+        """Let everybody who waits for it know that it has ended."""
+        self.ended.set()
+        self._change()
+
+    def _change(self) -> None:
         self.changed.set()
+        self.changed = asyncio.Event()
 
     async def wait(self, within_s: float) -> bool:
         """Return whether it has ended, after *within_s* seconds at the latest."""
@@ -85,10 +110,13 @@ class Work:
         """Return what is under way at *place* here, or None."""
         return self._under_way.get(place)
 
-    async def begin(self, place: str, request: PersonRequest, name: str = "", most: int = MOST) -> Underway | None:
+    async def begin(
+        self, place: str, request: PersonRequest, name: str = "", most: int = MOST, *, is_new: bool = False
+    ) -> Underway | None:
         """Begin *request*, or return what is under way at *place*; None when another process works on it.
 
-        *name* is the key that it came with, which may have *most* under way.
+        *name* is the key that it came with, which may have *most* under way. *is_new* tells that its ids were just made
+        here: it is held already, and its conversation is empty.
 
         Raises:
             Refused: 429, too much with that key is under way; 503, too much of all.
@@ -101,7 +129,7 @@ class Work:
             raise crowded(f"{most} requests with this key are under way; ask again with the same Idempotency-Key")
         underway = self._under_way[place] = Underway(name)
         try:
-            is_ours = await self._records.hold(place, _HOLD_MS)
+            is_ours = is_new or await self._records.hold(place, HOLD_MS)
         except MemoryUnavailable:
             # The service itself starts nothing twice.
             is_ours = True
@@ -111,7 +139,7 @@ class Work:
         if not is_ours:
             self._end(place, underway)
             return None
-        task = asyncio.create_task(self._run(place, request, underway))
+        task = asyncio.create_task(self._run(place, request, underway, before=() if is_new else None))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return underway
@@ -133,10 +161,14 @@ class Work:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
 
-    async def _run(self, place: str, request: PersonRequest, underway: Underway) -> None:
+    async def _run(
+        self, place: str, request: PersonRequest, underway: Underway, before: Sequence[ChatTurn] | None
+    ) -> None:
         end: RequestEnd | None = None
         try:
-            reply = await self._service.answer(request, routed=underway.note_routed)
+            reply = await self._service.answer(
+                request, routed=underway.note_routed, before=before, ended=underway.note_ended
+            )
             underway.reply = reply
             if reply.kind != "pending":
                 ends = tuple(PartEnd(kind=part.kind, missing=part.missing) for part in reply.parts)
@@ -158,15 +190,14 @@ class Work:
     def _end(self, place: str, underway: Underway) -> None:
         if self._under_way.get(place) is underway:
             del self._under_way[place]
-        underway.ended.set()
-        underway.changed.set()
+        underway.end()
 
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(_RENEW_S)
             if places := list(self._under_way):
                 try:
-                    await self._records.keep_holding(places, _HOLD_MS)
+                    await self._records.keep_holding(places, HOLD_MS)
                 except MemoryUnavailable as error:
                     log.info("requests_not_held", error=str(error))
 

@@ -41,6 +41,14 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """A time of day, or of each hour, in which there is a pod though nothing waits; both as cron has them, in UTC."""
+
+    start: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
 class Scale:
     """The bounds: *fewest* may be none. While NATS is silent, there are *blind* pods, or more if there were."""
 
@@ -49,7 +57,13 @@ class Scale:
     blind: int = 2
 
 
-def scaled_object(role: Role, scale: Scale, consumers: Sequence[Consumer], series: Sequence[Series] = ()) -> Manifest:
+def scaled_object(
+    role: Role,
+    scale: Scale,
+    consumers: Sequence[Consumer],
+    series: Sequence[Series] = (),
+    windows: Sequence[Window] = (),
+) -> Manifest:
     """Return what scales the Deployment of *role*: one trigger a consumer, of which the largest counts."""
     return {
         "apiVersion": "keda.sh/v1alpha1",
@@ -63,7 +77,11 @@ def scaled_object(role: Role, scale: Scale, consumers: Sequence[Consumer], serie
             "maxReplicaCount": scale.most,
             "fallback": {"failureThreshold": 3, "replicas": scale.blind, "behavior": "currentReplicasIfHigher"},
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _behaviour()}},
-            "triggers": [*(_jetstream(role, one) for one in consumers), *map(_prometheus, series)],
+            "triggers": [
+                *(_jetstream(role, one) for one in consumers),
+                *map(_prometheus, series),
+                *map(_cron, windows),
+            ],
         },
     }
 
@@ -111,4 +129,13 @@ def _prometheus(series: Series) -> Manifest:
             "activationThreshold": "0",
             "ignoreNullValues": "false",
         },
+    }
+
+
+def _cron(window: Window) -> Manifest:
+    """Return a third kind: one pod within *window*, more when others wish for them."""
+    return {
+        "type": "cron",
+        "metricType": "AverageValue",
+        "metadata": {"timezone": "Etc/UTC", "start": window.start, "end": window.end, "desiredReplicas": "1"},
     }

@@ -9,13 +9,16 @@ from contracts import subjects
 from contracts.errors import ConfigurationError
 from contracts.identifiers import PARTITIONS
 from tasklore.k8s.pods import Manifest, Role, deployment, job
-from tasklore.k8s.scaling import Consumer, Scale, Series, scaled_object
+from tasklore.k8s.scaling import Consumer, Scale, Series, Window, scaled_object
 from workers.agent import Agent
 
 #: Messages of one partition that wait before a second pod helps to take them in; taking in is quick.
 _PARTITION_A_POD = 500
 #: Turns or facts that wait in their table for one pod: what its 16 users at once are given, 32 rows each.
 _ROWS_A_POD = 512
+#: When there is a pod for what is due without anybody asking: it sweeps what has expired out of documents as it starts,
+#: as often as one that stays does (TASKLORE_SWEEP_S).
+_ROUND = Window("0 * * * *", "5 * * * *")
 #: Seconds: a worker has no right to the stream LATER, and lets every task wait for its next run in its queue.
 _RETRY_SCHEDULE_S = "86400"
 #: Letters of a name that still fit beside a prefix where Kubernetes allows 63.
@@ -47,8 +50,8 @@ def worker_manifests(wanted: Wanted, agents: Sequence[Agent]) -> list[Manifest]:
         ConfigurationError: a name or a reference cannot be used in a cluster; says which, and what to do.
     """
     role = _role(wanted, agents)
-    scaler = scaled_object(role, Scale(most=wanted.most), _consumers(agents, wanted.slots), _series(agents, role))
-    return [*deployment(role), scaler]
+    counted = _consumers(agents, wanted.slots), _series(agents, role), _windows(agents)
+    return [*deployment(role), scaled_object(role, Scale(most=wanted.most), *counted)]
 
 
 def bootstrap_manifests(wanted: Wanted, agents: Sequence[Agent]) -> list[Manifest]:
@@ -111,6 +114,11 @@ def _series(agents: Sequence[Agent], role: Role) -> list[Series]:
     pods = f'up{{namespace="{role.namespace}",pod=~"{role.full_name}-.+"}}'
     unless_blind = f"(vector(0) unless on() ({pods} == 0))"
     return [Series(f"max(tasklore_{queue}_pending) or {unless_blind}", _ROWS_A_POD) for queue in queues]
+
+
+def _windows(agents: Sequence[Agent]) -> list[Window]:
+    """Return when a pod is there though nothing waits: whoever hears facts keeps the documents made of them tidy."""
+    return [_ROUND] if any("facts" in agent.listeners for agent in agents) else []
 
 
 def worker_name(wanted: Wanted, agents: Sequence[Agent]) -> str:

@@ -1,7 +1,6 @@
 """The HTTP API on real servers in this process, with a service that answers when it is told to."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,10 +24,13 @@ from runtime.streams import Sizes, declare_streams
 from supervisor.cancellation import Canceller
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
+from supervisor.http.certificates import Certificate
 from supervisor.http.parts import Parts
 from supervisor.http.serving import HttpServer
 from supervisor.http.work import Work
+from supervisor.incoming import Ended, unheard
 from supervisor.reports import ReportDesk
+from tests.servers import PATIENCE_S
 
 SUPERVISOR = "HttpStand"
 CARD = AgentCard(
@@ -69,6 +71,7 @@ class Scripted:
         *,
         routed: Callable[[TaskAssignment], None] = lambda _assignment: None,
         before: Sequence[ChatTurn] | None = None,
+        ended: Ended = unheard,
     ) -> PersonReply:
         """Wait for the gate, and say the text back."""
         self.asked.append(request)
@@ -127,18 +130,24 @@ class Stand:
 
 @asynccontextmanager
 async def http_stand(
-    servers: EmbeddedServers, redis: Redis, *, tls: ssl.SSLContext | None = None, **parts: Any
+    servers: EmbeddedServers,
+    redis: Redis,
+    *,
+    tls: Certificate | None = None,
+    scripted: Callable[[Conversations, Dispatch], Scripted] = Scripted,
+    **parts: Any,
 ) -> AsyncIterator[Stand]:
-    """Serve the API within the block, over *tls* if given; *parts* replace those of the stand."""
+    """Serve the API within the block, over *tls* if given; *scripted* makes its service, *parts* replace the others."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(servers.nats_url, f"stand-{new_id(0)}"))
         await declare_streams(client, Sizes())
         outbox = await stack.enter_async_context(open_outbox(Link(client)))
-        ledger = Ledger(redis)
+        ledger = Ledger(redis, deadline_s=PATIENCE_S)
         dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger)
         await client.subscribe(subjects.reports_to(SUPERVISOR), cb=reports.hear_hint)
-        conversations, records = Conversations(redis), RequestRecords(redis)
-        service = Scripted(conversations, dispatch)
+        conversations = Conversations(redis, deadline_s=PATIENCE_S)
+        records = RequestRecords(redis, deadline_s=PATIENCE_S)
+        service = scripted(conversations, dispatch)
         made = {
             "supervisor_id": SUPERVISOR,
             "client": client,
@@ -153,8 +162,8 @@ async def http_stand(
             "records": records,
             "work": Work(service, records),
             "pipelines": None,
-            "runs": PipelineRuns(redis),
-            "sessions": SessionCache(redis),
+            "runs": PipelineRuns(redis, deadline_s=PATIENCE_S),
+            "sessions": SessionCache(redis, deadline_s=PATIENCE_S),
             "grace_s": 5.0,
         }
         whole = Parts(**(made | parts))

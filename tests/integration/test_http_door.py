@@ -1,11 +1,13 @@
 """The door of the HTTP API: keys, users, hosts, sizes and rates; every refusal is a problem that says the cure."""
 
 import asyncio
+import gzip
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 from redis.asyncio import Redis
 
@@ -186,11 +188,12 @@ async def test_a_body_may_only_be_so_large(stand: Stand) -> None:
 
 async def test_what_comes_too_fast_is_told_when_to_go_on(servers: EmbeddedServers, redis: Redis) -> None:
     """429 with whole seconds."""
-    async with http_stand(servers, redis, limits=Limits(rate=0.5, burst=3)) as stand:
+    # So slow that no machine sees a fourth token.
+    async with http_stand(servers, redis, limits=Limits(rate=0.01, burst=3)) as stand:
         answers = [await ask(stand.url, "GET", "/v1/agents") for _ in range(4)]
     assert [answer.status for answer in answers[:3]] == [200] * 3
     assert problem(answers[3], 429)
-    assert 1 <= int(answers[3].headers["retry-after"]) <= 2
+    assert 1 <= int(answers[3].headers["retry-after"]) <= 100
 
 
 @pytest.mark.parametrize(
@@ -217,7 +220,7 @@ async def test_every_error_is_a_problem(
     answer = await ask(stand.url, method, path, body)
     assert word in problem(answer, status)
     if status == 405:
-        assert answer.headers["allow"] == "DELETE, GET"
+        assert answer.headers["allow"] == "DELETE, GET, HEAD"
 
 
 @pytest.mark.parametrize("line", [b"traceparent: \x00", b"no header"])
@@ -297,6 +300,75 @@ async def test_requests_are_counted_by_route_and_never_by_path(servers: Embedded
         'tasklore_http_requests_total{method="GET",route="unrouted",status="404"} 1.0',
         'tasklore_http_requests_total{method="other",route="unrouted",status="404"} 1.0',
     }
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "cure"),
+    [
+        ("POST", "/v1/requests/", "did you mean '/v1/requests'?"),
+        ("GET", "//v1//agents/", "did you mean '/v1/agents'?"),
+        ("GET", "/V1/Agents", "did you mean '/v1/agents'?"),
+        ("POST", "/chat/completions", "did you mean '/v1/chat/completions'?"),
+        ("POST", "/v1/v1/chat/completions", "did you mean '/v1/chat/completions'?"),
+        ("POST", "/v1/responses", "there are /v1/chat/completions and /v1/models"),
+        ("GET", "/metrics", "TASKLORE_HTTP_PORT"),
+        ("GET", "/v1", "GET /docs lists them all"),
+        ("GET", "/" + "v1/" * 2000, "GET /docs lists them all"),
+    ],
+)
+async def test_a_path_that_there_is_not_names_the_one_that_was_meant(
+    stand: Stand, method: str, path: str, cure: str
+) -> None:
+    """A slash too many, a base URL without its version, a path of OpenAI's that is not served."""
+    body = {"text": "hello"} if method == "POST" else None
+    told = await ask(stand.url, method, path, body)
+    said = told.body.get("detail") or told.body["error"]["message"]
+    assert (told.status, said.endswith(cure) or cure in said) == (404, True)
+
+
+async def test_openais_client_shows_what_was_meant(stand: Stand) -> None:
+    """It tells of an error only in its own form, whatever its base URL was."""
+    for base in ("", "/v1/v1"):
+        async with openai.AsyncOpenAI(base_url=stand.url + base, api_key="any", max_retries=0) as client:
+            with pytest.raises(openai.NotFoundError, match="did you mean '/v1/chat/completions'"):
+                await client.chat.completions.create(model="tasklore", messages=[])
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "cure"),
+    [
+        (gzip.compress(b'{"text": "hello"}'), {"Content-Encoding": "gzip"}, 415, "without `Content-Encoding`"),
+        (gzip.compress(b'{"text": "hello"}'), {}, 400, "no text in UTF-8"),
+        (b'{"text": "\xff"}', {}, 400, "no text in UTF-8"),
+        (b'{"txt": "hello"}', {}, 422, "text: is needed; txt: is not known; take it out, or mend its name"),
+    ],
+)
+async def test_a_body_that_cannot_be_read_names_the_cure(
+    stand: Stand, body: bytes, headers: dict[str, str], status: int, cure: str
+) -> None:
+    """Packed, of another encoding, or with a name that was mistyped."""
+    told = await ask(stand.url, "POST", "/v1/requests", body, headers)
+    assert (told.status, cure in told.body["detail"]) == (status, True), told.body
+
+
+async def test_whoever_opens_the_address_gets_to_the_page(stand: Stand) -> None:
+    """It is what is printed at the start, and what one clicks."""
+    home = await ask(stand.url, "GET", "/")
+    assert (home.status, home.headers["location"]) == (307, "/docs")
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [("/v1/requests", "POST"), ("/v1/requests/one", "DELETE, GET, HEAD"), ("/v1/chat/completions", "POST")],
+)
+async def test_options_tells_the_methods_and_lets_no_page_from_elsewhere_in(
+    stand: Stand, path: str, methods: str
+) -> None:
+    """A browser asks so before it sends what another page wishes, and goes on only when it is told that it may."""
+    told = await ask(stand.url, "OPTIONS", path, headers={"Access-Control-Request-Method": "POST"})
+    assert (told.status, told.headers["allow"]) == (204, methods)
+    assert not [name for name in told.headers if name.startswith("access-control")]
+    assert (await ask(stand.url, "OPTIONS", "/v1/nothing")).status == 404
 
 
 async def test_a_body_of_another_kind_is_refused(stand: Stand) -> None:

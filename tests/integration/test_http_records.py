@@ -6,6 +6,7 @@ from datetime import timedelta
 from redis.asyncio import Redis
 
 from memory.requests import RequestEnd, RequestRecord, RequestRecords, place_of
+from tests.servers import PATIENCE_S
 
 PLACE = place_of("", "request", "r1")
 RECORD = RequestRecord(digest="d1", task_id="t1", at_ms=1, conversation_id="c1", memory="bypass")
@@ -13,7 +14,7 @@ RECORD = RequestRecord(digest="d1", task_id="t1", at_ms=1, conversation_id="c1",
 
 async def test_the_first_who_claims_an_id_has_it(valkey_or_redis: Redis) -> None:
     """Of many at once one; the others are shown what is there."""
-    records = RequestRecords(valkey_or_redis)
+    records = RequestRecords(valkey_or_redis, deadline_s=PATIENCE_S)
     others = [RECORD.model_copy(update={"digest": f"d{number}"}) for number in range(20)]
     found = await asyncio.gather(*(records.claim(PLACE, one) for one in others))
 
@@ -24,7 +25,7 @@ async def test_the_first_who_claims_an_id_has_it(valkey_or_redis: Redis) -> None
 
 async def test_one_process_works_on_a_request_at_a_time(valkey_or_redis: Redis) -> None:
     """Until it lets go, or falls silent."""
-    records = RequestRecords(valkey_or_redis)
+    records = RequestRecords(valkey_or_redis, deadline_s=PATIENCE_S)
     assert [await records.hold(PLACE, 60_000), await records.hold(PLACE, 60_000)] == [True, False]
     assert (await records.find(PLACE)).is_held
     await records.let_go(PLACE, None)
@@ -33,9 +34,17 @@ async def test_one_process_works_on_a_request_at_a_time(valkey_or_redis: Redis) 
     assert not await records.hold(PLACE, 1)
 
 
+async def test_an_id_that_was_just_made_is_claimed_and_held_at_once(valkey_or_redis: Redis) -> None:
+    """Nobody else works on it until it is let go."""
+    records = RequestRecords(valkey_or_redis, deadline_s=PATIENCE_S)
+    assert await records.claim(PLACE, RECORD, 60_000) is None
+    assert not await records.hold(PLACE, 1)
+    assert await records.find(PLACE) == (RECORD, None, True)
+
+
 async def test_an_end_is_known_until_it_is_begun_again(valkey_or_redis: Redis) -> None:
     """With what neither a turn nor a report tells; nothing of it outlives its time."""
-    records = RequestRecords(valkey_or_redis, keep=timedelta(minutes=1))
+    records = RequestRecords(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S)
     await records.claim(PLACE, RECORD)
     end = RequestEnd(kind="question", missing=("spent",), elapsed_ms=3)
     await records.let_go(PLACE, end)

@@ -204,7 +204,7 @@ async def test_a_task_is_sent_once_and_its_report_comes_back(stand: Stand) -> No
     task_id, place = sent.body["task_id"], sent.headers["location"]
     await stand.parts.ledger.finish(task_id, 1, "completed", report_on(task_id).model_dump_json().encode())
 
-    again = await ask(stand.url, "POST", "/v1/tasks", body | {"wait_seconds": 5}, key)
+    again = await ask(stand.url, "POST", "/v1/tasks", body | {"wait_seconds": 60}, key)
     assert (again.status, again.body["report"]["result"]) == (200, {"word": "hi"})
     assert (await ask(stand.url, "GET", place)).body["state"] == "done"
     assert (await ask(stand.url, "DELETE", place)).body == {"outcome": "too_late", "status": "completed"}
@@ -260,7 +260,7 @@ async def test_what_waits_when_the_process_leaves_is_answered_within_its_grace(
     servers: EmbeddedServers, redis: Redis
 ) -> None:
     """A request and a task are done in time and answered; another task is not, and is told where it will be."""
-    async with http_stand(servers, redis, grace_s=1.0) as leaving:
+    async with http_stand(servers, redis, grace_s=4.0) as leaving:
         body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}}
         soon, timely, never = (
             asyncio.create_task(ask(leaving.url, "POST", path, sent, {"Idempotency-Key": key}))

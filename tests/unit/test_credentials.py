@@ -3,6 +3,7 @@
 import hashlib
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,25 @@ def test_nobody_is_added_where_no_credentials_are(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"python -m deploy\.credentials DIR"):
         add_roles(tmp_path / "typo", Cast({"prices": ("PriceAgent",)}, {}))
     assert not (tmp_path / "typo").exists()
+
+
+def test_a_certificate_for_the_api_is_made_when_it_is_asked_for(made: Path, folder: Path) -> None:
+    """From the authority that is there, for the names of its service; nothing else changes, and again it is another."""
+    assert main([str(folder), "--api-tls"]) == 0
+    first = contents(folder)
+    assert {place for place in first if first[place] != contents(made).get(place)} == {"tls/api.crt", "tls/api.key"}
+    verify = ["openssl", "verify", "-CAfile", "tls/ca.crt", "-verify_hostname", "tasklore-api.tasklore.svc"]
+    subprocess.run([*verify, "tls/api.crt"], cwd=folder, check=True, capture_output=True)
+
+    assert main([str(folder), "--api-tls"]) == 0
+    assert contents(folder)["tls/api.crt"] != first["tls/api.crt"]
+
+
+def test_no_certificate_is_made_without_the_authority(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its key may be kept elsewhere; what to do then is said."""
+    (folder / "tls" / "ca.key").unlink()
+    assert main([str(folder), "--api-tls"]) == 2
+    assert "into the secret tasklore-api-tls" in capsys.readouterr().err
 
 
 def test_a_list_of_additions_that_was_broken_is_named(folder: Path) -> None:

@@ -105,14 +105,20 @@ def test_it_has_rights_and_secrets_of_its_own(here: Path) -> None:
 
 
 def test_whoever_listens_is_scaled_by_every_partition_and_by_what_waits_in_valkey() -> None:
-    """Turns and facts lie in 16 partitions until they are taken in, and then in a table that no consumer counts."""
+    """Turns and facts lie in 16 partitions, and then in a table that no consumer counts; once an hour it is there."""
     text = base.generated()["memory.yaml"]
     (scaler,) = (one for one in yaml.safe_load_all(text) if one["kind"] == "ScaledObject")
 
     consumers = [at(one, "metadata", "consumer") for one in listed(scaler, "spec", "triggers")]
     partitions = {f"{queue}-{number}" for queue in ("turns", "facts") for number in range(PARTITIONS)}
     assert partitions <= set(consumers)
-    assert consumers.count(None) == 2
+    assert consumers.count(None) == 3
+    window = {"timezone": "Etc/UTC", "start": "0 * * * *", "end": "5 * * * *", "desiredReplicas": "1"}
+    assert listed(scaler, "spec", "triggers")[-1] == {
+        "type": "cron",
+        "metricType": "AverageValue",
+        "metadata": window,
+    }
 
 
 @pytest.mark.parametrize(

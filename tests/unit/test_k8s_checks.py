@@ -59,6 +59,7 @@ REMOVALS = [
     ("ConfigMap tasklore-budget", "data.TASKLORE_SECRETS_DIR"),
     ("ConfigMap tasklore-memory", "data.TASKLORE_REPLICAS"),
     ("ScaledObject tasklore-memory", "spec.triggers.17"),
+    ("ScaledObject tasklore-memory", "spec.triggers.35"),
     ("ScaledObject tasklore-budget", "spec.fallback"),
     ("ScaledObject tasklore-supervisor", "spec.minReplicaCount"),
     ("NetworkPolicy default-deny", "spec.policyTypes.1"),
@@ -77,6 +78,45 @@ def test_a_promise_that_is_taken_away_is_missed(name: str, place: str) -> None:
 
     assert changed != _read()
     assert complaints(changed)
+
+
+def with_tls() -> list[Manifest]:
+    """Return the base with what the component `api-tls` changes."""
+    found = {name_of(one): one for one in of_base()}
+    component = BASE.parent / "components" / "api-tls" / "kustomization.yaml"
+    for patch in yaml.safe_load(component.read_text())["patches"]:
+        for step in yaml.safe_load(patch["patch"]):
+            *parents, last = step["path"].split("/")[1:]
+            around: Any = found[f"{patch['target']['kind']} {patch['target']['name']}"]
+            for part in parents:
+                around = around[int(part) if part.isdigit() else part]
+            if step["op"] == "test":
+                assert around[last] == step["value"]
+            elif last == "-":
+                around.append(step["value"])
+            else:
+                assert (last in around) == (step["op"] == "replace")
+                around[last] = step["value"]
+    return list(found.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("ConfigMap tasklore-supervisor", "data.TASKLORE_API_TLS_CERT_FILE"),
+        ("ConfigMap tasklore-supervisor", "data.TASKLORE_API_TLS_KEY_FILE"),
+        ("Deployment tasklore-supervisor", f"{POD}.volumes.1.projected.sources.4"),
+        ("Deployment tasklore-supervisor", f"{POD}.volumes.1.projected.sources.4.secret.items.1"),
+        ("Service tasklore-api", "spec.ports.0.appProtocol"),
+    ],
+)
+def test_an_api_with_tls_lacks_none_of_its_parts(name: str, place: str) -> None:
+    """A certificate without its key, files that no secret brings, a service that says it is plain HTTP."""
+    whole_of_it = with_tls()
+    assert (complaints(whole_of_it), whole.has_tls(whole_of_it), whole.has_tls(of_base())) == ([], True, False)
+    path = tuple(int(step) if step.isdigit() else step for step in place.split("."))
+    assert not is_free(name.partition(" ")[0], path)
+    assert complaints([without(one, path) if name_of(one) == name else one for one in whole_of_it])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""Paths that there are not: which one was meant, as far as the spelling tells, or where the thing is."""
+
+import re
+from collections.abc import Iterable
+
+from starlette.routing import compile_path
+
+#: Where else something is that people look for here.
+_ELSEWHERE = {
+    "/healthz": "health and metrics are on a port of their own, TASKLORE_HTTP_PORT",
+    "/readyz": "health and metrics are on a port of their own, TASKLORE_HTTP_PORT",
+    "/metrics": "health and metrics are on a port of their own, TASKLORE_HTTP_PORT",
+    "/v1/responses": "of OpenAI's API there are /v1/chat/completions and /v1/models",
+    "/v1/completions": "of OpenAI's API there are /v1/chat/completions and /v1/models",
+    "/v1/embeddings": "of OpenAI's API there are /v1/chat/completions and /v1/models",
+}
+_LISTED = "GET /docs lists them all"
+#: Characters of a path from which on nobody mistyped it.
+_LONGEST = 300
+
+
+def cure_of(path: str, known: Iterable[str]) -> str:
+    """Return what to do about *path*, which is none of *known*, paths with their parameters in braces."""
+    if (elsewhere := _ELSEWHERE.get(path.rstrip("/"))) is not None:
+        return elsewhere
+    patterns = [compile_path(one)[0] for one in known]
+    meant = (one for one in _likely(path[:_LONGEST]) if any(pattern.match(one) for pattern in patterns))
+    found = next(meant, None)
+    return f"did you mean {found!r}?" if found is not None else _LISTED
+
+
+def _likely(path: str) -> Iterable[str]:
+    """Yield *path* without what is got wrong: slashes, capitals, the version that a base URL lacks or has twice."""
+    slim = re.sub(r"/{2,}", "/", path).rstrip("/")
+    for one in (slim, slim.lower()):
+        yield from (one, f"/v1{one}", one.removeprefix("/v1"))
+
+
+def methods_of(path: str, paths: dict[str, dict[str, object]]) -> set[str]:
+    """Return every method of *path* by *paths*, those of the OpenAPI document; the framework knows one route's only."""
+    found = [one for one in paths if compile_path(one)[0].match(path)]
+    # A path that is spelled out is not the one that has a parameter in its place.
+    nearest = min(found, key=lambda one: one.count("{"), default=None)
+    methods = {method.upper() for method in paths[nearest]} if nearest is not None else {"GET"}
+    return methods | ({"HEAD"} if "GET" in methods else set())
