@@ -92,6 +92,8 @@ async def _fill(store: DocumentStore, user: str, size: int) -> bytes:
 async def _large_edits(bare: Redis, lent: Redis, profile: Profile) -> list[Row]:
     store = DocumentStore(lent, KINDS)
     size = len(body := await _fill(store, "large", LARGE))
+    # A document of its own: what one contestant stores, the other would have to fetch and parse.
+    await _fill(store, "strange", LARGE)
 
     async def get_and_set(_number: int) -> object:
         found = await bare.get("bench:large")
@@ -102,7 +104,7 @@ async def _large_edits(bare: Redis, lent: Redis, profile: Profile) -> list[Row]:
 
     async def unknown(number: int) -> None:
         strange = DocumentStore(lent, KINDS)
-        await edit(strange, "large", 10**6 + number, Delete(path="food.likes[0]", file=FOOD), like(number))
+        await edit(strange, "strange", number, Delete(path="food.likes[0]", file=FOOD), like(number))
 
     await bare.set("bench:large", body)
     raw, warm, cold = await in_turns((get_and_set, known, unknown), profile.edits)

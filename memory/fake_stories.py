@@ -5,17 +5,14 @@ from collections.abc import Callable, Collection, Mapping
 
 from pydantic import JsonValue
 
-from contracts.analysis_background import KnownFact
 from contracts.stories import (
     Changes,
     Entity,
     Relations,
     StoryBase,
     StoryChange,
-    StoryMemory,
     StoryResponse,
     StorySettings,
-    StoryThread,
 )
 from memory.stories.view import CHANGING, StandingStory, StoryInfo, demand_changing, standing, unknown
 
@@ -115,18 +112,6 @@ class FakeStories:
     async def entities(self, story_id: str) -> tuple[Entity, ...]:
         """Return everybody and everything with a file, in the order of their names."""
         return tuple(sorted(self._base(story_id).entities, key=lambda entity: entity.name))
-
-    async def base_memories(self, story_id: str) -> tuple[StoryMemory, ...]:
-        """Return the memories that it begins with."""
-        return self._base(story_id).memories
-
-    async def base_threads(self, story_id: str) -> tuple[StoryThread, ...]:
-        """Return the threads that it begins with."""
-        return self._base(story_id).threads
-
-    async def base_knowledge(self, story_id: str) -> tuple[KnownFact, ...]:
-        """Return what is known at its beginning."""
-        return self._base(story_id).knowledge
 
     async def relations(self, story_id: str) -> Relations:
         """Return tiers, tastes and the scores that it begins with."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from contracts.errors import InvalidInput
+from contracts.faults import fault_of
 from memory.project_records import Kind, Record
 
 _START = datetime(1970, 1, 1, tzinfo=UTC)
@@ -71,9 +72,7 @@ def read_line(line: bytes) -> Record:
             raise InvalidInput("must be a JSON object, as `tasklore project export` writes them")
         found = _Line.model_validate(dict(read))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InvalidInput(f"{place}: {first['msg']}; correct it") from error
+        raise InvalidInput(f"{fault_of(error.errors()[0])}; correct it") from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"is no JSON: {error}; each line is an object") from error
     return Record(

@@ -80,11 +80,16 @@ class RequestRecords:
         self._exchange = Exchange(client, deadline_s)
         self._keep_ms = keep // timedelta(milliseconds=1)
 
-    async def claim(self, request: str, record: RequestRecord) -> RequestRecord | None:
-        """Keep *record* under *request*, a `place_of`, and return None; or the one that is there already."""
-        key, _, _ = keys.request(request)
-        put: Command = ("SET", key, record.model_dump_json(), "NX", "GET", "PX", self._keep_ms)
-        earlier = (await self._exchange.run([put]))[0]
+    async def claim(self, request: str, record: RequestRecord, hold_ms: int = 0) -> RequestRecord | None:
+        """Keep *record* under *request*, a `place_of`, and return None; or the one that is there already.
+
+        With *hold_ms* it is worked on from now, too: for an id that was just made, which nobody else can know.
+        """
+        key, held, _ = keys.request(request)
+        commands: list[Command] = [("SET", key, record.model_dump_json(), "NX", "GET", "PX", self._keep_ms)]
+        if hold_ms:
+            commands.append(("SET", held, "1", "NX", "PX", hold_ms))
+        earlier = (await self._exchange.run(commands))[0]
         return RequestRecord.model_validate_json(earlier) if earlier is not None else None
 
     async def find(self, request: str) -> Known:

@@ -93,14 +93,7 @@ async def get_or_compute(
     place = Place(keys.session(session_id).entries, key, keys.session_flight(session_id, key))
     outcome = await flights.join(place, recall, wait_s=wait_s)
     if isinstance(outcome, Joined):
-        if recalled:
-            return outcome.value.value
-        # It came from a caller in this process: this is a use of its own, and must be no part of the other's value.
-        with suppress(MemoryUnavailable):
-            again = await recall()
-            if again is not None:
-                return again.value
-        return deepcopy(outcome.value.value)
+        return outcome.value.value if recalled else await _as_own(outcome.value, recall)
     async with outcome:
         began = clock()
         value = await compute()
@@ -110,3 +103,12 @@ async def get_or_compute(
             await cache.set_many(session_id, [entry], task_id=task_id, phase=phase)
         outcome.share(Computed(value))
     return value
+
+
+async def _as_own(theirs: Computed, recall: Callable[[], Awaitable[Computed | None]]) -> JsonValue:
+    """Return what another caller of this process computed, as a use of one's own and no part of the other's value."""
+    with suppress(MemoryUnavailable):
+        again = await recall()
+        if again is not None:
+            return again.value
+    return deepcopy(theirs.value)

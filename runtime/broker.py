@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import InvalidInput
+from contracts.faults import fault_of
 from contracts.messages import Message
 from contracts.traces import read_context
 from runtime.access import Access, access_of, inbox_prefix
@@ -151,7 +152,7 @@ async def reads_nothing(message: StreamMessage[Msg]) -> bytes:
 def _problems_in(error: ValidationError) -> str:
     """Return which fields are wrong, and how, without a word of what was sent."""
     return "; ".join(
-        f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
+        fault_of(problem)
         for problem in error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_PROBLEMS]
     )
 

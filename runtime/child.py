@@ -16,11 +16,12 @@ from pathlib import Path
 from contracts.errors import ConfigurationError, Unreachable
 from runtime.claims import HOST, DirectoryLock, free_port
 
-#: Seconds a server has to answer; both need less than 0.1 with little data, Valkey about 5 for a gigabyte of it.
-READY_WITHIN_S = 10.0
+#: Seconds a server has to answer; both need less than 0.1 with little data, Valkey about 5 for a gigabyte of it, and
+#: many times that on a machine that others keep busy. One that ends is not waited for.
+READY_WITHIN_S = 30.0
 
 #: Seconds a server has to flush and leave after SIGTERM before it is killed.
-STOP_WITHIN_S = 5.0
+STOP_WITHIN_S = 10.0
 
 #: Seconds until a silent port is asked again: it may be a stranger's, and our server gone for that reason.
 _PROBE_S = 0.5

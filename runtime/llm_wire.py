@@ -23,6 +23,7 @@ from contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
+from contracts.faults import fault_of
 from runtime.llm_prices import Tokens
 
 if TYPE_CHECKING:
@@ -195,4 +196,4 @@ def redact(error: BaseException | None, secret: str) -> None:
 def _problems(error: ValidationError) -> str:
     """Name each field and its fault, without the value: that may be somebody's words."""
     faults = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'body'}: {fault['msg']}" for fault in faults)[:_QUOTE]
+    return "; ".join(map(fault_of, faults))[:_QUOTE]

@@ -6,9 +6,10 @@ stands at 0 from the start, so that the first loss is a rise and not a new serie
 
 from importlib import metadata
 
-from prometheus_client import CollectorRegistry, Info, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Info, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
+from runtime.counting.exposition import exposition
 from runtime.counting.http import HttpCounts
 from runtime.counting.listening import ListeningCounts
 from runtime.counting.models import ModelCounts
@@ -50,7 +51,7 @@ class Metrics(TaskCounts, TransportCounts, ListeningCounts, PlanCounts, ModelCou
 
     def render(self) -> bytes:
         """Return everything in Prometheus' text format, of the type `CONTENT_TYPE`."""
-        return generate_latest(self.registry)
+        return exposition(self.registry)
 
 
 def _installed_version() -> str:

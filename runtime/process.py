@@ -84,7 +84,7 @@ class Process:
             after_startup=[start],
             on_shutdown=[self._begin_end, drain],
         )
-        _calm_collector()
+        calm_collector()
         try:
             await self._app.run(sleep_time=_POLL_S)
         except asyncio.CancelledError:
@@ -235,7 +235,7 @@ class Process:
             self.fail(error)
 
 
-def _calm_collector() -> None:
+def calm_collector() -> None:
     """Leave what was imported out of every collection, and collect more seldom."""
     gc.collect()
     gc.freeze()

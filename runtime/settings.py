@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.errors import ConfigurationError, InvalidAmount
+from contracts.faults import complaint_of
 from contracts.identifiers import NAME_PATTERN
 from contracts.numerals.locales import mark_of
 from contracts.zones import TimeZone
@@ -49,7 +50,6 @@ class Settings(BaseSettings):
         extra="forbid",
         frozen=True,
         hide_input_in_errors=True,
-        use_attribute_docstrings=True,
     )
 
     nats_url: str | None = Field(default=None, repr=False)
@@ -336,7 +336,7 @@ def shown(name: str, value: object) -> str:
 
 
 def _sentence(details: ErrorDetails, arguments: Mapping[str, object]) -> str:
-    cure = details["msg"].removeprefix("Value error, ").replace("Input should be", "it should be")
+    cure = complaint_of(details).replace("Input should be", "it should be")
     if not details["loc"]:
         return cure
     name = str(details["loc"][0])

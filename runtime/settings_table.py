@@ -1,10 +1,14 @@
 """The settings as tables: what holds in this process and why, and the page that lists them all."""
 
+import ast
+import inspect
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
+from runtime import settings as declarations
 from runtime.settings import Settings, shown, variable_of
 
 _UNITS = {
@@ -49,6 +53,7 @@ class Row:
 
 def explain(settings: Settings) -> list[Row]:
     """Return every setting with its value, in the order of their declaration, and whether it is somebody's wish."""
+    reasons = _reasons()
     return [
         Row(
             name=name,
@@ -56,21 +61,43 @@ def explain(settings: Settings) -> list[Row]:
             value=shown(name, getattr(settings, name)),
             unit=_unit(name),
             source=settings.source(name),
-            description=field.description or "",
+            description=reasons[name],
         )
-        for name, field in Settings.model_fields.items()
+        for name in Settings.model_fields
     ]
 
 
 def reference_page() -> str:
     """Return the text of docs/settings.md."""
-    lines = [_line(name, field) for name, field in Settings.model_fields.items()]
+    reasons = _reasons()
+    lines = [_line(name, field, reasons[name]) for name, field in Settings.model_fields.items()]
     return _PAGE_HEAD + "\n".join(lines) + "\n"
 
 
-def _line(name: str, field: FieldInfo) -> str:
+def _reasons() -> dict[str, str]:
+    """Return what is written below each setting in the file that declares it.
+
+    Read here, where it is shown: pydantic would parse that file anew whenever a process starts.
+    """
+    (declared,) = (
+        node
+        for node in ast.parse(inspect.getsource(declarations)).body
+        if isinstance(node, ast.ClassDef) and node.name == Settings.__name__
+    )
+    return {
+        field.target.id: inspect.cleandoc(below.value.value)
+        for field, below in pairwise(declared.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(below.value.value, str)
+    }
+
+
+def _line(name: str, field: FieldInfo, reason: str) -> str:
     cells = [f"`{variable_of(name)}`", f"`{shown(name, field.default)}`", _takes(field), _unit(name)]
-    return f"| {' | '.join(cells)} | {field.description} |"
+    return f"| {' | '.join(cells)} | {reason} |"
 
 
 def _unit(name: str) -> str:

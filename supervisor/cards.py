@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import InvalidInput
+from contracts.faults import fault_of
 from contracts.messages import AgentCard
 from runtime.buckets import BucketState, read_bucket_by_page, state_of_bucket
 from runtime.direct import Line
@@ -136,9 +137,8 @@ def _read_card(key: str, body: bytes) -> AgentCard:
         card = AgentCard.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"])) or "body"
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        raise InvalidInput(f"{where}: {first['msg']}{more}") from error
+        raise InvalidInput(f"{fault_of(first)}{more}") from error
     if (problem := _misplacement(card, key)) is not None:
         raise InvalidInput(problem)
     return card

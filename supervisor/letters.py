@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import InvalidInput
+from contracts.faults import fault_of
 from contracts.messages import DeadLetter, ErrorNote
 
 #: The reason under which a message in DEAD is shown that is no dead letter.
@@ -116,8 +117,7 @@ def read_letter(sequence: int, subject: str, stored_at: datetime, body: bytes) -
         content = DeadLetter.model_validate_json(body)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, problem["loc"])) or "body"
-        return Letter(sequence, stored_at, _foreign(subject, stored_at, body, f"{where}: {problem['msg']}"))
+        return Letter(sequence, stored_at, _foreign(subject, stored_at, body, fault_of(problem)))
     if subjects.dead(content.subject) != subject:
         # Whoever may only bury what was for one agent must not have it sent to another.
         content = _foreign(subject, stored_at, body, f"it names the subject {content.subject!r}")

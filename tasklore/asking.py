@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import InvalidInput, Unreachable
+from contracts.faults import fault_of
 from contracts.identifiers import new_id
 from contracts.messages import PersonReply, PersonRequest
 from runtime.connection import Listener, connected
@@ -36,8 +37,7 @@ def make_request(text: str, **fields: Any) -> PersonRequest:
     try:
         return PersonRequest(text=text.strip(), **given)
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        raise InvalidInput(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
+        raise InvalidInput(fault_of(error.errors(include_url=False)[0])) from error
 
 
 async def ask_aloud(request: PersonRequest, *, as_json: bool = False) -> int:

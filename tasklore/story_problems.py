@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from contracts.amounts.spellings import shown
 from contracts.errors import InvalidInput
+from contracts.faults import complaint_of
 from supervisor.pipelines.problems import Place, known_ones
 
 #: How an item of each list is called.
@@ -35,7 +36,7 @@ _IN_WORDS = {
 }
 _COUNTED = {"too_long": "items", "string_too_long": "signs"}
 _NAME_PATTERN = "1 to 64 letters, digits, '_' or '-'"
-_OF_FIELD = re.compile(r"Value error, ([a-z_]+): ")
+_OF_FIELD = re.compile(r"([a-z_]+): ")
 #: How what `tomllib` complains of begins, and what is mostly to be done about it.
 _TOML_CURES = (
     (r"Illegal character '\n'", "close the quotes at the end of the text, or put three around one of several lines"),
@@ -147,7 +148,7 @@ def remarks_in(error: ValidationError, model: type[BaseModel], raw: object) -> l
 def _place(detail: ErrorDetails) -> Place:
     """Return the place of what *detail* is about; a check of a whole table begins with the name of its field."""
     place = tuple(part for part in detail["loc"] if part != "[key]")
-    named = _OF_FIELD.match(detail["msg"]) if detail["type"] == "value_error" else None
+    named = _OF_FIELD.match(complaint_of(detail)) if detail["type"] == "value_error" else None
     return (*place, named[1]) if named is not None else place
 
 
@@ -195,9 +196,9 @@ def _sentence(detail: ErrorDetails, place: Place, model: type[BaseModel]) -> str
         return f"{field_name} is empty; write something, or leave it out"
     if kind in ("too_long", "string_too_long"):
         return f"{field_name} has more than {detail['ctx']['max_length']} {_COUNTED[kind]}; shorten it"
-    message = _IN_WORDS.get(kind) or detail["msg"].removeprefix("Input should be ")
+    message = _IN_WORDS.get(kind) or complaint_of(detail).removeprefix("Input should be ")
     if kind == "value_error":
-        return message.removeprefix("Value error, ")
+        return message
     return f"{field_name} must be {message[:1].lower()}{message[1:]}, not {said}"
 
 

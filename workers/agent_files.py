@@ -19,6 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contracts.errors import ConfigurationError
+from contracts.faults import fault_of
 from runtime.llm_settings import DEFAULT_ROLE, LlmRole, LlmSettings
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def _checked(config: dict[str, Any], file: Path) -> RoleConfig:
         return RoleConfig.model_validate(config)
     except ValidationError as error:
         known = ", ".join(RoleConfig.model_fields)
-        wrong = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        wrong = "; ".join(map(fault_of, error.errors()))
         raise ConfigurationError(f"{file}: {wrong}; the fields are {known}") from error
 
 

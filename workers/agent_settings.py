@@ -12,6 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from contracts.amounts import canonical
 from contracts.errors import ConfigurationError
+from contracts.faults import fault_of
 
 #: `Field(json_schema_extra={"affects_results": False})` leaves a setting out of the fingerprint.
 _AFFECTS_RESULTS = "affects_results"
@@ -106,7 +107,7 @@ def _counts(extra: Any) -> bool:
 
 def _problems(error: ValidationError) -> str:
     problems = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, problem['loc'])) or 'settings'}: {problem['msg']}" for problem in problems)
+    return "; ".join(fault_of(problem, "settings") for problem in problems)
 
 
 def _nearest(name: str, known: list[str]) -> str:

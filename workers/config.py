@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contracts.errors import ConfigurationError
+from contracts.faults import fault_of
 from contracts.identifiers import Name
 from workers.agent import Agent
 
@@ -65,7 +66,7 @@ def load_config(path: Path | str) -> HostConfig:
         return HostConfig(**own, settings=raw)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
-        told = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+        told = "; ".join(map(fault_of, problems))
         raise ConfigurationError(f"the configuration {str(path)!r}: {told}") from error
 
 

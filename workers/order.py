@@ -9,6 +9,7 @@ from pydantic_core import from_json
 
 from contracts import subjects
 from contracts.errors import InvalidInput, TaskExpired
+from contracts.faults import fault_of
 from contracts.identifiers import checked_name, user_token
 from contracts.messages import MemoryOutcome, TaskAssignment
 from contracts.neighbours import Neighbourhood
@@ -167,7 +168,7 @@ def _read_assignment(body: bytes) -> TaskAssignment:
         return TaskAssignment.model_validate_json(body)
     except ValidationError as error:
         found = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
+            fault_of(problem)
             for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
         )
         msg = f"this is no task assignment: {found}"

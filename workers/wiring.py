@@ -314,21 +314,6 @@ class Worker:
         )
 
     def _make_desk(self, agent: Agent, parts: _Parts) -> TaskDesk:
-        effects = Effects(parts.ledger, self._worker_id)
-
-        def make_context(order: Order) -> Context:
-            assignment = order.assignment
-            if assignment.deadline != order.deadline:
-                assignment = assignment.model_copy(update={"deadline": order.deadline})
-            return Context(
-                order.task,
-                assignment,
-                parts.lent,
-                settings=agent.settings,
-                attempt=order.attempt,
-                claim=functools.partial(effects.claim, order),
-            )
-
         settings, metrics, worker_id = self._settings, self._metrics, self._worker_id
         stores = Stores(
             parts.memory, parts.ledger, parts.flights, parts.lent.sessions, self._host.hits, self._host.own_hits
@@ -346,7 +331,9 @@ class Worker:
         )
         longest_s = longest_wait_s(timedelta(days=settings.ledger_keep_days))
         retry = RetryPolicy(settings.retry_base_s, settings.retry_cap_s, longest_s)
-        performer = Performer(worker_id, stores, releases, conclusion, retries, retry, make_context)
+        performer = Performer(
+            worker_id, stores, releases, conclusion, retries, retry, _contexts(agent, parts, worker_id)
+        )
         terms = Terms(lease_s=settings.ack_wait_s)
         runner = Runner(
             worker_id, stores, performer, releases, conclusion, metrics, solitude=self._solitude, terms=terms
@@ -394,3 +381,17 @@ def _worker_id() -> str:
     """Return a name for this process that no other has had: host, process id and a random end."""
     host = "".join(letter if letter.isalnum() else "-" for letter in socket.gethostname()[:20])
     return f"{host}-{os.getpid()}-{new_id(0)[-6:]}"
+
+
+def _contexts(agent: Agent, parts: _Parts, worker_id: str) -> Callable[[Order], Context]:
+    """Return what makes the context of each run of a task of *agent*."""
+    effects = Effects(parts.ledger, worker_id)
+
+    def make_context(order: Order) -> Context:
+        told = order.assignment
+        if told.deadline != order.deadline:
+            told = told.model_copy(update={"deadline": order.deadline})
+        claim = functools.partial(effects.claim, order)
+        return Context(order.task, told, parts.lent, settings=agent.settings, attempt=order.attempt, claim=claim)
+
+    return make_context

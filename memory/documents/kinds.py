@@ -15,6 +15,7 @@ from typing import Annotated, Literal, cast, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from contracts.errors import ConfigurationError, InvalidPath, UnknownPath
+from contracts.faults import complaint_of
 from memory.documents.items import METADATA, Body
 from memory.documents.paths import Path, lookup, parse
 
@@ -219,11 +220,10 @@ def _read_kind(raw: Mapping[str, object], file: File) -> Kind:
 
 def _problem(found: Mapping[str, object]) -> str:
     at = ".".join(str(step) for step in cast("tuple[str | int, ...]", found["loc"]))
-    message = str(found["msg"]).removeprefix("Value error, ")
     cure = {"missing": "add it", "extra_forbidden": "no such field; take it out or mend its name"}.get(
         str(found["type"])
     )
-    return f"{at}: {cure or message}"
+    return f"{at}: {cure or complaint_of(found)}"
 
 
 def _template(kind: Kind, file: File) -> Body:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from contracts.errors import InvalidInput
+from contracts.faults import complaint_of
 from contracts.stories import Changes, StoryChange, StoryResponse
 from memory import keys
 from memory import story_scripts as scripts
@@ -99,7 +100,9 @@ def unreadable(key: str, field: str, cure: str, why: Exception) -> InvalidInput:
     if isinstance(why, ValidationError):
         first = why.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
-        return InvalidInput(f"{key} cannot be read at {field!r}: {place + ': ' if place else ''}{first['msg']}; {cure}")
+        return InvalidInput(
+            f"{key} cannot be read at {field!r}: {place + ': ' if place else ''}{complaint_of(first)}; {cure}"
+        )
     return InvalidInput(f"{key} cannot be read at {field!r}: {why}; {cure}")
 
 

@@ -116,18 +116,6 @@ class StoryStore:
         found = (read_of(Entity, raw, key, name, _load_again(story_id)) for name, raw in pairs_in(reply))
         return tuple(sorted(found, key=lambda entity: entity.name))
 
-    async def base_memories(self, story_id: str) -> tuple[StoryMemory, ...]:
-        """Return the memories that it begins with."""
-        return (await self._beginning(story_id, "memories")).memories
-
-    async def base_threads(self, story_id: str) -> tuple[StoryThread, ...]:
-        """Return the threads that it begins with."""
-        return (await self._beginning(story_id, "threads")).threads
-
-    async def base_knowledge(self, story_id: str) -> tuple[KnownFact, ...]:
-        """Return what is known at its beginning."""
-        return (await self._beginning(story_id, "knowledge")).knowledge
-
     async def relations(self, story_id: str) -> Relations:
         """Return tiers, tastes and the scores that it begins with."""
         return (await self._beginning(story_id, "relations")).relations

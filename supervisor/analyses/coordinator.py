@@ -13,14 +13,15 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from contracts.analysis_roster import ROSTER, Seat, roster_of
+from contracts.analysis_roster import Seat, roster_of
 from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted, TaskloreError
 from contracts.stories import StoryResponse, StorySettings
 from memory.stories.view import CHANGING, StandingStory
 from runtime import tracing
+from supervisor.analyses.agents_there import demand_agents, why_unknown
 from supervisor.analyses.folding import Arrival, Draft, sections_of
 from supervisor.analyses.parts import Parts
-from supervisor.analyses.records import AnalysisRecord, SeatRecord, digest_of, read_record
+from supervisor.analyses.records import AnalysisRecord, digest_of, read_record
 from supervisor.analyses.seats import SeatWatch
 from supervisor.analyses.sums import Body
 from supervisor.analyses.wishes import Outcome, Wish
@@ -31,8 +32,6 @@ log = structlog.get_logger(__name__)
 _PAUSE_S, _PAUSE_CAP_S = 0.05, 1.0
 #: Times that a turn is tried again at once because others wrote to the story meanwhile.
 _MOST_RACES = 50
-#: What whoever starts no agents is told.
-_START = "start `tasklore worker workers.agents.story`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +236,8 @@ class Coordinator:
             sight = await self._look(events.wishes)
         self._revision = revision
         is_new = before is None or before.digest != sight.digest
-        self._demand_agents(events, sight, is_new=is_new)
+        if is_new and events.wishes:
+            demand_agents(parts.catalogue(), sight.roster, self._story_id)
         draft = self._draft(None if is_new else before, document, sight, revision, now_ms)
         if not is_new and not events.are_heeded(draft.record):
             everybody = any(wish.refresh for wish in events.wishes)
@@ -246,7 +246,7 @@ class Coordinator:
         draft.fold(events.arrivals, await self._stand(revision) if changes_story else StandingStory(sight.settings))
         draft.skip()
         draft.mend(now_ms)
-        draft.ask(now_ms, self._why_unknown)
+        draft.ask(now_ms, lambda seat: why_unknown(parts.catalogue(), seat))
         return _Turn(draft, before, await self._write(revision, body, draft, sight.response))
 
     async def _write(self, revision: int, before: bytes | None, draft: Draft, response: StoryResponse) -> bool:
@@ -314,29 +314,6 @@ class Coordinator:
         if self._standing is None and self._record is not None and not self._record.is_final:
             with contextlib.suppress(MemoryUnavailable):
                 await self._stand(self._revision)
-
-    def _demand_agents(self, events: _Events, sight: Sight, *, is_new: bool) -> None:
-        """See that somebody can be asked where somebody is to be.
-
-        Raises:
-            InvalidInput: a new analysis is wished, and none of its agents is known.
-        """
-        catalogue = self._parts.catalogue()
-        asked = [seat for seat in sight.roster if seat.enabled]
-        is_served = not asked or any(catalogue.find(seat.agent_id, seat.task) for seat in asked)
-        if is_served or not is_new or not events.wishes:
-            return
-        raise InvalidInput(f"none of the agents of story {self._story_id!r} is known; {_START}")
-
-    def _why_unknown(self, seat: SeatRecord) -> str | None:
-        catalogue = self._parts.catalogue()
-        if catalogue.find(seat.agent_id, seat.task) is not None:
-            return None
-        if seat.agent_id in catalogue.cards:
-            return f"agent {seat.agent_id!r} has no task {seat.task!r}; correct agents.{seat.section}.task of the story"
-        is_ours = any(seat.agent_id == one.agent_id for one in ROSTER)
-        cure = _START if is_ours else "start `tasklore worker FILE` with the file that declares it"
-        return f"no agent {seat.agent_id!r} is known; {cure}"
 
     def _watch_asked(self, group: asyncio.TaskGroup, turn: _Turn) -> None:
         """Watch every seat that is asked, and give up the tasks of what stood there before."""

@@ -7,6 +7,7 @@ from pydantic import JsonValue, ValidationError
 from contracts.analysis_pieces import Section
 from contracts.analysis_roster import model_of
 from contracts.errors import TaskloreError
+from contracts.faults import fault_of
 from contracts.messages import CompletionReport
 from memory.stories.view import CHANGING
 
@@ -37,8 +38,7 @@ def read_section(section: str, result: object) -> Section:
         return (model_of(section) or Section).model_validate(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"])) or "it"
-        raise Nonsense(f"this is no section {section!r}: {place}: {first['msg']}") from error
+        raise Nonsense(f"this is no section {section!r}: {fault_of(first, 'it')}") from error
 
 
 def why_not(report: CompletionReport) -> str:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from contracts.analysis import AnalysisDocument
 from contracts.analysis_roster import roster_of
 from contracts.errors import ConfigurationError, InvalidInput, MemoryUnavailable, TaskloreError
+from contracts.faults import fault_of
 from contracts.messages import AnalysisReply, AnalysisRequest
 from contracts.stories import StoryResponse
 from contracts.subjects import MAX_BODY
@@ -42,7 +43,7 @@ class AnalysisRequests:
             request = AnalysisRequest.model_validate_json(body)
         except ValidationError as error:
             problems = error.errors(include_url=False, include_input=False, include_context=False)
-            told = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in problems)
+            told = "; ".join(map(fault_of, problems))
             return AnalysisReply(kind="refused", text=f"this request cannot be read: {told}")
         return await self.answer(request)
 

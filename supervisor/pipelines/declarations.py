@@ -8,6 +8,7 @@ from pydantic_core import ErrorDetails
 
 from contracts.amounts.spellings import shown
 from contracts.errors import InvalidPipeline
+from contracts.faults import complaint_of
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.pipelines.problems import Place, Problem, listed, nearest
 
@@ -98,7 +99,7 @@ def _sentence(detail: ErrorDetails, place: Place, title: str) -> str:
         return f"the input's name {said} must be 1 to 64 letters, digits, '_' or '-'"
     if "parameters" in place[:-1] or place[-1:] == ("default",):
         return f"{field} is {said}, which JSON does not know; write it as a text, a number, a list or a table"
-    message = _IN_WORDS.get(kind) or detail["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    message = _IN_WORDS.get(kind) or complaint_of(detail).removeprefix("Input should be ")
     message = message if message.startswith(("must", "is ", "has ")) else f"must be {message}"
     return f"{field} {message}, not {said}"
 

@@ -19,6 +19,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from contracts.errors import InvalidInput
+from contracts.faults import complaint_of
 from contracts.identifiers import checked_name
 from contracts.pipelines import Pipeline
 from memory import session_files
@@ -265,7 +266,7 @@ def _checked(kind: TypeAdapter[T], around: Mapping[str, Any], name: str) -> T:
         return kind.validate_json(json.dumps(around.get(name)), strict=True)
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
-        raise ValueError(f"{'.'.join(str(step) for step in (name, *wrong['loc']))}: {wrong['msg']}") from error
+        raise ValueError(f"{'.'.join(str(step) for step in (name, *wrong['loc']))}: {complaint_of(wrong)}") from error
 
 
 def _state_of(raw: Mapping[str, Any]) -> PhaseState:

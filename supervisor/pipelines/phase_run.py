@@ -18,7 +18,7 @@ from contracts.pipelines import Phase
 from memory.pipeline_records import PhaseState
 from runtime import tracing
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts, root_of
-from supervisor.pipelines.reading import Gone, Reading
+from supervisor.pipelines.reading import Gone, PhaseReader
 from supervisor.pipelines.watching import DESIGN, FILE, STANDARD, file_marks, tag_marks
 
 log = structlog.get_logger(__name__)
@@ -68,7 +68,7 @@ class PhaseRun:
         self._before = live.phases[phase.name]
         self._run = self._before.run if adopted else self._before.run + 1
         self._task_id = live.task_id(phase.name, self._run)
-        self._reading = Reading(parts, live, phase, self._task_id)
+        self._reading = PhaseReader(parts, live, phase, self._task_id)
         #: Whether a worker ran it when its timeout was over.
         self._was_begun = False
 

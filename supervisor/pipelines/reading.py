@@ -16,7 +16,7 @@ from supervisor.pipelines.references import Reference, keys_read, references_in,
 Gone = dict[str, str]
 
 
-class Reading:
+class PhaseReader:
     """Reads for *phase* under the name *reader*, so that a repeat counts no use twice."""
 
     def __init__(self, parts: Parts, live: LiveRun, phase: Phase, reader: str) -> None:

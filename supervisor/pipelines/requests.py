@@ -19,6 +19,7 @@ from contracts.errors import (
     TaskloreError,
     UnknownSession,
 )
+from contracts.faults import fault_of
 from contracts.identifiers import new_id
 from contracts.messages import AgentCard, PipelineReply, PipelineRequest
 from contracts.pipelines import Pipeline
@@ -84,8 +85,7 @@ class PipelineRequests:
             request = PipelineRequest.model_validate_json(body)
         except ValidationError as error:
             problems = error.errors(include_url=False, include_input=False, include_context=False)
-            told = [f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in problems]
-            return _refused(None, "this request cannot be read", told)
+            return _refused(None, "this request cannot be read", [fault_of(one) for one in problems])
         return await self.answer(request)
 
     async def answer(self, request: PipelineRequest) -> PipelineReply:

@@ -9,6 +9,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from contracts.errors import ConfigurationError, Unreachable
+from memory.exchange import Exchange
 from memory.ledger import Ledger
 from runtime import valkey
 from runtime.claims import free_port
@@ -52,6 +53,33 @@ async def test_more_callers_than_connections_wait_for_one(servers: EmbeddedServe
         await client.set("valkey-client:crowd", "1")
         assert set(await asyncio.gather(*(client.get("valkey-client:crowd") for _ in range(300)))) == {b"1"}
         assert [one["name"] for one in await client.client_list()].count("crowd") <= 3
+
+
+async def test_batches_keep_their_connections_and_leave_others_theirs(servers: EmbeddedServers) -> None:
+    """One after the other takes one; however many at once, half of a small pool stays for commands."""
+    async with valkey.connect(servers.redis_url, name="batches", max_connections=3, deadline_s=PATIENCE_S) as client:
+        batches = Exchange(client, PATIENCE_S)
+        for _ in range(20):
+            await batches.run([("SET", "valkey-client:batch", "1")])
+        assert [one["name"] for one in await client.client_list()].count("batches") == 2
+        await asyncio.gather(*(batches.run([("GET", "valkey-client:batch")]) for _ in range(100)))
+        assert {await client.get("valkey-client:batch") for _ in range(10)} == {b"1"}
+        assert [one["name"] for one in await client.client_list()].count("batches") <= 6
+
+
+async def test_a_batch_connects_again_what_was_closed_meanwhile(servers: EmbeddedServers) -> None:
+    """All connections that it kept are gone, and it fails nobody."""
+    async with (
+        valkey.connect(servers.redis_url, name="kept", deadline_s=PATIENCE_S) as client,
+        valkey.connect(servers.redis_url) as other,
+    ):
+        batches = Exchange(client, PATIENCE_S)
+        await asyncio.gather(*(batches.run([("SET", "valkey-client:kept", "1")]) for _ in range(40)))
+        for one in await other.client_list():
+            if one["name"] == "kept":
+                await other.client_kill_filter(_id=one["id"])
+        found = await asyncio.gather(*(batches.run([("GET", "valkey-client:kept")]) for _ in range(40)))
+        assert found == [[b"1"]] * 40
 
 
 async def test_a_frozen_server_costs_every_kind_of_call_one_deadline(own_servers: EmbeddedServers) -> None:

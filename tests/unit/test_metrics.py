@@ -381,3 +381,20 @@ def test_counting_from_several_threads_loses_nothing() -> None:
     for thread in threads:
         thread.join()
     assert value(metrics, "tasklore_lease_heartbeats_total", result="sent") == 8_000
+
+
+def test_the_page_is_what_the_client_library_writes() -> None:
+    """Series are spelled by us, since it spells all of them anew in every scrape; quotes and line ends included."""
+    metrics = families()
+    metrics.count_tasks('a "quoted" \\ agent\n', "naïve", "completed")
+    metrics.observe_task("TripAgent", "book", queued_s=0.1, run_s=2e9)
+    metrics.count_http_request("/v1/requests", "POST", 200, 0.01)
+
+    expected = prometheus_client.generate_latest(metrics.registry)
+
+    assert _without_process(metrics.render()) == _without_process(expected)
+
+
+def _without_process(page: bytes) -> list[bytes]:
+    """Return the lines of *page* that do not tell of this process: those are other ones a moment later."""
+    return [line for line in page.splitlines() if b"process_" not in line]

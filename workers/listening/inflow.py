@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import InvalidInput
+from contracts.faults import fault_of
 from contracts.messages import ChatTurn, ExtractedFacts
 from contracts.traces import read_context
 from runtime.outbox import Outbox
@@ -115,4 +116,4 @@ def _demand_place(delivery: Delivery, place_of: Callable[[str], str], owner: str
 def _faults(error: ValidationError) -> str:
     """Return where *error* found what, without a word of what was said."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}"
+    return fault_of(first)

@@ -37,7 +37,7 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Reading:
+class SeenTerm:
     """A term as the taxonomy sees it; `loose` are the words that are no match and do not just join others."""
 
     words: Phrase
@@ -179,11 +179,11 @@ class Taxonomy:
 
     # -- reading a term ------------------------------------------------------------------------------------------------
 
-    def read(self, term: str) -> Reading:
+    def read(self, term: str) -> SeenTerm:
         """Return the known phrases of *term*, the longest at each place."""
         return self._readings(phrase_of(term))
 
-    def _read(self, words: Phrase) -> Reading:
+    def _read(self, words: Phrase) -> SeenTerm:
         absence = load_words().absence
         matches: list[Match] = []
         loose: list[str] = []
@@ -210,7 +210,7 @@ class Taxonomy:
             elif word not in load_words().function and not word[:1].isdigit():
                 loose.append(word)
             place += 1
-        return Reading(words, tuple(matches), tuple(loose))
+        return SeenTerm(words, tuple(matches), tuple(loose))
 
     def is_known(self, term: str) -> bool:
         """True when there is no word in *term* that every data file leaves unexplained."""
@@ -231,7 +231,7 @@ class Taxonomy:
                 return stem
         return None
 
-    def _unknown(self, reading: Reading, category: Phrase | None = None) -> int:
+    def _unknown(self, reading: SeenTerm, category: Phrase | None = None) -> int:
         """Return how many words say nothing that is known, beside terms of *category* or of any."""
         plain = (words for root, words in self._plain.items() if category is None or category in self._graphs[root])
         known = frozenset(chain.from_iterable(plain))
@@ -252,7 +252,7 @@ class Taxonomy:
     def _shares_graph(self, phrase: Phrase, other: Phrase) -> bool:
         return any(phrase in parents and other in parents for parents in self._graphs.values())
 
-    def _absent(self, reading: Reading) -> frozenset[Phrase]:
+    def _absent(self, reading: SeenTerm) -> frozenset[Phrase]:
         """Return what is not in it: named absent, left out by a diet it is a version for, or never in that term."""
         absent = {match.phrase for match in reading.matches if match.is_absent}
         for match in reading.present:
@@ -262,7 +262,7 @@ class Taxonomy:
                 absent |= self._excludes[diet]
         return frozenset(absent)
 
-    def _found(self, reading: Reading, absent: frozenset[Phrase]) -> set[Phrase]:
+    def _found(self, reading: SeenTerm, absent: frozenset[Phrase]) -> set[Phrase]:
         found: set[Phrase] = set()
         for match in reading.present:
             found |= self._reached(match.phrase, absent)
@@ -272,7 +272,7 @@ class Taxonomy:
             return found
         return {phrase for phrase in found if not absent & self._ancestors(phrase)}
 
-    def _is_undecided(self, reading: Reading, wanted: Phrase, absent: frozenset[Phrase]) -> bool:
+    def _is_undecided(self, reading: SeenTerm, wanted: Phrase, absent: frozenset[Phrase]) -> bool:
         """True when *wanted* may still be in it: something unknown, something open, or a wider word than *wanted*."""
         is_doubtful = any(match.is_doubtful for match in reading.matches)
         if self._unknown(reading) or not reading.present or is_doubtful or absent - self._expected(reading):
@@ -291,7 +291,7 @@ class Taxonomy:
                 return True
         return False
 
-    def _expected(self, reading: Reading) -> frozenset[Phrase]:
+    def _expected(self, reading: SeenTerm) -> frozenset[Phrase]:
         """Return what is not in terms of which everything is told: peanut butter leaves nothing open."""
         settled = (match.phrase for match in reading.present if match.phrase in self._settled)
         return frozenset(chain.from_iterable(self._without.get(phrase, ()) for phrase in settled))
@@ -379,7 +379,7 @@ def _reached(start: Phrase, parents: Mapping[Phrase, frozenset[Phrase]], closed:
                 yield above
 
 
-def _has_words(reading: Reading, wanted: Phrase) -> bool:
+def _has_words(reading: SeenTerm, wanted: Phrase) -> bool:
     """True when *wanted* stands in the term word by word, and is not said to be absent."""
     absent = {place for match in reading.matches if match.is_absent for place in range(match.start, match.end)}
     length = len(wanted)
