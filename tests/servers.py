@@ -13,6 +13,10 @@ from redis.asyncio import Redis
 
 from runtime.embedded import EmbeddedServers, ValkeyServer
 
+#: Seconds for one answer of a store in tests that are not about how long it is waited for: a second, which is shipped,
+#: may pass on a busy machine.
+PATIENCE_S = 60.0
+
 _DEBIAN_REDIS = shutil.which("redis-server")
 
 
@@ -57,6 +61,6 @@ def store_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
 
 async def _emptied(url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(url, socket_timeout=None, socket_connect_timeout=5) as client:
+    async with Redis.from_url(url, socket_timeout=None, socket_connect_timeout=PATIENCE_S) as client:
         await client.flushdb()
         yield client

@@ -32,8 +32,8 @@ class Editor:
     """Asks the supervisors of one id, and reads the stores."""
 
     def __init__(self, client: Client, redis: Redis, folder: Path) -> None:
-        self.stories = StoryStore(redis)
-        self.analyses = AnalysisStore(redis)
+        self.stories = StoryStore(redis, deadline_s=PATIENCE_S)
+        self.analyses = AnalysisStore(redis, deadline_s=PATIENCE_S)
         self._client = client
         self._folder = folder
 

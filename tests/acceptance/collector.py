@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 #: Seconds that spans may take on a busy machine.
-PATIENCE_S = 60.0
+PATIENCE_S = 90.0
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
     asyncio.run(servers.start())
     house = House(servers, folder)
     try:
-        worker, supervisor = house.worker(), house.supervisor()
+        # Nobody is killed here, so that no lease has to end soon.
+        worker, supervisor = house.worker(ack_wait_s=30), house.supervisor(ack_wait_s=30)
         yield Standing(house, worker.ready(), supervisor.ready())
     finally:
         house.close()

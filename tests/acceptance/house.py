@@ -37,13 +37,20 @@ QUICK = {
     "TASKLORE_GRACE_S": "20",
 }
 
+#: What a busy machine must not shorten: in the time that is shipped a look into a memory that works may be given up,
+#: and then the answer is computed, or told as unfenced. Who asks what happens without a store says the time itself.
+PATIENT = {
+    "TASKLORE_MEMORY_BUDGET_MS": "10000",
+    "TASKLORE_LEDGER_DEADLINE_MS": "10000",
+}
+
 
 class Served:
     """One `tasklore` process that serves; in a `with` it is killed at the end, and also when pytest dies."""
 
     def __init__(self, arguments: list[str], environment: Mapping[str, str], log: Path) -> None:
         self._log = log
-        env = {**os.environ, "PYTHONPATH": str(ROOT), **QUICK, **environment}
+        env = {**os.environ, "PYTHONPATH": str(ROOT), **QUICK, **PATIENT, **environment}
         self._process, said = _forked(arguments, env, log) if can_fork(env) else _started(arguments, env, log)
         self._said: queue.SimpleQueue[str] = queue.SimpleQueue()
         threading.Thread(target=self._listen, args=(said,), daemon=True).start()
@@ -79,6 +86,13 @@ class Served:
         """Return the sum of every series whose name and labels begin with *name*."""
         lines = [line for line in self.get("/metrics")[1].splitlines() if line.startswith(name)]
         return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+    def await_metric(self, name: str, value: float) -> None:
+        """Return once the series that begin with *name* add up to *value*: they are counted after what they count."""
+        gives_up_at = time.monotonic() + PATIENCE_S
+        while (found := self.metric(name)) != value:
+            assert time.monotonic() < gives_up_at, f"{name} is {found:g}, not {value:g}"
+            time.sleep(0.02)
 
     def log(self) -> str:
         """Return what it wrote to stderr."""

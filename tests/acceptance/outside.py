@@ -4,6 +4,7 @@ As a script: `python outside.py NATS_URL` sends one assignment to the budget age
 """
 
 import asyncio
+import contextlib
 import json
 import sys
 import uuid
@@ -20,6 +21,8 @@ Json = dict[str, Any]
 
 #: Seconds to wait for a fact: far above what it takes, so that a busy machine fails no test.
 PATIENCE_S = 90.0
+#: Seconds after which what was not heard, or is not stored yet, is looked at more closely.
+_OUTAGE_S = 10.0
 
 
 class Outside:
@@ -66,7 +69,11 @@ class Outside:
         return str(assignment["task_id"])
 
     async def publish(self, subject: str, body: bytes, headers: dict[str, str] | None = None) -> int:
-        """Put *body* into a stream, trying again while there is no server; return its sequence."""
+        """Put *body* into a stream, trying again while there is no server; return its sequence.
+
+        Once, also when the server was only slow to answer: each call has a message id, unless *headers* name one.
+        """
+        headers = {"Nats-Msg-Id": f"outside-{uuid.uuid4().hex}", **(headers or {})}
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:
@@ -83,9 +90,17 @@ class Outside:
         return await self.report_of(await self.assign(agent, task, parameters, **fields))
 
     async def report_of(self, task_id: str) -> Json:
-        """Return the first report on *task_id*."""
-        await self.until(lambda: any(report["task_id"] == task_id for report in self.heard))
-        return next(report for report in self.heard if report["task_id"] == task_id)
+        """Return the first report on *task_id*: what was heard, or what is stored when it passed by in an outage."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                try:
+                    await self.until(lambda: any(report["task_id"] == task_id for report in self.heard), _OUTAGE_S)
+                except TimeoutError:
+                    subject = f"reports.{self.supervisor_id}.{task_id}.>"
+                    for stored in sorted(await self.counts("REPORTS", subject)):
+                        return await self.last("REPORTS", stored)
+                else:
+                    return next(report for report in self.heard if report["task_id"] == task_id)
 
     async def begun(self, *task_ids: str) -> None:
         """Return once every one of *task_ids* has told of progress."""
@@ -118,12 +133,26 @@ class Outside:
                 return found
 
     async def reports(self) -> dict[str, int]:
-        """Return how many reports are stored under each of our subjects."""
-        return await self.counts("REPORTS", f"reports.{self.supervisor_id}.>")
+        """Return how many reports are stored under each of our subjects.
+
+        What was heard is waited for a while: the server passes a message on before its stream has it.
+        """
+        heard = {f"reports.{self.supervisor_id}.{one['task_id']}.{one['generation']}" for one in self.heard}
+        stored: dict[str, int] = {}
+
+        async def is_stored() -> bool:
+            found = await self.counts("REPORTS", f"reports.{self.supervisor_id}.>")
+            stored.clear()
+            stored.update(found)
+            return heard <= stored.keys()
+
+        with contextlib.suppress(TimeoutError):
+            await self.eventually(is_stored, _OUTAGE_S)
+        return stored
 
     async def last(self, stream: str, subject: str) -> Json:
         """Return the newest message of *stream* on *subject*."""
-        answer = await self.client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", b"", timeout=2)
+        answer = await self.client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", b"", timeout=PATIENCE_S)
         return dict(json.loads(answer.data))
 
     async def eventually(self, holds: Callable[[], Awaitable[bool]], within_s: float = PATIENCE_S) -> None:

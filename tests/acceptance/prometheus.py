@@ -17,7 +17,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "deploy" / "prometheus" / "rules"
 #: Seconds to wait for a fact.
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 class Prometheus:
@@ -51,7 +51,7 @@ class Prometheus:
     def get(self, path: str, **query: str) -> Any:
         """Return the data of a page of its API."""
         url = f"http://{self._url}/api/v1/{path}?{urllib.parse.urlencode(query)}"
-        with urllib.request.urlopen(url, timeout=10) as reply:
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as reply:
             return json.load(reply)["data"]
 
     def by(self, label: str, expr: str) -> dict[str, float]:

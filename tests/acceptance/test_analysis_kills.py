@@ -33,7 +33,7 @@ async def test_another_supervisor_finishes_what_a_killed_one_began(own_house: Ho
     first = own_house.supervisor(analysis_lease_s=LEASE_S).ready()
     gate = own_house.folder / "gate"
     async with editor(own_house) as desk:
-        await desk.load({"contradiction": SeatSettings(enabled=True)})
+        await desk.load({"contradiction": SeatSettings(enabled=True)}, patience_s=60)
         asking = asyncio.ensure_future(desk.ask(1, f"{TEXT}\n@plot_threads wait {gate}\n@relationship wait {gate}"))
         await desk.begun("plot_threads", 1)
         await desk.begun("relationship", 1)

@@ -19,12 +19,15 @@ from runtime import valkey
 from runtime.embedded import EmbeddedServers
 from supervisor.asking import Asker, asking
 from tasklore.asking import ask, make_request
-from tests.acceptance.house import AGENTS, BUDGET, House
+from tests.acceptance.house import AGENTS, BUDGET, House, Served
 from tests.acceptance.outside import PATIENCE_S, outside
 from tests.llm_double import Asked, ScriptedLlm
 
 COMPANION = str(AGENTS / "companion.py")
 LIMIT = "My budget limit is 50,000"
+#: What a supervisor logs when the store did not answer within half a second: on a busy machine it may not.
+WITHOUT_MEMORY = "answered_without_memory"
+_TRIES = 20
 NOW = datetime.now(UTC)
 
 
@@ -33,12 +36,23 @@ class Running:
     """A supervisor and a worker with a model."""
 
     house: House
+    supervisor: Served
     model: ScriptedLlm
     asker: Asker
 
     async def ask(self, text: str, **fields: Any) -> PersonReply:
         """Ask as `tasklore ask` does."""
         return await ask(self.house.servers.nats_url, "SupervisorAgent", make_request(text, **fields))
+
+    async def ask_reminded(self, text: str, user: str) -> PersonReply:
+        """Ask as *user*; once more when the supervisor says that it had no time to look what it remembers."""
+        for _ in range(_TRIES):
+            self.model.requests.clear()
+            before = self.supervisor.log().count(WITHOUT_MEMORY)
+            reply = await self.ask(text, user_id=user)
+            if self.supervisor.log().count(WITHOUT_MEMORY) == before:
+                break
+        return reply
 
     async def run(self, task: str, **fields: Any) -> Any:
         """Return the result of a task of the companion."""
@@ -64,7 +78,7 @@ def _answer(asked: Asked) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory, model: ScriptedLlm) -> Iterator[House]:
+def served(tmp_path_factory: pytest.TempPathFactory, model: ScriptedLlm) -> Iterator[tuple[House, Served]]:
     """Run one supervisor and one worker for all of them."""
     folder = tmp_path_factory.mktemp("conversations")
     servers = EmbeddedServers(folder / "servers")
@@ -76,7 +90,7 @@ def house(tmp_path_factory: pytest.TempPathFactory, model: ScriptedLlm) -> Itera
         worker.ready()
         supervisor.ready()
         asyncio.run(_known(servers, supervisor.get))
-        yield house
+        yield house, supervisor
     finally:
         house.close()
         asyncio.run(servers.stop())
@@ -91,12 +105,13 @@ async def _known(servers: EmbeddedServers, get: Any) -> None:
 
 
 @pytest.fixture
-async def running(house: House, model: ScriptedLlm) -> AsyncIterator[Running]:
+async def running(served: tuple[House, Served], model: ScriptedLlm) -> AsyncIterator[Running]:
     """Return the house with a program that asks it for tasks."""
     model.requests.clear()
+    house, supervisor = served
     servers = house.servers
     async with asking("Tests", nats_url=servers.nats_url, redis_url=servers.redis_url) as asker:
-        yield Running(house, model, asker)
+        yield Running(house, supervisor, model, asker)
 
 
 async def remember(house: House, user: str, fact: str) -> None:
@@ -142,7 +157,7 @@ async def test_what_is_remembered_of_who_asks_completes_a_question_and_is_named(
     await remember(running.house, ann, LIMIT)
     text = "Check my budget as usual, I spent 42000"
 
-    reply = await running.ask(text, user_id=ann)
+    reply = await running.ask_reminded(text, ann)
 
     assert reply.kind == "answer"
     assert "budget limit 50,000 as I remember it" in reply.text

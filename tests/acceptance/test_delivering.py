@@ -97,7 +97,7 @@ async def test_what_was_said_is_new_until_a_decision_stands(house: House) -> Non
     assert "New messages:" not in later["prompt"]
     assert later["action"] == "wait"
     assert "New messages:\n- Bob said: 'Thanks!'" in last["prompt"]
-    assert supervisor.metric('tasklore_messages_total{outcome="delivered"}') == 2
+    await asyncio.to_thread(supervisor.await_metric, 'tasklore_messages_total{outcome="delivered"}', 2)
 
 
 async def test_no_message_is_lost_doubled_or_overtaken_by_another_of_its_sender(house: House) -> None:

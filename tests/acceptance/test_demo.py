@@ -11,6 +11,7 @@ import pytest
 
 from contracts.analysis_roster import ROSTER
 from tests.acceptance.command import PATIENCE_S, Running, await_none_in, environment, processes_in, tasklore
+from tests.acceptance.house import PATIENT
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     folder = tmp_path_factory.mktemp("demo")
     (folder / "tmp").mkdir()
     (folder / "here").mkdir()
-    done = tasklore("demo", cwd=folder / "here", env=environment(TMPDIR=str(folder / "tmp")))
+    done = tasklore("demo", cwd=folder / "here", env=environment(TMPDIR=str(folder / "tmp"), **PATIENT))
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout, folder

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conftest import Standing
-from tests.acceptance.outside import Json, Outside
+from tests.acceptance.outside import PATIENCE_S, Json, Outside
 
 
 async def trouble(program: Outside, kind: str, **fields: Any) -> tuple[str, Json]:
@@ -27,7 +27,7 @@ async def dead_letters(program: Outside, task_id: str) -> list[Json]:
     letters = []
     for sequence in range(first, last + 1):
         answer = await program.client.request(
-            "$JS.API.DIRECT.GET.DEAD", json.dumps({"seq": sequence}).encode(), timeout=5
+            "$JS.API.DIRECT.GET.DEAD", json.dumps({"seq": sequence}).encode(), timeout=PATIENCE_S
         )
         letter = json.loads(answer.data)
         if letter["task_id"] == task_id:

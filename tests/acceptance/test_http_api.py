@@ -141,7 +141,7 @@ async def test_senses_and_messages_are_all_that_a_world_has_to_send(served: Repl
     assert (second.body["action"], second.body["target"]) == ("text", {"agent": "Bob"})
 
     async with Redis.from_url(served.house.servers.redis_url) as redis:
-        seen = await Observations(redis).recent("scarce", 5)
+        seen = await Observations(redis, PATIENCE_S).recent("scarce", 5)
     assert [one.time for one in seen] == [41.5, 41.5]
 
 
@@ -237,14 +237,14 @@ async def test_what_a_killed_supervisor_had_taken_is_told_by_another(served: Rep
     """The task runs on; whoever asks the other replica gets its report."""
     doomed = served.house.supervisor(api_port=0).ready()
     sent = asyncio.create_task(
-        ask(doomed.api, "POST", "/v1/tasks", wait("orphan", 1500), {"Idempotency-Key": "orphan-1"})
+        ask(doomed.api, "POST", "/v1/tasks", wait("orphan", 4000), {"Idempotency-Key": "orphan-1"})
     )
     await began(served.house, "orphan")
     doomed.kill()
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await sent
     again = await ask(
-        served.first.api, "POST", "/v1/tasks", wait("orphan", 1500), served.key | {"Idempotency-Key": "orphan-1"}
+        served.first.api, "POST", "/v1/tasks", wait("orphan", 4000), served.key | {"Idempotency-Key": "orphan-1"}
     )
 
     assert (again.status, again.body["report"]["status"]) == (200, "completed")

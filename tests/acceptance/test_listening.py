@@ -93,8 +93,10 @@ async def test_no_turn_and_no_fact_is_lost_or_kept_twice_when_workers_are_killed
             assert await scene.likes(user) == [f"food {number}" for number in range(count)]
             assert len(await scene.store.history(user, limit=1000)) == count
             assert (await scene.facts.counts(user)).closed["done"] == count
-        assert await stream_is_empty(scene, "TURNS")
-        assert await stream_is_empty(scene, "FACTS")
+        # What a killed worker had taken and not acknowledged comes once more, when its time is over.
+        for stream in ("TURNS", "FACTS"):
+            await scene.program.eventually(lambda emptied=stream: stream_is_empty(scene, emptied))  # type: ignore[misc]
+            assert {(await scene.facts.counts(user)).closed["done"] for user in users} == {count}
 
 
 async def test_a_fact_that_kills_every_worker_is_set_aside(own_house: House) -> None:
@@ -141,9 +143,12 @@ async def test_a_listener_is_shown_and_counted(own_house: House) -> None:
         await scene.say("ann", "t0", "soup")
         await scene.facts_closed("ann", 1)
         assert worker.get("/readyz")[0] == worker.get("/healthz")[0] == 200
-        assert worker.metric('tasklore_turns_total{outcome="learned"}') == 1
-        assert worker.metric('tasklore_facts_total{outcome="applied"}') == 1
-        assert worker.metric('tasklore_document_edits_total{operation="insert",outcome="applied"}') == 1
+        for counted in (
+            'tasklore_turns_total{outcome="learned"}',
+            'tasklore_facts_total{outcome="applied"}',
+            'tasklore_document_edits_total{operation="insert",outcome="applied"}',
+        ):
+            await asyncio.to_thread(worker.await_metric, counted, 1)
         for name in ("tasklore_turns_pending", "tasklore_facts_pending", "tasklore_oldest_fact_age_seconds"):
             assert worker.metric(name) >= 0
         card = await scene.program.last("KV_agents", "$KV.agents.EarAgent")

@@ -24,6 +24,7 @@ from runtime.access import Access, inbox_prefix
 from runtime.embedded import NatsServer
 from runtime.refusals import Refusal, read_refusal
 from tests.acceptance.guarded import EXAMINER, Guarded, config, guarded, nats_variables
+from tests.acceptance.outside import PATIENCE_S
 
 ROLES = {role.name: role for role in Cast().roles()}
 
@@ -90,7 +91,9 @@ def test_nats_server_takes_what_is_shipped(name: str, pair: Guarded, tmp_path: P
     """Each configuration is valid to the server itself."""
     binary = next(path for path in NatsServer(tmp_path).candidates() if path.is_file())
     variables = dict(nats_variables(pair.folder, tmp_path))
-    done = subprocess.run([binary, "-t", "-c", config(name)], env=variables, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(
+        [binary, "-t", "-c", config(name)], env=variables, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -102,7 +105,7 @@ def test_valkey_knows_every_word_of_the_tls_configuration(pair: Guarded, tmp_pat
         "--include",
         SHIPPED / "valkey" / "tls.conf",
     ]
-    done = subprocess.run([*words, "--dir", tmp_path], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([*words, "--dir", tmp_path], capture_output=True, text=True, timeout=PATIENCE_S)
     assert "TLS" in done.stdout
     assert "Bad directive" not in done.stdout + done.stderr
     assert "FATAL CONFIG FILE ERROR" not in done.stdout + done.stderr
@@ -159,7 +162,9 @@ async def test_a_stranger_is_not_let_in(pair: Guarded) -> None:
 
     for options in ({"tls": authority}, {}):
         with pytest.raises((nats.errors.Error, OSError)):
-            await nats.connect(pair.nats_url, allow_reconnect=False, connect_timeout=2, error_cb=hear, **options)
+            await nats.connect(
+                pair.nats_url, allow_reconnect=False, connect_timeout=PATIENCE_S, error_cb=hear, **options
+            )
     words = " ".join(map(str, errors)).lower()
     assert "authorization violation" in words
     assert "certificate" in words
@@ -228,14 +233,14 @@ async def _trying(pair: Guarded, name: str) -> AsyncIterator[tuple[Client, list[
     try:
         yield client, refused
     finally:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await client.close()
 
 
 async def _spoken(client: Client) -> None:
     """Return once the server has answered all that was said: the ping of one flush overtakes what is yet unsent."""
-    await client.flush(10)
-    await client.flush(10)
+    await client.flush(PATIENCE_S)
+    await client.flush(PATIENCE_S)
 
 
 def _options(pair: Guarded, name: str) -> dict[str, object]:
@@ -330,7 +335,7 @@ def _matches(pattern: str, key: str) -> bool:
 async def _valkey(pair: Guarded, name: str | None) -> AsyncIterator[Redis]:
     """Connect as *name*, for None as whoever may ask what others may do."""
     username, password = (name, pair.password(name)) if name is not None else (EXAMINER, EXAMINER)
-    async with Redis(port=pair.valkey.port, username=username, password=password, socket_timeout=10) as client:
+    async with Redis(port=pair.valkey.port, username=username, password=password, socket_timeout=PATIENCE_S) as client:
         yield client
 
 

@@ -66,7 +66,7 @@ async def test_a_worker_that_was_replaced_makes_no_effect_and_its_result_is_refu
     """It is stopped in the middle, its task taken over, and it goes on later."""
     first = own_house.worker(ack_wait_s=1).ready()
     async with outside(own_house.servers.nats_url) as program:
-        task = await program.assign("ProbeAgent", "fresh", {"label": "taken-over", "ms": 2_500})
+        task = await program.assign("ProbeAgent", "fresh", {"label": "taken-over", "ms": 4_000})
         await program.begun(task)
         first.stop()
         second = own_house.worker(ack_wait_s=1).ready()

@@ -102,7 +102,7 @@ async def test_a_worker_that_leaves_says_so_while_its_tasks_finish(single: Embed
         worker = await asyncio.to_thread(house.worker(PROBE).ready)
         assert worker.get("/readyz")[0] == 200
         async with outside(single.nats_url) as program:
-            task_id = await program.assign("ProbeAgent", "fresh", {"label": "last", "ms": 1500})
+            task_id = await program.assign("ProbeAgent", "fresh", {"label": "last", "ms": 5000})
             await program.begun(task_id)
             worker.terminate()
             await asyncio.to_thread(worker.await_log, "asked_to_end")

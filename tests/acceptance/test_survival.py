@@ -112,8 +112,9 @@ async def test_five_hundred_tasks_have_five_hundred_reports_whoever_is_killed_me
 ) -> None:
     """The stream, the ledger and the supervisor agree on one completed report a task."""
     async with at_work(own_house) as scene:
-        assigning = asyncio.create_task(scene.assign(TASKS, ms=150))
-        await scene.reported(100)
+        # They take three seconds together, so that whoever is struck is struck in the middle.
+        assigning = asyncio.create_task(scene.assign(TASKS, ms=200))
+        await scene.reported(50)
         done_before = len(await scene.program.reports())
         await strike(scene)
         tasks = await assigning
@@ -134,7 +135,7 @@ async def test_five_hundred_tasks_have_five_hundred_reports_whoever_is_killed_me
 async def test_tasks_complete_without_valkey_and_the_ledger_is_repaired_afterwards(own_house: House, way: str) -> None:
     """Reports say that nothing fenced or remembered them; once it is back, the supervisor tells the ledger."""
     server = own_house.servers.valkey
-    async with at_work(own_house, ledger_deadline_ms=200) as scene:
+    async with at_work(own_house, ledger_deadline_ms=200, memory_budget_ms=50) as scene:
         warm = await scene.assign(5, "before")
         await scene.reported(len(warm))
         if way == "killed":
@@ -159,7 +160,7 @@ async def test_tasks_complete_without_valkey_and_the_ledger_is_repaired_afterwar
 
 async def test_a_task_that_must_not_run_twice_waits_for_the_ledger(own_house: House) -> None:
     """Without a ledger it is not started at all, and its turn comes when the ledger does."""
-    async with at_work(own_house, ledger_deadline_ms=200) as scene:
+    async with at_work(own_house, ledger_deadline_ms=200, memory_budget_ms=50) as scene:
         own_house.servers.valkey.kill()
         fenced = await scene.program.assign("ProbeAgent", "fenced", {"label": "fenced"})
         other = await scene.program.assign("ProbeAgent", "fresh", {"label": "other"})
@@ -176,7 +177,7 @@ async def test_a_task_that_kills_its_worker_is_given_up_and_harms_no_other(own_h
     """It is tried three times alone; who ran beside it at its first stroke is suspect too, and done all the same."""
     worker = own_house.worker(ack_wait_s=1).ready()
     async with outside(own_house.servers.nats_url) as program:
-        beside = await program.assign("ProbeAgent", "fresh", {"label": "beside", "ms": 1_000})
+        beside = await program.assign("ProbeAgent", "fresh", {"label": "beside", "ms": 2_500})
         await program.begun(beside)
         poison = await program.assign("ProbeAgent", "trouble", {"label": "poison", "kind": "die"}, max_attempts=1)
         later = await program.assign("ProbeAgent", "fresh", {"label": "later"})
@@ -235,6 +236,8 @@ async def test_on_sigterm_running_tasks_finish_and_the_rest_is_handed_back(own_h
         worker.terminate()
         assert await asyncio.to_thread(worker.wait) == 0
         assert "Traceback" not in worker.log()
+        # What the worker said at last may still be on its way to us.
+        await program.until(lambda: set(running) <= {report["task_id"] for report in program.heard})
         assert {report["task_id"] for report in program.heard} == set(running)
         assert {report["attempt"] for report in program.heard} == {1}
         consumer = await program.api("CONSUMER.INFO.TASKS.ProbeAgent")

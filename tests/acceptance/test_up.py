@@ -21,6 +21,7 @@ from tests.acceptance.command import (
     processes_in,
     tasklore,
 )
+from tests.acceptance.house import PATIENT
 
 READY = re.compile(
     r"ready nats=(nats://127\.0\.0\.1:\d+) redis=(redis://127\.0\.0\.1:\d+) http=(http://127\.0\.0\.1:\d+)"
@@ -34,7 +35,7 @@ def apart(tmp_path: Path) -> dict[str, str]:
     """Return an environment whose temporary files lie below *tmp_path*, by which all that is started is found."""
     (tmp_path / "tmp").mkdir()
     (tmp_path / "here").mkdir()
-    return environment(TMPDIR=str(tmp_path / "tmp"))
+    return environment(TMPDIR=str(tmp_path / "tmp"), **PATIENT)
 
 
 def up(tmp_path: Path, env: Mapping[str, str], *options: str) -> Running:

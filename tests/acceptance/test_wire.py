@@ -51,7 +51,7 @@ def test_a_program_that_knows_only_the_wire_gets_exactly_one_correct_report(stan
 
 
 async def test_one_task_id_published_twice_is_one_run_and_one_report(program: Outside, standing: Standing) -> None:
-    """Without a message id the stream keeps both copies; the ledger and the stream still give one report."""
+    """Under two message ids the stream keeps both copies; the ledger and the stream still give one report."""
     label = uuid.uuid4().hex
     first = await program.ask("ProbeAgent", "fresh", {"label": label}, task_id=label)
     await program.ask("ProbeAgent", "fresh", {"label": label}, task_id=label)
@@ -188,6 +188,8 @@ async def test_a_result_that_is_too_large_is_a_failure_that_says_so(program: Out
 async def test_no_body_stops_the_worker(program: Outside, standing: Standing) -> None:
     """Hundreds of broken bodies later every one is reported or dead, and the next task is done."""
     chance = random.Random(20261121)
+    # What was reported before is stored once it is taken, a moment after we heard it.
+    await all_taken(program)
     dead, reported = await messages(program, "DEAD"), await messages(program, "REPORTS")
     bodies = [mangled(chance, program) for _ in range(300)] + list(nasty(program))
     for body in bodies:

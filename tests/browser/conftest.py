@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.chromium import launched
 
 #: Milliseconds in which the page shows what has happened; it takes far less unless the machine does other things.
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,6 +51,8 @@ class Window:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Run the browser for the tests of a module."""
+    # What is expected has five seconds by default, whatever the pages are given.
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         started = launched(playwright)
         yield started

@@ -132,6 +132,8 @@ def test_fifty_agents_can_all_be_seen(crowd: Shown, window: Window) -> None:
     page = _with_everything(window, crowd)
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#status")).to_have_text("Paused")
+    # Agents and bubbles on their way arrive.
+    page.wait_for_function("() => !document.getAnimations().some((one) => one instanceof CSSTransition)")
     boxes = page.locator(".token").evaluate_all(
         "(all) => all.map((one) => one.getBoundingClientRect()).map(({x, y, width}) => [x + width / 2, y + width / 2])"
     )

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from runtime.child import GUARDED
+from runtime.claims import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +24,8 @@ class Shown:
         self._arguments = arguments
         self._environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
         self.url = ""
-        self._start("0")
+        # Not one out of the browser's own, which knocks there while nobody answers, and may come to talk to itself.
+        self._start(str(free_port()))
 
     def _start(self, port: str) -> None:
         self._process = subprocess.Popen(

@@ -30,7 +30,7 @@ Queue = PersonalQueue | FakeQueue
 def store_of(kind: str, client: Redis, **options: Any) -> tuple[DocumentStore, Queue]:
     """Return a store of *kind*, `store` or `fake`, and a queue whose rows it closes."""
     if kind == "store":
-        return DocumentStore(client, KINDS, deadline_s=5.0, **options), PersonalQueue(client, "facts")
+        return DocumentStore(client, KINDS, deadline_s=60.0, **options), PersonalQueue(client, "facts", deadline_s=60.0)
     queue = FakeQueue("facts")
     return FakeDocumentStore(KINDS, queues={"facts": queue}, **options), queue
 

@@ -98,7 +98,9 @@ class Town:
     def parts(self) -> tuple[ForgetsUser, ...]:
         """Return all places in order, as the command has them."""
         return (
-            SessionsOfUser(SessionCache(self.redis), RunOutcomes(self.redis)),
+            SessionsOfUser(
+                SessionCache(self.redis, deadline_s=PATIENCE_S), RunOutcomes(self.redis, deadline_s=PATIENCE_S)
+            ),
             TasksOfUser(self.link, self.ledger, UserTasks(self.redis), self.outbox),
             *kept_words(
                 self.link,
@@ -110,7 +112,7 @@ class Town:
                 conversations=self.conversations,
                 askers=Askers(self.redis, deadline_s=PATIENCE_S),
             ),
-            RecordsOfUser(ProjectMemory(self.redis)),
+            RecordsOfUser(ProjectMemory(self.redis, deadline_s=PATIENCE_S)),
         )
 
     async def forget(self, user: str) -> Forgotten:
@@ -236,8 +238,10 @@ class Town:
         await self.work(user)
         await self.ask(user, user)
         await self.ask(user, user, of_user=True)
-        await SessionCache(self.redis).create(f"session-{user_token(user)[:16]}", user_id=user)
-        await ProjectMemory(self.redis).append("town", "decision", f"we go by what {user} said", by=user)
+        await SessionCache(self.redis, deadline_s=PATIENCE_S).create(f"session-{user_token(user)[:16]}", user_id=user)
+        await ProjectMemory(self.redis, deadline_s=PATIENCE_S).append(
+            "town", "decision", f"we go by what {user} said", by=user
+        )
 
 
 @asynccontextmanager

@@ -75,7 +75,7 @@ Stage = StoreStage | FakeStage
 
 async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
     """Return once *is_so*, as when a time to live is over."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             if await is_so():
                 return

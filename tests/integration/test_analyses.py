@@ -12,6 +12,7 @@ from contracts.stories import StoryBase, StorySettings
 from memory.analysis import AnalysisStore
 from memory.stories.store import StoryStore
 from supervisor.analyses.parts import Parts
+from tests.servers import PATIENCE_S
 from tests.unit.analyses.house import STORY, TEXT, House
 
 RESPONSES = range(1, 9)
@@ -22,8 +23,8 @@ class RealHouse(House):
 
     def __init__(self, redis: Redis, works: Any = None) -> None:
         super().__init__(works)
-        self.story_store = StoryStore(redis)
-        self.analysis_store = AnalysisStore(redis)
+        self.story_store = StoryStore(redis, deadline_s=PATIENCE_S)
+        self.analysis_store = AnalysisStore(redis, deadline_s=PATIENCE_S)
 
     def parts(self) -> Parts:
         """Return what a supervisor works with."""

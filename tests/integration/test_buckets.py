@@ -221,7 +221,7 @@ async def test_cards_that_cannot_be_read_are_left_out_and_warned_about_once(stor
     told = dict(warnings)
     assert len(warnings) == len(told) == 5
     assert told["OddShape"] == "task 'analyze_budget': parameters.required must be a list, not 5"
-    assert told["NoCard"] == "agent_id: Field required (and 2 more)"
+    assert told["NoCard"] == "agent_id: is needed (and 2 more)"
     assert told["Large"].endswith("bytes; keep to 983,040")
     assert "recursion limit exceeded" in told["Deep"]
     assert told["Else"] == "body: Input should be an object"

@@ -12,6 +12,7 @@ from memory.conversation import Conversations
 from memory.fakes import FakeConversations
 from memory.inbox import Inbox
 from tests.integration.inboxes import ids, said, seen
+from tests.servers import PATIENCE_S
 
 Store = Conversations | FakeConversations
 
@@ -20,7 +21,11 @@ Store = Conversations | FakeConversations
 def conversations(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Store:
     """Return each kind, keeping five turns."""
     store = request.param == "store"
-    return Conversations(valkey_or_redis, keep_turns=5) if store else FakeConversations(keep_turns=5)
+    return (
+        Conversations(valkey_or_redis, keep_turns=5, deadline_s=PATIENCE_S)
+        if store
+        else FakeConversations(keep_turns=5)
+    )
 
 
 async def test_turns_come_back_oldest_first(conversations: Store) -> None:
@@ -101,14 +106,14 @@ async def test_a_forgotten_conversation_starts_anew(conversations: Store) -> Non
 
 async def test_a_conversation_is_kept_from_its_last_turn_on(valkey_or_redis: Redis) -> None:
     """Turns and ids leave together."""
-    await Conversations(valkey_or_redis, keep=timedelta(minutes=1)).append("c", b"1", "t1")
+    await Conversations(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S).append("c", b"1", "t1")
     lives = [await valkey_or_redis.pttl(key) for key in (keys.conversation("c").said, keys.conversation("c").ids)]
     assert all(0 < life <= 60_000 for life in lives)
 
 
 async def test_the_ids_kept_are_as_many_as_the_turns(valkey_or_redis: Redis) -> None:
     """A busy conversation does not grow behind the scenes."""
-    conversations = Conversations(valkey_or_redis, keep_turns=5)
+    conversations = Conversations(valkey_or_redis, keep_turns=5, deadline_s=PATIENCE_S)
     for number in range(20):
         await conversations.append("c", b"1", f"t{number}")
     assert await valkey_or_redis.zcard(keys.conversation("c").ids) == 5
@@ -127,14 +132,17 @@ async def test_the_conversations_of_a_user_are_known(conversations: Store) -> No
 
 async def test_a_users_conversations_are_known_for_as_long_as_they_are_kept(valkey_or_redis: Redis) -> None:
     """From the last word in any of them."""
-    conversations = Conversations(valkey_or_redis, keep=timedelta(minutes=1))
+    conversations = Conversations(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S)
     await conversations.append("c", b"1", "t1", user_id="ann")
     assert 0 < await valkey_or_redis.pttl(keys.user_conversations("YW5u")) <= 60_000
 
 
 async def test_a_forgotten_conversation_leaves_no_key(valkey_or_redis: Redis) -> None:
     """Not what waits, what was seen, what was summarised, nor what its agent observed."""
-    conversations, inbox = Conversations(valkey_or_redis), Inbox(valkey_or_redis, window=1)
+    conversations, inbox = (
+        Conversations(valkey_or_redis, deadline_s=PATIENCE_S),
+        Inbox(valkey_or_redis, window=1, deadline_s=PATIENCE_S),
+    )
     await inbox.take("c", "t1", [said("m1"), said("m2")])
     await inbox.settle("c", "t1", said("x", "Me"), observation=seen())
     await inbox.take("c", "t2")
@@ -147,7 +155,10 @@ async def test_a_forgotten_conversation_leaves_no_key(valkey_or_redis: Redis) ->
 
 async def test_what_is_dropped_moves_nothing_else(valkey_or_redis: Redis) -> None:
     """What was new stays new, what was seen stays seen; nobody knows whose words a summary holds."""
-    conversations, inbox = Conversations(valkey_or_redis), Inbox(valkey_or_redis, window=3)
+    conversations, inbox = (
+        Conversations(valkey_or_redis, deadline_s=PATIENCE_S),
+        Inbox(valkey_or_redis, window=3, deadline_s=PATIENCE_S),
+    )
     await inbox.take("c", "t1", [said(f"m{number}") for number in range(5)])
     await inbox.settle("c", "t1", observation=seen())
     await inbox.take("c", "t2")
@@ -166,7 +177,10 @@ async def test_what_is_dropped_moves_nothing_else(valkey_or_redis: Redis) -> Non
 
 async def test_a_summary_made_of_what_was_dropped_meanwhile_is_refused(valkey_or_redis: Redis) -> None:
     """A model may still be at it; nothing that tells of the removal stays longer than the conversation."""
-    conversations, inbox = Conversations(valkey_or_redis), Inbox(valkey_or_redis, window=1)
+    conversations, inbox = (
+        Conversations(valkey_or_redis, deadline_s=PATIENCE_S),
+        Inbox(valkey_or_redis, window=1, deadline_s=PATIENCE_S),
+    )
     await inbox.take("c", "t1", [said(f"m{number}") for number in range(5)])
     await inbox.settle("c", "t1")
     before = (await inbox.take("c", "t2")).history.earlier
@@ -182,7 +196,10 @@ async def test_a_summary_made_of_what_was_dropped_meanwhile_is_refused(valkey_or
 
 async def test_what_waits_is_looked_at_without_being_taken(valkey_or_redis: Redis) -> None:
     """In order, byte for byte; nothing waits in an unknown conversation."""
-    conversations, inbox = Conversations(valkey_or_redis), Inbox(valkey_or_redis)
+    conversations, inbox = (
+        Conversations(valkey_or_redis, deadline_s=PATIENCE_S),
+        Inbox(valkey_or_redis, deadline_s=PATIENCE_S),
+    )
     for name in ("m1", "m2"):
         await inbox.post("c", said(name))
     assert [b'"m1"' in body for body in await conversations.waiting("c")] == [True, False]

@@ -35,7 +35,7 @@ from supervisor.delivering import Delivering, MessageDesk, inbox_sources
 from supervisor.letters import read_letter
 from supervisor.redrive import redrive_of
 from tests.integration.listening import Counts, eventually
-from tests.traces import files_with
+from tests.traces import files_with, until_away
 
 ALICE, CAROL = "coins.Alice", "coins.Carol"
 
@@ -318,5 +318,5 @@ async def test_what_was_delivered_can_be_wiped_off_the_servers_disk(post: Post, 
 
         await eventually(is_delivered)
     assert await post.heard(ALICE) == ["Bob-1"]
-    assert not files_with(own_servers.nats.data_dir, "xylophone-9f3b71c2")
+    await until_away([own_servers.nats.data_dir], "xylophone-9f3b71c2")
     assert files_with(own_servers.nats.data_dir, "marimba-5d20e8a4")

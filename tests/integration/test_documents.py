@@ -31,6 +31,7 @@ from tests.integration.documents import (
     plan,
     store_of,
 )
+from tests.servers import PATIENCE_S
 
 FILE = b'{\n  "_metadata": {"resource_id": "resource_user_food_prefs", "tags": ["food"]},\n  "food": {"likes": []}\n}\n'
 NOBODY: list[Any] = [None, "", " ", "\t\n", "x" * 257, 7, b"user-1", "\ud800"]
@@ -364,7 +365,10 @@ async def test_a_sweep_of_nothing_stores_nothing(store: DocumentStore) -> None:
 
 async def test_two_stores_see_what_the_other_wrote(valkey_or_redis: Redis) -> None:
     """What one keeps parsed is the other's to change, and to forget."""
-    one, other = DocumentStore(valkey_or_redis, KINDS), DocumentStore(valkey_or_redis, KINDS)
+    one, other = (
+        DocumentStore(valkey_or_redis, KINDS, deadline_s=PATIENCE_S),
+        DocumentStore(valkey_or_redis, KINDS, deadline_s=PATIENCE_S),
+    )
     await commit(one, plan("p1", like("Eggs")))
     assert await liked(other) == ["Eggs"]
     await commit(other, plan("p2", like("Ham")))
@@ -378,7 +382,7 @@ async def test_two_stores_see_what_the_other_wrote(valkey_or_redis: Redis) -> No
 @pytest.mark.parametrize("broken", ["document", "log", "plans"])
 async def test_a_key_of_another_type_stores_nothing_half(valkey_or_redis: Redis, broken: str) -> None:
     """Every key is looked at before the first is written."""
-    store = DocumentStore(valkey_or_redis, KINDS)
+    store = DocumentStore(valkey_or_redis, KINDS, deadline_s=PATIENCE_S)
     await commit(store, plan("p1", Insert(path="general.about", new_value=item("Vegan"), file=GENERAL)))
     token = "dXNlci0x"
     document, log = keys.document(token, FOOD), keys.document_log(token, FOOD)
@@ -393,7 +397,7 @@ async def test_a_key_of_another_type_stores_nothing_half(valkey_or_redis: Redis,
 
 async def test_nothing_of_a_forgotten_user_is_left(valkey_or_redis: Redis) -> None:
     """Also what no list names."""
-    store = DocumentStore(valkey_or_redis, KINDS)
+    store = DocumentStore(valkey_or_redis, KINDS, deadline_s=PATIENCE_S)
     await commit(store, plan("p1", like("Eggs")))
     await valkey_or_redis.set(keys.document("dXNlci0x", "stray"), "left behind")
     await store.forget(USER)

@@ -20,6 +20,8 @@ STREAM, DURABLE = "TURNS", "listener"
 ADA, BOB, FILLER = "turns.3.ada", "turns.3.bob", "turns.16.filler"
 #: Bytes beside each secret, about what a turn has.
 REST = b" and much more was said" * 20
+#: Seconds that any step may take on a busy machine; no test waits for it to pass.
+PATIENCE_S = 60.0
 
 
 @dataclass
@@ -32,31 +34,37 @@ class Archive:
     @property
     def eraser(self) -> Eraser:
         """An eraser with a deadline that a busy machine keeps."""
-        return Eraser(self.client)
+        return Eraser(self.client, deadline_s=PATIENCE_S)
 
     def files_with(self, secret: bytes) -> list[str]:
         """Return which files of the server hold *secret*."""
         files = [file for file in self.folder.rglob("*") if file.is_file()]
         return [file.name for file in files if secret in _content(file)]
 
+    async def until_written(self, *secrets: bytes) -> None:
+        """Return when each of *secrets* stands in a file: the server writes down what it stored when it likes."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not all(self.files_with(secret) for secret in secrets):  # noqa: ASYNC110 - a file makes no event
+                await asyncio.sleep(0.01)
+
     async def say(self, secret: bytes, subject: str = ADA, message_id: str = "") -> int:
         """Publish *secret* durably; return its number."""
         headers = {"Nats-Msg-Id": message_id or secret.decode(), "Tasklore-Secret": f"head-{secret.decode()}"}
-        answer = await self.client.request(subject, secret + REST, timeout=5, headers=headers)
+        answer = await self.client.request(subject, secret + REST, timeout=PATIENCE_S, headers=headers)
         return int(json.loads(answer.data)["seq"])
 
     async def take(self, count: int) -> dict[int, str]:
         """Have *count* messages delivered; return where to acknowledge each, by number."""
         inbox = self.client.new_inbox()
         subscription = await self.client.subscribe(inbox)
-        request = {"batch": count, "expires": 10**10}
+        request = {"batch": count, "expires": int(PATIENCE_S) * 10**9}
         await self.client.publish(f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{DURABLE}", json.dumps(request).encode(), inbox)
-        replies = [(await subscription.next_msg(timeout=10)).reply for _ in range(count)]
+        replies = [(await subscription.next_msg(timeout=PATIENCE_S)).reply for _ in range(count)]
         return {int(reply.split(".")[5]): reply for reply in replies}
 
     async def acknowledge(self, reply: str) -> None:
         """Return when the server has booked the acknowledgement."""
-        await self.client.request(reply, b"+ACK", timeout=5)
+        await self.client.request(reply, b"+ACK", timeout=PATIENCE_S)
 
     async def at_work(self) -> tuple[int, int]:
         """Return how many messages are delivered and not acknowledged, and how many wait to be delivered."""
@@ -65,7 +73,7 @@ class Archive:
 
     async def until_at_work(self, delivered: int, waiting: int) -> None:
         """Return when the consumer has these numbers: the server books what was erased for it a moment later."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while await self.at_work() != (delivered, waiting):  # noqa: ASYNC110 - it tells nobody when
                 await asyncio.sleep(0.01)
 
@@ -99,7 +107,7 @@ async def test_an_erased_message_is_in_no_file(archive: Archive, which: int) -> 
     """Neither its body, nor headers, nor subject, be it the first, the last or between others."""
     for number in range(1, 10):
         await archive.say(b"secret%d" % number, f"turns.3.person{number}")
-    assert archive.files_with(b"secret%d" % which)
+    await archive.until_written(b"secret%d" % which, b"secret4")
     assert await archive.eraser.erase(STREAM, which)
     for trace in (b"secret%d", b"head-secret%d", b"person%d"):
         assert archive.files_with(trace % which) == []
@@ -171,6 +179,7 @@ async def test_only_what_is_wanted_is_erased(archive: Archive) -> None:
     """Where a subject is shared by many people."""
     for name in (b"alice1", b"robert1", b"alice2"):
         await archive.say(name, "turns.3.shared")
+    await archive.until_written(b"alice", b"robert1")
     done = await archive.eraser.erase_by_subject(STREAM, "turns.>", lambda stored: stored.body.startswith(b"alice"))
     assert done == Erased(erased=2, gone=0)
     assert (archive.files_with(b"alice"), archive.files_with(b"robert1")) == ([], ["1.blk"])
@@ -205,7 +214,7 @@ async def test_a_frozen_server_is_not_waited_for_longer_than_the_deadline(
     await archive.say(b"secret")
     own_servers.nats.pause()
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(Unreachable):
                 await Eraser(archive.client, deadline_s=0.2).erase(STREAM, 1)
     finally:
@@ -231,7 +240,7 @@ async def test_what_was_acknowledged_is_dropped_from_the_files(archive: Archive,
         await archive.say(b"secret%d" % number)
     for reply in (await archive.take(100)).values():
         await archive.acknowledge(reply)
-    assert archive.files_with(b"secret") != []
+    await archive.until_written(b"secret", b"waits0")
     assert await archive.eraser.turn_over(STREAM, FILLER) == waiting
     await until_away(archive, b"secret")
     assert await archive.stored() == waiting
@@ -245,7 +254,7 @@ async def test_a_stream_of_one_message_a_subject_is_turned_over_too(archive: Arc
     for number in range(20):
         await archive.say(b"secret%d" % number, f"reports.s.{number}")
     await ask_jetstream(archive.client, "STREAM.MSG.DELETE.REPORTS", {"seq": 7, "no_erase": True})
-    assert archive.files_with(b"secret6") != []
+    await archive.until_written(b"secret5", b"secret6")
     assert await archive.eraser.turn_over("REPORTS", "reports.~filler") == 19
     await until_away(archive, b"secret6")
     assert archive.files_with(b"secret5") != []
@@ -254,7 +263,7 @@ async def test_a_stream_of_one_message_a_subject_is_turned_over_too(archive: Arc
 async def test_what_a_killed_turnover_left_is_cleared_by_the_next(archive: Archive) -> None:
     """Nobody else ever reads that subject."""
     await archive.say(b"waits", "turns.5.later")
-    await archive.client.request(f"{FILLER}.0", os.urandom(1000), timeout=5)
+    await archive.client.request(f"{FILLER}.0", os.urandom(1000), timeout=PATIENCE_S)
     assert await archive.stored() == 2
     assert await archive.eraser.turn_over(STREAM, FILLER) == 1
     assert await archive.stored() == 1
@@ -262,7 +271,7 @@ async def test_what_a_killed_turnover_left_is_cleared_by_the_next(archive: Archi
 
 async def until_away(archive: Archive, secret: bytes) -> None:
     """Return when no file holds *secret*: the server looks through its files once in its sync interval, 1 s here."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             if not archive.files_with(secret):
                 return

@@ -52,7 +52,7 @@ async def nothing():
 
 async def main():
     client = Redis.from_url(sys.argv[1])
-    async with SingleFlight(client, owner="doomed", budget_s=60, lease_s=1.0) as flights:
+    async with SingleFlight(client, owner="doomed", budget_s=60, lease_s=3.0) as flights:
         leader = await flights.join("tl:ltm:{Budget}:v1.1:analyze:1", nothing, wait_s=60)
         print("leading", leader.is_leased, flush=True)
         await asyncio.Event().wait()
@@ -154,7 +154,7 @@ async def test_a_server_that_freezes_lets_waiters_compute(tmp_path: Path) -> Non
     async with (
         Redis.from_url(server.url) as client,
         SingleFlight[Remembered](client, owner="one", budget_s=LONG_S) as first,
-        SingleFlight[Remembered](client, owner="two", budget_s=0.2, breaker=Breaker(failures=1)) as second,
+        SingleFlight[Remembered](client, owner="two", budget_s=2.0, breaker=Breaker(failures=1)) as second,
     ):
         leader = await first.join(KEY, _unreachable, wait_s=LONG_S)
         waiting = asyncio.create_task(second.join(KEY, _unreachable, wait_s=LONG_S))

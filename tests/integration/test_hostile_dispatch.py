@@ -26,6 +26,7 @@ from supervisor.service import Service
 from tests.data.write_hostile_readings import reading
 from tests.hostile_readings import ANN, CATALOGUE, SCENES, Recalling, Recorded, Scene, recorded, turns_of
 from tests.llm_double import ScriptedLlm
+from tests.servers import PATIENCE_S
 
 #: Scenes in which a value is missing, or only the person can say what is meant: nothing is ever to start.
 _OPEN = {"half said", "said before", "remembered of others", "only hinted at", "out of scope", "orders in the text"}
@@ -46,7 +47,7 @@ class Stand:
     async def say(self, scene: Scene, answer: Any) -> str:
         """Let Ann say the sentence of *scene*, and return what kind of reply she gets at once."""
         self.model.respond = lambda _asked: answer
-        conversations, conversation_id = Conversations(self.redis), new_id(0)
+        conversations, conversation_id = Conversations(self.redis, deadline_s=PATIENCE_S), new_id(0)
         for turn in turns_of(scene):
             said = turn.model_copy(update={"conversation_id": conversation_id, "turn_id": new_id(0)})
             await conversations.append(conversation_id, said.model_dump_json().encode(), said.turn_id)
@@ -79,7 +80,7 @@ async def standing(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stan
         model = await stack.enter_async_context(ScriptedLlm())
         llm = Llm(LlmSettings(base_url=model.base_url, max_attempts=1, backoff_base_s=0.0))
         await stack.enter_async_context(llm)
-        ledger = Ledger(redis)
+        ledger = Ledger(redis, deadline_s=PATIENCE_S)
         yield Stand(client, redis, model, llm, Dispatch(outbox, ledger), ReportDesk(client, ledger))
 
 

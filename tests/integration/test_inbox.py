@@ -14,6 +14,7 @@ from memory.conversation import Conversations
 from memory.fake_inbox import FakeInbox
 from memory.inbox import LONGEST_SUMMARY, Inbox
 from tests.integration.inboxes import Store, ids, said, seen, whole
+from tests.servers import PATIENCE_S
 
 AT = datetime(2026, 11, 21, 12, 0, 0, 250_000, tzinfo=UTC)
 
@@ -21,7 +22,11 @@ AT = datetime(2026, 11, 21, 12, 0, 0, 250_000, tzinfo=UTC)
 @pytest.fixture(params=["store", "fake"])
 def inbox(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Store:
     """Return each kind, showing four messages and keeping ten."""
-    return Inbox(valkey_or_redis, window=4, keep=10) if request.param == "store" else FakeInbox(window=4, keep=10)
+    return (
+        Inbox(valkey_or_redis, window=4, keep=10, deadline_s=PATIENCE_S)
+        if request.param == "store"
+        else FakeInbox(window=4, keep=10)
+    )
 
 
 def shown(history: History) -> tuple[list[str], list[str]]:
@@ -38,7 +43,7 @@ async def turn(inbox: Store, redis: Redis, number: int, text: str = "hello", **m
         inbox.turn(one)
     else:
         body = one.model_dump_json(exclude_none=True).encode()
-        await Conversations(redis, keep_turns=10).append("c", body, one.turn_id)
+        await Conversations(redis, keep_turns=10, deadline_s=PATIENCE_S).append("c", body, one.turn_id)
 
 
 async def test_what_was_posted_is_taken_in_order(inbox: Store) -> None:
@@ -233,8 +238,8 @@ async def test_the_time_of_a_turn_is_read_in_any_zone(valkey_or_redis: Redis, zo
     for year in ("1999-02-28", "2000-02-29", "2024-12-31", "2027-03-01"):
         at = f"{year}T23:59:58.123456{zone}"
         turn = b'{"turn_id":"p","conversation_id":"%b","speaker":"person","text":"x","at":"%b"}'
-        await Conversations(valkey_or_redis).append(at, turn % (at.encode(), at.encode()), "p")
-        inbox = Inbox(valkey_or_redis, window=0)
+        await Conversations(valkey_or_redis, deadline_s=PATIENCE_S).append(at, turn % (at.encode(), at.encode()), "p")
+        inbox = Inbox(valkey_or_redis, window=0, deadline_s=PATIENCE_S)
         await inbox.take(at, "t1")
         await inbox.settle(at, "t1")
         since = (await inbox.take(at, "t2")).history.earlier.since
@@ -243,7 +248,7 @@ async def test_the_time_of_a_turn_is_read_in_any_zone(valkey_or_redis: Redis, zo
 
 async def test_a_digest_names_no_more_than_two_hundred_speakers(valkey_or_redis: Redis) -> None:
     """The others are counted together: a stranger who changes names fills no memory."""
-    inbox = Inbox(valkey_or_redis, window=1)
+    inbox = Inbox(valkey_or_redis, window=1, deadline_s=PATIENCE_S)
     for number in range(5):
         task = f"t{number}"
         await inbox.take("c", task, [said(f"{task}-{n}", f"Agent {task} {n}") for n in range(100)])
@@ -359,7 +364,7 @@ async def test_five_thousand_messages_leave_as_many_as_are_kept(valkey_or_redis:
 @pytest.mark.parametrize("at", range(7))
 async def test_a_key_of_another_type_stops_nobody(valkey_or_redis: Redis, at: int) -> None:
     """Whoever wrote it there: what it held is lost, and nothing else."""
-    inbox, other = Inbox(valkey_or_redis), keys.conversation("c")[at]
+    inbox, other = Inbox(valkey_or_redis, deadline_s=PATIENCE_S), keys.conversation("c")[at]
     await inbox.take("c", "t1", [said("m1")])
     await inbox.settle("c", "t1", said("x", "Me"), observation=seen())
     await inbox.post("c", said("m2"))
@@ -380,7 +385,7 @@ async def test_a_key_of_another_type_stops_nobody(valkey_or_redis: Redis, at: in
 
 async def test_a_conversation_is_kept_from_its_last_use_on(valkey_or_redis: Redis) -> None:
     """All that is known of it leaves together: half of it would make old messages new."""
-    inbox = Inbox(valkey_or_redis, window=1, keep_for=timedelta(minutes=1))
+    inbox = Inbox(valkey_or_redis, window=1, keep_for=timedelta(minutes=1), deadline_s=PATIENCE_S)
     await inbox.take("c", "t1", [said("m1"), said("m2"), said("m3")])
     await inbox.settle("c", "t1", said("x", "Me"), observation=seen())
     await inbox.take("c", "t2")
@@ -446,8 +451,8 @@ async def test_a_message_says_whose_words_it_is(inbox: Store) -> None:
 
 async def test_whoever_speaks_for_a_user_makes_the_conversation_theirs(valkey_or_redis: Redis) -> None:
     """Forgetting them has to find it."""
-    inbox = Inbox(valkey_or_redis)
+    inbox = Inbox(valkey_or_redis, deadline_s=PATIENCE_S)
     await inbox.post("posted", said("m1"), user_id="ann")
     await inbox.take("taken", "t1", user_id="ann")
     await inbox.settle("settled", "t1", said("x"), user_id="ann")
-    assert await Conversations(valkey_or_redis).of_user("ann") == ["posted", "settled", "taken"]
+    assert await Conversations(valkey_or_redis, deadline_s=PATIENCE_S).of_user("ann") == ["posted", "settled", "taken"]

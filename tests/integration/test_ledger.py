@@ -13,6 +13,7 @@ from memory.fake_ledger import FakeLedger
 from memory.ledger import Ledger
 from memory.runs import Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
 from runtime.embedded import ValkeyServer
+from tests.servers import PATIENCE_S
 
 TASK = "0199-aaaa"
 LEASE_MS = 30_000
@@ -21,7 +22,7 @@ LEASE_MS = 30_000
 @pytest.fixture(params=["store", "fake"])
 def ledger(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Ledger | FakeLedger:
     """Return each kind of ledger."""
-    return Ledger(valkey_or_redis) if request.param == "store" else FakeLedger()
+    return Ledger(valkey_or_redis, deadline_s=PATIENCE_S) if request.param == "store" else FakeLedger()
 
 
 async def test_a_first_attempt_may_run_and_is_recorded(ledger: Ledger | FakeLedger) -> None:
@@ -281,15 +282,15 @@ async def test_a_batch_keeps_its_order(ledger: Ledger | FakeLedger) -> None:
 
 async def test_a_task_is_known_for_the_time_asked(valkey_or_redis: Redis) -> None:
     """Seven days unless said otherwise, from its last event."""
-    await Ledger(valkey_or_redis).begin(TASK, 1, "w", 1, LEASE_MS)
+    await Ledger(valkey_or_redis, deadline_s=PATIENCE_S).begin(TASK, 1, "w", 1, LEASE_MS)
     assert 604_000_000 < await valkey_or_redis.pttl(keys.task(TASK)) <= 604_800_000
-    await Ledger(valkey_or_redis, keep=timedelta(minutes=1)).finish(TASK, 1, "completed", b"x")
+    await Ledger(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S).finish(TASK, 1, "completed", b"x")
     assert 0 < await valkey_or_redis.pttl(keys.task(TASK)) <= 60_000
 
 
 async def test_scripts_that_redis_forgot_are_given_again(valkey_or_redis: Redis) -> None:
     """A restart or SCRIPT FLUSH costs a round trip, no task."""
-    ledger = Ledger(valkey_or_redis)
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
     await ledger.finish(TASK, 1, "completed", b"x")
     await valkey_or_redis.script_flush()
     assert await ledger.finish_many([(TASK, 1, "failed", b"y"), ("other", 1, "completed", b"z")]) == [b"x", None]
@@ -297,7 +298,7 @@ async def test_scripts_that_redis_forgot_are_given_again(valkey_or_redis: Redis)
 
 async def test_a_foreign_value_under_a_task_is_replaced(valkey_or_redis: Redis) -> None:
     """It must not fail every delivery of the task, nor the other tasks of a batch."""
-    ledger = Ledger(valkey_or_redis)
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
     await valkey_or_redis.set(keys.task(TASK), b"a string")
     assert await ledger.finish_many([(TASK, 1, "completed", b"x"), ("other", 1, "completed", b"y")]) == [None, None]
     assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"x"
@@ -305,7 +306,7 @@ async def test_a_foreign_value_under_a_task_is_replaced(valkey_or_redis: Redis) 
 
 async def test_fields_of_a_newer_writer_are_passed_over(valkey_or_redis: Redis) -> None:
     """They neither fail the reading nor pass for a generation."""
-    ledger = Ledger(valkey_or_redis)
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
     await valkey_or_redis.hset(keys.task(TASK), mapping={"note": b"x", "note:of": b"y", ":1": b"z"})
     assert await ledger.read(TASK) is None
     await ledger.finish(TASK, 1, "completed", b"x")
@@ -326,7 +327,7 @@ async def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
     server = ValkeyServer(tmp_path)
     await server.start()
     async with Redis.from_url(server.url) as client:
-        ledger = Ledger(client, deadline_s=5.0)
+        ledger = Ledger(client, deadline_s=60.0)
         await ledger.begin(TASK, 1, "w", 1, LEASE_MS)
         await server.stop()
         await server.start()
@@ -339,13 +340,12 @@ async def test_a_frozen_server_is_unavailable_and_its_late_answers_are_nobodys(t
     server = ValkeyServer(tmp_path)
     await server.start()
     async with Redis.from_url(server.url) as client:
-        ledger = Ledger(client, deadline_s=0.1)
-        await ledger.finish(TASK, 1, "completed", b"first")
+        patient = Ledger(client, deadline_s=60.0)
+        await patient.finish(TASK, 1, "completed", b"first")
         server.pause()
         with pytest.raises(MemoryUnavailable):
-            await ledger.finish(TASK, 1, "completed", b"second")
+            await Ledger(client, deadline_s=0.1).finish(TASK, 1, "completed", b"second")
         server.resume()
-        patient = Ledger(client, deadline_s=5.0)
         assert await patient.begin("new", 1, "w", 1, LEASE_MS) == Run(1)
         assert await patient.begin(TASK, 1, "w", 1, LEASE_MS) == b"first"
     await server.stop()

@@ -30,7 +30,7 @@ def key(question: str, agent_id: str = "Budget", user_token: str | None = None) 
 
 def patient(client: Redis) -> LongTermMemory:
     """Return a memory whose budget no busy machine exceeds."""
-    return LongTermMemory(client, budget_s=5.0)
+    return LongTermMemory(client, budget_s=60.0)
 
 
 @pytest.fixture(params=["store", "fake"])
@@ -377,6 +377,6 @@ async def test_a_frozen_server_costs_a_few_budgets_and_then_nothing(server: Valk
             await memory.remember(key("q:1"), b"1", computed_ms=1, ttl=HOUR, now_ms=1)
         server.resume()
         now[0] += 1.0
-        quick = LongTermMemory(client, budget_s=5.0, breaker=breaker)
+        quick = LongTermMemory(client, budget_s=60.0, breaker=breaker)
         assert await quick.recall(key("q:1")) == Remembered(1, 1, b"1")
         assert not breaker.is_open

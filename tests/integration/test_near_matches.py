@@ -18,6 +18,7 @@ from memory.entries import Near
 from memory.fakes import FakeLongTermMemory
 from memory.long_term import LongTermMemory
 from runtime.embedded import ValkeyServer
+from tests.servers import PATIENCE_S
 from tests.unit.test_near_matches import a_plan, an_office
 
 Store = LongTermMemory | FakeLongTermMemory
@@ -67,13 +68,13 @@ async def places(redis: Redis) -> list[str]:
 @pytest.fixture(params=["store", "fake"])
 def memory(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Store:
     """Return each kind of memory."""
-    return LongTermMemory(valkey_or_redis, budget_s=5.0) if request.param == "store" else FakeLongTermMemory()
+    return LongTermMemory(valkey_or_redis, budget_s=60.0) if request.param == "store" else FakeLongTermMemory()
 
 
 @pytest.fixture
 def store(valkey_or_redis: Redis) -> LongTermMemory:
     """Return the store alone, for what only a server can show."""
-    return LongTermMemory(valkey_or_redis, budget_s=5.0)
+    return LongTermMemory(valkey_or_redis, budget_s=60.0)
 
 
 async def test_the_nearest_within_the_tolerance_is_found(memory: Store) -> None:
@@ -169,7 +170,7 @@ async def test_forgetting_a_user_leaves_no_place_behind(store: LongTermMemory, v
     assert await places(valkey_or_redis) == []
     await remember(store, 100, ANNA)
     await remember(store, 104, user=ANNA)
-    released = await Askers(valkey_or_redis).release(ANNA)
+    released = await Askers(valkey_or_redis, deadline_s=PATIENCE_S).release(ANNA)
     assert (released.removed, released.kept) == (2, 0)
     assert await places(valkey_or_redis) == []
 
@@ -245,7 +246,7 @@ async def test_the_rights_of_a_worker_are_enough(store_server: ValkeyServer, val
     rules = ["on", "nopass", "resetkeys", *keys_of, "-@all", *(f"+{command}" for command in worker.commands)]
     await valkey_or_redis.execute_command("ACL", "SETUSER", "planner", *rules)
     async with Redis.from_url(store_server.url, username="planner", password="x") as client:
-        memory = LongTermMemory(client, budget_s=5.0)
+        memory = LongTermMemory(client, budget_s=60.0)
         key = await remember(memory, 100, ANNA)
         assert await nearest(memory, 101, ANNA) == b"100"
         assert await memory.forget(key) == 1

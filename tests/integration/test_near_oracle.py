@@ -108,7 +108,7 @@ async def _served(
     """Return what is served, and every place that an index has by then."""
     async with Redis.from_url(url) as client:
         await client.flushdb()
-        memory = LongTermMemory(client, budget_s=5.0)
+        memory = LongTermMemory(client, budget_s=60.0)
         for other, _ in known:
             key, near = _key(other), Parameters.neighbourhood(Trip.read(other[0]), "trip")
             await memory.remember(key, b'"%b"' % key.encode(), computed_ms=1, ttl=HOUR, now_ms=1, near=near)
@@ -189,7 +189,7 @@ async def _remember(memory: LongTermMemory, width: object, length: object, **opt
 @pytest.fixture
 def memory(valkey_or_redis: Redis) -> LongTermMemory:
     """Return the long-term memory in an empty store."""
-    return LongTermMemory(valkey_or_redis, budget_s=5.0)
+    return LongTermMemory(valkey_or_redis, budget_s=60.0)
 
 
 async def test_in_a_dense_frame_the_nearest_is_found_however_many_stand_beside_it(memory: LongTermMemory) -> None:

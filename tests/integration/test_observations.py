@@ -13,6 +13,7 @@ from memory import keys
 from memory.fake_inbox import FakeInbox
 from memory.observations import Observations
 from tests.integration.inboxes import seen
+from tests.servers import PATIENCE_S
 
 Store = Observations | FakeInbox
 
@@ -20,7 +21,11 @@ Store = Observations | FakeInbox
 @pytest.fixture(params=["store", "fake"])
 def observations(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Store:
     """Return each kind, keeping five."""
-    return Observations(valkey_or_redis, keep=5) if request.param == "store" else FakeInbox(keep_observations=5)
+    return (
+        Observations(valkey_or_redis, keep=5, deadline_s=PATIENCE_S)
+        if request.param == "store"
+        else FakeInbox(keep_observations=5)
+    )
 
 
 async def test_observations_come_back_oldest_first(observations: Store) -> None:
@@ -99,7 +104,10 @@ async def test_an_observation_of_nobody_is_refused(observations: Store) -> None:
 
 async def test_observations_are_kept_from_the_last_on(valkey_or_redis: Redis) -> None:
     """With the tasks in which they were made, as many of which are known."""
-    observations, of = Observations(valkey_or_redis, keep=5, keep_for=timedelta(minutes=1)), keys.conversation("c")
+    observations, of = (
+        Observations(valkey_or_redis, keep=5, keep_for=timedelta(minutes=1), deadline_s=PATIENCE_S),
+        keys.conversation("c"),
+    )
     for number in range(9):
         await observations.note("c", f"t{number}", seen())
     lives = [await valkey_or_redis.pttl(key) for key in (of.observed, of.observed_in)]
@@ -109,7 +117,7 @@ async def test_observations_are_kept_from_the_last_on(valkey_or_redis: Redis) ->
 
 async def test_what_cannot_be_read_is_left_out(valkey_or_redis: Redis) -> None:
     """Whoever wrote it."""
-    observations = Observations(valkey_or_redis)
+    observations = Observations(valkey_or_redis, deadline_s=PATIENCE_S)
     await observations.note("c", "t1", seen(1))
     await valkey_or_redis.rpush(keys.conversation("c").observed, b"not json", b'{"time": -1}')
     assert await observations.recent("c", 9) == (seen(1),)

@@ -9,6 +9,7 @@ from memory.incarnations import Incarnations
 from memory.ledger import Ledger
 from memory.open_tasks import SCAN_COUNT, OpenTask, OpenTasks
 from memory.runs import Ended
+from tests.servers import PATIENCE_S
 
 LEASE_MS = 30_000
 
@@ -24,7 +25,7 @@ async def everything(client: Redis) -> dict[tuple[str, int], OpenTask]:
 
 async def test_what_was_accepted_and_has_no_report_is_open(valkey_or_redis: Redis) -> None:
     """With its assignment and the runs that began; a task whose assignment nobody noted cannot be told."""
-    ledger = Ledger(valkey_or_redis)
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
     await ledger.accept("new", 1, b"assignment of new")
     await ledger.accept("running", 1, b"assignment of running")
     await ledger.begin("running", 1, "w", 1, LEASE_MS)
@@ -39,7 +40,7 @@ async def test_what_was_accepted_and_has_no_report_is_open(valkey_or_redis: Redi
 
 async def test_what_an_open_task_belongs_to_is_told_until_it_ends(valkey_or_redis: Redis) -> None:
     """A trace is kept no longer than the assignment it belongs to."""
-    ledger = Ledger(valkey_or_redis)
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
     await ledger.accept("t1", 1, b"assignment", "00-trace-1")
     await ledger.accept("t1", 1, b"again", "00-trace-2")
     assert (await everything(valkey_or_redis))["t1", 1].trace == "00-trace-1"
@@ -49,7 +50,7 @@ async def test_what_an_open_task_belongs_to_is_told_until_it_ends(valkey_or_redi
 
 async def test_a_task_that_waits_for_its_next_run_is_open(valkey_or_redis: Redis) -> None:
     """And known by what the worker noted when it parked it."""
-    ledger = Ledger(valkey_or_redis)
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
     await ledger.begin("t1", 1, "w", 1, LEASE_MS, token="a")
     await ledger.park(Ended("t1", 1, "a"), 60_000, b"assignment")
     assert await everything(valkey_or_redis) == {("t1", 1): OpenTask("t1", 1, b"assignment", 1, is_waiting=True)}
@@ -57,7 +58,7 @@ async def test_a_task_that_waits_for_its_next_run_is_open(valkey_or_redis: Redis
 
 async def test_generations_are_open_by_themselves(valkey_or_redis: Redis) -> None:
     """A redrive is open although the generation before has its report."""
-    ledger = Ledger(valkey_or_redis)
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
     await ledger.accept("t1", 1, b"first")
     await ledger.finish("t1", 1, "failed", b"{}")
     await ledger.accept("t1", 2, b"second")
@@ -71,7 +72,7 @@ async def test_generations_are_open_by_themselves(valkey_or_redis: Redis) -> Non
 async def test_any_task_id_comes_back_as_it_was(valkey_or_redis: Redis) -> None:
     """Also one that is escaped in its key."""
     for task_id in ("plain-1", "with {braces}:and/more", "ümläut", "a.b_c"):
-        await Ledger(valkey_or_redis).accept(task_id, 1, task_id.encode())
+        await Ledger(valkey_or_redis, deadline_s=PATIENCE_S).accept(task_id, 1, task_id.encode())
         assert keys.parse_task(keys.task(task_id)) == task_id
     found = await everything(valkey_or_redis)
     assert {task.task_id: task.assignment.decode() for task in found.values()} == {
@@ -97,7 +98,7 @@ async def test_more_than_one_step_is_read_to_the_end(valkey_or_redis: Redis) -> 
 async def test_a_foreign_value_under_a_task_stops_nobody(valkey_or_redis: Redis) -> None:
     """What is not a hash is none of ours."""
     await valkey_or_redis.set(keys.task("foreign"), b"a string")
-    await Ledger(valkey_or_redis).accept("t1", 1, b"{}")
+    await Ledger(valkey_or_redis, deadline_s=PATIENCE_S).accept("t1", 1, b"{}")
     assert list(await everything(valkey_or_redis)) == [("t1", 1)]
 
 
@@ -112,9 +113,9 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
 
 async def test_the_incarnation_of_a_stream_is_kept_for_all(valkey_or_redis: Redis) -> None:
     """Until somebody notes another one."""
-    incarnations = Incarnations(valkey_or_redis)
+    incarnations = Incarnations(valkey_or_redis, deadline_s=PATIENCE_S)
     assert await incarnations.known("TASKS") is None
     await incarnations.note("TASKS", "2026-11-21T10:00:00.123456789Z")
     await incarnations.note("LATER", "2026-11-21T11:00:00Z")
-    assert await Incarnations(valkey_or_redis).known("TASKS") == "2026-11-21T10:00:00.123456789Z"
+    assert await Incarnations(valkey_or_redis, deadline_s=PATIENCE_S).known("TASKS") == "2026-11-21T10:00:00.123456789Z"
     assert await valkey_or_redis.ttl(keys.stream("TASKS")) == -1

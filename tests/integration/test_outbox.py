@@ -134,7 +134,7 @@ async def test_what_no_stream_takes_is_given_up_with_the_reason(servers: Embedde
     meter = Meter()
     async with a_post(servers.nats_url, meter) as post:
         with pytest.raises(NotAccepted, match="no stream takes this subject") as refused:
-            await post.outbox.put("nowhere.at.all", b"{}", "one", patience_s=0.5)
+            await post.outbox.put("nowhere.at.all", b"{}", "one", patience_s=2.0)
         assert post.outbox.waiting == 0
     assert not isinstance(refused.value, QueueFull)
     assert set(meter.refused) == {"no_stream"}
@@ -188,7 +188,7 @@ async def test_a_report_that_finds_no_room_is_given_up_with_the_reason(servers: 
         await post.make_stream(max_msgs=1, discard="new")
         await post.outbox.put(f"{post.stream}.x", b"{}", "one")
         answers = Answers(1)
-        post.outbox.send(f"{post.stream}.y", b"{}", "two", answers, patience_s=0.5)
+        post.outbox.send(f"{post.stream}.y", b"{}", "two", answers, patience_s=2.0)
         [problem] = await answers.complete()
     assert isinstance(problem, NotAccepted)
     assert "maximum messages exceeded" in str(problem)
@@ -239,7 +239,7 @@ async def test_a_message_the_stream_can_never_take_is_another_reason(servers: Em
     async with a_post(servers.nats_url, meter) as post:
         await post.make_stream(max_msg_size=100)
         with pytest.raises(NotAccepted, match="exceeds maximum") as refused:
-            await post.outbox.put(f"{post.stream}.x", b"x" * 500, "one", patience_s=0.5)
+            await post.outbox.put(f"{post.stream}.x", b"x" * 500, "one", patience_s=2.0)
     assert not isinstance(refused.value, QueueFull)
     assert set(meter.refused) == {"other"}
 

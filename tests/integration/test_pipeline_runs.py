@@ -18,6 +18,7 @@ from memory.fake_pipeline_runs import FakePipelineRuns
 from memory.pipeline_records import EndState, NewRun, PhaseState, PhaseStatus, Redeclared, RunRecord
 from memory.pipeline_runs import GRACE_MS, PipelineRuns
 from memory.session import SessionCache
+from tests.servers import PATIENCE_S
 
 Runs = PipelineRuns | FakePipelineRuns
 T = TypeVar("T")
@@ -47,12 +48,12 @@ NEW = NewRun(
 @pytest.fixture(params=["store", "fake"])
 def runs(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Runs:
     """Return each kind of runs."""
-    return PipelineRuns(valkey_or_redis) if request.param == "store" else FakePipelineRuns()
+    return PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S) if request.param == "store" else FakePipelineRuns()
 
 
 async def until(attempt: Callable[[], Awaitable[T | None]]) -> T:
     """Return what *attempt* returns once that is something, as when a lease is over."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             found = await attempt()
             if found:
@@ -539,7 +540,7 @@ async def test_whatever_an_error_says_is_kept(runs: Runs, text: str) -> None:
 @pytest.mark.parametrize("seed", range(12))
 async def test_the_fake_does_whatever_the_store_does(valkey_or_redis: Redis, seed: int) -> None:
     """Over random steps of drivers that are right, late, wrong and repeat themselves."""
-    both: tuple[Runs, Runs] = PipelineRuns(valkey_or_redis), FakePipelineRuns()
+    both: tuple[Runs, Runs] = PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S), FakePipelineRuns()
     random = Random(seed)
     fences = [[0, 0]]
     for _ in range(150):
@@ -650,7 +651,7 @@ STEPS = (make, claim, claim, hold, leave, begin, begin, begin, settle, settle, s
 
 async def test_a_session_that_runs_never_ends_by_time(valkey_or_redis: Redis) -> None:
     """Its time to live begins with its end, and covers all of it."""
-    runs = PipelineRuns(valkey_or_redis)
+    runs = PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S)
     fence = await driven(runs)
     await runs.begin_phase(RUN, fence, "first", "p-1", 1)
     await runs.settle_phase(RUN, fence, "first", done("p-1"), corrects="second")
@@ -667,7 +668,7 @@ async def test_a_session_that_runs_never_ends_by_time(valkey_or_redis: Redis) ->
 
 async def test_a_removed_session_leaves_nothing_behind(valkey_or_redis: Redis) -> None:
     """But how it ended, for a day, and whose it was: forgetting them has to find that."""
-    runs = PipelineRuns(valkey_or_redis)
+    runs = PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S)
     fence = await driven(runs)
     assert await valkey_or_redis.zscore(keys.sessions(), RUN)
     assert await valkey_or_redis.smembers(keys.user_sessions(user_token("ada"))) == {RUN.encode()}
@@ -682,7 +683,7 @@ async def test_a_removed_session_leaves_nothing_behind(valkey_or_redis: Redis) -
 
 async def test_only_the_task_of_the_phase_may_write(valkey_or_redis: Redis) -> None:
     """Once the phase is reset, or has failed, nobody may."""
-    runs = PipelineRuns(valkey_or_redis)
+    runs = PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S)
     fence = await driven(runs)
     tasks = keys.session(RUN).tasks
     await runs.begin_phase(RUN, fence, "first", "p-1", 1)
@@ -700,7 +701,10 @@ async def test_only_the_task_of_the_phase_may_write(valkey_or_redis: Redis) -> N
 
 async def test_another_declaration_changes_the_session_and_removes_what_is_gone(valkey_or_redis: Redis) -> None:
     """Its time to live and domain count from now on, and no task of a phase that is gone writes any more."""
-    runs, cache = PipelineRuns(valkey_or_redis), SessionCache(valkey_or_redis)
+    runs, cache = (
+        PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S),
+        SessionCache(valkey_or_redis, deadline_s=PATIENCE_S),
+    )
     fence = await driven(runs)
     for phase in NAMES[:2]:
         await runs.begin_phase(RUN, fence, phase, f"p-{phase}", 1)
@@ -719,7 +723,7 @@ async def test_another_declaration_changes_the_session_and_removes_what_is_gone(
 
 async def test_entries_of_a_phase_that_is_reset_are_gone(valkey_or_redis: Redis) -> None:
     """In the same step, with all that was counted of them; those of others stay."""
-    runs = PipelineRuns(valkey_or_redis)
+    runs = PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S)
     fence = await driven(runs)
     mine = keys.session(RUN)
     for key in (b"first:results", b"first:results:x", b"firstly:results", b"second:results"):
@@ -737,7 +741,7 @@ async def test_entries_of_a_phase_that_is_reset_are_gone(valkey_or_redis: Redis)
 
 async def test_a_listed_session_that_does_not_run_is_taken_out_in_time(valkey_or_redis: Redis) -> None:
     """Not at once: somebody may be about to make it run."""
-    runs = PipelineRuns(valkey_or_redis)
+    runs = PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S)
     index = keys.running(SUPERVISOR)
     seconds, micros = await valkey_or_redis.time()
     now = seconds * 1000 + micros // 1000
@@ -748,7 +752,7 @@ async def test_a_listed_session_that_does_not_run_is_taken_out_in_time(valkey_or
 
 async def test_a_driven_session_that_looks_due_is_listed_for_the_end_of_its_lease(valkey_or_redis: Redis) -> None:
     """Whoever claimed it may have died before saying so there."""
-    runs = PipelineRuns(valkey_or_redis)
+    runs = PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S)
     await driven(runs)
     index = keys.running(SUPERVISOR)
     await valkey_or_redis.zadd(index, {RUN: 1})
@@ -758,7 +762,7 @@ async def test_a_driven_session_that_looks_due_is_listed_for_the_end_of_its_leas
 
 async def test_a_session_without_a_pipeline_is_no_run(valkey_or_redis: Redis) -> None:
     """Nor can its phases be reset here."""
-    runs = PipelineRuns(valkey_or_redis)
+    runs = PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S)
     await valkey_or_redis.hset(keys.session(RUN).root, "state", "open")
     assert await runs.read(RUN) is None
     with pytest.raises(UnknownSession):
@@ -767,7 +771,7 @@ async def test_a_session_without_a_pipeline_is_no_run(valkey_or_redis: Redis) ->
 
 async def test_a_pipeline_of_a_newer_version_is_refused_by_name(valkey_or_redis: Redis) -> None:
     """Not taken for something else."""
-    runs = PipelineRuns(valkey_or_redis)
+    runs = PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S)
     await driven(runs)
     await valkey_or_redis.hset(keys.session(RUN).root, "pipeline", b'{"name": "report", "novelty": 1}')
     with pytest.raises(InvalidPipeline, match="run-1"):

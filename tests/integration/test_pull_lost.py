@@ -162,7 +162,7 @@ async def test_a_task_of_a_lost_stream_keeps_its_slot_until_it_ends(bench: Bench
         await desk.until(lambda: len(desk.deliveries) == 1)
         await lose_stream(bench)
         await bench.publish()
-        await bench.link.client.flush()
+        await bench.eventually_consumer((0, 1))
         info = await bench.api(f"CONSUMER.INFO.{bench.source.stream}.{bench.source.durable}")
         assert (info["num_waiting"], info["num_ack_pending"], info["num_pending"]) == (0, 0, 1)
         assert (engine.held, engine.vital_sign()[0]) == (1, True)

@@ -25,12 +25,17 @@ from tests.integration.waiting import (
     states,
     until,
 )
+from tests.servers import PATIENCE_S
 
 
 @pytest.fixture(params=["store", "fake"])
 def queue(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Queue:
     """Return each kind of queue."""
-    return PersonalQueue(valkey_or_redis, "facts") if request.param == "store" else FakeQueue("facts")
+    return (
+        PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
+        if request.param == "store"
+        else FakeQueue("facts")
+    )
 
 
 async def test_rows_are_claimed_in_the_order_in_which_they_came(queue: Queue) -> None:

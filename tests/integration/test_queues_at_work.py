@@ -33,12 +33,16 @@ from tests.integration.waiting import (
     states,
     until,
 )
+from tests.servers import PATIENCE_S
 
 
 async def test_a_closed_row_is_known_no_longer_than_it_is_kept(valkey_or_redis: Redis) -> None:
     """Then its id is new again, and it is not counted any more."""
     keep = timedelta(milliseconds=BLINK_MS)
-    for queue in (PersonalQueue(valkey_or_redis, "turns", keep=keep), FakeQueue("turns", keep=keep)):
+    for queue in (
+        PersonalQueue(valkey_or_redis, "turns", keep=keep, deadline_s=PATIENCE_S),
+        FakeQueue("turns", keep=keep),
+    ):
         await queue.append(OWNER, TABLE)
         claim = await claimed(queue, limit=2)
         await queue.close(claim, closing_all(claim))
@@ -53,7 +57,7 @@ async def test_a_closed_row_is_known_no_longer_than_it_is_kept(valkey_or_redis: 
 
 async def test_the_two_tables_know_nothing_of_each_other(valkey_or_redis: Redis) -> None:
     """A turn and a fact may have one id."""
-    turns, facts = (PersonalQueue(valkey_or_redis, name) for name in ("turns", "facts"))
+    turns, facts = (PersonalQueue(valkey_or_redis, name, deadline_s=PATIENCE_S) for name in ("turns", "facts"))
     await turns.append(OWNER, [("a", b"turn")])
     assert await facts.owners_due(LATER, 9) == []
     assert await facts.append(OWNER, [("a", b"fact")]) == 1
@@ -63,7 +67,7 @@ async def test_the_two_tables_know_nothing_of_each_other(valkey_or_redis: Redis)
 
 async def test_nothing_of_a_forgotten_user_is_left_in_the_store(valkey_or_redis: Redis) -> None:
     """No key, and no entry of the index."""
-    queue = PersonalQueue(valkey_or_redis, "facts")
+    queue = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
     await queue.note(claim, "a", b"note")
@@ -74,7 +78,7 @@ async def test_nothing_of_a_forgotten_user_is_left_in_the_store(valkey_or_redis:
 
 async def test_everything_of_a_user_with_nothing_to_do_goes_by_itself(valkey_or_redis: Redis) -> None:
     """Once it is kept long enough; a new row keeps it."""
-    queue = PersonalQueue(valkey_or_redis, "facts", keep=timedelta(hours=1))
+    queue = PersonalQueue(valkey_or_redis, "facts", keep=timedelta(hours=1), deadline_s=PATIENCE_S)
     of = keys.queue("facts", user_token(OWNER))
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
@@ -99,7 +103,7 @@ class Slow(PersonalQueue):
 
 async def test_an_append_while_somebody_finds_nothing_left_is_not_forgotten(valkey_or_redis: Redis) -> None:
     """Whoever looked before it must not take its owner out of the index after it."""
-    producer, slow = PersonalQueue(valkey_or_redis, "facts"), Slow(valkey_or_redis, "facts")
+    producer, slow = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S), Slow(valkey_or_redis, "facts")
     await producer.append(OWNER, [("a", b"1")])
     last = await claimed(producer)
     await producer.close(last, closing_all(last))
@@ -111,7 +115,7 @@ async def test_an_append_while_somebody_finds_nothing_left_is_not_forgotten(valk
 
 async def test_an_append_while_somebody_finds_nothing_at_all_is_not_forgotten(valkey_or_redis: Redis) -> None:
     """As above, for who came in vain after a redelivery."""
-    producer, slow = PersonalQueue(valkey_or_redis, "facts"), Slow(valkey_or_redis, "facts")
+    producer, slow = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S), Slow(valkey_or_redis, "facts")
     await producer.append(OWNER, [])
     slow.meanwhile = lambda: producer.append(OWNER, [("a", b"1")])
     assert await slow.claim(OWNER, holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW) is None
@@ -121,7 +125,7 @@ async def test_an_append_while_somebody_finds_nothing_at_all_is_not_forgotten(va
 
 async def test_what_is_given_back_while_somebody_finds_it_claimed_is_offered_at_once(valkey_or_redis: Redis) -> None:
     """Not only when that lease would have ended."""
-    first, slow = PersonalQueue(valkey_or_redis, "facts"), Slow(valkey_or_redis, "facts")
+    first, slow = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S), Slow(valkey_or_redis, "facts")
     await first.append(OWNER, TABLE)
     claim = await claimed(first)
     slow.meanwhile = lambda: first.release(claim)
@@ -131,7 +135,7 @@ async def test_what_is_given_back_while_somebody_finds_it_claimed_is_offered_at_
 
 async def test_what_is_given_back_is_offered_whatever_others_write_down(valkey_or_redis: Redis) -> None:
     """An append marks the owner, another finds it claimed, and writes that down only after it was given back."""
-    holder, late = PersonalQueue(valkey_or_redis, "facts"), Slow(valkey_or_redis, "facts")
+    holder, late = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S), Slow(valkey_or_redis, "facts")
     await holder.append(OWNER, TABLE)
     claim = await claimed(holder)
     has_looked, may_write = asyncio.Event(), asyncio.Event()
@@ -150,7 +154,7 @@ async def test_what_is_given_back_is_offered_whatever_others_write_down(valkey_o
             if len(commands) == 1:
                 return await exchange.run(commands)
             seen = await exchange.run(commands[:1])
-            await PersonalQueue(valkey_or_redis, "facts").append(OWNER, [("d", b"4")])
+            await PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S).append(OWNER, [("d", b"4")])
             group.create_task(late.claim(OWNER, holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW))
             await has_looked.wait()
             return seen + await exchange.run(commands[1:])
@@ -159,12 +163,12 @@ async def test_what_is_given_back_is_offered_whatever_others_write_down(valkey_o
     async with asyncio.TaskGroup() as group:
         await holder.release(claim)
         may_write.set()
-    assert await PersonalQueue(valkey_or_redis, "facts").owners_due(NOW, 9) == [OWNER]
+    assert await PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S).owners_due(NOW, 9) == [OWNER]
 
 
 async def test_an_owner_that_the_index_lost_is_found_again(valkey_or_redis: Redis) -> None:
     """By a redelivered append, and by looking through the keys; who has nothing to do is left out."""
-    queue = PersonalQueue(valkey_or_redis, "facts")
+    queue = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
     for owner in ("ada", "bob", "cy"):
         await queue.append(owner, TABLE)
     claim = await claimed(queue, "cy")
@@ -184,13 +188,13 @@ async def test_an_owner_that_the_index_lost_is_found_again(valkey_or_redis: Redi
 
 async def test_many_claimers_of_one_owner_are_never_two_at_once(valkey_or_redis: Redis) -> None:
     """Eight of them close 400 rows in order, each once, while more are appended."""
-    producer = PersonalQueue(valkey_or_redis, "facts")
+    producer = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
     done: list[str] = []
     inside = 0
 
     async def work(holder: str) -> None:
         nonlocal inside
-        queue = PersonalQueue(valkey_or_redis, "facts")
+        queue = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
         while len(done) < 400:
             claim = await queue.claim(OWNER, holder=holder, limit=7, lease_ms=LEASE_MS, now_ms=NOW)
             if claim is None:
@@ -213,12 +217,12 @@ async def test_many_claimers_of_one_owner_are_never_two_at_once(valkey_or_redis:
 
 async def test_a_crowd_of_owners_is_worked_off_without_forgetting_a_row(valkey_or_redis: Redis) -> None:
     """Four workers follow the index alone, while rows come for 20 owners; at the end the index is empty."""
-    producer = PersonalQueue(valkey_or_redis, "facts")
+    producer = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
     done: list[tuple[str, str]] = []
     wanted = [(f"owner{number % 20}", str(number)) for number in range(600)]
 
     async def work(holder: str) -> None:
-        queue = PersonalQueue(valkey_or_redis, "facts")
+        queue = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
         while len(done) < len(wanted):
             for owner in await queue.owners_due(NOW, 3):
                 claim = await queue.claim(owner, holder=holder, limit=2, lease_ms=LEASE_MS, now_ms=NOW)
@@ -261,7 +265,7 @@ async def test_a_claimer_that_is_killed_loses_and_doubles_nothing(
     valkey_or_redis: Redis, store_server: ValkeyServer
 ) -> None:
     """The next one gets its rows once the lease is over, with what was noted, one by one, in order."""
-    queue = PersonalQueue(valkey_or_redis, "facts")
+    queue = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
     await queue.append(OWNER, TABLE)
     claimer = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _CLAIMER, store_server.url, stdout=asyncio.subprocess.PIPE
@@ -285,7 +289,7 @@ async def test_a_claimer_that_is_killed_loses_and_doubles_nothing(
 
 async def test_a_claim_repeated_after_a_lost_reply_is_the_same_claim(valkey_or_redis: Redis) -> None:
     """It is not refused by itself, and counts no crash."""
-    queue = PersonalQueue(valkey_or_redis, "facts", new_token=lambda: "one call")
+    queue = PersonalQueue(valkey_or_redis, "facts", new_token=lambda: "one call", deadline_s=PATIENCE_S)
     await queue.append(OWNER, TABLE)
     first = await claimed(queue)
     assert await claimed(queue) == first
@@ -294,7 +298,7 @@ async def test_a_claim_repeated_after_a_lost_reply_is_the_same_claim(valkey_or_r
 
 async def test_a_script_of_somebody_else_closes_rows_in_the_same_step(valkey_or_redis: Redis) -> None:
     """The fragment takes its keys and words from where that script has put them."""
-    queue = PersonalQueue(valkey_or_redis, "facts")
+    queue = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
     script = f"""{CLOSE_ROWS}

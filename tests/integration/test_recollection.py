@@ -18,7 +18,7 @@ from memory.documents.store import DocumentStore
 from memory.rendering.documents import tokens_of
 from memory.rendering.recalled import CLOSE, OPEN
 from supervisor.interpretation import Ambiguous, Interpretation, LlmInterpreter, Missing, Understood
-from supervisor.recollection import BUDGET_TOKENS, OwnReads, Recollections, open_recollections
+from supervisor.recollection import BUDGET_TOKENS, OwnReads, Recollections
 from tests.interpretation_cases import EVERYBODY, parameters_of
 from tests.llm_double import ScriptedLlm
 from tests.llm_questions import Opener
@@ -63,7 +63,7 @@ class House:
 
     async def keep(self, body: Body, user: str = ANN) -> None:
         """Store *body* as a document of *user*."""
-        store = DocumentStore(self._redis, Kinds.load(), deadline_s=5.0)
+        store = DocumentStore(self._redis, Kinds.load(), deadline_s=60.0)
         await store.import_document(user, json.dumps(body).encode(), at=NOW)
 
     async def ask(
@@ -79,10 +79,16 @@ class House:
         return str(json.loads(self.model.requests[-1].user).get("memory", ""))
 
 
+def patient(redis: Redis) -> Recollections:
+    """Return what a supervisor opens, with time for a machine on which half a second is not enough."""
+    kinds = Kinds.load()
+    return Recollections(DocumentReader(redis, kinds, deadline_s=60.0), kinds, deadline_s=60.0)
+
+
 @pytest.fixture
 def house(valkey_or_redis: Redis, open_llm: Opener, scripted_llm: ScriptedLlm) -> House:
     """Return an interpreter as a supervisor makes it."""
-    recalling = open_recollections(valkey_or_redis, None)
+    recalling = patient(valkey_or_redis)
     return House(valkey_or_redis, LlmInterpreter(open_llm(), recalling=recalling), scripted_llm)
 
 
@@ -97,7 +103,7 @@ async def test_a_value_that_was_left_out_is_taken_from_memory_and_is_known_to_be
     assert found.remembered == {"budget_limit"}
     assert [(span.text, span.memory) for span in found.spans if span.memory] == [("50,000", f"{MONEY} budget.facts[0]")]
     assert f'\u00a6 - "{LIMIT}"' in house.shown
-    reads = await DocumentReader(house._redis, Kinds.load()).reads(ANN)
+    reads = await DocumentReader(house._redis, Kinds.load(), deadline_s=60.0).reads(ANN)
     assert (MONEY, "budget.facts.my_budget_limit_is_50_000") in reads
 
 
@@ -250,7 +256,7 @@ async def test_what_the_rules_read_for_sure_needs_no_memory(house: House) -> Non
 
     assert parameters_of(found) == {"budget_limit": 60000, "spent": 42000}
     assert house.model.requests == []
-    assert await DocumentReader(house._redis, Kinds.load()).reads(ANN) == {}
+    assert await DocumentReader(house._redis, Kinds.load(), deadline_s=60.0).reads(ANN) == {}
 
 
 class Away:
@@ -291,6 +297,6 @@ async def test_without_the_store_the_person_is_answered_without_memory(
 
 async def test_a_user_id_that_can_be_nobodys_is_nobody(valkey_or_redis: Redis) -> None:
     """Too long, or half a sign: nothing is remembered of such a one, and nobody is kept from an answer."""
-    recalling = open_recollections(valkey_or_redis, None)
+    recalling = patient(valkey_or_redis)
     for user in ("x" * 300, "\ud800", "  "):
         assert (await recalling.of(user, TEXT)).lines == ()

@@ -155,7 +155,7 @@ async def compute():
 
 async def main():
     client = Redis.from_url(sys.argv[1])
-    async with SingleFlight(client, owner="doomed", budget_s=60, lease_s=1.0) as flights:
+    async with SingleFlight(client, owner="doomed", budget_s=60, lease_s=3.0) as flights:
         await get_or_compute(SessionCache(client, deadline_s=60), flights, "s1", "analysis:map", compute, wait_s=60)
 
 asyncio.run(main())

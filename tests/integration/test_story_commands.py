@@ -110,7 +110,7 @@ async def test_what_is_loaded_is_what_the_folder_says(folder: Path, stories: Sto
     assert printed() == "Loaded quay (The [2JQuay): 3 entities, 1 memory, 2 bonds, 4 threads, 1 fact.\n"
     base = read_story(folder)
     assert await stories.base_digest("quay") == base.digest()
-    assert await stories.base_memories("quay") == base.memories
+    assert (await stories.standing("quay", 1)).memories == base.memories
 
     await load_aloud(folder, as_json=False)
     assert printed().endswith("1 fact; it is as it was before.\n")
@@ -118,7 +118,7 @@ async def test_what_is_loaded_is_what_the_folder_says(folder: Path, stories: Sto
     await load_aloud(folder, as_json=True)
     told = json.loads(printed())
     assert (told["changed"], told["memories"], told["digest"]) == (True, 0, await stories.base_digest("quay"))
-    assert await stories.base_memories("quay") == ()
+    assert (await stories.standing("quay", 1)).memories == ()
 
 
 async def test_a_broken_folder_loads_nothing(folder: Path, stories: StoryStore, printed: Printed) -> None:

@@ -15,6 +15,7 @@ from memory import keys
 from memory.stories.store import StoryStore
 from memory.stories.view import CHANGING, PastScene, StandingStory, standing
 from tests.integration.stories import BASE, MARA, PAIR, STORY, Shelf, document_of, fake_shelf, shelf_on
+from tests.servers import PATIENCE_S
 from workers.story import TaskStory
 
 FIRE = StoryMemory(id="MEM-2-spark", character=MARA, summary="A spark", response=2)
@@ -36,9 +37,10 @@ async def test_a_story_begins_as_it_was_loaded(shelf: Shelf) -> None:
 
     assert await stories.settings(STORY) == BASE.settings
     assert await stories.entities(STORY) == tuple(sorted(BASE.entities, key=lambda entity: entity.name))
-    assert await stories.base_memories(STORY) == BASE.memories
-    assert await stories.base_threads(STORY) == BASE.threads
-    assert await stories.base_knowledge(STORY) == BASE.knowledge
+    begins = await stories.standing(STORY, 1)
+    assert begins.memories == BASE.memories
+    assert tuple(state.thread for state in begins.threads) == BASE.threads
+    assert begins.knowledge == BASE.knowledge
     assert await stories.relations(STORY) == BASE.relations
     assert await stories.base_digest(STORY) == BASE.digest()
     assert await stories.changes(STORY, CHANGING) == {}
@@ -56,7 +58,7 @@ async def test_loading_tells_whether_anything_is_new(shelf: Shelf) -> None:
     assert await shelf.stories.load(bare) is True
     assert (await shelf.analyses.record(STORY, 2))[0] > revision
     assert await shelf.stories.entities(STORY) == BASE.entities[:1]
-    assert await shelf.stories.base_memories(STORY) == ()
+    assert (await shelf.stories.standing(STORY, 1)).memories == ()
     assert await shelf.stories.relations(STORY) == Relations()
     assert (await shelf.stories.standing(STORY, 3)).memories == (FIRE,)
 
@@ -174,9 +176,6 @@ async def test_a_deleted_story_leaves_nothing(shelf: Shelf, valkey_or_redis: Red
         lambda shelf: shelf.stories.base_digest("nowhere"),
         lambda shelf: shelf.stories.entities("nowhere"),
         lambda shelf: shelf.stories.relations("nowhere"),
-        lambda shelf: shelf.stories.base_memories("nowhere"),
-        lambda shelf: shelf.stories.base_threads("nowhere"),
-        lambda shelf: shelf.stories.base_knowledge("nowhere"),
         lambda shelf: shelf.stories.changes("nowhere", CHANGING),
         lambda shelf: shelf.stories.standing("nowhere", 1),
         lambda shelf: shelf.stories.response("nowhere", 1),
@@ -198,7 +197,7 @@ async def test_an_id_that_can_be_none_opens_no_other_key(valkey_or_redis: Redis)
     """A story called like a part of another one's key is refused before anything is asked."""
     for story_id in ("a}b", "lighthouse}:entities", "", "ä"):
         with pytest.raises(InvalidInput, match="story id"):
-            await StoryStore(valkey_or_redis).settings(story_id)
+            await StoryStore(valkey_or_redis, deadline_s=PATIENCE_S).settings(story_id)
 
 
 async def test_what_cannot_be_read_any_more_stops_nobody_else(redis: Redis) -> None:
@@ -218,7 +217,7 @@ async def test_what_cannot_be_read_any_more_stops_nobody_else(redis: Redis) -> N
     with pytest.raises(InvalidInput, match=rf"tl:story:{{lighthouse}}:entities cannot be read at '{MARA}'.*{folder}"):
         await shelf.stories.entities(STORY)
     with pytest.raises(InvalidInput, match=rf"tl:story:{{lighthouse}} cannot be read at 'threads'.*{folder}"):
-        await shelf.stories.base_threads(STORY)
+        await shelf.stories.standing(STORY, 1, ("plot_threads",))
     with pytest.raises(InvalidInput, match=r"changes:relationship cannot be read at '3'.*analyse response 3 .*again"):
         await shelf.stories.standing(STORY, 2, ("relationship",))
     with pytest.raises(InvalidInput, match=r"responses cannot be read at '4'.*again, with its text"):
@@ -229,7 +228,8 @@ async def test_what_cannot_be_read_any_more_stops_nobody_else(redis: Redis) -> N
     assert [one.title for one in await shelf.stories.stories()] == [BASE.settings.title]
 
     await shelf.stories.load(BASE)
-    assert await shelf.stories.base_threads(STORY) == BASE.threads
+    begins = await shelf.stories.standing(STORY, 1, ("plot_threads",))
+    assert tuple(state.thread for state in begins.threads) == BASE.threads
     assert len(await shelf.stories.entities(STORY)) == len(BASE.entities)
     await shelf.folded(3, {"relationship": None})
     assert (await shelf.stories.standing(STORY, 2, ("relationship",), after=True)).scores == {PAIR: 19}

@@ -44,7 +44,7 @@ async def test_streams_are_declared_twice_and_by_several_at_once_without_harm(cl
     """The second declaration changes nothing, and no racing process fails."""
     await asyncio.gather(*(declare_streams(client, SIZES) for _ in range(5)))
     first = await configurations(client)
-    await client.request("tasks.Somebody.x", b"{}", timeout=5)
+    await client.request("tasks.Somebody.x", b"{}", timeout=60)
     await declare_streams(client, SIZES)
     assert await configurations(client) == first
     assert (await ask_jetstream(client, "STREAM.INFO.TASKS"))["state"]["messages"] == 1
@@ -72,7 +72,7 @@ async def test_a_scheduled_retry_becomes_a_task(client: Client) -> None:
     """What a schedule in LATER aims at `due.tasks.` arrives in TASKS under its plain subject."""
     await declare_streams(client, SIZES)
     headers = {"Nats-Schedule": "@at 2020-01-01T00:00:00Z", "Nats-Schedule-Target": subjects.due("Somebody", "x")}
-    answer = json.loads((await client.request(subjects.schedule("t1", 1), b"{}", timeout=5, headers=headers)).data)
+    answer = json.loads((await client.request(subjects.schedule("t1", 1), b"{}", timeout=60, headers=headers)).data)
     assert "error" not in answer
     async with asyncio.timeout(60):
         while not (await ask_jetstream(client, "STREAM.INFO.TASKS"))["state"]["messages"]:  # noqa: ASYNC110 - no event
@@ -113,7 +113,7 @@ async def test_changed_sizes_are_taken_over_at_the_next_start(client: Client, me
     await declare_streams(client, SIZES)
     for subject in ("tasks.Somebody.x", "dead.tasks.Somebody.x"):
         for _ in range(3):
-            await client.request(subject, b"x" * 500_000, timeout=5)
+            await client.request(subject, b"x" * 500_000, timeout=60)
     before = await configurations(client)
     wanted = {"TASKS": megabytes * 1024**2, "DEAD": 3 * megabytes * 1024**2}
     for _ in range(2):
@@ -134,7 +134,7 @@ async def test_dead_letters_of_an_older_version_get_their_limit_and_stop_no_star
         client, "STREAM.CREATE.DEAD", {key: value for key, value in wanted.items() if key != "max_bytes"}
     )
     for number in range(4):
-        await client.request("dead.tasks.Somebody.x", b"%d" % number * 500_000, timeout=5)
+        await client.request("dead.tasks.Somebody.x", b"%d" % number * 500_000, timeout=60)
     await declare_streams(client, replace(SIZES, dead_max_bytes=1024**2 + 200_000))
     state = (await ask_jetstream(client, "STREAM.INFO.DEAD"))["state"]
     assert (state["messages"], state["last_seq"]) == (2, 4)
@@ -160,7 +160,7 @@ async def test_a_changed_size_is_left_alone_while_others_are_at_work(client: Cli
 async def test_a_consumer_is_declared_twice_and_its_timing_is_adjusted(client: Client) -> None:
     """Another lease keeps the place in the stream; another filter is an error that names it."""
     await declare_streams(client, SIZES)
-    await client.request("tasks.Somebody.x", b"{}", timeout=5)
+    await client.request("tasks.Somebody.x", b"{}", timeout=60)
     for _ in range(2):
         await declare_consumer(client, READER)
     await declare_consumer(client, Source(READER.stream, READER.durable, READER.filter_subject, 5.0))
@@ -182,8 +182,8 @@ async def test_a_report_cannot_be_stored_twice(client: Client) -> None:
     """The server itself keeps one message for each report's subject, under any message id."""
     await declare_streams(client, SIZES)
     subject = subjects.report("S", "t1", 1)
-    first = json.loads((await client.request(subject, b"1", timeout=5, headers={"Nats-Msg-Id": "a"})).data)
-    second = json.loads((await client.request(subject, b"2", timeout=5, headers={"Nats-Msg-Id": "b"})).data)
+    first = json.loads((await client.request(subject, b"1", timeout=60, headers={"Nats-Msg-Id": "a"})).data)
+    second = json.loads((await client.request(subject, b"2", timeout=60, headers={"Nats-Msg-Id": "b"})).data)
     assert first["seq"] == 1
     assert "maximum messages per subject" in second["error"]["description"]
 

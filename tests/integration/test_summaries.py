@@ -21,6 +21,7 @@ from runtime.llm import Llm, LlmSettings
 from tests.integration.inboxes import said
 from tests.llm_double import Asked, Canned, ScriptedLlm, cut_off, fault, refusal, saying, stalled
 from tests.llm_questions import Opener
+from tests.servers import PATIENCE_S
 from workers.agent import Agent
 from workers.context import Context
 from workers.fakes import KitServices
@@ -46,7 +47,7 @@ class Stand:
     """A conversation in a store, and the contexts of tasks that hear it."""
 
     def __init__(self, redis: Redis, llm: Llm, *, keep: int = 2_000) -> None:
-        self.inbox = Inbox(redis, window=WINDOW, keep=keep)
+        self.inbox = Inbox(redis, window=WINDOW, keep=keep, deadline_s=PATIENCE_S)
         self._llm: Any = llm
         self._told = 0
 
@@ -243,7 +244,7 @@ async def test_words_that_are_forgotten_meanwhile_are_in_no_summary(
     await stand.tell(WINDOW + 20)
     context = stand.context("t1")
     taken = await context.history.take()
-    conversations = Conversations(valkey_or_redis)
+    conversations = Conversations(valkey_or_redis, deadline_s=PATIENCE_S)
     stored = await conversations.recent(OWNER, 99)
     assert await conversations.drop(OWNER, [stored[3]]) == 1
     async with summarising(context, taken, wait_s=30):

@@ -12,6 +12,7 @@ from memory.documents.kinds import Kinds
 from memory.documents.owners import DocumentOwners
 from memory.documents.plans import Origin, Plan
 from memory.documents.store import DocumentStore
+from tests.servers import PATIENCE_S
 from workers.listening.sweeping import Sweeper
 
 FOOD = "resource_user_food_prefs"
@@ -41,7 +42,7 @@ async def _likes(store: DocumentStore, user: str) -> list[object]:
 
 async def test_a_sweep_takes_what_has_expired_from_everybody(redis: Redis) -> None:
     """Everybody keeps the lasting item and loses the other; a second sweep finds nothing, and undo brings it back."""
-    store = DocumentStore(redis, Kinds.load())
+    store = DocumentStore(redis, Kinds.load(), deadline_s=PATIENCE_S)
     users = [f"user {number}" for number in range(30)]
     for user in users:
         await _remember(store, user, "soup today", expires=True)

@@ -7,12 +7,13 @@ from redis.crc import key_slot
 from memory import keys
 from memory.ledger import Ledger
 from memory.tally import Tally
+from tests.servers import PATIENCE_S
 
 
 @pytest.fixture
 def ledger(valkey_or_redis: Redis) -> Ledger:
     """Return a ledger."""
-    return Ledger(valkey_or_redis)
+    return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
 
 
 async def test_each_generation_counts_once_in_the_state_it_ended(ledger: Ledger, valkey_or_redis: Redis) -> None:
@@ -21,23 +22,23 @@ async def test_each_generation_counts_once_in_the_state_it_ended(ledger: Ledger,
         await ledger.finish("t1", 1, "completed", report)
     await ledger.finish("t1", 2, "failed", b"again")
     await ledger.finish_many([(f"u{number}", 1, "completed", b"done") for number in range(500)])
-    assert await Tally(valkey_or_redis).read() == {"completed": 501, "failed": 1}
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 501, "failed": 1}
 
 
 async def test_a_report_that_is_not_taken_does_not_count(ledger: Ledger, valkey_or_redis: Redis) -> None:
     """Of a task that is to be cancelled only a cancelled report is."""
     await ledger.cancel("t1", 1, "enough")
     await ledger.finish("t1", 1, "completed", b"late")
-    assert await Tally(valkey_or_redis).read() == {}
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {}
     await ledger.finish("t1", 1, "cancelled", b"as wished")
-    assert await Tally(valkey_or_redis).read() == {"cancelled": 1}
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"cancelled": 1}
 
 
 async def test_what_is_forgotten_was_counted(ledger: Ledger, valkey_or_redis: Redis) -> None:
     """Neither a time to live nor forgetting takes anything off the counters."""
     await ledger.finish("t1", 1, "completed", b"done")
     await valkey_or_redis.unlink(keys.task("t1"))
-    assert await Tally(valkey_or_redis).read() == {"completed": 1}
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
     assert await valkey_or_redis.ttl(keys.ended(keys.task("t1"))) == -1
 
 
@@ -47,7 +48,7 @@ async def test_something_else_under_a_counters_key_does_not_stop_a_report(
     """It is replaced, as the ledger replaces what lies in the place of a task."""
     await valkey_or_redis.set(keys.ended(keys.task("t1")), b"not a counter")
     assert await ledger.finish("t1", 1, "completed", b"done") is None
-    assert await Tally(valkey_or_redis).read() == {"completed": 1}
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
 
 
 @pytest.mark.parametrize("task_id", ["0199-aaaa", "with {braces}:and/more", "ümläut", "x" * 512])

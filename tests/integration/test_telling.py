@@ -20,6 +20,7 @@ from tasklore.fact_views import print_facts
 from tasklore.telling import make_turn, outcome_of, publish_turn, tell_aloud
 from tasklore.user_memory import user_memory
 from tests.integration.documents import NOW, commit, like, plan, store_of
+from tests.servers import PATIENCE_S
 
 USER = "ana"
 
@@ -68,7 +69,10 @@ async def test_what_becomes_of_a_turn_is_awaited_until_its_facts_are_decided(
     """From waiting over learned without its fact to the fact and the edit that it led to."""
     turn = make_turn("I like eggs", USER)
     await publish_turn(nats, turn)
-    turns, facts = PersonalQueue(redis, "turns"), PersonalQueue(redis, "facts")
+    turns, facts = (
+        PersonalQueue(redis, "turns", deadline_s=PATIENCE_S),
+        PersonalQueue(redis, "facts", deadline_s=PATIENCE_S),
+    )
     fact = Fact(fact_id="f-1", text="User likes eggs")
     extracted = ExtractedFacts(turn_id=turn.turn_id, conversation_id="c", user_id=USER, facts=(fact,), at=NOW)
     async with user_memory() as memory:

@@ -32,7 +32,7 @@ async def claimed(
 
 async def until(attempt: Callable[[], Awaitable[T | None]]) -> T:
     """Return what *attempt* returns once that is something, as when a lease is over."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             found = await attempt()
             if found is not None:

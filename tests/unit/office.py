@@ -315,7 +315,7 @@ class Office:
 
     async def work(self, *deliveries: Delivery) -> None:
         """Let the desk work on a batch."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.desk.work(list(deliveries), self.line)  # type: ignore[arg-type]  # a fake
 
     def report(self) -> CompletionReport:

@@ -131,7 +131,7 @@ async def test_every_change_is_told_and_the_end_ends_it(runner: Runner, monkeypa
     """First which world it is and how it stands, then each change; a beat when there is none; nothing at the end."""
     monkeypatch.setattr(server, "BEAT_S", 0.01)
     leaving = asyncio.Event()
-    async with asyncio.timeout(10), _listening(make_app(runner, leaving)) as events:
+    async with asyncio.timeout(60), _listening(make_app(runner, leaving)) as events:
         assert (await anext(events))[0] == "world"
         name, picture = await anext(events)
         assert (name, picture) == ("picture", json.loads(json.dumps(runner.picture())))

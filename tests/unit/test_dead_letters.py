@@ -89,7 +89,7 @@ def test_a_trace_that_is_none_is_not_shown(trace: str) -> None:
     ("body", "subject", "word"),
     [
         (b"hello", "dead.tasks.A.b", "body: Invalid JSON"),
-        (b"{}", "dead.tasks.A.b", "reason: Field required"),
+        (b"{}", "dead.tasks.A.b", "reason: is needed"),
         (written(b"{}"), "dead.tasks.OtherAgent.share_trip", "names the subject 'tasks.TripAgent.share_trip'"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from contracts.edits import Delete, Edit, EditPlan, Insert, NoChange, Update
+from contracts.edits import Delete, Edit, Insert, NoChange, Update
 from contracts.errors import EditRefused, InvalidInput
 from memory.documents.edits import (
     ABSENT,
@@ -341,8 +341,8 @@ def test_a_plan_of_as_many_edits_as_allowed_copies_a_list_once() -> None:
             Counting.copies += 1
             return Counting(self)
 
-    plan = EditPlan(edits=tuple(Delete(path=f"$[{index}]") for index in range(0, 2000, 4)))
-    outcome: Any = apply_edits(Counting(range(2000)), plan.edits).body
+    edits = tuple(Delete(path=f"$[{index}]") for index in range(0, 2000, 4))
+    outcome: Any = apply_edits(Counting(range(2000)), edits).body
 
     assert len(outcome) == 1500
     assert outcome[:4] == [1, 2, 3, 5]

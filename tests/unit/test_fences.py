@@ -18,7 +18,7 @@ def office() -> Office:
 
 
 async def _until(condition: Any) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the loop's own turns
             await asyncio.sleep(0)
 

@@ -286,7 +286,7 @@ def test_an_unknown_or_unusable_field_is_named(write: Write, changes: dict[str, 
         ("[]", "one JSON object"),
         ("{", "is no JSON"),
         ('{"agent_id": "A", "agent_id": "B"}', "agent_id is given twice"),
-        ("{}", "agent_id: Field required"),
+        ("{}", "agent_id: is needed"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_refused(write: Write, text: str, told: str) -> None:

@@ -350,7 +350,7 @@ async def test_another_driver_goes_on_with_the_task_that_the_first_began(tmp_pat
     _, two, again = house.office.assigned
     assert two.task_id == again.task_id
     # Its time counts from when it first began, not from when it was taken over.
-    assert 59 < (two.created_at - again.created_at).total_seconds() < 61
+    assert 30 < (two.created_at - again.created_at).total_seconds() < 90
     assert house.office.runs == {"one": 1, "two": 1}
     assert (await outcome(house))["stats"]["total_saved_time_ms"] == TOOK_MS
 

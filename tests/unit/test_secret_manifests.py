@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from contracts.errors import ConfigurationError
-from deploy.credentials import add_roles, main, make_credentials
+from deploy.credentials import add_roles, main, make_api_certificate, make_credentials
 from deploy.privileges.roles import Cast
 from deploy.secret_manifests import secret_manifests
 from tasklore.k8s.printing import agent_text
@@ -97,6 +97,7 @@ def missing(manifests: list[Any], printed: dict[str, dict[str, str]]) -> set[str
 def test_everything_that_is_mounted_is_printed_with_its_keys(folder: Path) -> None:
     """By pods of the base, its overlays and components, and by both charts; what a comment names is there too."""
     add_roles(folder, Cast({"decision-agent": ("DecisionAgent",)}, {}))
+    make_api_certificate(folder)
     files = sorted(K8S.rglob("*.yaml"))
     manifests = [one for file in files for one in yaml.safe_load_all(file.read_text("utf-8")) if one]
     printed = read(folder)

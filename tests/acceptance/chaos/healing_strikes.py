@@ -103,8 +103,8 @@ async def valkey_killed(slack: float = 1.0) -> list[Row]:
 
 
 async def _warm(house: House, program: Outside) -> Served:
-    """Start a worker that has done one task."""
-    worker = await asyncio.to_thread(house.worker(STEADY).ready)
+    """Start a worker that has done one task, and waits for a store no longer than it does as shipped."""
+    worker = await asyncio.to_thread(house.worker(STEADY, memory_budget_ms=50, ledger_deadline_ms=1000).ready)
     await reported_after(program, time.monotonic(), 0)
     return worker
 

@@ -43,7 +43,7 @@ PATIENCE_S = 90.0
 LOOK_S = 0.005
 #: Settings under which a killed process is missed soon.
 SETTINGS = {
-    "TASKLORE_ACK_WAIT_S": "1",
+    "TASKLORE_ACK_WAIT_S": "2",
     "TASKLORE_PIPELINE_LEASE_S": "1",
     "TASKLORE_SUPERVISOR_ID": SUPERVISOR,
     "TASKLORE_LOG_LEVEL": "warning",

@@ -204,7 +204,7 @@ def test_a_file_without_its_response_is_not_migrated(tmp_path: Path, capsys: pyt
     assert migrate_files([tmp_path / "r.md"], force=False) == 1
     printed = capsys.readouterr()
     assert "line 3 was not read" in printed.out
-    assert "meta.resp_num: Field required" in printed.err
+    assert "meta.resp_num: is needed" in printed.err
     assert not (tmp_path / "r.json").exists()
 
 
