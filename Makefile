@@ -14,8 +14,9 @@ demo: $(READY) ## play the main job on real servers, then leave nothing behind
 test: $(READY) ## every test, on real nats-server and valkey processes
 	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
-long: $(READY) ## the tests that take minutes, left out of test: a task of 60 s under a lease of 2 s
+long: $(READY) ## what takes minutes, left out of test: a task of 60 s under a lease of 2 s, new examples of properties
 	$(BIN)/pytest -q -m long
+	$(BIN)/pytest -q -n 3 --hypothesis-profile=searching tests/property
 
 browser: $(READY) ## the page of the coin world in Debian's Chromium, which it installs when it may
 	sh tests/browser/install.sh

@@ -7,8 +7,13 @@ import hypothesis
 import pytest
 import structlog
 
-# How long an example takes is the machine's, which others use too: the benchmarks measure time, no test does.
-hypothesis.settings.register_profile("calm", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+# How long an example takes is the machine's, which others use too: the benchmarks measure time, no test does. The same
+# examples each time, so that a change is judged by what it changes; `make long` looks for new ones.
+_CALM = hypothesis.settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile("calm", _CALM)
+hypothesis.settings.register_profile("searching", _CALM, derandomize=False, max_examples=1000)
 hypothesis.settings.load_profile("calm")
 
 pytest_plugins = ["tests.servers", "tests.fixtures_llm"]
