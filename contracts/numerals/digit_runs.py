@@ -14,7 +14,6 @@ _WESTERN_COMMA = re.compile(r"[1-9]\d{0,2}(?:,\d{3})++")
 _INDIAN_COMMA = re.compile(r"[1-9]\d?(?:,\d{2})+,\d{3}")
 _WESTERN_DOT = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})++")
 _QUOTED = re.compile(r"\d{1,3}(?:['_]\d{3})++(?:[.,]\d++)?")
-_PLAIN_POINT = re.compile(r"\d*+(?:\.\d++)?")
 _LOST_DIGIT = re.compile(r"[1-9]\d?(?:,\d{2})++")
 
 

@@ -3,6 +3,7 @@
 Linear in the length of the text. What is ambiguous stays so ("1.500"): both readings are returned and nobody guesses.
 """
 
+import re
 from collections.abc import Iterator
 from decimal import Context, Decimal, localcontext
 
@@ -20,7 +21,7 @@ from contracts.numerals.single import has_part, single
 from contracts.numerals.sums import merge
 from contracts.numerals.tokens import fold, tokens_of
 from contracts.units import CURRENCIES, NAMES, SYMBOLS, Unit, currency_code, measure_after, unit_named
-from contracts.units.codes import SCALED_CODES
+from contracts.units.codes import CODES_IN_SMALL, SCALED_CODES
 
 __all__ = [
     "DecimalMark", "Found", "amounts_as_said", "find_amounts", "find_money", "find_numbers", "find_percents",
@@ -32,6 +33,8 @@ _CALCULATION = Context(prec=240)
 _ONE = Decimal(1)
 _PERCENT = NAMES["percent"]
 _YEARS = range(1900, 2101)
+#: Digits that mean what they are wherever they stand alone: most amounts of most messages.
+_PLAIN = re.compile(r"[1-9][0-9]{0,14}")
 
 
 def find_amounts(text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None) -> tuple[Found, ...]:
@@ -93,6 +96,9 @@ def parse_amount(text: str, *, decimal_mark: DecimalMark | None = None, locale: 
     Raises:
         InvalidAmount: *text* is empty, holds anything else, or holds several amounts.
     """
+    if _PLAIN.fullmatch(text):
+        value = Decimal(text)
+        return Found(value, None, 0, len(text), text, (value,), said=value)
     found = find_amounts(text, decimal_mark=decimal_mark, locale=locale)
     shown = text if len(text) <= 80 else f"{text[:77]}..."
     if len(found) > 1:
@@ -159,6 +165,8 @@ class _Finder:
                 return True
             if self.view is View.NUMBERS and (text in words.LOOSE_NUMBERS or text in words.LONE_NUMBERS):
                 return True
+            if text not in CODES_IN_SMALL:
+                return False
             written = self.text[start:end].rstrip(".")
             return 3 <= len(written) <= 6 and (currency_code(written) is not None or written in SCALED_CODES)
         if kind == "symbol":

@@ -50,6 +50,8 @@ class Grammar(Hundreds):
         reading = self._mixed(place) if token.kind == "number" else self._spelled(place) or self._fraction_first(place)
         reading = reading or self.cardinal(place)
         is_part = reading and (0 < reading.value < 1 or self.word(reading.end - 1) in words.PARTS)
+        if reading and is_part and self._ends_place(place, reading.end):
+            return None
         if reading and is_part and self.word(reading.end) == "of":
             # "0.8 of a million", "9 tenths of a million"
             reading = self._scaled(reading)
@@ -66,10 +68,23 @@ class Grammar(Hundreds):
         if words.ORDINAL_PARTS.get(following, 0) >= words.ROUND and last in words.WORTH:
             return True
         is_round = last in words.HUNDREDS or last in words.SCALES
+        if is_round and self.symbol(place) == "," and self._is_last_ordinal(place + 1):
+            return True
         if is_round and (after_and := self.after_and(end)) and self.word(after_and) in words.ORDINALS:
             return True
         is_open = last in words.TENS or is_round
         return is_open and following in words.ORDINALS and (place > end or following != "second")
+
+    def _is_last_ordinal(self, place: int) -> bool:
+        """True for the end of "four thousand, seventeenth"; "first" and "second" may begin what comes after 4000."""
+        is_small = 2 < words.ORDINAL_PARTS.get(self.word(place), 0) < words.ROUND
+        return is_small and not self.word(place + 1) and self.symbol(place + 1) != ","
+
+    def _ends_place(self, start: int, end: int) -> bool:
+        """True for the "one hundredth" of "twenty one thousand one hundredth", which is a place in an order."""
+        before = self.word(start - 1) if start else ""
+        is_number = before in words.WORTH and before not in words.ARTICLES and words.WORTH[before] != words.JOINS
+        return is_number and words.ORDINAL_PARTS.get(self.word(end - 1), 0) >= words.ROUND
 
     def _spelled(self, place: int) -> Reading | None:
         """Read a fraction in words that more than a unit divides: "one hundred thirty fifths", "a twenty-first"."""

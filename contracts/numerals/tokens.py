@@ -48,6 +48,8 @@ _LONGEST_POWER = 8
 _CODE_BEFORE = re.compile(r"(?<![^\W_])[A-Za-z]{3}[ ]?\Z")
 _CODE_ROOM = 5
 _NEXT_WORD = re.compile(r"[ -]?([^\W\d_]{2,12})(?!\w)")
+#: Only what stands one space apart may be groups of one number.
+_GROUPED = re.compile(r"\d [.\d]")
 #: Tokenised text keeps its marks apart: "59 . 2 %", "7 3 / 4 %", "$ 1 , 500".
 _SPACED = re.compile(r"\d [.,/] \d")
 #: What "75per cent" goes on with.
@@ -92,7 +94,8 @@ def tokens_of(text: str, decimal_mark: DecimalMark | None = None, *, is_wide: bo
 
     A *wide* reading takes powers ("2^10") and the parts of an address ("10.0.0.1") for numbers.
     """
-    tokens = list(join_groups(_scan(text, decimal_mark, is_wide=is_wide)))
+    scanned = _scan(text, decimal_mark, is_wide=is_wide)
+    tokens = list(join_groups(scanned) if _GROUPED.search(text) else scanned)
     return join_spaced(tokens, text) if _SPACED.search(text) else tokens
 
 

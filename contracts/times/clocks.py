@@ -1,11 +1,12 @@
 """Times of day in words and digits: "3pm", "half past ten", "15:30 UTC", "noon"; every reading, never a guess."""
 
-from datetime import time, timedelta, timezone
+from datetime import time, tzinfo
 from typing import NamedTuple
 
 from contracts.times.numbers import cardinal_at
+from contracts.times.said_zones import zone_at
 from contracts.times.tokens import Sentence
-from contracts.times.words import UNITS, WEEKDAYS, ZONES
+from contracts.times.words import UNITS, WEEKDAYS
 from contracts.units import unit_named
 
 _NOONS = {"noon": 12, "midday": 12, "noontime": 12}
@@ -33,7 +34,7 @@ class Clock(NamedTuple):
 
     hours: tuple[Hour, ...]
     end: int
-    zones: tuple[timezone, ...] = ()
+    zones: tuple[tzinfo, ...] = ()
 
 
 def clock_at(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
@@ -218,29 +219,3 @@ def _half_of_day(sentence: Sentence, place: int, hour: int | None = None) -> tup
 def _with_zone(sentence: Sentence, clock: Clock) -> Clock:
     zones, end = zone_at(sentence, clock.end)
     return Clock(clock.hours, end, zones)
-
-
-def zone_at(sentence: Sentence, place: int) -> tuple[tuple[timezone, ...], int]:
-    """Return what the zone at *place* can mean ("UTC", "EST", "UTC+2"), nothing when none is said, and its end."""
-    token = sentence.token(place)
-    if token is None or token.kind != "word" or token.text not in ZONES:
-        return (), place
-    written = sentence.text[token.start : token.end]
-    if not written.isupper() and token.text not in {"utc", "gmt"}:
-        return (), place
-    end, minutes = place + 1, ZONES[token.text]
-    if token.text in {"utc", "gmt"} and (offset := _offset(sentence, end)) is not None:
-        end, minutes = end + 2, (offset,)
-    return tuple(timezone(timedelta(minutes=one)) for one in minutes), end
-
-
-def _offset(sentence: Sentence, place: int) -> int | None:
-    """Return the minutes of the "+2" or "-05:30" right after "UTC"."""
-    sign = {"+": 1, "-": -1}.get(sentence.symbol(place))
-    token = sentence.token(place + 1)
-    if sign is None or not sentence.is_glued(place) or token is None or not token.is_glued:
-        return None
-    hours, _, minutes = token.text.partition(":")
-    if not (hours.isdigit() and len(hours) <= 2 and int(hours) <= 14 and (minutes or "0").isdigit()):
-        return None
-    return sign * (int(hours) * 60 + int(minutes or 0)) if int(minutes or 0) < 60 else None

@@ -33,6 +33,8 @@ _DOES = frozenset({"be", "have", "not", "also", "still", "well", "work", "need",
 _ENDS = {"end": True, "close": True, "last": True, "start": False, "beginning": False, "first": False}
 #: What may follow all of an answer.
 _MARKS = frozenset(".!?")
+#: Days that share a month; more are no sentence.
+_MOST_SHARED = 8
 _COMING = frozenset({"coming", "upcoming"})
 #: After "on the 5th" they show that the day of the month is meant, and no fifth floor.
 _AFTER_DAY = frozenset(
@@ -114,7 +116,11 @@ def _day_month(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
     end += is_dashed or sentence.word(end) in OF
     month = MONTHS.get(sentence.word(end))
     if month is None:
-        return counted_weekday(sentence, place, reckoning) or _of_said_month(sentence, place, end, number, reckoning)
+        return (
+            counted_weekday(sentence, place, reckoning)
+            or _of_said_month(sentence, place, end, number, reckoning)
+            or _of_shared_month(sentence, place, end, number, reckoning)
+        )
     if _is_verb(sentence, end, end + 1):
         return None
     if is_dashed:
@@ -264,6 +270,32 @@ def _the(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     if sentence.kind(end) in {"number", "fraction"} or (sentence.word(end) and sentence.word(end) not in _AFTER_DAY):
         return None
     return _of_month(number, end, reckoning)
+
+
+def _month_said_later(sentence: Sentence, place: int) -> int | None:
+    """Return where the month stands that the days from *place* share with the one before: "the 3rd and 4th of May"."""
+    for _ in range(_MOST_SHARED):
+        if sentence.word(place) not in {"and", "or"} and sentence.symbol(place) not in {",", "&"}:
+            return None
+        place += 1 + (sentence.symbol(place) == "," and sentence.word(place + 1) in {"and", "or"})
+        place += sentence.word(place) == "on"
+        number, end = _day_number(sentence, place + (sentence.word(place) == "the"))
+        if number is None:
+            return None
+        place = end
+        month = place + (sentence.word(place) in OF)
+        if sentence.word(month) in MONTHS and not _is_verb(sentence, month, month + 1):
+            return month
+    return None
+
+
+def _of_shared_month(sentence: Sentence, place: int, end: int, number: int, reckoning: Reckoning) -> Day | None:
+    """Read the "3rd" of "the 3rd and 4th of May"; a number without its ending may be of the name before it."""
+    month = _month_said_later(sentence, end) if ordinal_at(sentence, place) else None
+    if month is None:
+        return None
+    day = _dated(sentence, month + 1, MONTHS[sentence.word(month)], number, reckoning)
+    return day._replace(end=end) if day else None
 
 
 def _of_month(number: int, end: int, reckoning: Reckoning) -> Day | None:

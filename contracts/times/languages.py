@@ -102,6 +102,8 @@ TELLING: Final = (
     | frozenset(words.STEPS) | frozenset(words.UNITS) | frozenset(words.SHORT_UNITS) | frozenset(MONTHS)
     | frozenset(RELATIVE_DAYS) | frozenset(FOREIGN_STEPS) | frozenset(FOREIGN_GRAINS) | frozenset(FOREIGN_UNITS)
 )  # fmt: skip
+#: Of these openers the next word has to be one too: "in 3 days" and "at noon", not "in Lima" and "at Nobu".
+_LEADS: Final = frozenset({"in", "at"})
 #: Written forms that tell one by themselves.
 _WRITTEN: Final = frozenset({"iso", "length", "date", "clock"})
 
@@ -121,4 +123,9 @@ def end_of_openings(sentence: Sentence) -> int:
 def may_open(sentence: Sentence, place: int) -> bool:
     """False when nothing of time can start with the token at *place*."""
     token = sentence.tokens[place]
-    return token.text in OPENERS if token.kind == "word" else token.kind != "symbol" or token.text not in ".,;:!?()'\"-"
+    if token.kind != "word":
+        return token.kind != "symbol" or token.text not in ".,;:!?()'\"-"
+    if token.text in _LEADS:
+        after = sentence.word(place + 1)
+        return after in OPENERS if after else sentence.kind(place + 1) != ""
+    return token.text in OPENERS

@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
 from contracts.times.calendar import Lean, shifted
-from contracts.times.clocks import Clock, clock_at, zone_at
+from contracts.times.clocks import Clock, clock_at
 from contracts.times.days import DAY_PARTS, day_at
 from contracts.times.durations import Length, Stretch, is_length, length_at, two_lengths_at
+from contracts.times.following import day_after_at
 from contracts.times.joint import TwoDays, two_days_at
-from contracts.times.languages import may_open
+from contracts.times.languages import end_of_openings, may_open
+from contracts.times.places import in_fixed_zone
 from contracts.times.reckoning import Day, Reckoning
+from contracts.times.said_zones import zone_at
 from contracts.times.tokens import Sentence, sentence_of
 from contracts.times.words import DAY, FORTNIGHT, WEEK, WEEKDAYS
 
@@ -93,8 +96,9 @@ def parse_moment(
 
 def scan_moments(sentence: Sentence, reckoning: Reckoning) -> Iterator[FoundMoment]:
     """Yield every moment of *sentence*, those reckoned from now too."""
-    place = 0
-    while place < len(sentence.tokens):
+    place, behind = 0, end_of_openings(sentence)
+    last: Moments | None = None
+    while place < behind:
         if not may_open(sentence, place):
             place += 1
         elif two := _two_days(sentence, place, reckoning):
@@ -104,11 +108,26 @@ def scan_moments(sentence: Sentence, reckoning: Reckoning) -> Iterator[FoundMome
             yield _found(sentence, place, first)
             yield _found(sentence, two.after_joint, last)
             place = two.end
-        elif moments := moment_at(sentence, place, reckoning):
+        elif moments := moment_at(sentence, place, reckoning) or _next_day(sentence, place, last):
             yield _found(sentence, place + (sentence.word(place) == "at"), moments)
-            place = moments.end
+            place, last = moments.end, moments
         else:
             place += 1
+
+
+def _next_day(sentence: Sentence, place: int, last: Moments | None) -> Moments | None:
+    """Read "tomorrow at 9 *and the day after*": at the same time, when no other is said."""
+    if sentence.word(place) != "the" or last is None or not last.has_day:
+        return None
+    days = tuple(dict.fromkeys(one.date() if isinstance(one, datetime) else one for one in last.readings))
+    try:
+        day = day_after_at(sentence, place, last.end, days)
+        found = _on_day(sentence, day) if day else None
+        if day is None or found is None or found.end > day.end or not isinstance(last.readings[0], datetime):
+            return found
+        return found._replace(readings=tuple(one + timedelta(days=1) for one in last.readings))
+    except OverflowError:
+        return None
 
 
 def _found(sentence: Sentence, first: int, moments: Moments) -> FoundMoment:
@@ -156,7 +175,8 @@ def _in_zone(sentence: Sentence, moment: datetime, end: int) -> Moments:
     if moment.tzinfo is not None:
         return Moments((moment,), end, is_relative=False)
     zones, end = zone_at(sentence, end)
-    return Moments(tuple(moment.replace(tzinfo=zone) for zone in zones or (None,)), end, is_relative=False)
+    told = [one for zone in zones or (None,) for one in in_fixed_zone(moment.replace(tzinfo=zone))]
+    return Moments(tuple(told), end, is_relative=False)
 
 
 def read_iso(text: str) -> datetime | None:
@@ -211,6 +231,10 @@ def _at_clock(sentence: Sentence, clock: Clock, reckoning: Reckoning) -> Moments
         part = sentence.word(day.end) if sentence.word(day.end) in DAY_PARTS else ""
         end = day.end + (part != "")
         part = "night" if sentence.word(day.end - 1) == "tonight" else part
+        if not clock.zones:
+            # "at 9am tomorrow New York time"
+            zones, end = zone_at(sentence, end)
+            clock = clock._replace(zones=zones)
         return Moments(_combined(day.readings, _within(clock, part)), end, day.is_relative)
     around = tuple(today + timedelta(days=days) for days in (-1, 0, 1))
     readings = []
@@ -236,15 +260,14 @@ def _nearest(moments: tuple[date | datetime, ...], reckoning: Reckoning) -> date
 
 
 def _combined(days: tuple[date, ...], clock: Clock) -> tuple[date | datetime, ...]:
-    zones: tuple[timezone | None, ...] = clock.zones or (None,)
-    return tuple(
-        dict.fromkeys(
-            datetime.combine(day + timedelta(days=hour.days), hour.at, zone)
-            for day in days
-            for hour in clock.hours
-            for zone in zones
-        )
+    zones: tuple[tzinfo | None, ...] = clock.zones or (None,)
+    told = (
+        datetime.combine(day + timedelta(days=hour.days), hour.at, zone)
+        for day in days
+        for hour in clock.hours
+        for zone in zones
     )
+    return tuple(dict.fromkeys(one for moment in told for one in in_fixed_zone(moment)))
 
 
 def _by_length(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments | None:

@@ -7,7 +7,7 @@ from contracts.times.languages import MONTHS, OF
 from contracts.times.numbers import ordinal_at
 from contracts.times.reckoning import Day, Reckoning, step_at, stretch_of
 from contracts.times.tokens import Sentence
-from contracts.times.words import ORDINAL_ENDINGS, ORDINALS, UNITS, UNSURE_WEEKDAYS, WEEKDAYS
+from contracts.times.words import ORDINAL_ENDINGS, ORDINALS, UNSURE_WEEKDAYS, WEEKDAYS
 
 _WEEK = timedelta(days=7)
 #: Weeks that a word after a day adds to it ("friday week").
@@ -17,6 +17,8 @@ _BEFORE_SHORT = frozenset({"on", "by", "until", "from", "till", "for"})
 #: Of weekdays in a month there are five at most.
 _MOST = 5
 _REPEATED = frozenset({"every", "each"})
+#: After "friday week" they show that a day is meant, and no week that friday names.
+_GOES_ON = frozenset({"at", "on", "in", "for", "and", "or", "to", "with", "please", "then", "i", "we", "by", "until"})
 
 
 def weekday_at(sentence: Sentence, place: int, reckoning: Reckoning, step: int | None = None) -> Day | None:
@@ -123,10 +125,6 @@ def _is_other_word(sentence: Sentence, place: int, word: str) -> bool:
         return False
     at = place + 1 + (sentence.word(place + 1) == "at")
     is_timed = sentence.kind(at) == "clock" or (
-        sentence.whole(at) is not None and sentence.word(at + 1) in {"am", "pm"} and sentence.word(at + 1) not in UNITS
+        sentence.whole(at) is not None and sentence.word(at + 1) in {"am", "pm"}
     )
     return not (is_timed and (place == 0 or sentence.symbol(place - 1) == ","))
-
-
-#: After "friday week" they show that a day is meant, and no week that friday names.
-_GOES_ON = frozenset({"at", "on", "in", "for", "and", "or", "to", "with", "please", "then", "i", "we", "by", "until"})

@@ -1,6 +1,5 @@
 """The letters that stand for currencies: ISO 4217 codes, and which of them may be read in running text."""
 
-import re
 from itertools import product
 
 #: Every code of ISO 4217 that money is kept in, those of money that is gone among them, and the letters by which the
@@ -41,7 +40,7 @@ _MAJOR = (
 _ENGLISH_IN_SMALL = frozenset({"ARS", "COP", "DEM", "ESP", "PHP", "RON", "RUB", "SAR", "TRY"})
 IN_SMALL = frozenset(_MAJOR) - _ENGLISH_IN_SMALL
 
-_CODE = re.compile(r"[A-Za-z]{3}")
+_CODE_LENGTH = 3
 #: What finance glues to a code: thousands, millions, billions ("KEUR 5", "30 MUSD", "EURm 12", "USDbn 3").
 _BEFORE = {"K": 3, "k": 3, "T": 3, "M": 6, "m": 6, "MM": 6, "Mn": 6, "mn": 6, "B": 9, "bn": 9, "Bn": 9, "BN": 9}
 _AFTER = {"k": 3, "K": 3, "m": 6, "mn": 6, "M": 6, "bn": 9, "b": 9}
@@ -56,9 +55,13 @@ SCALED_CODES |= {
 }
 
 
+#: Every code in small letters, to tell at one look that a word is none of them.
+CODES_IN_SMALL = frozenset(code.lower() for code in (*IN_CAPITALS, *IN_SMALL, *SCALED_CODES))
+
+
 def currency_code(written: str) -> str | None:
     """Return the ISO code spelled by *written* ("USD", "usd"), or None; "try" is a word, "TRY" a currency."""
-    if not _CODE.fullmatch(written):
+    if len(written) != _CODE_LENGTH or not (written.isascii() and written.isalpha()):
         return None
     upper = written.upper()
     return upper if upper in (IN_CAPITALS if written.isupper() else IN_SMALL) else None

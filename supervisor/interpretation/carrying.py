@@ -6,7 +6,7 @@ from contracts.amounts import canonical
 from supervisor.interpretation.conclusions import lacking
 from supervisor.interpretation.earlier_tasks.arithmetic import changed
 from supervisor.interpretation.earlier_tasks.changes import Change, changes_in, without_amounts_of
-from supervisor.interpretation.earlier_tasks.references import Past, Reference
+from supervisor.interpretation.earlier_tasks.references import Past, Reference, reference_in
 from supervisor.interpretation.inheriting import inherit, take
 from supervisor.interpretation.outcome import Span
 from supervisor.interpretation.questions import (
@@ -104,6 +104,13 @@ def changes_of(scene: Scene, task: Prepared) -> tuple[Change, ...]:
     if any(change.field is None for change in changes) and without_amounts_of(scene, changes).items:
         return tuple(change for change in changes if change.field is not None)
     return changes
+
+
+def refers_back(scene: Scene, task: Prepared) -> bool:
+    """Return whether anything in *scene* may take a value of an earlier *task*, or change one."""
+    cues = task.cues.find(scene.tokens)
+    is_corrected = any(item.instead_of is not None for item in scene.items)
+    return is_corrected or bool(reference_in(scene, cues)) or bool(changes_in(scene, cues))
 
 
 def ask_left(filled: Filled, fields: Sequence[FieldShape]) -> str | None:

@@ -125,11 +125,12 @@ class LlmInterpreter:
         """Return what *text* asks for, given the earlier turns of its conversation, oldest first, and who asks."""
         text = evened(text)
         catalogue = self._rules.router(catalogue).catalogue
-        by_rules = await self._rules.interpret(text, catalogue=catalogue, previous=previous, now=now)
+        by_rules = await self._rules.interpret(text, catalogue=catalogue, previous=previous, now=now, tells_left=False)
         if not catalogue.tasks() or _is_settled(by_rules) or is_json(text):
-            return by_rules
+            return self._rules.telling_left(by_rules, text, catalogue)
         # Not even the rules' own answer stands for itself then: the next time the model may give another.
-        return _marked(await self._ask_beside(by_rules, text, catalogue, previous, user_id))
+        found = _marked(await self._ask_beside(by_rules, text, catalogue, previous, user_id))
+        return self._rules.telling_left(found, text, catalogue)
 
     async def _ask_beside(
         self,

@@ -11,6 +11,7 @@ from itertools import permutations
 
 from supervisor.interpretation.earlier_tasks.references import Past
 from supervisor.interpretation.outcome import Missing, Single, Understood, Unfitting
+from supervisor.interpretation.questions import leave
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.scene import Scene, scene_of
 from supervisor.interpretation.wishes.routing import Prepared, Router
@@ -84,12 +85,12 @@ def answers_to(scene: Scene, opened: Sequence[Pending], router: Router, answer: 
     """Return what *scene* makes of each of *opened*, in the order asked; None when it does not say which is which."""
     if len(scene.text) > _LONGEST:
         return None
-    choice = router.choose(scene) if _are_alike(opened) else None
-    is_plain = _are_alike(opened) and (choice is None or choice.task is opened[0][1])
+    choice = router.choose(scene) if (are_alike := _are_alike(opened)) else None
+    is_plain = are_alike and (choice is None or choice.task is opened[0][1])
     if is_plain and (found := _shared(scene, opened, answer)) is not None:
         return found
     shared = _FOR_ALL.search(scene.text)
-    if shared is not None and (found := _shared(_without(scene, shared.span()), opened, answer)) is not None:
+    if shared is not None and (found := _shared(scene.without([shared.span()]), opened, answer)) is not None:
         return found
     spans = [] if _RANGE.search(scene.text) else _pieces(scene)
     pieces = [_named(scene, piece, opened, router) for piece in spans] if len(spans) <= _MOST_PIECES else []
@@ -105,7 +106,7 @@ def answers_to(scene: Scene, opened: Sequence[Pending], router: Router, answer: 
     if not placed or None in answers.values():
         return None
     kept = [answers.get(at) or asked_again(pending) for at, pending in enumerate(opened) if at not in left]
-    return kept or [Unfitting(f"All right, I leave them. {router.catalogue.abilities()}")]
+    return kept or [Unfitting(leave("them", router.catalogue.abilities()))]
 
 
 def answer_to_one(scene: Scene, opened: Sequence[Pending], answer: Answer) -> list[Single] | None:
@@ -167,7 +168,7 @@ def _shared(scene: Scene, opened: Sequence[Pending], answer: Answer) -> list[Sin
 def _are_alike(opened: Sequence[Pending]) -> bool:
     """Return whether *opened* are the same task on several days: what lacks was asked for all of them at once."""
     (first, task, asked), *others = opened
-    names = {shape.name for shape in task.shape.fields if shape.kind in {"date", "moment", "when", "time"}}
+    names = {shape.name for shape in task.shape.fields if shape.is_timed}
     return all(
         other is task
         and fields == asked
@@ -257,7 +258,7 @@ def _order(
         return None
     if len(asked) != len(opened) or len(asked) > _MOST_SHUFFLED:
         return asked
-    fits = [[isinstance(answer(_only(scene, [span]), one), Understood) for one in opened] for span in spans]
+    fits = [[isinstance(answer(scene.only([span]), one), Understood) for one in opened] for span in spans]
     fitting = [order for order in permutations(asked) if all(fits[at][place] for at, place in enumerate(order))]
     if tuple(asked) in fitting or len(fitting) != 1:
         return asked
@@ -266,14 +267,4 @@ def _order(
 
 def _only(scene: Scene, spans: Sequence[tuple[int, int]]) -> Scene:
     """Return *scene* with nothing in it but what lies from the first to the last of *spans*, where it lies."""
-    start, end = min(start for start, _ in spans), max(end for _, end in spans)
-    return _masked(scene, " " * start + scene.text[start:end])
-
-
-def _without(scene: Scene, span: tuple[int, int]) -> Scene:
-    start, end = span
-    return _masked(scene, scene.text[:start] + " " * (end - start) + scene.text[end:])
-
-
-def _masked(scene: Scene, text: str) -> Scene:
-    return scene_of(text, decimal_mark=scene.decimal_mark, now=scene.now)
+    return scene.only([(min(start for start, _ in spans), max(end for _, end in spans))])

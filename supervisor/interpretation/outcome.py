@@ -116,7 +116,7 @@ Single = Understood | Missing | Ambiguous | Unfitting
 class Several:
     """Two or more tasks that one sentence asks for, in the order they were said; spans are places in the whole of it.
 
-    What nobody can do is among them only beside what somebody can.
+    What nobody can do, and what no task has a use for, is among them only beside what somebody can.
     """
 
     parts: tuple[Single, ...]

@@ -13,6 +13,12 @@ _WHICH_TASK = "Do you mean "
 #: One of the tasks of that question: its label, and in parentheses its agent.
 _OFFERED = re.compile(r"(?:mean |, | or )([^,()]{1,200}) \(([A-Za-z0-9_-]{1,64})\)")
 _WHOSE = "What is '"
+#: The amount of that question, and the labels of the fields that it may be for.
+_AMOUNT = re.compile(r"What is '(.{1,400})': ([^?]{1,2000})\?", re.DOTALL)
+#: Before the values that a field allows.
+_ONE_OF = " One of: "
+#: How the reply begins to whoever does not want to be asked.
+_LEFT = "All right, I leave "
 #: A question of `ask_whether`; what it rests on stands in quotes that it cannot close, so it cannot look like one.
 _WHETHER = re.compile(r'Is ([^"?]+)\? (?:I remember|You said) "[^"]*"\.')
 #: A question of `ask_as_one` or `ask_which_name`: the label, the whole of it, the names.
@@ -31,7 +37,7 @@ def ask_for(fields: Sequence[FieldShape]) -> str:
 
 def _hint(field: FieldShape) -> str:
     if field.choices:
-        return f" One of: {', '.join(str(choice) for choice in field.choices)}."
+        return f"{_ONE_OF}{', '.join(str(choice) for choice in field.choices)}."
     return f" For example: {field.examples[0]}." if field.examples else ""
 
 
@@ -96,6 +102,38 @@ def ask_whose(text: str, fields: Sequence[FieldShape]) -> str:
     """Return the question for an amount that nothing assigns to a field."""
     labels = [field.label for field in fields]
     return ask_for(fields) if len(labels) == 1 else f"{_WHOSE}{text}': {', '.join(labels[:-1])} or {labels[-1]}?"
+
+
+def amount_asked(turn: ChatTurn, shape: TaskShape) -> tuple[str, tuple[FieldShape, ...]] | None:
+    """Return the amount that an `ask_whose` in *turn* could not place, and the fields it named; None for no such."""
+    match = _AMOUNT.match(turn.text)
+    if match is None:
+        return None
+    fields = {field.label: field for field in shape.fields}
+    labels = _alternatives(match[2])
+    return (match[1], tuple(fields[label] for label in labels)) if fields.keys() >= set(labels) else None
+
+
+def values_asked(turn: ChatTurn, field: FieldShape) -> tuple[str, ...]:
+    """Return the values of *field* that *turn* asked to choose from, as it wrote them; empty when it named none."""
+    if match := re.search(rf"(?:^|[?.] )Is {re.escape(field.label)} ([^?\"]+ or [^?\"]+)\?", turn.text):
+        return _alternatives(match[1])
+    return tuple(map(str, field.choices)) if f"What is {field.label}?{_ONE_OF}" in turn.text else ()
+
+
+def _alternatives(text: str) -> tuple[str, ...]:
+    *others, last = text.rsplit(" or ", 1)
+    return (*(one for other in others for one in other.split(", ")), last)
+
+
+def leave(what: str, abilities: str) -> str:
+    """Return the reply to a person who wants no answer to *what* was asked, "it" or "them"."""
+    return f"{_LEFT}{what}. {abilities}"
+
+
+def is_left(turn: ChatTurn) -> bool:
+    """True when *turn* took note that what was asked before it is not to be answered."""
+    return turn.task is None and turn.text.startswith(_LEFT)
 
 
 def ask_unknown_reference(field: FieldShape) -> str:

@@ -13,13 +13,16 @@ from supervisor.interpretation.earlier_tasks.changes import Change, changes_in, 
 from supervisor.interpretation.earlier_tasks.references import Past, reference_in
 from supervisor.interpretation.inheriting import inherit
 from supervisor.interpretation.open_questions import Pending, answer_to_one, answers_to, asked_again, ends_questions
+from supervisor.interpretation.options import chosen_in
 from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Understood, Unfitting
+from supervisor.interpretation.picks import pick, says_yes
 from supervisor.interpretation.proof.recollection import read_agreed
 from supervisor.interpretation.questions import (
     agreed_in,
     ask_which_task,
     asks_to_confirm,
     fields_asked,
+    leave,
 )
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.filling import fill
@@ -29,7 +32,6 @@ from supervisor.interpretation.wishes.declining import asks_for_abilities, is_de
 from supervisor.interpretation.wishes.routing import Choice, Prepared, Router
 from supervisor.interpretation.words import STOP, word_set
 
-_YES = frozenset({"yes", "yes please", "yeah", "yep", "ok", "okay", "sure", "correct", "right", "exactly", "yes i do"})
 #: Words of asking for the same once more.
 _REPEATING = word_set(
     "again once more time repeat redo rerun re run recheck check calculate compute question same previous last before"
@@ -57,9 +59,12 @@ class SentenceReader:
         if confirmed := self._confirmed(scene.text):
             return confirmed
         pending = self.pending(choice, scene)
+        if pending is not None and (settled := self._settled(scene, pending)) is not None:
+            self.answered = pending[0]
+            return settled
         if pending is not None and ends_questions(scene.text):
-            return self._left()
-        if pending is not None and _words(scene.text) in _YES and (agreed := agreed_in(pending[0].turn.text)):
+            return self.left()
+        if pending is not None and says_yes(scene.text) and (agreed := agreed_in(pending[0].turn.text)):
             return _agree(scene.text, agreed, *pending)
         if pending is not None and not (choice is not None and is_declined(scene, choice)):
             answered = self._answer(scene, choice, *pending)
@@ -70,21 +75,35 @@ class SentenceReader:
 
     # -- a question was open --------------------------------------------------------------------------------------
 
-    def chosen(self, scene: Scene, choice: Choice | None) -> Prepared | None:
-        """Return the task that *scene* chooses of those that the last turn asked about, or None."""
+    def _settled(self, scene: Scene, pending: Pending) -> Single | None:
+        """Return what *scene* chooses of what the only open question offered; of several it may be for any."""
+        if len(self.opened()) > 1:
+            return None
+        return chosen_in(scene, pending, lambda said, one: self._answer(said, None, *one))
+
+    def chosen(self, scene: Scene, choice: Choice | None) -> tuple[Prepared, ...] | None:
+        """Return the tasks that *scene* chooses of those that the last turn asked about.
+
+        Empty for none of them, None when it chooses nothing.
+        """
         offered = offered_by(self.previous[-1] if self.previous else None, self.router)
         if not offered:
             return None
         found = chosen_of(scene, offered)
-        return found or (choice.task if choice is not None and choice.task in offered and not choice.rivals else None)
+        if found is None and choice is not None and choice.task in offered and not choice.rivals:
+            return (choice.task,)
+        return found
 
-    def _confirmed(self, text: str) -> Understood | None:
-        """Return the task that the last turn asked to confirm, when *text* does."""
+    def _confirmed(self, text: str) -> Understood | Unfitting | None:
+        """Return the task that the last turn asked to confirm, when *text* does; a no leaves it."""
         last = self.previous[-1] if self.previous else None
         if last is None or not self.past or self.past[0].turn is not last or not asks_to_confirm(last):
             return None
         past = self.past[0]
-        return Understood(past.offer.agent.agent_id, past.call) if _words(text) in _YES else None
+        places = pick(text, 1)
+        if places is None:
+            return None
+        return Understood(past.offer.agent.agent_id, past.call) if places else self.left()
 
     def pending(self, choice: Choice | None, scene: Scene) -> Pending | None:
         """Return the task that the last turns asked about and the fields they asked for, or None.
@@ -109,7 +128,7 @@ class SentenceReader:
     def answer_all(self, scene: Scene, choice: Choice | None) -> list[Single] | None:
         """Return what *scene* makes of each of several open questions; None when there is one, or it answers none."""
         opened = self.opened()[::-1]
-        if len(opened) < 2 or _words(scene.text) in _YES or ends_questions(scene.text):
+        if len(opened) < 2 or says_yes(scene.text) or ends_questions(scene.text):
             return None
 
         def answer(said: Scene, pending: Pending) -> Single | None:
@@ -152,7 +171,7 @@ class SentenceReader:
     def ask_anew(self, scene: Scene, choice: Choice | None) -> Single:
         """Return what *scene* comes to by itself, and by what it refers back to."""
         if is_declined(scene, choice):
-            return self._left()
+            return self.left()
         if asks_for_abilities(scene, choice):
             return Unfitting(self.catalogue.abilities())
         recent = self.prepared(self.past[0]) if self.past else None
@@ -185,7 +204,8 @@ class SentenceReader:
     def _prefer(self, scene: Scene, tasks: tuple[Prepared, ...]) -> Single:
         """Return the one task of several likely ones that the values fit best, or ask which is meant."""
         tried = [(task, fill(scene, task)) for task in tasks]
-        fits = [(len(filled.values) - len(lacking(task, filled)), task) for task, filled in tried]
+        # A value in doubt speaks for its task, and is asked about rather than the task.
+        fits = [(len(filled.values) + len(filled.doubts) - len(lacking(task, filled)), task) for task, filled in tried]
         best = max(fit for fit, _ in fits)
         likeliest = [task for fit, task in fits if fit == best]
         if len(likeliest) == 1 and best > 0:
@@ -215,8 +235,9 @@ class SentenceReader:
 
     # -- what the conversation holds ------------------------------------------------------------------------------
 
-    def _left(self) -> Unfitting:
-        return Unfitting(f"All right, I leave it. {self.catalogue.abilities()}")
+    def left(self) -> Unfitting:
+        """Return the reply to a person who wants none of what was asked."""
+        return Unfitting(leave("it", self.catalogue.abilities()))
 
     def _pasts_of(self, task: Prepared) -> list[Past]:
         return [past for past in self.past if self.prepared(past) is task]
@@ -249,10 +270,6 @@ def _agree(
         filled.point(name, 0, len(text), text)
     inherit(filled, past, task, None)
     return conclude(task, filled)
-
-
-def _words(text: str) -> str:
-    return " ".join(text.lower().strip(" .!").split())
 
 
 def _says_nothing_else(scene: Scene, changes: Sequence[Change] = ()) -> bool:

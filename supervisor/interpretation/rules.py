@@ -10,8 +10,10 @@ from functools import partial
 from contracts.messages import ChatTurn
 from contracts.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
+from supervisor.interpretation.carrying import refers_back
 from supervisor.interpretation.earlier_tasks.further import further_of
 from supervisor.interpretation.earlier_tasks.references import Past, past_tasks, unanswered_choice
+from supervisor.interpretation.left_behind import answer_left_behind
 from supervisor.interpretation.open_questions import asked_again
 from supervisor.interpretation.outcome import (
     Ambiguous,
@@ -19,15 +21,19 @@ from supervisor.interpretation.outcome import (
     Missing,
     Several,
     Single,
+    Span,
     Understood,
     Unfitting,
 )
+from supervisor.interpretation.picks import says_yes
 from supervisor.interpretation.reading import SentenceReader, asking_in
 from supervisor.interpretation.values.scene import Scene, scene_of
 from supervisor.interpretation.wishes.answering import answer_and_wishes
+from supervisor.interpretation.wishes.left_over import left_over
 from supervisor.interpretation.wishes.routing import Prepared, Router
-from supervisor.interpretation.wishes.several import MOST_TASKS, Stretch, is_about_task, shifted, stretches_of
+from supervisor.interpretation.wishes.several import MOST_TASKS, stretches_of
 from supervisor.interpretation.wishes.spreading import spread
+from supervisor.interpretation.wishes.stretch import Stretch
 from supervisor.interpretation.wishes.telling_apart import settled_by, told_apart
 from supervisor.interpretation.words import evened
 from supervisor.interpretation.written_json import held_to_json
@@ -69,25 +75,39 @@ class RuleInterpreter:
         previous: Sequence[ChatTurn],
         user_id: str | None = None,  # noqa: ARG002 - rules do not guess who means what they remember
         now: datetime | None = None,
+        tells_left: bool = True,
     ) -> Interpretation:
         """Return what *text* asks for; see `understand`."""
+        understand = partial(
+            self.understand, text, catalogue=catalogue, previous=previous, now=now, tells_left=tells_left
+        )
         if len(text) > _LONG:
-            understand = partial(self.understand, text, catalogue=catalogue, previous=previous, now=now)
             return await asyncio.get_running_loop().run_in_executor(self._readers, understand)
-        return self.understand(text, catalogue=catalogue, previous=previous, now=now)
+        return understand()
 
     def understand(
-        self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn] = (), now: datetime | None = None
+        self,
+        text: str,
+        *,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn] = (),
+        now: datetime | None = None,
+        tells_left: bool = True,
     ) -> Interpretation:
         """Return what *text* asks for, given the earlier turns of its conversation, oldest first.
 
         *now* is the time of the turn, which "tomorrow" is a day after; None is the moment of the call. Places are those
-        in `evened(text)`.
+        in `evened(text)`. With *tells_left*, amounts that nothing has a use for are told of beside it.
         """
         text = evened(text)
         router = self.router(catalogue)
         scene = scene_of(text, decimal_mark=self._decimal_mark, now=now)
-        return held_to_json(text, _Sentence(router, previous, self._decimal_mark).read(scene), router)
+        found = held_to_json(text, _Sentence(router, previous, self._decimal_mark).read(scene), router)
+        return _with_left(found, scene, router) if tells_left else found
+
+    def telling_left(self, found: Interpretation, text: str, catalogue: Catalogue) -> Interpretation:
+        """Return *found*, made of all of *text*, with what tells of the amounts that it leaves out."""
+        return _with_left(found, scene_of(evened(text), decimal_mark=self._decimal_mark), self.router(catalogue))
 
     def told_apart(self, found: Interpretation, scene: Scene, catalogue: Catalogue) -> Interpretation:
         """Return *found*, which a model completed, for each of the names that *scene* says of it."""
@@ -112,7 +132,7 @@ class _Sentence:
         self._previous = previous
         self._past = past_tasks(previous, router.catalogue)
         self._alone = SentenceReader(router, (), ())
-        self._known: dict[Stretch, Single] = {}
+        self._known: dict[tuple[object, ...], Single] = {}
         self._answered_by: SentenceReader | None = None
         self._is_asked = bool(previous) and previous[-1].speaker == "assistant" and "?" in previous[-1].text
 
@@ -125,6 +145,8 @@ class _Sentence:
         if self._is_asked and (both := self._answer_and_wishes(scene)):
             return _together(both)
         found, read = self._read(scene), self._answered_by
+        if older := answer_left_behind(scene, found, self._router, self._previous, self._past, self._asking):
+            return older
         still_open = read.still_open() if read is not None and read.answered is not None else []
         return _together([*(found.parts if isinstance(found, Several) else (found,)), *still_open])
 
@@ -165,7 +187,7 @@ class _Sentence:
         if len(wanted) < 2:
             return _together(self._read_first((wanted or stretches)[0]))
         parts = _without_repeats(self._read_each(wanted))
-        if sum(map(is_about_task, parts)) < 2:
+        if sum(map(_is_about_task, parts)) < 2:
             whole = Stretch(0, len(scene.text), scene, self._router.choose(scene))
             return _together(self._read_one(scene, whole))
         return _together(parts)
@@ -206,11 +228,15 @@ class _Sentence:
     def _read_alone(self, stretch: Stretch) -> Single:
         """Return what *stretch* comes to as if nothing had been said before; what comes first may be an answer.
 
-        It is read once, however often it is looked at until it is known where the sentence is to be cut.
+        The same words are read once, however often they are looked at until it is known where the sentence is to be
+        cut. Tasks are told apart by identity: the router holds each of them once.
         """
-        if stretch not in self._known:
-            self._known[stretch] = self._read_anew(stretch)
-        return self._known[stretch]
+        choice = stretch.choice
+        tasks = () if choice is None else tuple(map(id, (choice.task, *choice.rivals)))
+        words = stretch.scene.text, stretch.start == 0, tasks
+        if words not in self._known:
+            self._known[words] = self._read_anew(stretch)
+        return self._known[words]
 
     def _read_anew(self, stretch: Stretch) -> Single:
         if stretch.start == 0 and (self._is_asked or (self._past and stretch.choice is None)):
@@ -220,8 +246,10 @@ class _Sentence:
     def _read_one(self, scene: Scene, stretch: Stretch) -> list[Single]:
         reading = self._answering()
         earlier = unanswered_choice(self._previous)
-        if earlier is not None and (task := reading.chosen(scene, stretch.choice)) is not None:
-            return self._read_as(task, earlier, scene)
+        if earlier is not None and (chosen := reading.chosen(scene, stretch.choice)) is not None:
+            return [one for task in chosen for one in self._read_as(task, earlier, scene)] or [reading.left()]
+        if earlier is not None and says_yes(scene.text):
+            return [Ambiguous(self._previous[-1].text)]
         return self._spread(reading.read(scene, stretch.choice), scene)
 
     def _read_as(self, task: Prepared, earlier: ChatTurn, answer: Scene) -> list[Single]:
@@ -232,14 +260,14 @@ class _Sentence:
         open_parts = [one for one in stretches if _asks_which(self._read_alone(one))] if len(stretches) > 1 else []
         stretch = open_parts[0] if open_parts else Stretch(0, len(scene.text), scene, None)
         found = SentenceReader(self._router, self._previous, self._past).fill(stretch.scene, task)
-        return [shifted(one, stretch) for one in self._spread(found, stretch.scene)]
+        return [_shifted(one, stretch) for one in self._spread(found, stretch.scene)]
 
     def _read_first(self, stretch: Stretch) -> list[Single]:
         reading = self._answering()
         if self._is_asked and (answers := reading.answer_all(stretch.scene, stretch.choice)):
-            return [shifted(one, stretch) for one in answers]
+            return [_shifted(one, stretch) for one in answers]
         found = reading.read(stretch.scene, stretch.choice) if self._previous else self._read_alone(stretch)
-        return [shifted(one, stretch) for one in self._spread(found, stretch.scene)]
+        return [_shifted(one, stretch) for one in self._spread(found, stretch.scene)]
 
     def _read_each(self, stretches: Sequence[Stretch]) -> list[Single]:
         """Return what each of *stretches* comes to; what the ones before it said can be referred to."""
@@ -267,7 +295,7 @@ class _Sentence:
             found = self._read_alone(stretch)
         else:
             found = _of_this_sentence(reading.ask_anew(stretch.scene, stretch.choice))
-        return [shifted(one, stretch) for one in self._spread(found, stretch.scene)]
+        return [_shifted(one, stretch) for one in self._spread(found, stretch.scene)]
 
     def _past_of(self, found: Understood | Missing | Ambiguous, stretch: Stretch) -> Past | None:
         """Return *found* as a task that the next part may refer to, None when it is none yet."""
@@ -294,6 +322,19 @@ def _together(parts: Sequence[Single]) -> Interpretation:
     return parts[0] if len(parts) == 1 else Several(tuple(parts))
 
 
+def _with_left(found: Interpretation, scene: Scene, router: Router) -> Interpretation:
+    parts = found.parts if isinstance(found, Several) else (found,)
+    if len(parts) >= MOST_TASKS:
+        return found
+    told = left_over(scene, parts, router)
+    # What asks comes last, where its answer is looked for.
+    return found if told is None else _together(sorted([*parts, told], key=_is_question))
+
+
+def _is_question(part: Single) -> bool:
+    return isinstance(part, Missing | Ambiguous)
+
+
 def _too_many(count: int) -> Unfitting:
     return Unfitting(
         f"That asks for {count} tasks at once, and I take {MOST_TASKS} in one sentence: nothing was started. Say some"
@@ -318,12 +359,14 @@ def _without_repeats(parts: Sequence[Single]) -> list[Single]:
 
 
 def _may_refer(stretch: Stretch, past: Sequence[Past]) -> bool:
-    """Return whether one of *past* can add to *stretch*: a task is completed by the same one alone."""
+    """Return whether one of *past* can add to *stretch*: a task is completed by the same one, and by words that ask."""
     if stretch.choice is None:
         return True
     meant = [one.offer for one in (stretch.choice.task, *stretch.choice.rivals)]
     names = {(offer.agent.agent_id, offer.task.name) for offer in meant}
-    return any((one.offer.agent.agent_id, one.offer.task.name) in names for one in past)
+    if not any((one.offer.agent.agent_id, one.offer.task.name) in names for one in past):
+        return False
+    return bool(stretch.choice.rivals) or refers_back(stretch.scene, stretch.choice.task)
 
 
 def _asks_which(found: Single) -> bool:
@@ -336,3 +379,22 @@ def _of_this_sentence(found: Single) -> Single:
         return found
     spans = tuple(replace(span, turn_id=None) if span.turn_id == _THIS_SENTENCE else span for span in found.spans)
     return replace(found, spans=spans)
+
+
+def _shifted(found: Single, stretch: Stretch) -> Single:
+    """Return *found*, read from *stretch*, with its places in the whole sentence."""
+    if isinstance(found, Unfitting):
+        return found
+    return replace(found, spans=tuple(_moved(span, stretch) for span in found.spans))
+
+
+def _moved(span: Span, stretch: Stretch) -> Span:
+    # What points into an earlier turn, or into what is remembered, stays where it is.
+    if span.memory is not None or stretch.scene.text[span.start : span.end] != span.text:
+        return span
+    return replace(span, start=span.start + stretch.start, end=span.end + stretch.start)
+
+
+def _is_about_task(found: Single) -> bool:
+    """Return whether *found* is a wish that somebody can do something about, if only by asking back."""
+    return not isinstance(found, Unfitting)

@@ -154,6 +154,24 @@ def test_each_of_several_days_is_a_task_or_is_asked_about(text: str, expected: A
     assert values(read(text)) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sky over Lima on 27 and 28 november", [["Lima", FRIDAY], ["Lima", SATURDAY]]),
+        ("sky over District 9 and 28 november", [["District 9", SATURDAY]]),
+    ],
+)
+def test_days_before_the_month_they_share_are_no_part_of_a_name(text: str, expected: Any) -> None:
+    """Also where no word announces the field for the day; a number without an "on" stays with its name."""
+
+    class Sky(Parameters):
+        place: str = Field(cues=("over",))
+        day: date
+
+    house = Catalogue([card_for("SkyAgent", "tell_sky", Sky, "Tells what the sky is like.", ("sky",))])
+    assert values(RuleInterpreter().understand(text, catalogue=house, now=NOW)) == expected
+
+
 def test_what_lacks_for_several_days_is_said_once() -> None:
     """The same question for two days has one answer."""
     found = read("book a table at Nobu on friday and saturday", "4")

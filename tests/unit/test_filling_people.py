@@ -215,3 +215,50 @@ def test_a_field_that_counts_nobody_adds_nothing_up() -> None:
     found = understand("Rent a boat for me and 4 people", catalogue=catalogue)
     assert isinstance(found, Understood)
     assert found.task.parameters == {"crew": 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [
+        ("mum, dad and three kids", 5),
+        ("gran and us two", 3),
+        ("us two and our baby", 3),
+        ("2 grown ups and 3 little ones", 5),
+        ("two brothers-in-law and me", 3),
+        ("4 colleagues, so 5 seats", 5),
+        ("boat for 4, we have a 2 for 1 voucher", 4),
+        ("boat for 7, my boss cannot make it, please cancel", 7),
+        ("we are 6 now, 2 cancelled", 6),
+        ("add 2 people, so we are 6 in total", 6),
+        ("boat for 9. Two of us are kids", 9),
+        ("boat for 3 people, it should be 4", 4),
+    ],
+)
+def test_families_offers_and_totals_are_told_apart(text: str, people: int) -> None:
+    """Whoever needs no "my", what a voucher gives, and what a change comes to."""
+    assert crew_in(text) == people
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "boat for 8 but two can't make it",
+        "boat for 6, and 2 more are coming",
+        "add 2 people to my boat for 4",
+        "my in-laws, my wife and me",
+        "my brothers-in-law and me",
+        "2 for 1 vouchers",
+    ],
+)
+def test_a_party_that_changes_or_was_not_counted_is_asked_about(text: str) -> None:
+    """Rather than the number before the change, or the half that was counted."""
+    assert crew_in(text) == "What is crew?"
+
+
+@pytest.mark.parametrize(("text", "people"), [("nine, yes 9", 9), ("at six", None), ("Mum, I said 4", 4)])
+def test_an_answer_said_twice_counts_and_a_time_of_day_does_not(text: str, people: int | None) -> None:
+    """To the question for people."""
+    call = TaskCall(name="rent_boat", parameters={})
+    asked = [said("person", "Rent a boat"), said("assistant", "What is crew?", call, "BoatAgent")]
+    found = understand(text, asked, BOATS)
+    assert (found.task.parameters["crew"] if isinstance(found, Understood) else None) == people

@@ -16,6 +16,7 @@ from supervisor.interpretation import (
     LlmInterpreter,
     Missing,
     RuleInterpreter,
+    Several,
     Understood,
     Unfitting,
     make_interpreter,
@@ -115,9 +116,13 @@ async def test_a_list_that_only_the_model_places_is_put_as_a_question() -> None:
     ],
 )
 async def test_a_list_is_proven_whole_or_not_at_all(values: tuple[str, ...], quote: str) -> None:
-    """An item left out, moved, cut off or made up: then it is not the list that was said."""
-    found = await interpret(EARLIER, reading(value("history", *values, quote=quote)))
-    assert parameters_of(found) == parameters_of(understand(EARLIER))
+    """An item left out, moved, cut off or made up: then it is not the list that was said, and is told as left out."""
+    found, own = await interpret(EARLIER, reading(value("history", *values, quote=quote))), understand(EARLIER)
+    assert isinstance(found, Several)
+    assert isinstance(own, Several)
+    assert parameters_of(found.parts[0]) == parameters_of(own.parts[0])
+    # What is in nobody's list is told.
+    assert found.parts[1:] == own.parts[1:]
 
 
 async def test_an_amount_that_may_be_for_another_field_is_put_as_a_question() -> None:

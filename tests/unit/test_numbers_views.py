@@ -42,11 +42,21 @@ def test_a_fraction_in_words_is_divided_exactly(text: str, top: int, bottom: int
 
 
 @pytest.mark.parametrize(
-    "text", ["the thirty-third", "two hundredth", "six thousandth", "one hundred and fourth", "a third party", "second"]
-)
+    "text",
+    [
+        "the thirty-third", "two hundredth", "six thousandth", "one hundred and fourth", "a third party", "second",
+        "twenty one thousand one hundredth", "one million one thousandth", "four thousand, seventeenth",
+    ],
+)  # fmt: skip
 def test_an_ordinal_is_neither_a_number_nor_a_part(text: str) -> None:
     """A place in an order has no amount."""
     assert find_amounts(text) == ()
+
+
+@pytest.mark.parametrize("text", ["four thousand, third time", "four thousand, first", "four thousand, fifth, sixth"])
+def test_a_number_before_a_comma_stays_where_an_ordinal_begins_something_else(text: str) -> None:
+    """Only what ends there is one place."""
+    assert [found.value for found in find_amounts(text)] == [4000]
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,15 @@ def past_tasks(previous: Sequence[ChatTurn], catalogue: Catalogue) -> list[Past]
 
 
 def unanswered_choice(previous: Sequence[ChatTurn]) -> ChatTurn | None:
-    """Return what the person had said before the last turn asked which task is meant, or None."""
+    """Return what the person had said before the last turn asked which task is meant, or None.
+
+    What did not choose ("yes") was answered by the same question again, and is no wish.
+    """
     if not previous or previous[-1].speaker != "assistant" or not asks_which_task(previous[-1]):
         return None
-    return next((turn for turn in reversed(previous[:-1]) if turn.speaker == "person"), None)
+    turns = [
+        turn
+        for before, turn in zip((None, *previous), previous[:-1], strict=False)
+        if turn.speaker == "person" and (before is None or before.text != previous[-1].text)
+    ]
+    return turns[-1] if turns else None

@@ -28,7 +28,8 @@ _WANTING = re.compile(
 )
 #: Between a name and what announces another value: "New York *for the* next 3 days".
 _TO_NEXT = re.compile(
-    r"\s+(?:for|over|in|during|within|with|at|on|of|and|but|the|an?|my|about|around|no|not|sorry|wait)$", re.IGNORECASE
+    r"\s+(?:for|over|in|during|within|with|at|on|of|and|but|the|an?|my|about|around|no|not|to|sorry|wait)$",
+    re.IGNORECASE,
 )
 #: Signs and faces at the end.
 _FACES = re.compile(

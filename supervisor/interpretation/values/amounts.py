@@ -152,7 +152,8 @@ def _costs(
         if cue.field.is_list:
             along = distances.to_stretch(cue, row.run[0], row.run[-1]) + _MEMBER_STEP * min(row.place, _EDGE)
             steps = min(steps, along)
-        costs[name] = min(costs[name], steps + strangeness(item, cue.field, scene))
+        if steps < costs[name]:
+            costs[name] = min(costs[name], steps + strangeness(item, cue.field, scene))
     for cue in cues:
         if cue.field.name in costs and distances.quantifies(cue, item):
             costs[cue.field.name] += _STRANGE_UNIT_STEP

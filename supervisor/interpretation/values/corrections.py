@@ -14,7 +14,8 @@ _SORRY = (
     r"make (?:that|it)|change (?:that|it) to|correction|(?:scratch|strike|forget) that|actually|oops|my (?:mistake|bad)"
     r"|(?:no|oh|ah|hang on|hold on),? wait|wait|pardon|apologies"
     r"|(?:let's|let us|i'd|i'll|we'll) (?:say|go (?:with|for)|settle on)"
-    r"|(?:is|was|'s|that's) (?:wrong|incorrect|not right|a (?:mistake|typo))|should be"
+    r"|(?:is|was|'s|that's) (?:wrong|incorrect|not right|a (?:mistake|typo))"
+    r"|(?:(?:it|that|this) )?should (?:actually |really |now |rather )?be"
 )
 _TAKEN_BACK = re.compile(
     rf"{_MARKS}*(?:oh|no|nope|well|ehm?|um|uh|er|it's|that's|{_SORRY})"

@@ -10,14 +10,19 @@ from decimal import Decimal
 
 from contracts.numerals import Found
 from supervisor.interpretation.values.corrections import is_correction, is_denied, is_either
-from supervisor.interpretation.values.parties import ONLY, Party, parties
+from supervisor.interpretation.values.members import Party
+from supervisor.interpretation.values.parties import ONLY, parties
 from supervisor.interpretation.values.people import EVERYBODY
 from supervisor.interpretation.values.scene import Item, Scene
 from supervisor.interpretation.words import word_set
 
 #: The unit of an amount that was added up here.
 PERSON = "person"
-_PART = re.compile(r"\s+of\s+(?:them|whom|which|those|these)\b", re.IGNORECASE)
+_PART = re.compile(
+    r"\s+of\s+(?:them|whom|which|those|these|us (?:are|is) (?:an? )?(?:kids?|child(?:ren)?|bab(?:y|ies)|adults?"
+    r"|toddlers?|teens?|seniors?|vegetarians?|vegans?|celiacs?|coeliacs?|allergic|pregnant|diabetic))\b",
+    re.IGNORECASE,
+)
 _INCLUDING = word_set("including incl includes counting")
 _WHOLE = re.compile(r"\b(?:the|all)\s+$", re.IGNORECASE)
 #: What a person does who is not counted but speaks ("my wife and I would like a table for 6").
@@ -31,9 +36,10 @@ def with_people(scene: Scene) -> tuple[Scene, bool]:
 
     Where several are named, a total goes before its parts, and what was said first before what was corrected goes away.
     """
-    named = tuple(parties(scene))
+    parts = _parts(scene)
+    named = tuple(party for party in parties(scene) if scene.tokens[party.first].start not in parts)
     groups = _standing(scene, named)
-    parts = _parts(scene) | _outdated(scene, named, groups)
+    parts |= _outdated(scene, named, groups)
     if not groups and not parts:
         return scene, False
     items, places = [], [(scene.tokens[group.first].start, scene.tokens[group.end - 1].end) for group in groups]

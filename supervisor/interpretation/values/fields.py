@@ -34,6 +34,9 @@ Side = Literal["left", "right", "either"]
 _VALUE = "{}"
 
 NUMERIC: frozenset[Kind] = frozenset({"amount", "integer", "percent", "quantity"})
+#: Kinds that tell a day, maybe with its time; and those that tell a time at all.
+DATED: frozenset[Kind] = frozenset({"date", "moment", "when"})
+TIMED: frozenset[Kind] = DATED | {"time"}
 #: A "moment" of the calendar is told in ISO 8601 with its time; "when" may be a day, a local time or an instant.
 #: A "time" is one of the day alone.
 _FORMATS: dict[str, Kind] = {
@@ -45,6 +48,10 @@ _FORMATS: dict[str, Kind] = {
 }
 #: Formats of numbers that carry their unit, which may also be a text.
 _WITH_UNIT: dict[str, Kind] = {"percent": "percent", "quantity": "quantity"}
+#: What a field may count; and names of those that say by themselves that they count whoever comes.
+_PEOPLE = "people"
+_ALL_WHO_COME = frozenset({"people", "persons", "travellers", "travelers", "guests", "passengers", "participants"})
+_COUNT_OF = frozenset({"number", "count", "num", "no", "of"})
 #: Steps through references and alternatives of one field: a schema that refers to itself would never end, and nothing
 #: worth reading nests this deep.
 _MOST_STEPS = 64
@@ -100,6 +107,11 @@ class FieldShape:
         """True when amounts of a sentence can fill it."""
         return self.kind in NUMERIC
 
+    @property
+    def is_timed(self) -> bool:
+        """True when a day or a time of day of a sentence can fill it; a length of time cannot."""
+        return self.kind in TIMED
+
 
 @dataclass(frozen=True, slots=True)
 class TaskShape:
@@ -152,9 +164,11 @@ def _field(
     given = (name, *schema.texts("aliases"), *schema.texts("cues"))
     if len(given) > MOST_PHRASES:
         raise InvalidInput(f"{schema.place} has {len(given)} names, aliases and cues; keep to {MOST_PHRASES}")
+    kind = _kind(variants)
+    is_number = kind == "integer" and not is_list
     return FieldShape(
         name=name,
-        kind=_kind(variants),
+        kind=kind,
         is_list=is_list,
         is_required=is_required,
         is_nullable=is_nullable,
@@ -163,13 +177,19 @@ def _field(
         phrases=tuple(_phrases(name, given, parts)),
         description=schema.text("description") or "",
         examples=schema.values("examples"),
-        counts=schema.text("counts"),
+        counts=schema.text("counts") or (_PEOPLE if is_number and _names_people(name) else None),
         least=_bound(variants, "minimum", "exclusiveMinimum"),
         most=_bound(variants, "maximum", "exclusiveMaximum"),
         keeps_months=any(variant.keywords.get("keeps_months") is True for variant in variants),
         pattern=_said_of_text(variants, "pattern"),
         text_format=_said_of_text(variants, "format"),
     )
+
+
+def _names_people(name: str) -> bool:
+    """Return whether a field called *name* can only count people: `travellers`, `number_of_guests`."""
+    parts = name.lower().split("_")
+    return parts[-1] in _ALL_WHO_COME and set(parts[:-1]) <= _COUNT_OF
 
 
 def _said_of_text(variants: list[Schema], keyword: str) -> str | None:

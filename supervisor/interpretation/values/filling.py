@@ -22,10 +22,12 @@ from supervisor.interpretation.values.cues import Cue
 from supervisor.interpretation.values.examples import patterned
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.filled import Filled
+from supervisor.interpretation.values.leaving_and_joining import is_changed
 from supervisor.interpretation.values.listed_texts import items_at, listed_text
 from supervisor.interpretation.values.loose import asked_for, by_elimination, by_type
 from supervisor.interpretation.values.marks import marks_in
-from supervisor.interpretation.values.message_times import cut_times, is_time_of
+from supervisor.interpretation.values.message_times import cut_times, is_time_of, leaves_day_out
+from supervisor.interpretation.values.name_months import cut_months
 from supervisor.interpretation.values.name_times import cut_days
 from supervisor.interpretation.values.naming import numbered
 from supervisor.interpretation.values.owned import is_whoever
@@ -38,7 +40,9 @@ from supervisor.interpretation.values.plain_values import (
     worded,
 )
 from supervisor.interpretation.values.rivals import settle_rivals
+from supervisor.interpretation.values.said_names import doubt_names
 from supervisor.interpretation.values.scene import Item, Scene
+from supervisor.interpretation.values.short_days import take_short_days
 from supervisor.interpretation.values.text_ends import before_amount
 from supervisor.interpretation.values.times import dated
 from supervisor.interpretation.values.unread import doubts_about_more_people, doubts_about_unread
@@ -74,9 +78,10 @@ def fill(scene: Scene, task: Prepared, asked: Sequence[FieldShape] = ()) -> Fill
     for reading in nothing_said(scene, cues):
         if not filled.has(reading.field) and is_allowed(reading.field, Decimal(0)):
             filled.put(reading, scene.text)
-    for shape in counting if is_uncounted else ():
+    for shape in counting:
         # A number that nothing announces is no answer to who comes, where somebody was named.
-        if not filled.has(shape) or shape.name in filled.guessed:
+        is_open = is_uncounted and (not filled.has(shape) or shape.name in filled.guessed)
+        if is_open or any(is_changed(scene.text, one.start) for one in filled.spans if one.field == shape.name):
             filled.doubt(Doubt(shape, ask_for([shape])))
     more_people = doubts_about_more_people(scene, cues, task.shape.fields, filled)
     for doubt in (*doubts_about_unread(scene, cues, filled), *more_people):
@@ -114,7 +119,7 @@ def _fill_amounts(
 ) -> None:
     open_fields = tuple(shape for shape in task.shape.fields if shape.is_numeric and not filled.has(shape))
     claims, loose, distances = claim_amounts(scene, cues, open_fields)
-    claims += asked_for(_open_of(task, filled, claims), loose, asked)
+    claims += asked_for(scene, _open_of(task, filled, claims), loose, asked)
     loose = _unclaimed(loose, claims)
     claims += by_type(_open_of(task, filled, claims), loose)
     loose = _unclaimed(loose, claims)
@@ -208,6 +213,11 @@ def _fill_plain(
     _fill_last_text(scene, task, cues, filled, asked)
     cut_times(scene, task, cues, filled)
     cut_days(scene, task, filled)
+    take_short_days(scene, task, filled)
+    cut_months(scene, task, filled)
+    doubt_names(scene, task, filled)
+    if leaves_day_out(scene, task, filled):
+        filled.is_certain = False
 
 
 def _read_plain(

@@ -29,16 +29,27 @@ _BEFORE_ORDER = word_set(
 )
 
 
-def asked_for(fields: list[FieldShape], loose: list[Item], asked: Sequence[FieldShape]) -> list[Claim]:
+def asked_for(scene: Scene, fields: list[FieldShape], loose: list[Item], asked: Sequence[FieldShape]) -> list[Claim]:
     """Return loose amounts as the plain answers to what was asked, in the order of the question."""
     names = {shape.name for shape in asked}
     wanted = [shape for shape in fields if shape.name in names]
     if len(wanted) == 1 and wanted[0].is_list:
         return [Claim(wanted[0], item, 0.0) for item in loose]
     scalars = [shape for shape in wanted if not shape.is_list]
+    if len(scalars) == 1 and scalars[0].counts:
+        # "At six" is when they come, "Rosa Nine" who.
+        loose = [item for item in loose if not (_is_at(scene, item) or is_name(item, scene))]
+    if len(scalars) == 1 and len({(item.found.value, item.found.unit) for item in loose}) == 1:
+        # "nine or so, put down 9"
+        loose = loose[-1:]
     if not scalars or len(scalars) != len(loose):
         return []
     return [Claim(shape, item, 0.0) for shape, item in zip(scalars, loose, strict=True)]
+
+
+def _is_at(scene: Scene, item: Item) -> bool:
+    first = scene.index_at(item.start)
+    return first > 0 and scene.tokens[first - 1].text in {"at", "@"}
 
 
 def by_type(fields: list[FieldShape], loose: list[Item]) -> list[Claim]:

@@ -9,18 +9,21 @@ from supervisor.interpretation.outcome import Span
 from supervisor.interpretation.questions import ask_for
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.cues import Cue
-from supervisor.interpretation.values.fields import FieldShape
+from supervisor.interpretation.values.fields import DATED, TIMED, FieldShape
 from supervisor.interpretation.values.filled import Filled
+from supervisor.interpretation.values.name_times import is_only_days
 from supervisor.interpretation.values.plain_values import Reading, is_free, worded
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.values.text_ends import without_lead
+from supervisor.interpretation.values.times import asked_instead
 from supervisor.interpretation.wishes.routing import Prepared
 
-_TIMED = frozenset({"date", "moment", "when", "time"})
-#: Kinds that hold the day, and the time of day, of what was said.
-_DAYS, _HOURS = frozenset({"date", "moment", "when"}), frozenset({"time", "moment", "when"})
+#: Kinds that hold the time of day of what was said.
+_HOURS = TIMED - {"date"}
 #: "At 5" may be in the morning or in the afternoon; "at 5 Main Street" is a place.
 _BARE_HOUR = re.compile(r"\s*(?:1?\d|2[0-4])(?=\s*(?:[.,;!?]|$)|\s+(?:please|and|then|sharp|on|today|tonight)\b)")
+#: Characters of days behind the first one of a message.
+_MOST_DAYS = 120
 _ANY_DAY = datetime(2020, 1, 1, tzinfo=UTC)
 
 
@@ -34,10 +37,20 @@ def cut_times(scene: Scene, task: Prepared, cues: tuple[Cue, ...], filled: Fille
         span = _own_words(scene, shape, filled)
         if span is not None and _given_back(scene, shape, span, cues, filled):
             span = _own_words(scene, shape, filled)
-        times = [one for one in _held_whole(task, filled) if span and span.start < one.start < span.end <= one.end]
-        end = without_lead(scene.text, span.start, min(one.start for one in times)) if span and times else None
+        held = [(one.start, one.end) for one in _held_whole(task, filled)]
+        held += asked_instead(scene, (doubt.field for doubt in filled.doubts))
+        starts = [start for start, end in held if span and _is_at_end(scene.text, span, start, end)]
+        end = without_lead(scene.text, span.start, min(starts)) if span and starts else None
         if span is not None and end is not None and end > span.start:
             _put(shape, span.start, end, scene, filled)
+
+
+def _is_at_end(text: str, span: Span, start: int, end: int) -> bool:
+    """True for the time at *start* to *end* at the end of *span*, or before other days there ("friday and sunday")."""
+    if not span.start < start < span.end:
+        return False
+    is_short = span.end - end <= _MOST_DAYS
+    return span.end <= end or (is_short and is_only_days(text[start : span.end]))
 
 
 def _own_words(scene: Scene, shape: FieldShape, filled: Filled) -> Span | None:
@@ -51,19 +64,19 @@ def _own_words(scene: Scene, shape: FieldShape, filled: Filled) -> Span | None:
 
 def _held_whole(task: Prepared, filled: Filled) -> Iterator[Span]:
     """Yield the spans of times whose day and time of day, as far as they say them, some field holds."""
-    kinds = {shape.name: shape.kind for shape in task.shape.fields if shape.kind in _TIMED}
+    kinds = {shape.name: shape.kind for shape in task.shape.fields if shape.is_timed}
     times = [span for span in filled.spans if span.field in kinds and span.turn_id is None]
     for span in times:
         held = {kinds[one.field] for one in times if (one.start, one.end) == (span.start, span.end)}
         moment = next(iter(find_moments(span.text, _ANY_DAY)), None)
         has_hour = moment is not None and any(isinstance(reading, datetime) for reading in moment.readings)
-        if (moment is None or not moment.has_day or held & _DAYS) and (not has_hour or held & _HOURS):
+        if (moment is None or not moment.has_day or held & DATED) and (not has_hour or held & _HOURS):
             yield span
 
 
 def _given_back(scene: Scene, shape: FieldShape, span: Span, cues: tuple[Cue, ...], filled: Filled) -> bool:
     """Give the message what was cut off it for a time that was none ("at 5 Main Street"), or ask about "at 5"."""
-    behind = [cue for cue in cues if cue.field.kind in _TIMED and scene.tokens[cue.first].start >= span.end]
+    behind = [cue for cue in cues if cue.field.is_timed and scene.tokens[cue.first].start >= span.end]
     cue = behind[0] if behind else None
     if cue is None or filled.has(cue.field) or scene.text[span.end : scene.tokens[cue.first].start].strip(" ,"):
         return False
@@ -83,8 +96,16 @@ def _put(shape: FieldShape, start: int, end: int, scene: Scene, filled: Filled) 
     filled.values[shape.name] = scene.text[start:end]
 
 
+def leaves_day_out(scene: Scene, task: Prepared, filled: Filled) -> bool:
+    """True where a time of day was told and a day beside it, for which *task* has no field and no text has room."""
+    kinds = {shape.kind for shape in task.shape.fields if shape.name in filled.values}
+    if "time" not in kinds or any(shape.kind in DATED for shape in task.shape.fields):
+        return False
+    return any(not any(span.start < end and start < span.end for span in filled.spans) for start, end in scene.times)
+
+
 def is_time_of(reading: Reading, task: Prepared) -> bool:
     """True for the "8pm" of "at 8pm", which is no name where *task* has a field for it."""
-    is_timed = any(shape.kind in _TIMED for shape in task.shape.fields)
+    is_timed = any(shape.is_timed for shape in task.shape.fields)
     text = reading.value
     return is_timed and isinstance(text, str) and text[:1].isdigit() and stretches(text) == ((0, len(text)),)

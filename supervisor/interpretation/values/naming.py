@@ -53,6 +53,15 @@ _POSTAL_DIGITS = 5
 _MOST_ITEMS = 32
 #: Words in small letters, without which capitals show nothing.
 _FEWEST_SMALL = 2
+#: What a shop gives, and how many of it is paid: "2 for 1 vouchers", "3-for-2".
+_OFFER = re.compile(
+    r"(?<![\w.,])(?:\d|two|three|four|five|six)"
+    r"(?:-for-(?:\d|one|two|three|four|five)\b| for (?:\d|one|two|three|four|five)\s+(?:[a-z]+\s+)?"
+    r"(?:vouchers?|coupons?|deals?|offers?|specials?|promos?|promotions?|discounts?|cocktails|drinks|meals|mains|pizzas"
+    r"|happy hour)\b)",
+    re.IGNORECASE,
+)
+_LONGEST_OFFER = 40
 #: "#4711", "no. 4711" and "number: 4711" behind the name of a field.
 _NUMBERED = re.compile(r"\s*(?:(?:number|no\.|nr\.?|id)\s*:?\s*#?|:?\s*#)\s?(\d{1,18})(?![\w.,]*\d|\w)", re.IGNORECASE)
 
@@ -61,7 +70,9 @@ def is_labelled(item: Item, scene: Scene, field: FieldShape | None = None) -> bo
     """True when *item* tells which one ("page 7"); "order 4711" is a value of an `order` *field*."""
     first, end = scene.index_at(item.start), scene.index_at(item.end - 1) + 1
     label = scene.tokens[first - 1] if first else None
-    if item.found.unit is None and (_is_telephone(item, scene) or _is_identifier(scene, first - 1)):
+    if item.found.unit is None and (
+        _is_telephone(item, scene) or _is_identifier(scene, first - 1) or _is_offered(item, scene, first, end)
+    ):
         return True
     if label is None or item.found.unit is not None or label.text not in _LABELS:
         return False
@@ -71,6 +82,16 @@ def is_labelled(item: Item, scene: Scene, field: FieldShape | None = None) -> bo
         for phrase in field.phrases
     )
     return not is_own and _is_label(scene, first - 1, end)
+
+
+def _is_offered(item: Item, scene: Scene, first: int, end: int) -> bool:
+    """True for both numbers of "2 for 1 vouchers"."""
+    beside = {token.text for token in (*scene.tokens[max(first - 2, 0) : first], *scene.tokens[end : end + 2])}
+    if "for" not in beside:
+        return False
+    start = scene.tokens[max(first - 4, 0)].start
+    offers = _OFFER.finditer(scene.text, start, item.end + _LONGEST_OFFER)
+    return any(offer.start() <= item.start < offer.end() for offer in offers)
 
 
 def is_clock(item: Item, scene: Scene) -> bool:

@@ -1,11 +1,10 @@
 """The people that a sentence names: one by one, with a number, or as a body ("my wife, her mom and 2 kids")."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from supervisor.interpretation.values.by_name import after_name, is_name_at, named_with_self
 from supervisor.interpretation.values.coming_along import are_brought, came_along, comes, is_with_mine
+from supervisor.interpretation.values.members import Member, Party, whole
 from supervisor.interpretation.values.people import (
     ADJECTIVES,
     ANYONE,
@@ -22,9 +21,18 @@ from supervisor.interpretation.values.people import (
     SELVES_BESIDE,
     UNCOUNTED,
 )
+from supervisor.interpretation.values.relatives import after_in_law, in_laws_at, is_kin, is_kin_in_list, two_words_at
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.values.set_phrases import glued, one_of_two_words, whole_party
-from supervisor.interpretation.values.totals import after_age, after_ages, held, is_rate, is_shared_out, sums_up
+from supervisor.interpretation.values.totals import (
+    after_age,
+    after_ages,
+    held,
+    is_rate,
+    is_shared_out,
+    past_total,
+    sums_up,
+)
 from supervisor.interpretation.words import word_set
 
 #: Nobody waits for more in one sentence, and a telephone number is no party.
@@ -32,37 +40,12 @@ _MOST = 10_000
 _JOINS = frozenset({",", "and", "&", "+", "plus"})
 #: Words that make a lone person the whole party ("just me", "for my wife").
 ONLY = frozenset({"just", "only", "for", "be", "it's", "its", "is", "simply", "solely"})
-_IN_ALL = word_set("total altogether")
 _OF_US = frozenset({"us", "you", "them"})
 #: What is counted beside people, and is none of them.
 _THINGS = word_set("tables seats chairs highchairs rooms booths cots beds tickets dogs cats hours minutes days nights")
 _ENDS = word_set(". ! ? ,")
 #: "Add 2 people": to how many, nobody says.
 _CHANGING = word_set("add adding remove removing")
-
-
-class _Member(NamedTuple):
-    """One member of a list of people up to token *end*; *value* is None when nobody said how many."""
-
-    value: int | None
-    end: int
-    is_self: bool = False
-    is_other: bool = False
-    is_related: bool = False
-    has_number: bool = False
-    is_whole: bool = False
-    is_listed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Party:
-    """The people of tokens *first* to *end*, and whether a number was said or the whole was called a total."""
-
-    value: int | None
-    first: int
-    end: int
-    has_number: bool
-    is_total: bool
 
 
 def parties(scene: Scene) -> Iterator[Party]:
@@ -77,15 +60,6 @@ def parties(scene: Scene) -> Iterator[Party]:
         yield group
         reader.is_behind_list = True
         place = max(group.end, place + 1)
-
-
-def _whole(members: list[_Member]) -> int | None:
-    """Return the sum of *members*; "8 people, 5 adults and 3 kids" are 8, "8 people, 3 kids" nobody knows."""
-    values = [member.value or 0 for member in members]
-    is_told_apart = members[0].is_whole and members[0].is_listed and not any(member.is_self for member in members[1:])
-    if not is_told_apart:
-        return sum(values)
-    return values[0] if sum(values[1:]) == values[0] else None
 
 
 class Reader:
@@ -127,16 +101,18 @@ class Reader:
             members, end = [*members, following], following.end
         return self._sum(place, end, members)
 
-    def _sum(self, place: int, end: int, members: list[_Member]) -> Party | None:
+    def _sum(self, place: int, end: int, members: list[Member]) -> Party | None:
         has_self = any(member.is_self for member in members)
         if len(members) == 1 and not members[0].has_number and not self._is_alone(place, members[0]):
             return None
         values = [member.value for member in members]
         has_number = any(member.has_number for member in members)
-        is_total, end = self._total(place, end)
+        after = past_total(self.words, end)
+        is_total = after is not None or self.words[max(place - 2, 0) : place] == ["total", "of"]
+        end = after or end
         is_unknown = self._follows_unknown(place) or (len(members) == 1 and self._is_lone(place, members[0]))
         is_open = None in values or is_unknown or is_shared_out(self.words, end) or self.word(place - 1) in _CHANGING
-        total = None if is_open else _whole(members)
+        total = None if is_open else whole(members)
         if len(members) == 1 and members[0].is_whole:
             is_total = is_total or self._sums_up(place, end)
         if total is not None and not has_self and not is_total:
@@ -148,7 +124,7 @@ class Reader:
         self.told = total if has_self else None
         return Party(total, place, end, has_number, is_total)
 
-    def _is_lone(self, place: int, member: _Member) -> bool:
+    def _is_lone(self, place: int, member: Member) -> bool:
         """True for "just my partner", who comes with whoever speaks, or alone: nobody knows."""
         before = place - 1 - (self.word(place - 1) in {"for", "with"})
         return member.is_related and not member.has_number and self.word(before) in {"just", "only"}
@@ -166,7 +142,7 @@ class Reader:
             return True
         return before.text in UNCOUNTED or before.text == "laws" or (place > 2 and is_name_at(self.scene, place - 2))
 
-    def _is_alone(self, place: int, member: _Member) -> bool:
+    def _is_alone(self, place: int, member: Member) -> bool:
         """True when one person without a number is the whole party: "just me", "for my wife", "we are a couple"."""
         before = self.word(place - 1)
         if member.is_self:
@@ -175,15 +151,6 @@ class Reader:
             is_said = before in ONLY or (is_with_mine(self.words, place) and comes(self.words, place))
             return is_said and member.is_related and self.word(place) not in ARTICLES
         return before not in {"in", "of"}
-
-    def _total(self, place: int, end: int) -> tuple[bool, int]:
-        """Return whether the list is called a total, and the token after the words that say so."""
-        following = self.words[end : end + 2]
-        if following[:1] and following[0] in _IN_ALL:
-            return True, end + 1
-        if following in (["in", "total"], ["in", "all"], ["all", "together"]):
-            return True, end
-        return self.words[max(place - 2, 0) : place] == ["total", "of"], end
 
     def _body(self, place: int) -> Party | None:
         """Read "party of six", "the two of us", "us four", "12 in my party" and "8 total"."""
@@ -198,8 +165,11 @@ class Reader:
         if words[0] in BODIES and words[1:2] == ["of"] and (number := self.numbers.get(place + 2)):
             return self._body_of(place, *number)
         if words[0] in {"us", "we"} and (number := self.numbers.get(place + 1)):
-            value, end = number
-            return Party(value, place, end, has_number=True, is_total=False) if self._ends(end) else None
+            us = Member(*number, is_self=True, has_number=True)
+            if words[0] == "us" and self._next(us.end, [us]) is not None:
+                # "us two and our baby" is a list
+                return None
+            return Party(us.value, place, us.end, has_number=True, is_total=False) if self._ends(us.end) else None
         return None
 
     def _body_of(self, place: int, value: int, end: int) -> Party | None:
@@ -226,10 +196,8 @@ class Reader:
         words = self.words[end : end + 3]
         if words[:1] == ["in"] and words[1:2] and words[1] in OWNERS and words[2:3] and words[2] in BODIES:
             return Party(value, place, end, has_number=True, is_total=True)
-        if words[:1] and words[0] in _IN_ALL:
-            return Party(value, place, end + 1, has_number=True, is_total=True)
-        if words[:2] in (["in", "total"], ["in", "all"], ["all", "together"]) or self._sums_up(place, end):
-            return Party(value, place, end, has_number=True, is_total=True)
+        if (after := past_total(self.words, end)) or self._sums_up(place, end):
+            return Party(value, place, after or end, has_number=True, is_total=True)
         if several := held(self.words, self.numbers, place):
             return Party(several[0], place, several[1], has_number=True, is_total=False)
         if words[:1] and words[0] in BODIES and words[1:2] == ["of"] and (inner := self.numbers.get(end + 2)):
@@ -248,7 +216,7 @@ class Reader:
 
     # -- members --------------------------------------------------------------------------------------------------
 
-    def _next(self, place: int, members: list[_Member]) -> _Member | None:
+    def _next(self, place: int, members: list[Member]) -> Member | None:
         """Return the member that goes on the list before *place*, None at its end."""
         after = place
         while self.word(after) in _JOINS and after - place < 3:
@@ -267,15 +235,15 @@ class Reader:
         if member is not None or after == place:
             return member
         if self.word(after - 1) in {"plus", "+"} and after in self.numbers:
-            return _Member(self.numbers[after][0], self.numbers[after][1], has_number=True)
+            return Member(self.numbers[after][0], self.numbers[after][1], has_number=True)
         is_last = self.word(after - 1) != "," and members[-1].value is not None
         if (
             (is_last or self._goes_on(after + 1))
             and is_name_at(self.scene, after)
             and (members[-1].is_related or members[-1].is_self)
         ):
-            return _Member(1, after + 1, is_related=True)
-        return _Member(None, after + 1) if is_last and self._is_uncounted(after) else None
+            return Member(1, after + 1, is_related=True)
+        return Member(None, after + 1) if is_last and self._is_uncounted(after) else None
 
     def _goes_on(self, place: int) -> bool:
         """True when a list of names goes on: ", Bob and" behind "me, Anna"."""
@@ -292,27 +260,29 @@ class Reader:
     def _stops(self, place: int) -> bool:
         return place >= len(self.words) or self.words[place] in _ENDS
 
-    def _member(self, place: int, *, is_first: bool = False) -> _Member | None:
+    def _member(self, place: int, *, is_first: bool = False) -> Member | None:
         word = self.word(place)
         if word in (SELVES if is_first else SELVES_BESIDE):
             # "I need a table" and "give me a table" speak of nobody else, "her" may own what follows
             if word in OWNERS and (owned := self._owned(place + 1, word)):
                 return owned
             is_spoken = word == "i" and is_first and self.word(place + 1) not in _JOINS
-            return None if is_spoken else _Member(1, place + 1, is_self=word in SELVES)
+            return None if is_spoken else Member(1, place + 1, is_self=word in SELVES)
         if place in self.numbers:
             return self._numbered(place, *self.numbers[place])
+        if word == "us" and (number := self.numbers.get(place + 1)):
+            return Member(*number, is_self=True, has_number=True)
         if word in OWNERS or word in ARTICLES:
             return None if is_rate(self.words, place) and place - 1 in self.numbers else self._owned(place + 1, word)
         if (found := self._of_all(place)) or is_first:
             return found
         if (phrase := one_of_two_words(self.words, place)) is not None:
-            return _Member(1, phrase.end, is_related=True)
+            return Member(1, phrase.end, is_related=True)
         noun = self._person(place)
         is_known = noun is not None and (self.word(noun - 1) in RELATED or self.word(place - 1) in {"plus", "+"})
         return self._one(noun) if noun and is_known and not self._is_plural(noun - 1) else None
 
-    def _of_all(self, place: int) -> _Member | None:
+    def _of_all(self, place: int) -> Member | None:
         """Read "all 4 kids", "both my parents", "2ppl" and a bare "couple" that the sentence begins with."""
         word = self.word(place)
         if word == "all" and place + 1 in self.numbers:
@@ -320,72 +290,73 @@ class Reader:
         if word == "both":
             owner = place + 1 + (self.word(place + 1) == "of")
             noun = self._person(owner + 1) if self.word(owner) in OWNERS else None
-            return _Member(2, noun, is_related=True) if noun else None
+            return Member(2, noun, is_related=True) if noun else None
         if (phrase := glued(self.words, place)) is not None:
-            return _Member(phrase.value, phrase.end, has_number=True, is_whole=True)
+            return Member(phrase.value, phrase.end, has_number=True, is_whole=True)
+        if is_kin_in_list(self.words, place) and (is_kin(self.word(place + 2)) or self._member(place + 2) is not None):
+            return self._one(place + 1)
         is_bare = place == 0 or not self.word(place - 1)[0].isalnum()
         return self._one(place + 1) if word == "couple" and is_bare else None
 
-    def _numbered(self, place: int, value: int, end: int) -> _Member | None:
+    def _numbered(self, place: int, value: int, end: int) -> Member | None:
         """Read "4 adults", "two of my friends", "3 other kids", "5 others", "10 of us"."""
         if self.word(end) == "of":
             is_whole = self.word(end + 1) == "us" or self.word(place - 1) in {"the", "all"}
             if self.word(end + 1) in _OF_US and is_whole:
-                return _Member(value, end + 2, is_self=self.word(end + 1) == "us", has_number=True, is_whole=True)
+                return Member(value, end + 2, is_self=self.word(end + 1) == "us", has_number=True, is_whole=True)
             noun = self._person(end + 2) if self.word(end + 1) in OWNERS else None
-            return _Member(value, noun, is_related=True, has_number=True) if noun else None
+            return Member(value, noun, is_related=True, has_number=True) if noun else None
         if self.word(end) in {"plus", "+"} and self.word(place - 1) not in {"at", "on", "by"}:
-            return _Member(value, end, has_number=True)
+            return Member(value, end, has_number=True)
         noun = self._person(end + (self.word(end) == "-"))
         if noun:
             name = self.word(noun - 1)
-            return _Member(
+            return Member(
                 value * PAIRS.get(name, 1) if name not in KNOWN_PLURALS else value,
-                noun,
+                after_in_law(self.words, noun),
                 is_other=any(word in OTHERS for word in self.words[end : noun - 1]),
                 is_related=name in RELATED,
                 has_number=True,
                 is_whole=name in EVERYBODY,
             )
         if self.word(end) in OTHERS:
-            return _Member(value, end + 1, is_other=True, has_number=True)
-        return _Member(value, end, has_number=True) if self.word(end) in COMING else None
+            return Member(value, end + 1, is_other=True, has_number=True)
+        return Member(value, end, has_number=True) if self.word(end) in COMING else None
 
-    def _owned(self, place: int, owner: str) -> _Member | None:
+    def _owned(self, place: int, owner: str) -> Member | None:
         """Read what follows an owner or an article: "my wife", "our 4 kids", "a couple", "the three of us"."""
         if place in self.numbers:
             found = self._numbered(place, *self.numbers[place])
             return found._replace(is_related=found.is_related or owner in OWNERS) if found else None
         if (phrase := one_of_two_words(self.words, place)) is not None:
-            return _Member(1, phrase.end, is_related=True)
+            return Member(1, phrase.end, is_related=True)
         noun = self._person(place + (self.word(place) == "twin"))
         if noun is None:
-            return None
+            many = in_laws_at(self.words, place)
+            return Member(None, many, is_related=True) if many else None
         name = self.word(noun - 1)
         if self.word(place) == "twin" and self._is_plural(noun - 1):
-            return _Member(2, noun, is_related=True)
+            return Member(2, noun, is_related=True)
         if name in {"couple", "pair"} and self.word(noun) == "of":
             inner = self._person(noun + 1 + (self.word(noun + 1) in OWNERS))
-            return _Member(2, inner, has_number=True, is_related=True) if inner else None
+            return Member(2, inner, has_number=True, is_related=True) if inner else None
         if self._is_plural(noun - 1) and name not in KNOWN_PLURALS:
-            return _Member(None, noun)
+            return Member(None, after_in_law(self.words, noun))
         return self._one(noun)
 
-    def _one(self, noun: int) -> _Member:
-        name = self.word(noun - 1)
-        if self.words[noun : noun + 2] == ["in", "law"]:
-            noun += 2
-        elif self.words[noun : noun + 4] == ["-", "in", "-", "law"]:
-            noun += 4
+    def _one(self, noun: int) -> Member:
+        name, noun = self.word(noun - 1), after_in_law(self.words, noun)
         if name in RELATED:
             noun = after_name(self.scene, noun)
-        return _Member(PAIRS.get(name, 1), noun, is_related=name in RELATED or name in PAIRS)
+        return Member(PAIRS.get(name, 1), noun, is_related=name in RELATED or name in PAIRS)
 
     def _person(self, place: int) -> int | None:
         """Return the token after the word for people at *place*, adjectives before it allowed; None without one."""
         place = after_age(self.words, place)
         for step in range(3):
             word = self.word(place + step)
+            if two_words_at(self.words, place + step):
+                return place + step + 2
             if word in RELATED or word in ANYONE or word in PAIRS:
                 return place + step + 1
             if self.word(place + step + 1) == "-":
@@ -397,4 +368,4 @@ class Reader:
 
     def _is_plural(self, place: int) -> bool:
         word = self.word(place)
-        return RELATED.get(word, ANYONE.get(word, False))
+        return RELATED.get(word, ANYONE.get(word, word in {"ones", "ups"}))

@@ -28,13 +28,21 @@ _BEFORE_VERB = word_set(
     "want wants wanted need needs like love going gonna forget remember able willing ready hoping hope wish have trying"
     " try plan planning supposed happy order"
 )
+#: Verbs that no name begins with, and no place is called by.
+DEEDS = word_set(
+    "get buy bring call come fetch take make send pick tell ask give pay put let have do be go meet remember feed wash"
+)
+_BEFORE_DEED = frozenset({"to", "please", "pls"})
 _SUBJECTS = frozenset({"i", "i'm", "i've", "i'd", "we", "we've", "he", "she", "they"})
 #: Words of a text that are looked at; each costs a look at what follows.
 _MOST_CUES = 32
 #: What a field is called that holds what anybody may say.
 _FREE = frozenset(stems_of("message text note body content reason description comment memo reminder todo task words"))
-#: The full stop of "Dr. Smith" and "St. Gallen" ends nothing.
-_SHORTENED = r"(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bMt)(?<!\bFt)(?<!\bProf)(?<!\b[A-Z])\.(?=\s+\S)"
+#: The full stop of "Dr. Smith", "St. Gallen" and "no. 4" ends nothing.
+_SHORTENED = (
+    r"(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bMt)(?<!\bFt)(?<!\bProf)(?<!\b[A-Z])\."
+    r"(?<!\b[Nn]o\.(?=\s\d))(?=\s+\S)"
+)
 #: Who or what was meant has to be asked: these are no names.
 _WHOEVER = frozenset({"him", "her", "it", "them", "me", "us", "someone", "somebody", "anyone", "anybody", "something"})
 _CLAUSE_END = re.compile(rf"{_SHORTENED}|\.(?=\s*$)|[!?;\n](?=\s|$)|,(?=\s)|\s(?:and|with|but)\s+(?=$)")
@@ -76,8 +84,7 @@ def switched_off(scene: Scene, cues: tuple[Cue, ...]) -> Iterator[Reading]:
 def _denies_day(scene: Scene, field: FieldShape, cue: Cue) -> bool:
     """True for "not on Friday but on Saturday", which denies one day and not all of them."""
     end = scene.tokens[cue.end - 1].end
-    is_day = field.kind in {"date", "moment", "when", "time"}
-    return is_day and any(end <= start <= end + len(" the ") for start, _ in scene.times)
+    return field.is_timed and any(end <= start <= end + len(" the ") for start, _ in scene.times)
 
 
 def _negation_before(scene: Scene, cue: Cue) -> int | None:
@@ -178,14 +185,24 @@ def _takes_back(scene: Scene, cue: Cue) -> bool:
 
 def _announcing(scene: Scene, field: FieldShape, own: list[Cue]) -> list[Cue]:
     """Return *own* without the "to" of "I want to send Anna 20", where a verb follows; a message may begin with one."""
-    verbs = [cue for cue in own if _is_infinitive(scene, cue)]
+    is_message = is_free(field)
+    verbs = [cue for cue in own if _is_infinitive(scene, cue, is_message=is_message)]
     others = [cue for cue in own if cue not in verbs]
-    return [*others, *verbs] if is_free(field) else others
+    return [*others, *verbs] if is_message else others
 
 
-def _is_infinitive(scene: Scene, cue: Cue) -> bool:
+def _is_infinitive(scene: Scene, cue: Cue, *, is_message: bool) -> bool:
     is_to = cue.end - cue.first == 1 and scene.tokens[cue.first].text == "to"
-    return is_to and cue.first > 0 and scene.tokens[cue.first - 1].text in _BEFORE_VERB
+    if not is_to or not cue.first:
+        return False
+    return scene.tokens[cue.first - 1].text in _BEFORE_VERB or (not is_message and _begins_deed(scene, cue.end))
+
+
+def _begins_deed(scene: Scene, place: int) -> bool:
+    """True for the "get" of "to get milk" at *place*, in small letters and with something behind it."""
+    if place + 1 >= len(scene.tokens) or not scene.tokens[place + 1].is_word:
+        return False
+    return scene.tokens[place].text in DEEDS and scene.text[scene.tokens[place].start].islower()
 
 
 def is_free(field: FieldShape) -> bool:
@@ -215,8 +232,9 @@ _TAKEN_BACK = re.compile(
 )
 
 
-#: The same between words that no mark parts: "Lima no sorry in Cusco".
+#: Behind a value that is taken back, where no mark parts them: "Lima no sorry in Cusco".
 _NO_SORRY = re.compile(r"\s(?:oh,? )?no,? (?:wait|sorry|i mean)\b", re.IGNORECASE)
+#: Right before the words that announce the one that is meant.
 _TAKES_BACK = re.compile(r"\b(?:no|sorry|wait|i mean|i meant|rather|oops)[\s,]{1,3}$", re.IGNORECASE)
 #: Characters that the longest of them takes.
 _TAKES_BACK_REACH = 12
@@ -245,11 +263,15 @@ def _begins_words(scene: Scene, field: FieldShape, place: int) -> bool:
     return said in _SAYING and is_word and is_free(field)
 
 
-def _past_light(scene: Scene, place: int) -> int:
-    """Return the token at which a text may begin; past the last one where something is joined instead ("and 9")."""
+def _past_light(scene: Scene, place: int, *, is_message: bool) -> int:
+    """Return the token at which a text may begin; past the last one where something is joined instead ("and 9").
+
+    A message may begin with what is done: the "get" of "to get milk".
+    """
     tokens = scene.tokens
     while place < len(tokens) and (tokens[place].text in LIGHT or tokens[place].text in _ANNOUNCE):
-        if _is_article_of_name(scene, place):
+        is_deed = is_message and place > 0 and tokens[place - 1].text in _BEFORE_DEED and _begins_deed(scene, place)
+        if is_deed or _is_article_of_name(scene, place):
             break
         place += 1
     is_joined = place < len(tokens) and tokens[place].text in {"and", "or", "but"}
@@ -269,7 +291,7 @@ def _following(
     scene: Scene, field: FieldShape, place: int, cues: tuple[Cue, ...], corrections: int = _MOST_CORRECTIONS
 ) -> Reading | None:
     tokens = scene.tokens
-    place = _past_light(scene, place) if not _begins_words(scene, field, place) else place
+    place = _past_light(scene, place, is_message=is_free(field)) if not _begins_words(scene, field, place) else place
     if place >= len(tokens):
         return None
     start = tokens[place].start

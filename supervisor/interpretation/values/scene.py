@@ -1,14 +1,17 @@
 """A sentence made ready: its words, and its amounts in the places and lists where they were said."""
 
 import re
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from contracts.numerals import DecimalMark, Found, find_amounts
-from contracts.times import stretches
+from contracts.times import FoundMoment, find_moments, stretches
+from contracts.times.calendar import Lean
+from contracts.times.impossible import Impossible, impossible_times
 from supervisor.interpretation.values.corrections import Place, corrected
 from supervisor.interpretation.words import Token, tokens_of
 
@@ -130,6 +133,23 @@ class Scene:
         return stretches(self.text)
 
     @_Once
+    def impossible(self) -> tuple[Impossible, ...]:
+        """Days that no calendar has and times that no clock shows, outside quotation marks."""
+        found = impossible_times(self.text)
+        return tuple(one for one in found if not any(q.start <= one.start < q.end for q in self.quoted))
+
+    def moments(self, now: datetime, lean: Lean) -> tuple[FoundMoment, ...]:
+        """Return the days and times, as reckoned from *now*; read once for all fields that take one."""
+        known = self._moments
+        if (now, lean) not in known:
+            known[now, lean] = find_moments(self.text, now, lean=lean)
+        return known[now, lean]
+
+    @_Once
+    def _moments(self) -> dict[tuple[datetime, Lean], tuple[FoundMoment, ...]]:
+        return {}
+
+    @_Once
     def items(self) -> tuple[Item, ...]:
         """The amounts in order, those that were taken back left out."""
         return tuple(_items(self._corrected[0], self._brackets, self.text))
@@ -184,16 +204,27 @@ class Scene:
             )
         return part
 
+    def only(self, places: Iterable[tuple[int, int]]) -> "Scene":
+        """Return the scene of what lies in *places*, from the first to the last, each where it stands."""
+        text = ""
+        for start, end in places:
+            text += " " * (start - len(text)) + self.text[start:end]
+        return Scene(text, self.decimal_mark, self.now)
+
+    def without(self, places: Iterable[tuple[int, int]]) -> "Scene":
+        """Return the scene with blanks in *places*, so that all the rest stands where it did."""
+        text = self.text
+        for start, end in places:
+            text = text[:start] + " " * (end - start) + text[end:]
+        return Scene(text, self.decimal_mark, self.now)
+
     def index_at(self, position: int) -> int:
         """Return the index of the first token that ends after *position*."""
-        low, high = 0, len(self.tokens)
-        while low < high:
-            middle = (low + high) // 2
-            if self.tokens[middle].end <= position:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return bisect_right(self._token_ends, position)
+
+    @_Once
+    def _token_ends(self) -> list[int]:
+        return [token.end for token in self.tokens]
 
 
 def scene_of(text: str, *, decimal_mark: DecimalMark | None = None, now: datetime | None = None) -> Scene:

@@ -30,12 +30,16 @@ _LAST = word_set(
 _AFTER = (LIGHT - {"of"}) | word_set(
     "and but or please thanks thank tonight today tomorrow then altogether people persons guests"
 )
+#: What the number that a list comes to may count, one for each: "6 colleagues, so 7 seats".
+_ONE_EACH = frozenset({"seats", "places", "chairs", "covers"})
 #: What people sit at or ride in, each as many as the next.
 _HOLDERS = word_set("tables booths rooms boats cars lanes tents taxis cabs vans cabins rows benches")
 _HOLDING = word_set("for of with seating fitting holding")
 #: Between ages, and tokens of a list of them.
 _JOINS = frozenset({",", "and", "&", "+", "plus"})
 _LONGEST_AGES, _LONGEST_AGE = 12, 5
+#: Behind a list, its number is that of all.
+_IN_ALL = word_set("total altogether")
 #: "5 people each", "4 per table".
 _EACH = frozenset({"each", "apiece", "per"})
 
@@ -44,10 +48,19 @@ def sums_up(text: str, start: int, before: str, following: str, *, is_behind_lis
     """True when the number at *start*, between these words or marks, tells how many there are in all."""
     if before not in _LAST:
         return False
-    if following[:1].isalnum() and following not in _AFTER:
+    is_seats = is_behind_list and following in _ONE_EACH
+    if following[:1].isalnum() and following not in _AFTER and not is_seats:
         return False
     near = max(start - _REACH, 0)
     return bool(_SUMS_UP.search(text, near, start) or (is_behind_list and _CONCLUDES.search(text, near, start)))
+
+
+def past_total(words: Sequence[str], end: int) -> int | None:
+    """Return the token after the "altogether" that calls what ends before *end* a total, None where nothing does."""
+    following = list(words[end : end + 2])
+    if following[:1] and following[0] in _IN_ALL:
+        return end + 1
+    return end if following in (["in", "total"], ["in", "all"], ["all", "together"]) else None
 
 
 def is_shared_out(words: Sequence[str], end: int) -> bool:

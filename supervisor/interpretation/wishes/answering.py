@@ -14,7 +14,7 @@ from supervisor.interpretation.outcome import (
     Unfitting,
 )
 from supervisor.interpretation.values.cues import Cue
-from supervisor.interpretation.values.scene import Scene, scene_of
+from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.wishes.clauses import Clause, clauses_of
 from supervisor.interpretation.wishes.routing import Choice, Prepared, Router
 from supervisor.interpretation.words import STOP, word_set
@@ -59,7 +59,7 @@ def answer_and_wishes(
     clauses = clauses_of(scene, at_commas=True)
     if not 1 < len(clauses) <= _MOST:
         return None
-    alone = [_only(scene, [clause]) for clause in clauses]
+    alone = [scene.only([clause.place]) for clause in clauses]
     wishes = [clause for clause, part in zip(clauses, alone, strict=True) if _is_other_wish(router.choose(part), asked)]
     if not wishes:
         return None
@@ -74,16 +74,18 @@ def answer_and_wishes(
     if left or not said:
         return _reminded(scene, left, said, open_again, answer, read, read_alone, wishes[0].start)
     # "Book a table for 4, on Friday": what the wish has use for is no answer to something else.
-    wanted = read_alone(_without(scene, said))
+    places = [one.place for one in said]
+    rest = scene.without(places)
+    wanted = read_alone(rest)
     for one in said:
-        is_told = bool(_cued(_only(scene, [one]), asked))
-        joined = read_alone(_without(scene, [other for other in said if other is not one]))
+        is_told = bool(_cued(scene.only([one.place]), asked))
+        joined = read_alone(scene.without(place for place in places if place != one.place))
         if _is_used(wanted, joined, but=scene.text[one.start : one.end] if is_told else None):
             return None
-    answers = answer(_only(scene, said))
+    answers = answer(scene.only(places))
     if not answers:
         return None
-    parts = _parts(read(_without(scene, said)))
+    parts = _parts(read(rest))
     return [*answers, *parts] if said[0].start < wishes[0].start else [*parts, *answers]
 
 
@@ -101,18 +103,18 @@ def _reminded(
 
     Mostly None: then nothing is left, or the wishes have a use for it.
     """
-    others = sorted([*left, *said])
-    is_ended = any(isinstance(one, Unfitting) for clause in left for one in answer(_only(scene, [clause])) or ())
     if not left:
         return None
+    rest = scene.without(one.place for one in (*left, *said))
+    is_ended = any(isinstance(one, Unfitting) for clause in left for one in answer(scene.only([clause.place])) or ())
     is_idle = is_ended or all(_says_nothing(scene.text[one.start : one.end]) for one in left)
-    if not is_idle and _is_used(read_alone(_without(scene, others)), read_alone(scene), but=None):
+    if not is_idle and _is_used(read_alone(rest), read_alone(scene), but=None):
         return None
-    wanted = _parts(read(_without(scene, others)))
+    wanted = _parts(read(rest))
     if is_ended:
         return wanted
     # Of several questions it may be told why they come again.
-    told = answer(_only(scene, left)) or ()
+    told = answer(scene.only(one.place for one in left)) or ()
     again = told if len(told) > 1 and all(isinstance(one, Missing) for one in told) else open_again()
     return [*again, *wanted] if left[0].start < first_wish else [*wanted, *again]
 
@@ -196,23 +198,3 @@ def _call(found: Single) -> tuple[str, dict[str, Any]]:
     if isinstance(found, Missing | Ambiguous):
         return found.task_name or "", dict(found.known)
     return "", {}
-
-
-def _only(scene: Scene, clauses: Sequence[Clause]) -> Scene:
-    """Return *scene* with nothing in it but *clauses*, each where it stands."""
-    text = ""
-    for clause in clauses:
-        text += " " * (clause.start - len(text)) + scene.text[clause.start : clause.end]
-    return _like(scene, text)
-
-
-def _without(scene: Scene, clauses: Sequence[Clause]) -> Scene:
-    """Return *scene* with blanks in the place of *clauses*."""
-    text = scene.text
-    for clause in clauses:
-        text = text[: clause.start] + " " * (clause.end - clause.start) + text[clause.end :]
-    return _like(scene, text)
-
-
-def _like(scene: Scene, text: str) -> Scene:
-    return scene_of(text, decimal_mark=scene.decimal_mark, now=scene.now)

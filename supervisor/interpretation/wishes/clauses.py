@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from supervisor.interpretation.values.name_times import DAYS_OF_MONTH
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.words import Token
 
@@ -14,6 +15,8 @@ _IN_TURN = frozenset({"before", "after"})
 _MARKS = frozenset(";.!?\n")
 _DASHES = frozenset("-\u2013\u2014")
 _AS_WELL_AS = ["as", "well", "as"]
+#: No other word can stand between two clauses; most words of a sentence are looked at no further.
+_WORDS_BETWEEN = _JOINING | _IN_TURN | {"as", "but"}
 #: "2. " and "3) " at the beginning of a line.
 _NUMBERED = re.compile(r"^[^\S\n]*(\(?\d{1,2}[.)]\s+)", re.MULTILINE)
 #: "1) ... 2) ..." and "a) ... b) ..." in one line; letters need the bracket.
@@ -36,6 +39,11 @@ class Clause(NamedTuple):
     end: int
     is_apart: bool
     is_listed: bool = False
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands: from and up to which character."""
+        return self.start, self.end
 
 
 def clauses_of(
@@ -120,7 +128,7 @@ def _joined(
             while after < len(tokens) and tokens[after].start < end:
                 after += 1
             continue
-        if _is_inside(token, closed):
+        if (token.is_word and token.text not in _WORDS_BETWEEN) or _is_inside(token, closed):
             break
         if token.text in _MARKS and _is_free(scene.text, token):
             is_apart = True
@@ -187,6 +195,7 @@ def _closed(scene: Scene) -> list[tuple[int, int]]:
             *((item.start, item.end) for item in scene.items),
             *((one.start, one.end) for one in (*scene.quoted, *scene.dates)),
             *_brackets(scene),
+            *(match.span() for match in DAYS_OF_MONTH.finditer(scene.text)),
         ]
     )
     merged: list[tuple[int, int]] = []

@@ -26,10 +26,10 @@ _NOT_WANTED = re.compile(
     r"(?:you to\s+|to\s+|an?\s+|the\s+|any\s+|my\s+)(?P<verb>[\w']+)",
     re.IGNORECASE,
 )
-#: The same after other words: "I changed my mind, don't send it".
+#: The same after other words: "I changed my mind, don't send it". Its first letters are looked at first.
 _DO_NOT_LATER = re.compile(
-    r"(?<!\bi )(?<!\bwe )(?<!\bthey )(?<!\bif you )\b(?:do not|don't|don\u2019t|dont|never|must not|mustn't|not to)\s+"
-    r"(?:(?:please|ever|even)\s+)?(?P<verb>[\w']+)",
+    r"\b(?=[dmn])(?<!\bi )(?<!\bwe )(?<!\bthey )(?<!\bif you )"
+    r"(?:do not|don't|don\u2019t|dont|never|must not|mustn't|not to)\s+(?:(?:please|ever|even)\s+)?(?P<verb>[\w']+)",
     re.IGNORECASE,
 )
 #: "Don't spend more than 50k" says a value.

@@ -13,6 +13,7 @@ from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.joined_names import is_one_name
 from supervisor.interpretation.values.plain_values import is_free
 from supervisor.interpretation.values.scene import Scene
+from supervisor.interpretation.values.short_days import SHORT_DAYS
 from supervisor.interpretation.wishes.orders import CORRECTING
 from supervisor.interpretation.wishes.regions import is_region
 from supervisor.interpretation.words import STOP, Token, stems_of, word_set
@@ -306,6 +307,8 @@ class _Names:
 
     def _is_time(self, place: int) -> bool:
         """Return whether a day or month begins at *place*: "in Lima and on Friday" has one name."""
+        if self._said(place) in SHORT_DAYS and not self._is_capital(place) and not self._is_word(place + 1):
+            return True
         text = self.scene.text[self.tokens[place].start : self.tokens[place].start + _TIME_REACH]
         return any(start == 0 for start, _ in stretches(text))
 

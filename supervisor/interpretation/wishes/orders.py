@@ -116,6 +116,16 @@ def names_at_first(tokens: Sequence[Token], task: Prepared) -> bool:
     return len(words) > 1 and words[0].text in _DETERMINERS - _WHOM and _is_noun_phrase(words, task.names)
 
 
+def names_in_front(tokens: Sequence[Token], task: Prepared) -> bool:
+    """Return whether *tokens* begin with a keyword of *task*, bare or with "the" before it, and say more."""
+    return names_first(tokens, task) or names_at_first(tokens, task)
+
+
+def _is_announced(tokens: Sequence[Token], word: Token) -> bool:
+    """True for the "trip" of "trip: hotel 900"."""
+    return any(token.text == ":" and token.start == word.end for token in tokens)
+
+
 def orders(tokens: Sequence[Token], task: Prepared) -> bool:
     """Return whether *tokens* begin with an order or a question that names *task*: its verb, and what it is about.
 
@@ -139,9 +149,9 @@ def begins_with_verb(tokens: Sequence[Token], task: Prepared) -> bool:
 
 
 def names_first(tokens: Sequence[Token], task: Prepared) -> bool:
-    """Return whether *tokens* begin with a keyword of *task*, and say more: "taxi to the airport"."""
+    """Return whether *tokens* begin with a keyword of *task*, and say more: "taxi to the airport", "taxi: 12 km"."""
     words = _words_at(tokens, 0)
-    return len(words) > 1 and words[0].stem in task.names
+    return bool(words) and words[0].stem in task.names and (len(words) > 1 or _is_announced(tokens, words[-1]))
 
 
 def _is_verb(word: Token, task: Prepared) -> bool:

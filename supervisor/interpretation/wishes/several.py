@@ -6,61 +6,51 @@ one anew, and is complete or plainly a request; what says more of the part befor
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from supervisor.interpretation.earlier_tasks.references import reference_in
-from supervisor.interpretation.outcome import Ambiguous, Single, Span, Understood, Unfitting
+from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Understood, Unfitting
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.scene import Scene, scene_of
 from supervisor.interpretation.wishes.clauses import Clause, clauses_of
-from supervisor.interpretation.wishes.declining import begins_declined, is_declined
+from supervisor.interpretation.wishes.declining import begins_declined
 from supervisor.interpretation.wishes.orders import (
-    ASKING,
     CORRECTING,
-    TELLING,
-    WISHING,
     begins_with_verb,
     may_order,
     names_at_first,
     names_first,
+    names_in_front,
     names_only,
     orders,
     wants_another,
 )
 from supervisor.interpretation.wishes.repeating import sets_of
 from supervisor.interpretation.wishes.routing import Choice, Prepared, Router
-from supervisor.interpretation.words import STOP, stems_of, word_set
+from supervisor.interpretation.wishes.stretch import (
+    Stretch,
+    is_mere_name,
+    is_other,
+    is_request,
+    names_its_task,
+    refers_back,
+    says_enough,
+    varies,
+)
+from supervisor.interpretation.words import STOP, word_set
 
 #: Parts of one sentence, with what nobody can do; whoever wants more says more sentences.
 MOST_TASKS = 8
 #: Clauses of which a second wish for the same task may consist.
 _MOST_JOINED = 4
+#: Values that have to come again for a second wish that nothing but its keyword announces.
+_FEWEST = 2
 #: What is only said to be polite.
 _GREETING = STOP | word_set("morning afternoon evening day dear greetings everybody everyone night welcome")
 #: "What about Rome?" asks the same of something else.
 _WHAT_ABOUT = re.compile(r"(?:what|how) about\s+(?:in\s+)?(\S.*)", re.IGNORECASE | re.DOTALL)
 _WORDS = re.compile(r"[\w']+")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stretch:
-    """A part of a sentence from *start* on: *scene* is made of it alone, *choice* is the router's for it.
-
-    With *order*, it wants the task before it once more, and has the values of these fields in their order: "limit 50k,
-    spent 42k; then for food 5k and 4.5k".
-    """
-
-    start: int
-    end: int
-    scene: Scene
-    choice: Choice | None
-    order: tuple[FieldShape, ...] = ()
-
-    @property
-    def is_declined(self) -> bool:
-        """Whether it says that its task shall not be done."""
-        return is_declined(self.scene, self.choice)
 
 
 #: Reads a stretch as if nothing had been said before.
@@ -82,7 +72,7 @@ def stretches_of(scene: Scene, router: Router, read: Read) -> list[Stretch]:
     groups = _Grouping(scene, router, read).grouped(clauses)
     alone = _stretch(scene, whole[0], router)
     # Words that only resemble examples are no ground for cutting what as a whole resembles none.
-    is_cut = len(groups) > 1 and (alone.choice is not None or all(map(_names_its_task, groups)))
+    is_cut = len(groups) > 1 and (alone.choice is not None or all(map(names_its_task, groups)))
     return [one for part in (groups if is_cut else [alone]) for one in _sets(part, read)]
 
 
@@ -147,15 +137,23 @@ class _Grouping:
         """Return whether the clause at *place* may begin another wish than the one that *group* is of."""
         stretch = parts[place][1]
         before = next((parts[one][1] for one in reversed(group) if parts[one][1].choice is not None), None)
-        if parts[place][0].is_listed and not (before is not None and self._orders(stretch)):
+        if parts[place][0].is_listed and not (
+            before is not None and (self._orders(stretch) or self._is_another_set(parts, group, place))
+        ):
             return False
         if before is None or before.choice is None:
             # What nobody can do was said before, unless the sentence only begins with a few words more.
             return stretch.choice is not None and (group[0] > 0 or self._is_answer(parts, group, stretch.choice.task))
         if stretch.choice is None:
-            return _is_other(stretch, before.choice.task) or self._goes_on_alike(parts, group, place)
+            return (
+                is_other(stretch, before.choice.task)
+                or self._goes_on_alike(parts, group, place)
+                or (parts[place][0].is_apart and varies(stretch) and self._is_told(_joined(parts, group)))
+            )
         if stretch.choice.task is before.choice.task or before.choice.task in stretch.choice.rivals:
-            return self._asks_again(parts, group, place, before.choice.task)
+            return self._asks_again(parts, group, place, before.choice.task) or self._is_another_set(
+                parts, group, place
+            )
         return True
 
     def _orders(self, stretch: Stretch) -> bool:
@@ -169,7 +167,7 @@ class _Grouping:
             # "The weather in Lima" is a wish where nothing lacks, "the taxi 30" is one of the values.
             found = self.read(stretch)
             return isinstance(found, Understood) and not found.guessed.issuperset(found.task.parameters)
-        if not (begins_with_verb(tokens, task) or names_first(tokens, task)) or not _is_request(stretch, task):
+        if not (begins_with_verb(tokens, task) or names_first(tokens, task)) or not is_request(stretch, task):
             return False
         found = self.read(stretch)
         call = None if isinstance(found, Unfitting) else found.task if isinstance(found, Understood) else found.call
@@ -184,7 +182,7 @@ class _Grouping:
 
     def _is_answer(self, parts: list[tuple[Clause, Stretch]], group: list[int], task: Prepared) -> bool:
         """Return whether the sentence begins with what only the conversation explains, and that is not of *task*."""
-        said = self.read(self._at(Clause(parts[group[0]][0].start, parts[group[-1]][0].end, is_apart=False)))
+        said = self.read(self._at(_joined(parts, group)))
         call = said.task if isinstance(said, Understood) else None if isinstance(said, Unfitting) else said.call
         offer = task.offer
         if isinstance(said, Unfitting) or call is None:
@@ -199,14 +197,38 @@ class _Grouping:
             return False
         again = reference_in(stretch.scene, task.cues.find(stretch.scene.tokens)).again
         is_again = again is not None and again[0] == 0
-        if not is_again and not clause.is_apart and not _is_request(stretch, task):
+        if not is_again and not clause.is_apart and not is_request(stretch, task):
             return False
-        said = self._at(Clause(parts[group[0]][0].start, parts[group[-1]][0].end, is_apart=False))
-        if not isinstance(self.read(said), Understood) and not (said.is_declined and _is_request(stretch, task)):
+        said = self._at(_joined(parts, group))
+        if not isinstance(self.read(said), Understood) and not (said.is_declined and is_request(stretch, task)):
             return False
-        if is_again or (_is_request(stretch, task) and wants_another(stretch.scene.text, task)):
+        if is_again or (is_request(stretch, task) and wants_another(stretch.scene.text, task)):
             return True
         return any(self._is_whole(clause.start, end) for end in _ends_of(parts[place : place + _MOST_JOINED], task))
+
+    def _is_another_set(self, parts: list[tuple[Clause, Stretch]], group: list[int], place: int) -> bool:
+        """Return whether the clause at *place* begins with what its task is about, and is as whole as those before it.
+
+        "Budget of 10k with 2k spent, *budget of 20k with 5k spent*" asks twice; a lone "limit 20k" corrects or doubts.
+        """
+        clause, stretch = parts[place]
+        if stretch.choice is None or not names_in_front(stretch.scene.tokens, stretch.choice.task):
+            return False
+        ends = list(_ends_of(parts[place : place + _MOST_JOINED], stretch.choice.task))
+        needed = sum(shape.is_numeric and not shape.is_list for shape in stretch.choice.task.shape.required)
+        reaches = (parts[group[0]][0].start, clause.start), (clause.start, ends[-1])
+        if any(sum(start <= item.start < end for item in self.scene.items) < needed for start, end in reaches):
+            # A look at the amounts spares the readings.
+            return False
+        return self._is_told(_joined(parts, group)) and any(
+            self._is_told(Clause(clause.start, end, is_apart=False)) for end in ends
+        )
+
+    def _is_told(self, clause: Clause) -> bool:
+        """Return whether *clause* is a wish that nothing lacks, and of which nothing is guessed or left over."""
+        found = self.read(self._at(clause))
+        # One value alone may be a list, or a correction.
+        return isinstance(found, Understood) and found.is_certain and len(found.task.parameters) >= _FEWEST
 
     def _goes_on_alike(self, parts: list[tuple[Clause, Stretch]], group: list[int], place: int) -> bool:
         """Return whether the clause at *place* has other values for the wish before it, as many in the same order."""
@@ -214,7 +236,7 @@ class _Grouping:
         other = _WHAT_ABOUT.match(parts[place][1].scene.text)
         if len(words) < 2 or (other is None and words[0] != "for"):
             return False
-        before = self._at(Clause(parts[group[0]][0].start, parts[group[-1]][0].end, is_apart=False))
+        before = self._at(_joined(parts, group))
         if before.choice is None:
             return False
         found, task = self.read(before), before.choice.task
@@ -256,7 +278,21 @@ class _Grouping:
             joined = Clause(clauses[at].start, clauses[at + 1].end, clauses[at].is_apart)
             clauses = [*clauses[:at], joined, *clauses[at + 2 :]]
             place = at
-        return [self._at(clause) for clause in clauses]
+        found = [self._at(clause) for clause in clauses]
+        # "My budget limit is 50k and books dropped 8k": what merely begins with its keyword has its like beside it.
+        is_bare = any(self._lacks(one) and not _is_request_of_its_own(one) for one in found)
+        return [] if is_bare and not all(self._says_value(one) for one in found) else found
+
+    def _lacks(self, stretch: Stretch) -> bool:
+        """Return whether *stretch* begins with what its task is about, says a value of it, and lacks another."""
+        if stretch.choice is None or not names_in_front(stretch.scene.tokens, stretch.choice.task):
+            return False
+        found = self.read(stretch)
+        return isinstance(found, Missing) and bool(found.known)
+
+    def _says_value(self, stretch: Stretch) -> bool:
+        found = self.read(stretch)
+        return isinstance(found, Understood) or (isinstance(found, Missing) and bool(found.known))
 
     def _at(self, clause: Clause) -> Stretch:
         place = clause.start, clause.end
@@ -278,15 +314,27 @@ class _Grouping:
             return True
         if isinstance(found, Understood) and names_only(stretch.scene.tokens, task):
             return True
-        if not is_first and _refers_back(stretch, task):
+        if not is_first and refers_back(stretch, task):
             return True
-        return not isinstance(found, Unfitting) and _is_request(stretch, task) and _says_enough(stretch)
+        if self._lacks(stretch):
+            # "My budget with limit 50k and a trip with a hotel of 400": each lacks something.
+            return True
+        return not isinstance(found, Unfitting) and is_request(stretch, task) and says_enough(stretch)
+
+
+def _is_request_of_its_own(stretch: Stretch) -> bool:
+    return stretch.choice is not None and is_request(stretch, stretch.choice.task)
+
+
+def _joined(parts: list[tuple[Clause, Stretch]], group: Sequence[int]) -> Clause:
+    """Return the clauses of *group* as one."""
+    return Clause(parts[group[0]][0].start, parts[group[-1]][0].end, is_apart=False)
 
 
 def _up_to(parts: list[tuple[Clause, Stretch]], place: int) -> Clause:
     """Return the clause at *place* with those behind it that are mere words: "what about Oslo and Rome"."""
     last = place
-    while last + 1 < len(parts) and not parts[last + 1][0].is_apart and _is_mere_name(parts[last + 1][1]):
+    while last + 1 < len(parts) and not parts[last + 1][0].is_apart and is_mere_name(parts[last + 1][1]):
         last += 1
     return parts[place][0]._replace(end=parts[last][0].end)
 
@@ -299,45 +347,9 @@ def _ends_of(parts: Sequence[tuple[Clause, Stretch]], task: Prepared) -> Iterato
         yield clause.end
 
 
-def _is_mere_name(stretch: Stretch) -> bool:
-    words = [token for token in stretch.scene.tokens if token.is_word]
-    return stretch.choice is None and 0 < len(words) <= _MOST_JOINED and words[0].text not in ASKING | TELLING
-
-
-def _refers_back(stretch: Stretch, task: Prepared) -> bool:
-    reference = reference_in(stretch.scene, task.cues.find(stretch.scene.tokens))
-    return reference.again is not None or reference.everything is not None or bool(reference.fields)
-
-
-def _is_other(stretch: Stretch, task: Prepared) -> bool:
-    """True for a question about something that no agent does, where it says nothing of the *task* before it."""
-    words = [token for token in stretch.scene.tokens if token.is_word]
-    if len(words) < 2 or words[0].text not in ASKING or words[0].text == "please":
-        return False
-    if stretch.scene.quoted or all(word.text in STOP for word in words) or task.cues.find(stretch.scene.tokens):
-        return False
-    return not stretch.scene.items and not reference_in(stretch.scene, ())
-
-
 def _is_polite(scene: Scene, clause: Clause) -> bool:
     """True for "hello" and "thanks a lot": nothing of a wish, and no part of the one before or after it."""
     return all(word.lower() in _GREETING for word in _WORDS.findall(scene.text, clause.start, clause.end))
-
-
-def _names_its_task(stretch: Stretch) -> bool:
-    return stretch.choice is None or any(token.stem in stretch.choice.task.names for token in stretch.scene.tokens)
-
-
-def _says_enough(stretch: Stretch) -> bool:
-    """Return whether *stretch*, which has no value, names its task, or begins as its examples or a question do."""
-    if _names_its_task(stretch) or stretch.choice is None:
-        return True
-    words = [token for token in stretch.scene.tokens if token.is_word]
-    if sum(token.text not in STOP for token in words) < 2:
-        return False
-    first = words[0].text
-    examples = (example.lower().split() for example in stretch.choice.task.offer.task.examples)
-    return first in ASKING or first in {"i", "we"} or any(said[:1] == [first] for said in examples)
 
 
 def _in_order(found: Understood, task: Prepared) -> tuple[FieldShape, ...]:
@@ -346,38 +358,3 @@ def _in_order(found: Understood, task: Prepared) -> tuple[FieldShape, ...]:
     fields = tuple(shape for shape in task.shape.fields if shape.name in names)
     is_plain = all(shape.is_numeric and not shape.is_list for shape in fields)
     return fields if is_plain and [shape.name for shape in fields] == names else ()
-
-
-def _is_request(stretch: Stretch, task: Prepared) -> bool:
-    """Return whether *stretch* begins like a request: a question or an order, and no value or account of something."""
-    tokens = [token for token in stretch.scene.tokens if token.is_word]
-    if not tokens:
-        return False
-    first = tokens[0].text
-    if first in {"i", "we", "i'd", "we'd"}:
-        return len(tokens) > 1 and tokens[1].text in WISHING
-    if first in ASKING:
-        return True
-    # "Send 20 euros to Bob" is an order, although "send" also announces its amount.
-    is_order = tokens[0].stem in stems_of(task.offer.task.name)[:1]
-    starts_with_field = not is_order and any(cue.first == 0 for cue in task.cues.find(stretch.scene.tokens))
-    return not (first in TELLING or first[0].isdigit() or starts_with_field)
-
-
-def shifted(found: Single, stretch: Stretch) -> Single:
-    """Return *found*, read from *stretch*, with its places in the whole sentence."""
-    if isinstance(found, Unfitting):
-        return found
-    return replace(found, spans=tuple(_shifted(span, stretch) for span in found.spans))
-
-
-def _shifted(span: Span, stretch: Stretch) -> Span:
-    # What points into an earlier turn, or into what is remembered, stays where it is.
-    if span.memory is not None or stretch.scene.text[span.start : span.end] != span.text:
-        return span
-    return replace(span, start=span.start + stretch.start, end=span.end + stretch.start)
-
-
-def is_about_task(found: Single) -> bool:
-    """Return whether *found* is a wish that somebody can do something about, if only by asking back."""
-    return not isinstance(found, Unfitting)
