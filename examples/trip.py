@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from workers import Agent, Amount, Parameters
+from workers import Agent, Amount, Field, Parameters
 
 agent = Agent("TripAgent", keywords=("trip", "travellers", "hotel"))
 
@@ -11,7 +11,7 @@ class Trip(Parameters):
     """A hotel bill, who shares it, and the tickets they bought."""
 
     hotel: Amount
-    travellers: int
+    travellers: int = Field(ge=1)
     tickets: tuple[Amount, ...] = ()
 
 

@@ -72,7 +72,7 @@ def read_line(line: bytes) -> Record:
             raise InvalidInput("must be a JSON object, as `tasklore project export` writes them")
         found = _Line.model_validate(dict(read))
     except ValidationError as error:
-        raise InvalidInput(f"{fault_of(error.errors()[0])}; correct it") from error
+        raise InvalidInput(fault_of(error.errors()[0])) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"is no JSON: {error}; each line is an object") from error
     return Record(

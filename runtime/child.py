@@ -29,7 +29,6 @@ _PROBE_S = 0.5
 _POLL_S = 0.005
 _LOG_TAIL_LINES = 12
 _PORT_ATTEMPTS = 8
-_LOWEST_PORT = 15_000
 
 #: The guard is a member of the child's process group, so that the kernel cannot hand the group's number to a stranger
 #: while the guard lives. A line on the pipe dismisses it, its end makes it kill. It holds nothing else open.

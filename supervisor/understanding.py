@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import structlog
 
@@ -37,6 +38,14 @@ _SLOW_S = 0.02
 _MOST_LATELY = 1000
 
 
+class _Lately(NamedTuple):
+    """What this process read: of which words, by their digest, and whether the store has it."""
+
+    words: str
+    reading: FirstReading
+    is_kept: bool
+
+
 class Understanding:
     """Reads requests by *interpreter*; *publish* hands a person's turn on to whoever learns from it, and returns.
 
@@ -58,9 +67,8 @@ class Understanding:
         self._publish = publish
         self._now = now
         self._time_zone = time_zone
-        #: By turn and words: what was read, and whether the store has it. Forgetting is up to the store, so what that
-        #: has counts here only while it is away.
-        self._lately: dict[str, tuple[FirstReading, bool]] = {}
+        #: By turn. Forgetting is up to the store, so what that has counts here only while it is away.
+        self._lately: dict[str, _Lately] = {}
 
     async def of(self, asked: Incoming, before: Sequence[ChatTurn] | None) -> FirstReading | PersonReply:
         """Return what *asked* asks for, as it was read first, or why nothing is begun for it.
@@ -90,10 +98,12 @@ class Understanding:
         # Neither what was said since a request was first heard nor the hour may change what a repeat of it means.
         turn = asked.turn("person", asked.request.text, stored[own].at if own is not None else self._now())
         previous = before if before is not None else _theirs(stored[:own], asked)
+        if self._had_other_words(turn, while_kept=False):
+            return _refused(asked, "other words")
         self._publish(turn)
         reading, is_first = await self._read(asked, turn, previous, words)
-        if reading is None:
-            return _refused(asked, "not kept")
+        if not isinstance(reading, FirstReading):
+            return _refused(asked, reading)
         if is_first:
             return reading
         try:
@@ -114,10 +124,10 @@ class Understanding:
 
     async def _read(
         self, asked: Incoming, turn: ChatTurn, previous: Sequence[ChatTurn], words: bytes | None
-    ) -> tuple[FirstReading | None, bool]:
+    ) -> tuple[FirstReading | Why, bool]:
         """Return what *turn* is read as, once that is kept; False when its id was there before.
 
-        What cannot be kept counts where it would be read so again, here or by another supervisor; else it is None.
+        What cannot be kept counts where it would be read so again, here or by another supervisor; else why not.
         """
         keeping: list[asyncio.Task[bytes | None]] = []
         slow = None
@@ -133,20 +143,28 @@ class Understanding:
             if slow is not None:
                 slow.cancel()
             kept = await asyncio.gather(*keeping)
-        request = digest_of(turn.turn_id, turn.text)
-        before, was_kept = self._lately.get(request, (None, False))
-        reading = before if before is not None and not was_kept else reading_of(found, asked.task_id)
+        before = self._lately.get(turn.turn_id)
+        if before is not None and before.words != digest_of(turn.text):
+            before = None
+        reading = before.reading if before is not None and not before.is_kept else reading_of(found, asked.task_id)
         try:
             is_first = await keep_reading(self._conversations, turn, reading, kept[0] if kept else words)
         except MemoryUnavailable as error:
             log.warning("reading_not_kept", error=str(error))
+            if self._had_other_words(turn, while_kept=True):
+                return "other words", True
             if before is None and not is_repeatable(found):
-                return None, True
-            return self._note(request, before or reading, is_kept=False), True
-        return (self._note(request, reading, is_kept=True) if is_first else reading), is_first
+                return "not kept", True
+            return self._note(turn, before.reading if before is not None else reading, is_kept=False), True
+        return (self._note(turn, reading, is_kept=True) if is_first else reading), is_first
 
-    def _note(self, request: str, reading: FirstReading, *, is_kept: bool) -> FirstReading:
-        self._lately[request] = reading, is_kept
+    def _had_other_words(self, turn: ChatTurn, *, while_kept: bool) -> bool:
+        """Return whether *turn* was read here with other words that the store has not, or with *while_kept* has."""
+        before = self._lately.get(turn.turn_id)
+        return before is not None and before.is_kept <= while_kept and before.words != digest_of(turn.text)
+
+    def _note(self, turn: ChatTurn, reading: FirstReading, *, is_kept: bool) -> FirstReading:
+        self._lately[turn.turn_id] = _Lately(digest_of(turn.text), reading, is_kept)
         while len(self._lately) > _MOST_LATELY:
             del self._lately[next(iter(self._lately))]
         return reading

@@ -22,7 +22,11 @@ from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
 app = Typer(
     name="tasklore",
-    epilog=example("tasklore demo", 'tasklore up & tasklore ask "limit 50k, spent 42000: how is my budget?"'),
+    epilog=example(
+        "tasklore demo",
+        "tasklore up  # ask in another terminal",
+        'tasklore ask "limit 50k, spent 42000: how is my budget?"',
+    ),
     **SETTLED,
 )
 
@@ -108,7 +112,12 @@ def ask(
         float, Option("--wait", metavar="S", min=0, max=600, help="Seconds to wait for the answer.")
     ] = 30.0,
     request_id: Annotated[
-        str | None, Option("--request-id", metavar="ID", help="Fetch the answer to a question that was pending.")
+        str | None,
+        Option(
+            "--request-id",
+            metavar="ID",
+            help="Fetch the answer to a question that was pending: the same words, and its id.",
+        ),
     ] = None,
     time_zone: Annotated[
         str | None, Option("--time-zone", metavar="NAME", help="Where you are, such as Europe/Berlin.")

@@ -1,5 +1,6 @@
 """Asking the supervisor: one request over core NATS, sent again without harm while nobody takes it."""
 
+import asyncio
 import shlex
 import time
 from typing import Any
@@ -46,18 +47,37 @@ async def ask_aloud(request: PersonRequest, *, as_json: bool = False) -> int:
     Raises:
         Unreachable: nobody answers.
     """
-    async with patience("asking"):
-        reply = await ask(current_endpoints().nats, current_supervisor(), request)
+    try:
+        async with patience("asking"):
+            reply = await ask(current_endpoints().nats, current_supervisor(), request)
+    except asyncio.CancelledError:
+        say(f"it may go on without you; {_how_to_fetch(request)}")
+        raise
+    kinds = {reply.kind, *(part.kind for part in reply.parts)}
     if as_json:
         print(reply.model_dump_json(indent=2), flush=True)
     else:
         print(printable(reply.text), flush=True)
         if reply.kind == "question":
-            user = f" --user {shlex.quote(request.user_id)}" if request.user_id is not None else ""
-            zone = f" --time-zone {shlex.quote(request.time_zone)}" if request.time_zone is not None else ""
-            say(f'answer with: tasklore ask --conversation {shlex.quote(reply.conversation_id)}{user}{zone} "..."')
-    kinds = {reply.kind, *(part.kind for part in reply.parts)}
+            say(f'answer with: {_command(request, "--conversation", reply.conversation_id)} "..."')
+        elif "pending" in kinds:
+            say(_how_to_fetch(request))
     return FAILED if kinds & {"failed", "pending"} else OK
+
+
+def _how_to_fetch(request: PersonRequest) -> str:
+    """Return the command that asks the same again, under the same id: it starts nothing twice."""
+    conversation = () if request.conversation_id is None else ("--conversation", request.conversation_id)
+    memory = ("--no-memory",) if request.memory == "bypass" else ()
+    command = _command(request, "--request-id", str(request.request_id), *conversation, *memory)
+    return f"for the answer: {command} {shlex.quote(request.text)}"
+
+
+def _command(request: PersonRequest, *options: str) -> str:
+    """Return the beginning of a command with *options* that asks as the same person, from the same place."""
+    user = () if request.user_id is None else ("--user", request.user_id)
+    zone = () if request.time_zone is None else ("--time-zone", request.time_zone)
+    return shlex.join(("tasklore", "ask", *options, *user, *zone))
 
 
 async def ask(nats_url: str, supervisor_id: str, request: PersonRequest) -> PersonReply:

@@ -2,8 +2,6 @@
 
 import json
 
-import structlog
-
 from contracts.errors import MemoryUnavailable, Unreachable
 from contracts.identifiers import checked_name
 from memory.ledger import Ledger
@@ -27,7 +25,6 @@ async def cancel_aloud(task_id: str, reason: str, *, as_json: bool) -> int:
         Unreachable: a server does not answer.
     """
     checked_name(task_id, "TASK")
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     found = current_endpoints()
     await demand_listener(found.nats)
     await demand_listener(found.redis_url)

@@ -5,7 +5,6 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Mapping
 
-import structlog
 import typer
 
 from contracts import subjects
@@ -48,7 +47,6 @@ async def forget_aloud(user: str, *, is_sure: bool, as_json: bool) -> int:
         raise InvalidInput(f"USER must be a name of 1 to {MAX_USER_ID} characters; memory belongs to one person each")
     if not is_sure:
         _confirm(user)
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     async with places_of_users() as (parts, files), patience("forgetting"):
         try:
             done = await forget_user(user, parts, files)

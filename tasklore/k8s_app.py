@@ -28,10 +28,19 @@ def agent(
         str | None, Option("--name", metavar="NAME", help="What the Deployment is called; by default as the agent.")
     ] = None,
     namespace: Annotated[str, Option("--namespace", metavar="NAMESPACE", help="Where the rest runs.")] = "tasklore",
-    slots: Annotated[int, Option("--slots", min=1, max=4096, help="Tasks that one pod holds at once.")] = 16,
-    most: Annotated[int, Option("--most", min=1, max=1000, help="Pods that there may be at most.")] = 10,
+    slots: Annotated[
+        int, Option("--slots", metavar="N", min=1, max=4096, help="Tasks that one pod holds at once.")
+    ] = 16,
+    most: Annotated[int, Option("--most", metavar="N", min=1, max=1000, help="Pods that there may be at most.")] = 10,
     longest_s: Annotated[
-        int, Option("--longest-s", min=1, max=86_400, help="Seconds that the longest task takes: a pod waits for it.")
+        int,
+        Option(
+            "--longest-s",
+            metavar="S",
+            min=1,
+            max=86_400,
+            help="Seconds that the longest task takes: a pod waits for it.",
+        ),
     ] = 300,
 ) -> None:
     """Print the manifests of a worker for agents of your own.

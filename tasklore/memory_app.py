@@ -29,6 +29,24 @@ def _named(user: str) -> str:
     return user
 
 
+def _named_or_none(user: str | None) -> str | None:
+    return None if user is None else _named(user)
+
+
+def _meant(person: str | None, user: str | None) -> str:
+    """Return who is meant by the one or the other.
+
+    Raises:
+        InvalidInput: nobody is, or two are.
+    """
+    if person is not None and user is not None:
+        raise InvalidInput("two users are given; say USER or --user, and forget them one after the other")
+    meant = person if user is None else user
+    if meant is None:
+        raise InvalidInput("say who is to be forgotten: --user ID")
+    return meant
+
+
 User = Annotated[str, Option("--user", metavar="ID", help="Whose memory.", callback=_named)]
 Resource = Annotated[
     str | None,
@@ -242,9 +260,10 @@ def migrate(
     return run(migrate_folder(folder, user, is_dry=dry_run))
 
 
-@app.command(cls=Command, epilog=example("tasklore memory forget ana"))
+@app.command(cls=Command, epilog=example("tasklore memory forget --user ana", "tasklore memory forget ana"))
 def forget(
-    user: Annotated[str, Argument(metavar="USER", help="Who is to be forgotten.")],
+    person: Annotated[str | None, Argument(metavar="USER", help="Who is to be forgotten.")] = None,
+    user: Annotated[str | None, Option("--user", metavar="ID", help="The same.", callback=_named_or_none)] = None,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> int:
@@ -258,4 +277,4 @@ def forget(
     from tasklore.forgetting import forget_aloud
     from tasklore.running import run
 
-    return run(forget_aloud(user, is_sure=yes, as_json=as_json))
+    return run(forget_aloud(_meant(person, user), is_sure=yes, as_json=as_json))

@@ -41,7 +41,8 @@ async def print_entries(*, since: str | None, agent: str | None, task: str | Non
             for entry in found
         ]
         columns = ("AGENT", "QUESTION", "VERSION", "AGE", "HITS", "TOOK", "KEPT FOR")
-        print_table(columns, rows, right=("AGE", "HITS", "TOOK", "KEPT FOR"))
+        # Whole, as they are copied into `tasklore ltm show`.
+        print_table(columns, rows, right=("AGE", "HITS", "TOOK", "KEPT FOR"), whole=("AGENT", "QUESTION"))
 
 
 async def print_entry(key: str, *, as_json: bool) -> None:

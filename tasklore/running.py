@@ -1,9 +1,13 @@
 """Running one coroutine to its end, or until somebody wants it to stop: then it is cancelled and cleans up."""
 
 import asyncio
+import logging
 import signal
+import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+
+import structlog
 
 from tasklore.exits import Interrupted
 
@@ -16,9 +20,15 @@ _WISHES = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Return the result of *work*; a signal cancels it, a second one cancels what it does to clean up.
 
+    Only errors are logged meanwhile, as a person reads what is printed; *work* that serves says itself what to log.
+
     Raises:
         Interrupted: a signal came; everything *work* had opened is closed.
     """
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
     return asyncio.run(_watched(work))
 
 

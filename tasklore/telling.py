@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import structlog
 from nats.aio.client import Client
 
 from contracts import subjects
@@ -75,7 +74,6 @@ async def tell_aloud(text: str, user: str, *, conversation: str | None, wait_s: 
         Unreachable: a server does not answer.
     """
     turn = make_turn(text, user, conversation)
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     url = current_endpoints().nats
     await demand_listener(url)
     # Opened before anything is said: what is said is kept, and a person wants to see what came of it.

@@ -35,6 +35,8 @@ def load_agents(reference: str) -> tuple[Agent, ...]:
     if place.endswith(".py") or "/" in place or "\\" in place:
         return _agents_in(_load_file(Path(place)), attribute, reference)
     point = _entry_point(place)
+    if point is None and "." in place and Path(place).is_file():
+        raise ConfigurationError(f"{place!r} is no Python file; name the .py file that the agent is in, or its module")
     if point is not None and not attribute:
         return _agents_at(point)
     return _agents_in(_load_module(place), attribute, reference)

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 from pydantic.alias_generators import to_camel
 
+from contracts.faults import fault_of
 from deploy.checks.finding import Manifest, Problem, at, name_of
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
@@ -224,7 +225,6 @@ def problems(manifests: Iterable[Manifest]) -> list[Problem]:
             if kind is not None:
                 kind.model_validate(manifest)
         except ValidationError as error:
-            for one in error.errors(include_url=False):
-                place = ".".join(map(str, one["loc"]))
-                found.append(Problem(name_of(manifest), f"{place}: {one['msg']}", "see deploy/checks/custom.py"))
+            faults = (fault_of(one, "it") for one in error.errors(include_url=False))
+            found += [Problem(name_of(manifest), fault, "see deploy/checks/custom.py") for fault in faults]
     return found

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 from contracts.errors import ConfigurationError, Forbidden, InvalidInput, NotAccepted, TaskExpired
+from contracts.faults import fault_of
 from contracts.messages import CompletionReport
 from examples.coin_world.running import Answer
 from examples.coin_world.world import Choice, Place, World
@@ -162,8 +163,7 @@ def choice_of(decision: Any) -> Choice:
         read = _Decision.model_validate(decision)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "result"
-        msg = f"the answer of {AGENT} cannot be read ({field}: {first['msg']}); is another agent called so, too?"
+        msg = f"the answer of {AGENT} cannot be read ({fault_of(first, 'result')}); is another agent called so, too?"
         raise InvalidInput(msg) from error
     target = read.target or _Target()
     return Choice(

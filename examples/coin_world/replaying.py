@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NoReturn
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 from contracts.errors import InvalidInput
+from contracts.faults import complaint_of
 from examples.coin_world.recording import VERSION, sealed
 from examples.coin_world.running import Answer
 from examples.coin_world.telling import plain
@@ -153,7 +154,7 @@ def _fault(error: ValidationError | InvalidInput) -> str:
         return plain(str(error))[:_MOST_TOLD]
     first = error.errors(include_url=False, include_input=False)[0]
     field = plain(".".join(str(part) for part in first["loc"]))
-    return f"{field[:_MOST_TOLD]}: {first['msg']}"
+    return f"{field[:_MOST_TOLD]}: {complaint_of(first)}"
 
 
 def _is_json(line: str) -> bool:

@@ -20,6 +20,7 @@ from supervisor.http.asked_parts import PartTask, ended_part, read_body, rebuilt
 from supervisor.http.keys import Caller
 from supervisor.http.parts import Parts
 from supervisor.http.problems import not_found, refusal_of
+from supervisor.http.replies import is_none
 from supervisor.http.work import MOST, Underway
 from supervisor.part_ids import place_of_turn
 from supervisor.replies import describe_failure, describe_result
@@ -43,10 +44,6 @@ def _is_empty(parts: tuple[BaseModel, ...]) -> bool:
     return not parts
 
 
-def _is_none(reply: BaseModel | None) -> bool:
-    return reply is None
-
-
 class AskedPart(BaseModel):
     """One of several tasks that a request became; `task` is null while others go on and only its end is known here.
 
@@ -58,7 +55,7 @@ class AskedPart(BaseModel):
     task_id: str
     agent_id: str | None
     task: TaskCall | None
-    reply: ReplyPart | None = Field(default=None, exclude_if=_is_none)
+    reply: ReplyPart | None = Field(default=None, exclude_if=is_none)
 
 
 class Asked(BaseModel):
@@ -193,15 +190,15 @@ async def _look_at(parts: Parts, place: Place, known: Known, record: RequestReco
     if not is_one_task and (known.end is None or known.end.parts):
         tasks = await tasks_of(parts, record.task_id)
         if known.end is not None:
-            answers = await _answers_to(parts, conversation_id, place)
+            answers = await _answers_to(parts, place, record)
             return _done(place, rebuilt(parts, place.request_id, conversation_id, known.end, tasks, answers))
         if tasks and (known.is_held or parts.work.find(place.key) is not None or parts.life.draining.is_set()):
             has_ended = any(task.report is not None for task in tasks.values())
-            turns = await _turns_of(parts, conversation_id, place) if has_ended else {}
+            turns = await _turns_of(parts, place, record) if has_ended else {}
             told = [_as_part(parts, task, _part_read(turns.get("person"), at)) for at, task in tasks.items()]
             return _running_parts(place, told, conversation_id)
     if known.end is not None or report is not None:
-        turns = await _turns_of(parts, conversation_id, place)
+        turns = await _turns_of(parts, place, record)
         return _done(place, _rebuilt(parts, place, known, conversation_id, report, turns))
     assignment = read_body(TaskAssignment, newest.assignment) if newest is not None else None
     if assignment is not None:
@@ -260,7 +257,7 @@ def _rebuilt(
 async def _begin_again(parts: Parts, place: Place, record: RequestRecord, text: str | None) -> Asked | None:
     """Go on with a request that nobody works on, and return None; or how it ended when nothing is known of it."""
     conversation_id = record.conversation_id or place.request_id
-    person = (await _turns_of(parts, conversation_id, place)).get("person")
+    person = (await _turns_of(parts, place, record)).get("person")
     if person is None and text is None:
         reply = PersonReply(request_id=place.request_id, conversation_id=conversation_id, kind="failed", text=_LOST)
         return _done(place, reply)
@@ -302,25 +299,37 @@ def _part_read(person: HeardTurn | None, place: int) -> PartRead | None:
     return parts[place - 1] if place <= len(parts) else None
 
 
-async def _turns_of(parts: Parts, conversation_id: str, place: Place) -> dict[str, HeardTurn]:
-    """Return what was said for one request, by its speaker; another user may have chosen the same id."""
-    return {turn.speaker: turn for turn in await _said_for(parts, conversation_id, place)}
+async def _turns_of(parts: Parts, place: Place, record: RequestRecord) -> dict[str, HeardTurn]:
+    """Return what was said for one request, by its speaker."""
+    return {turn.speaker: turn for turn in await _said_for(parts, place, record)}
 
 
-async def _answers_to(parts: Parts, conversation_id: str, place: Place) -> dict[int, HeardTurn]:
+async def _answers_to(parts: Parts, place: Place, record: RequestRecord) -> dict[int, HeardTurn]:
     """Return what each part of a request was answered, by its place."""
-    said = await _said_for(parts, conversation_id, place)
+    said = await _said_for(parts, place, record)
     return {place_of_turn(turn.turn_id): turn for turn in said if turn.speaker == "assistant"}
 
 
-async def _said_for(parts: Parts, conversation_id: str, place: Place) -> list[HeardTurn]:
-    request_id = place.request_id
-    wanted = request_id.encode()
+async def _said_for(parts: Parts, place: Place, record: RequestRecord) -> list[HeardTurn]:
+    conversation_id = record.conversation_id or place.request_id
+    wanted = place.request_id.encode()
     for count in (_NEAR, _FAR):
         stored = await parts.conversations.recent(conversation_id, count)
         named = [body for body in stored if wanted in body and not is_utterance(body)]
         turns = [turn for body in named if (turn := heard_turn(body)) is not None]
-        own = [turn for turn in turns if turn.request_id == request_id and place.caller.may_hear(turn.user_id)]
+        heard = [turn for turn in turns if place.caller.may_hear(turn.user_id)]
+        own = [turn for turn in heard if turn.request_id == place.request_id and _is_of(parts, turn, record)]
         if own or len(stored) < count:
             return own
     return []
+
+
+def _is_of(parts: Parts, turn: HeardTurn, record: RequestRecord) -> bool:
+    """Return whether *turn* was said for the request of *record*: another user may have chosen its id in one talk.
+
+    The record names no user, but the task: of each user's request that is another one.
+    """
+    asked = PersonRequest(
+        text="-", request_id=turn.request_id, conversation_id=turn.conversation_id, user_id=turn.user_id
+    )
+    return parts.service.task_id_of(asked) == record.task_id

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from contracts.zones import TimeZone
 from supervisor.http.problems import Fault, Refused
+from supervisor.http.replies import is_none
 
 #: Messages of one request; more than a conversation is ever looked back.
 MOST_MESSAGES = 2_000
@@ -48,10 +49,6 @@ class ChatMessage(_Form):
         return "\n".join(part.text for part in self.content if part.text)
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 class StreamOptions(_Form):
     """What else a stream carries: with `include_usage` a last chunk tells the usage."""
 
@@ -74,7 +71,7 @@ class ChatRequest(_Form):
     metadata: dict[str, Annotated[str, Field(max_length=512)]] | None = Field(
         default=None, examples=[{"conversation_id": "trip-to-rome"}]
     )
-    time_zone: TimeZone | None = Field(default=None, exclude_if=_is_none)
+    time_zone: TimeZone | None = Field(default=None, exclude_if=is_none)
     n: int | None = Field(default=None, ge=1)
     tools: tuple[Any, ...] | None = None
     functions: tuple[Any, ...] | None = None

@@ -4,6 +4,7 @@ The library beneath would keep a connection that says nothing for a minute, and 
 """
 
 import asyncio
+import functools
 import socket
 from collections.abc import Callable
 from typing import Final
@@ -82,7 +83,7 @@ class Handshakes:
             self._going.add(task)
             task.add_done_callback(self._going.discard)
             if strangers is not None:
-                strangers.connect(peer, lambda ending=task: _end(ending))  # type: ignore[misc]  # of this round
+                strangers.connect(peer, functools.partial(_end, task))
 
     async def _greet(self, accepted: socket.socket, peer: Peer, serving: Callable[[], PatientProtocol]) -> None:
         is_safe = False

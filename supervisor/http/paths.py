@@ -1,7 +1,7 @@
 """Paths that there are not: which one was meant, as far as the spelling tells, or where the thing is."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from starlette.routing import compile_path
 
@@ -23,17 +23,21 @@ def cure_of(path: str, known: Iterable[str]) -> str:
     """Return what to do about *path*, which is none of *known*, paths with their parameters in braces."""
     if (elsewhere := _ELSEWHERE.get(path.rstrip("/"))) is not None:
         return elsewhere
-    patterns = [compile_path(one)[0] for one in known]
-    meant = (one for one in _likely(path[:_LONGEST]) if any(pattern.match(one) for pattern in patterns))
-    found = next(meant, None)
-    return f"did you mean {found!r}?" if found is not None else _LISTED
+    # Spelled out before with a parameter in its place.
+    templates = sorted(known, key=lambda one: one.count("{"))
+    patterns = [re.compile(compile_path(one)[0].pattern, re.IGNORECASE) for one in templates]
+    for likely in _likely(path[:_LONGEST]):
+        for template, pattern in zip(templates, patterns, strict=True):
+            if match := pattern.match(likely):
+                # In capitals an id is another one.
+                return f"did you mean {template.format(**match.groupdict())!r}?"
+    return _LISTED
 
 
-def _likely(path: str) -> Iterable[str]:
-    """Yield *path* without what is got wrong: slashes, capitals, the version that a base URL lacks or has twice."""
+def _likely(path: str) -> Iterator[str]:
+    """Yield *path* without what is got wrong: slashes, and the version that a base URL lacks or has twice."""
     slim = re.sub(r"/{2,}", "/", path).rstrip("/")
-    for one in (slim, slim.lower()):
-        yield from (one, f"/v1{one}", one.removeprefix("/v1"))
+    yield from (slim, f"/v1{slim}", re.sub(r"^/v1", "", slim, flags=re.IGNORECASE))
 
 
 def methods_of(path: str, paths: dict[str, dict[str, object]]) -> set[str]:

@@ -194,7 +194,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, apologise)
 
 
-def fault_of(details: Mapping[str, Any]) -> Fault:
+def _told_fault(details: Mapping[str, Any]) -> Fault:
     """Return one of pydantic's errors as a fault; what was sent stands nowhere in it."""
     where = ".".join(str(part) for part in details["loc"] if part != "body") or "body"
     return Fault(where=where[:_LONGEST], message=complaint_of(details)[:_LONGEST])
@@ -204,7 +204,7 @@ def _unusable(error: RequestValidationError) -> Refused:
     details = error.errors()
     if any(one["type"] == "json_invalid" for one in details):
         return Refused(400, "no-json", f"the body is no JSON: {details[0].get('ctx', {}).get('error', 'unreadable')}")
-    faults = [fault_of(one) for one in details[:_MOST_FAULTS]]
+    faults = [_told_fault(one) for one in details[:_MOST_FAULTS]]
     told = "; ".join(f"{fault.where}: {fault.message}" for fault in faults)
     return Refused(422, "unusable", told, faults=faults)
 

@@ -29,6 +29,11 @@ LOCATED: dict[str, Any] = {"Location": {"description": "Where to ask for the end
 RETRY: dict[str, Any] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}}
 
 
+def is_none(value: object) -> bool:
+    """Return whether a field is left out of an answer, as it has nothing to say."""
+    return value is None
+
+
 def under_way(model: type[BaseModel]) -> dict[str, Any]:
     """Return how the OpenAPI document tells of a 202 whose body is a *model*."""
     return {"model": model, "description": "It is under way; ask there.", "headers": {**LOCATED, **RETRY}}

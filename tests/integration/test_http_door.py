@@ -196,31 +196,30 @@ async def test_what_comes_too_fast_is_told_when_to_go_on(servers: EmbeddedServer
     assert 1 <= int(answers[3].headers["retry-after"]) <= 100
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body", "status", "word"),
-    [
-        ("GET", "/v2", None, 404, "GET /docs"),
-        ("PATCH", "/v1/requests/r1", None, 405, "DELETE, GET"),
-        ("POST", "/v1/requests", b"{", 400, "no JSON"),
-        ("POST", "/v1/requests", {"text": ""}, 422, "text: "),
-        ("POST", "/v1/requests", {"text": "x", "wait": 1}, 422, "wait: "),
-        ("POST", "/v1/requests", {"text": "x", "time_zone": "Asia/Tokio"}, 422, "did you mean 'Asia/Tokyo'?"),
-        ("POST", "/v1/requests", [], 422, "body: "),
-        ("GET", "/v1/requests/a%20b", None, 422, "request_id: "),
-        ("GET", "/v1/requests/unknown", None, 404, "'unknown'"),
-        ("GET", "/v1/tasks/unknown", None, 404, "'unknown'"),
-        ("GET", "/v1/agents/Nobody", None, 404, "'Nobody'"),
-        ("GET", "/v1/agents/EchoAgnt", None, 404, "did you mean 'EchoAgent'?"),
-    ],
+#: What is asked, the status of the answer, and a word of its problem.
+ERRORS: tuple[tuple[str, str, object, int, str], ...] = (
+    ("GET", "/v2", None, 404, "GET /docs"),
+    ("PATCH", "/v1/requests/r1", None, 405, "DELETE, GET"),
+    ("POST", "/v1/requests", b"{", 400, "no JSON"),
+    ("POST", "/v1/requests", {"text": ""}, 422, "text: "),
+    ("POST", "/v1/requests", {"text": "x", "wait": 1}, 422, "wait: "),
+    ("POST", "/v1/requests", {"text": "x", "time_zone": "Asia/Tokio"}, 422, "did you mean 'Asia/Tokyo'?"),
+    ("POST", "/v1/requests", [], 422, "body: "),
+    ("GET", "/v1/requests/a%20b", None, 422, "request_id: "),
+    ("GET", "/v1/requests/unknown", None, 404, "'unknown'"),
+    ("GET", "/v1/tasks/unknown", None, 404, "'unknown'"),
+    ("GET", "/v1/agents/Nobody", None, 404, "'Nobody'"),
+    ("GET", "/v1/agents/EchoAgnt", None, 404, "did you mean 'EchoAgent'?"),
 )
-async def test_every_error_is_a_problem(
-    stand: Stand, method: str, path: str, body: object, status: int, word: str
-) -> None:
+
+
+async def test_every_error_is_a_problem(stand: Stand) -> None:
     """Of one form, with what is wrong and what to do."""
-    answer = await ask(stand.url, method, path, body)
-    assert word in problem(answer, status)
-    if status == 405:
-        assert answer.headers["allow"] == "DELETE, GET, HEAD"
+    for method, path, body, status, word in ERRORS:
+        answer = await ask(stand.url, method, path, body)
+        assert word in problem(answer, status), (method, path)
+        if status == 405:
+            assert answer.headers["allow"] == "DELETE, GET, HEAD"
 
 
 @pytest.mark.parametrize("line", [b"traceparent: \x00", b"no header"])
@@ -258,19 +257,19 @@ async def test_a_stranger_does_not_fill_the_log_with_what_is_no_http(
     assert len([one for one in caplog.records if one.levelname == "WARNING"]) == 1
 
 
-@pytest.mark.parametrize("path", ["/v1/agents", "/v1/agents/Nobody", "/v1/chat/completions", "/openapi.json", "/docs"])
-async def test_head_is_answered_as_get_is_without_the_body(stand: Stand, path: str) -> None:
+async def test_head_is_answered_as_get_is_without_the_body(stand: Stand) -> None:
     """Status and headers are the same, also of what is not there and of what takes no GET; and nothing follows."""
-    async with Connection(stand.url) as asked:
-        asked.send("GET", path, headers={"Connection": "close"})
-        expected, body = await asked.head(), await asked.reader.read()
-    async with Connection(stand.url) as asked:
-        asked.send("HEAD", path, headers={"Connection": "close"})
-        found, rest = await asked.head(), await asked.reader.read()
+    for path in ("/v1/agents", "/v1/agents/Nobody", "/v1/chat/completions", "/openapi.json", "/docs"):
+        async with Connection(stand.url) as asked:
+            asked.send("GET", path, headers={"Connection": "close"})
+            expected, body = await asked.head(), await asked.reader.read()
+        async with Connection(stand.url) as asked:
+            asked.send("HEAD", path, headers={"Connection": "close"})
+            found, rest = await asked.head(), await asked.reader.read()
 
-    assert (found[0], rest) == (expected[0], b"")
-    assert {**found[1], "date": ""} == {**expected[1], "date": ""}
-    assert int(found[1]["content-length"]) == len(body) > 0
+        assert (found[0], rest) == (expected[0], b""), path
+        assert {**found[1], "date": ""} == {**expected[1], "date": ""}, path
+        assert int(found[1]["content-length"]) == len(body) > 0, path
 
 
 async def test_head_of_a_stream_ends(stand: Stand) -> None:
@@ -302,28 +301,27 @@ async def test_requests_are_counted_by_route_and_never_by_path(servers: Embedded
     }
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "cure"),
-    [
-        ("POST", "/v1/requests/", "did you mean '/v1/requests'?"),
-        ("GET", "//v1//agents/", "did you mean '/v1/agents'?"),
-        ("GET", "/V1/Agents", "did you mean '/v1/agents'?"),
-        ("POST", "/chat/completions", "did you mean '/v1/chat/completions'?"),
-        ("POST", "/v1/v1/chat/completions", "did you mean '/v1/chat/completions'?"),
-        ("POST", "/v1/responses", "there are /v1/chat/completions and /v1/models"),
-        ("GET", "/metrics", "TASKLORE_HTTP_PORT"),
-        ("GET", "/v1", "GET /docs lists them all"),
-        ("GET", "/" + "v1/" * 2000, "GET /docs lists them all"),
-    ],
+#: What is asked where nothing is, and what its problem names.
+MEANT = (
+    ("POST", "/v1/requests/", "did you mean '/v1/requests'?"),
+    ("GET", "//v1//agents/", "did you mean '/v1/agents'?"),
+    ("GET", "/V1/Agents", "did you mean '/v1/agents'?"),
+    ("GET", "/V1/AGENTS/EchoAgent", "did you mean '/v1/agents/EchoAgent'?"),
+    ("POST", "/chat/completions", "did you mean '/v1/chat/completions'?"),
+    ("POST", "/v1/v1/chat/completions", "did you mean '/v1/chat/completions'?"),
+    ("POST", "/v1/responses", "there are /v1/chat/completions and /v1/models"),
+    ("GET", "/metrics", "TASKLORE_HTTP_PORT"),
+    ("GET", "/v1", "GET /docs lists them all"),
+    ("GET", "/" + "v1/" * 2000, "GET /docs lists them all"),
 )
-async def test_a_path_that_there_is_not_names_the_one_that_was_meant(
-    stand: Stand, method: str, path: str, cure: str
-) -> None:
+
+
+async def test_a_path_that_there_is_not_names_the_one_that_was_meant(stand: Stand) -> None:
     """A slash too many, a base URL without its version, a path of OpenAI's that is not served."""
-    body = {"text": "hello"} if method == "POST" else None
-    told = await ask(stand.url, method, path, body)
-    said = told.body.get("detail") or told.body["error"]["message"]
-    assert (told.status, said.endswith(cure) or cure in said) == (404, True)
+    for method, path, cure in MEANT:
+        told = await ask(stand.url, method, path, {"text": "hello"} if method == "POST" else None)
+        said = told.body.get("detail") or told.body["error"]["message"]
+        assert (told.status, said.endswith(cure) or cure in said) == (404, True), (method, path, said)
 
 
 async def test_openais_client_shows_what_was_meant(stand: Stand) -> None:
@@ -334,21 +332,17 @@ async def test_openais_client_shows_what_was_meant(stand: Stand) -> None:
                 await client.chat.completions.create(model="tasklore", messages=[])
 
 
-@pytest.mark.parametrize(
-    ("body", "headers", "status", "cure"),
-    [
-        (gzip.compress(b'{"text": "hello"}'), {"Content-Encoding": "gzip"}, 415, "without `Content-Encoding`"),
-        (gzip.compress(b'{"text": "hello"}'), {}, 400, "no text in UTF-8"),
+async def test_a_body_that_cannot_be_read_names_the_cure(stand: Stand) -> None:
+    """Packed, of another encoding, or with a name that was mistyped."""
+    packed = gzip.compress(b'{"text": "hello"}')
+    for body, headers, status, cure in (
+        (packed, {"Content-Encoding": "gzip"}, 415, "without `Content-Encoding`"),
+        (packed, {}, 400, "no text in UTF-8"),
         (b'{"text": "\xff"}', {}, 400, "no text in UTF-8"),
         (b'{"txt": "hello"}', {}, 422, "text: is needed; txt: is not known; take it out, or mend its name"),
-    ],
-)
-async def test_a_body_that_cannot_be_read_names_the_cure(
-    stand: Stand, body: bytes, headers: dict[str, str], status: int, cure: str
-) -> None:
-    """Packed, of another encoding, or with a name that was mistyped."""
-    told = await ask(stand.url, "POST", "/v1/requests", body, headers)
-    assert (told.status, cure in told.body["detail"]) == (status, True), told.body
+    ):
+        told = await ask(stand.url, "POST", "/v1/requests", body, headers)
+        assert (told.status, cure in told.body["detail"]) == (status, True), told.body
 
 
 async def test_whoever_opens_the_address_gets_to_the_page(stand: Stand) -> None:

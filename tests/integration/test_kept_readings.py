@@ -1,6 +1,7 @@
 """What a request was read as is gone by as it was kept, or not at all: by another version, and without the memory."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -70,3 +71,38 @@ async def test_what_a_model_read_starts_nothing_until_it_is_kept(
     assert (refused.kind, tasks_of(refused)) == ("failed", [None])
     assert "Nothing was started now" in refused.text
     assert tasks_of(begun) == [OTHER.task]
+
+
+@pytest.mark.parametrize("away", [(True, True), (True, False), (False, True)], ids=["both", "first", "then"])
+async def test_other_words_under_an_id_are_refused_also_without_the_memory(
+    servers: EmbeddedServers, redis: Redis, away: tuple[bool, bool]
+) -> None:
+    """Their task would have the id of the first one, whose result would stand under them."""
+    is_away = iter(away)
+
+    class Shaky(Conversations):
+        """Is away or there, for one request at a time."""
+
+        gone = False
+
+        async def append(self, *arguments: Any, **named: Any) -> bool:
+            self._fail()
+            return await super().append(*arguments, **named)
+
+        async def recent(self, *arguments: Any) -> list[bytes]:
+            self._fail()
+            return await super().recent(*arguments)
+
+        def _fail(self) -> None:
+            if self.gone:
+                raise MemoryUnavailable("away")
+
+    async with standing(servers, redis) as stand:
+        before, desk, store, request_id = await stand.last(), Desk(stand, redis), Shaky(redis), new_request()
+        service, told = desk.service(Fickle([ONE, OTHER]), conversations=store), []
+        for text in ("hm", "something else"):
+            store.gone = next(is_away)
+            told.append(await service.answer(desk.request(text, request_id=request_id)))
+        assert await stand.last() == before + 1
+    assert [reply.kind for reply in told] == ["pending", "failed"]
+    assert "came with other words before" in told[1].text

@@ -341,6 +341,29 @@ async def test_over_http_a_key_tells_the_first_reading_after_a_kill(servers: Emb
     assert "budget limit 50; spent 42" in told.body["reply"]["text"]
 
 
+async def test_over_http_nobody_is_told_what_another_user_of_their_id_was_answered(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    """Both chose it in one conversation; over HTTP itself the second is refused, whoever and whatever it is."""
+    async with standing(servers, redis) as stand:
+        desk, key = Desk(stand, redis), new_request()
+        service, header = desk.service(RuleInterpreter()), {"Idempotency-Key": key}
+        body = {"text": "budget limit 50", "user": "bob", "conversation": desk.conversation_id}
+        work = Work(service, RequestRecords(redis, deadline_s=PATIENCE_S))
+        async with http_stand(servers, redis, service=service, work=work) as api:
+            told = [await over_http(api.url, "POST", "/v1/requests", body, header)]
+            other = await service.answer(desk.request("budget limit 9", request_id=key, user_id="ana"))
+            told.append(await over_http(api.url, "GET", f"/v1/requests/{key}"))
+            refused = [
+                await over_http(api.url, "POST", "/v1/requests", body | change, header)
+                for change in ({"user": "ana"}, {"text": "budget limit 9"})
+            ]
+    assert [answer.body["task"]["parameters"] for answer in told] == [{"budget_limit": 50}] * 2
+    assert other.task is not None
+    assert other.task.parameters == {"budget_limit": 9}
+    assert [answer.status for answer in refused] == [409, 409]
+
+
 def test_words_read_by_an_older_supervisor_are_turns_all_the_same() -> None:
     """What it kept has no reading, and what is kept now is a turn for it."""
     turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hm", at=datetime.now(UTC))

@@ -88,7 +88,7 @@ async def test_without_history_there_is_no_rate_and_a_wish_for_one() -> None:
         "overshoot_risk": False,
         "predicted_spending": 42000,
         "anomalies": [],
-        "recommendations": ["Give the spending of earlier periods (history) to get a prediction."],
+        "recommendations": ["The prediction counts no period to come: give the spending of earlier ones (history)."],
     }
     assert (
         await kit.run("analyze_budget", {"budget_limit": 5e4, "spent": "42k", "history": []})
@@ -100,7 +100,7 @@ async def test_each_finding_has_its_own_recommendation() -> None:
     assert await advice(100, 100, [0]) == ["The budget is used up: stop spending or raise the limit."]
     assert await advice(100, 130, []) == [
         "The budget is overspent by 30: stop spending or raise the limit.",
-        "Give the spending of earlier periods (history) to get a prediction.",
+        "The prediction counts no period to come: give the spending of earlier ones (history).",
     ]
     assert await advice(100, 100, [1, 1, 1, 9, 1, 1, 9]) == [
         "The budget is used up: stop spending or raise the limit.",

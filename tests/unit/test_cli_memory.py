@@ -165,8 +165,6 @@ def test_every_command_refuses_a_user_who_is_nobody(user: str) -> None:
     """Before a server is looked for, and by the name of the option."""
     names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
     for name in names:
-        if name == "forget":
-            continue
         rest = {"tell": ["hi"], "explain": ["a"], "export": ["-"], "import": ["f"], "migrate": ["."]}.get(name, [])
         more = ["--resource", "food"] if name == "diff" else []
         with pytest.raises(InvalidInput, match="--user"):

@@ -4,9 +4,11 @@ import sys
 from datetime import timedelta
 
 import pytest
+import structlog
 
 from contracts.errors import InvalidInput, LlmError, Unreachable
 from tasklore import exits, screen
+from tasklore.running import run
 from tasklore.spans import parse_span, read_aloud
 
 
@@ -147,3 +149,18 @@ def test_an_expected_error_is_found_in_the_group_that_a_failed_start_raises() ->
     away = Unreachable("away")
     assert exits.expected_in(BaseExceptionGroup("outer", [BaseExceptionGroup("inner", [away])])) is away
     assert exits.expected_in(BaseExceptionGroup("outer", [away, ValueError("a bug")])) is None
+
+
+def test_whoever_asks_reads_no_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """A connection that came back is none of their concern; an error is, beside what they asked for."""
+
+    async def asked() -> None:
+        structlog.get_logger().info("nats_reconnected")
+        structlog.get_logger().error("broken")
+        screen.print_json("answer")
+
+    run(asked())
+    told = capsys.readouterr()
+    assert told.out == '"answer"\n'
+    assert "broken" in told.err
+    assert "reconnected" not in told.err

@@ -48,6 +48,8 @@ def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (("ltm", "forget", "--all"), "say --yes to mean it"),
         (("ltm", "forget", "a", "--key", "b"), "one after the other"),
         (("ltm", "forget", "--older-than", "5y"), "such as 90s"),
+        (("memory", "forget"), "say who is to be forgotten: --user ID"),
+        (("memory", "forget", "ana", "--user", "bo"), "one after the other"),
         (("ltm", "set", "a:1", "missing.json"), "cannot read 'missing.json'"),
         (("ltm", "import", "missing.json", "--agent", "A"), "cannot read 'missing.json'"),
         (("worker",), "no agent is named"),

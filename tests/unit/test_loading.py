@@ -175,6 +175,7 @@ def test_a_name_with_two_meanings_is_refused(write: Write, monkeypatch: pytest.M
         ("./greter_near.py", "did you mean 'greeter_near.py'?"),
         ("./nowhere/greeter_near.py", "there is no file"),
         ("not a module", "is no module path"),
+        ("notes_near.md", "is no Python file; name the .py file"),
         ("greeter_near:agnet", "no agent 'agnet'; did you mean 'agent'?; agents there are agent"),
         ("greeter_near:Greeting", "'Greeting', but it is a ModelMetaclass"),
         ("empty_near", 'declares no agent; write `agent = Agent("MyAgent")`'),
@@ -188,6 +189,7 @@ def test_what_cannot_be_found_is_named_with_the_nearest_and_the_cure(write: Writ
     write("near_pkg/__init__.py", "")
     write("near_pkg/greeter.py", greeter())
     write("empty_near.py", "")
+    write("notes_near.md", "# Notes")
     write("idle_near.py", 'from workers import Agent\nagent = Agent("Idle")\n')
     write(
         "double_near.py",

@@ -4,6 +4,7 @@ import ast
 import fnmatch
 import inspect
 import re
+from functools import cache
 
 import pytest
 from typer.main import get_command
@@ -60,17 +61,23 @@ def test_a_record_is_written_once_and_once_when_redacted(script: str, writes: in
         assert calls.index(("HEXISTS", "records")) < calls.index(("HSET", "records"))
 
 
+@cache
+def _said() -> list[tuple[str, str, str]]:
+    """Return what the product says: module, string or attribute, and the name it is an attribute of; read once."""
+    said = []
+    for file in modules():
+        tree = tree_of(file)
+        said += [(name_of(file), one.value, "") for one in strings(tree)]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                of = node.value.id if isinstance(node.value, ast.Name) else ""
+                said.append((name_of(file), node.attr, of))
+    return said
+
+
 def test_only_its_own_modules_know_the_keys_of_a_project() -> None:
     """So that no other part of the product can name one."""
-    users = {
-        name_of(file)
-        for file in modules()
-        for node in ast.walk(tree_of(file))
-        if isinstance(node, ast.Attribute)
-        and node.attr in _KEYS_OF_PROJECTS
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "keys"
-    }
+    users = {module for module, word, of in _said() if word in _KEYS_OF_PROJECTS and of == "keys"}
     assert users == {"memory/project.py", "memory/project_reading.py", "memory/project_search.py"}
 
 
@@ -111,14 +118,7 @@ def test_no_pattern_of_keys_that_are_removed_meets_one_of_a_project() -> None:
 def test_nothing_empties_a_whole_database() -> None:
     """No module of the product says so."""
     words = {"FLUSHDB", "FLUSHALL", "SWAPDB", "flushdb", "flushall", "swapdb"}
-    sayers = {name_of(file) for file in modules() for one in strings(tree_of(file)) if one.value in words}
-    callers = {
-        name_of(file)
-        for file in modules()
-        for node in ast.walk(tree_of(file))
-        if isinstance(node, ast.Attribute) and node.attr in words
-    }
-    assert sayers | callers == set()
+    assert {module for module, word, _ in _said() if word in words} == set()
 
 
 def test_what_can_be_done_to_a_project_is_known() -> None:

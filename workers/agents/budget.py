@@ -91,5 +91,5 @@ def recommend(budget: Budget, report: BudgetReport) -> list[str]:
         f"Look into period {odd.index + 1}: {odd.value} is far above the mean of {mean}." for odd in report.anomalies
     ]
     if not budget.history:
-        advice.append("Give the spending of earlier periods (history) to get a prediction.")
+        advice.append("The prediction counts no period to come: give the spending of earlier ones (history).")
     return advice
