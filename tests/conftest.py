@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -46,8 +48,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave marked tests out unless an expression of marks was given."""
+    """Leave marked tests out unless an expression of marks was given, and mix files that wait with those that do not.
+
+    Side by side, those of one kind leave the cores idle, and those of the other queue for them.
+    """
+    items[:] = _mixed(items)
     if not config.option.markexpr:
         left_out = [item for item in items if any(map(item.get_closest_marker, LEFT_OUT))]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
+
+
+def _mixed(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Spread the files of both kinds evenly over the run; files of a kind, and tests of a file, keep their order."""
+    kinds: dict[bool, list[list[pytest.Item]]] = {True: [], False: []}
+    for path, tests in groupby(items, lambda item: item.path):
+        kinds[_waits(path)].append(list(tests))
+    placed = [(place / len(files), file) for files in kinds.values() for place, file in enumerate(files)]
+    return [item for _, file in sorted(placed, key=lambda one: one[0]) for item in file]
+
+
+def _waits(path: Path) -> bool:
+    """Tell whether the tests of this file mostly wait for processes."""
+    return bool({"acceptance", "integration"} & set(path.parts))

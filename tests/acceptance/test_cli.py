@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -109,6 +110,19 @@ def test_a_question_back_is_no_failure_and_can_be_answered(command: Command) -> 
     completed = command("ask", "--conversation", conversation, "I spent 42000")
     assert completed.returncode == 0
     assert "Remaining: 8,000" in completed.stdout
+
+
+def test_who_waits_no_longer_is_told_how_to_fetch_the_answer(command: Command) -> None:
+    """The printed command, as a shell reads it, finds what came of the same words of the same person."""
+    words = "Take a nap of 611, it's late"
+    pending = command("ask", "--wait", "0", "--user", "ana b", words)
+    assert pending.returncode == 1, pending.stdout
+    hint = pending.stderr.strip()
+    assert hint.startswith("tasklore: for the answer: tasklore ask --request-id ")
+    request_id, *rest = shlex.split(hint)[7:]
+    assert rest == ["--user", "ana b", words]
+    fetched = answer(command("ask", "--json", "--request-id", request_id, *rest))
+    assert (fetched["kind"], fetched["request_id"]) == ("answer", request_id)
 
 
 def test_what_nobody_can_do_is_said_and_no_failure(command: Command) -> None:

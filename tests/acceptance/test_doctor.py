@@ -41,9 +41,10 @@ class Ward:
         return content
 
 
-@pytest.fixture
-def ward(tmp_path: Path) -> Iterator[Ward]:
-    """Run a system for one test."""
+@pytest.fixture(scope="module")
+def ward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
+    """Run a system for all tests; those that hurt it come last."""
+    tmp_path = tmp_path_factory.mktemp("ward")
     here, errors = tmp_path / "here", tmp_path / "errors"
     here.mkdir()
     (tmp_path / "tmp").mkdir()
@@ -57,6 +58,17 @@ def ward(tmp_path: Path) -> Iterator[Ward]:
 def marks(report: dict[str, Any]) -> dict[str, str]:
     """Return what is wrong, by check."""
     return {one["check"]: one["mark"] for one in report["findings"] if one["mark"] not in ("ok", "note")}
+
+
+def test_what_a_person_reads_is_plain_text_with_cures(ward: Ward) -> None:
+    """No colours where nobody looks, a mistyped variable is told, and `--strict` makes that count."""
+    env = {**ward.env, "TASKLORE_DURABLITY": "strict"}
+    done = tasklore("doctor", cwd=ward.here, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert "cure: write TASKLORE_DURABILITY" in done.stdout
+    assert "Durability: standard - " in done.stdout
+    assert tasklore("doctor", "--strict", cwd=ward.here, env=env).returncode == 1
 
 
 def test_a_system_of_ours_is_safe_and_stays_so_after_a_crash_of_its_server(ward: Ward) -> None:
@@ -81,17 +93,6 @@ def test_a_frozen_worker_ends_the_examination_with_the_code_of_an_outage(ward: W
         os.kill(worker, signal.SIGCONT)
     assert marks(report)["processes.reachable"] == "problem"
     assert report["durability"] == "standard"
-
-
-def test_what_a_person_reads_is_plain_text_with_cures(ward: Ward) -> None:
-    """No colours where nobody looks, a mistyped variable is told, and `--strict` makes that count."""
-    env = {**ward.env, "TASKLORE_DURABLITY": "strict"}
-    done = tasklore("doctor", cwd=ward.here, env=env)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\x1b" not in done.stdout
-    assert "cure: write TASKLORE_DURABILITY" in done.stdout
-    assert "Durability: standard - " in done.stdout
-    assert tasklore("doctor", "--strict", cwd=ward.here, env=env).returncode == 1
 
 
 def test_where_nothing_runs_the_doctor_says_how_to_begin(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from runtime.embedded import EmbeddedServers
 from runtime.streams import Sizes, stream_configurations
 from supervisor.pipelines.checks import problems_of, problems_with
 from supervisor.pipelines.files import described, read_pipeline
+from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import House
 from tests.architecture.tree import ROOT
 from workers.card import card_of
@@ -121,10 +123,10 @@ def _commands() -> Iterator[tuple[str, str]]:
                     yield _name(page), line.removeprefix("$ ").removesuffix(" &")
 
 
+@cache
 def _help(path: tuple[str, ...]) -> str:
-    command = [sys.executable, "-m", "tasklore", *path, "--help"]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    """Return what the command at *path* says of itself; asked once, however many lines of the pages use it."""
+    done = tasklore(*path, "--help", cwd=ROOT, env=environment(COLUMNS="200"))
     assert done.returncode == 0, f"{' '.join(path)}: {done.stderr}"
     return done.stdout
 

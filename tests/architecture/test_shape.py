@@ -5,11 +5,22 @@ import re
 import statistics
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.tree import ROOMS, ROOT, docstring_of, functions, modules, name_of, project_files, tree_of
+from tests.architecture.tree import (
+    ROOMS,
+    ROOT,
+    Function,
+    docstring_of,
+    functions,
+    modules,
+    name_of,
+    project_files,
+    tree_of,
+)
 
 #: Lines of a module, and of a function without its docstring; what is longer is two.
 LONGEST_MODULE, LONGEST_FUNCTION = 400, 50
@@ -34,6 +45,12 @@ def _lines(node: ast.stmt) -> int:
     return (node.end_lineno or 0) - node.lineno + 1 - described
 
 
+@cache
+def _functions() -> list[tuple[str, Function]]:
+    """Return each function of the product after the name of its module; read once, as reading all takes seconds."""
+    return [(name_of(file), function) for file in modules() for function in functions(tree_of(file))]
+
+
 def test_no_module_is_longer_than_a_reader_follows() -> None:
     """At most 400 lines each; the median is printed with `pytest -s`."""
     sizes = {name_of(file): len(file.read_text().splitlines()) for file in modules()}
@@ -46,11 +63,7 @@ def test_no_module_is_longer_than_a_reader_follows() -> None:
 
 def test_no_function_is_longer_than_a_page() -> None:
     """At most 50 lines each, docstrings left out; median and 90th percentile are printed with `pytest -s`."""
-    sizes = {
-        f"{name_of(file)}:{function.lineno} {function.name}": _lines(function)
-        for file in modules()
-        for function in functions(tree_of(file))
-    }
+    sizes = {f"{name}:{function.lineno} {function.name}": _lines(function) for name, function in _functions()}
     ordered = sorted(sizes.values())
     median, p90 = statistics.median(ordered), ordered[len(ordered) * 9 // 10]
     sys.stdout.write(f"\n{len(ordered)} functions, median {median:g} lines, p90 {p90}\n")
@@ -80,9 +93,8 @@ def test_what_is_shipped_is_the_house() -> None:
 def test_any_is_returned_only_where_nothing_else_is_true() -> None:
     """A public function that returns Any switches off its caller's types; each one has its reason."""
     found = {
-        f"{name_of(file)} {function.name}"
-        for file in modules()
-        for function in functions(tree_of(file))
+        f"{name} {function.name}"
+        for name, function in _functions()
         if not function.name.startswith("_") and isinstance(function.returns, ast.Name) and function.returns.id == "Any"
     }
 

@@ -1,6 +1,7 @@
 """What other programs depend on is spelled in one file each: Redis keys, and NATS subjects, streams and headers."""
 
 import re
+from functools import cache
 
 from contracts import subjects
 from memory import keys
@@ -20,13 +21,14 @@ _OTHERWISE = {
 }
 
 
+@cache
+def _spelled() -> list[tuple[str, str]]:
+    """Return each string of the product after the name of its module; read once, as reading all takes seconds."""
+    return [(name_of(file), string.value) for file in modules() for string in strings(tree_of(file))]
+
+
 def _spellers(pattern: re.Pattern[str]) -> set[str]:
-    return {
-        name_of(file)
-        for file in modules()
-        for string in strings(tree_of(file))
-        if pattern.search(string.value) and (name_of(file), string.value) not in _OTHERWISE
-    }
+    return {name for name, value in _spelled() if pattern.search(value) and (name, value) not in _OTHERWISE}
 
 
 def _subject_spellers() -> set[str]:

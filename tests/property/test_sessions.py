@@ -18,6 +18,7 @@ from memory.session_entries import downstream, pack, read_head, unpack
 from memory.session_files import document_of, read
 from runtime.embedded import EmbeddedServers
 from tests.integration.sessions import FakeStage, Stage, StoreStage
+from tests.servers import PATIENCE_S
 
 PHASES = ("a", "b", "pass_1", "pass_2")
 KEYS = tuple(f"{phase}:{rest}" for phase in PHASES for rest in ("x", "x:1", "y"))
@@ -104,9 +105,13 @@ async def _walk(stage: Stage, walked: list[tuple[Any, ...]]) -> None:
     assert {key: entry["value"] for key, entry in exported.items()} == expected
 
 
+def _client(servers: EmbeddedServers) -> Redis:
+    return Redis.from_url(servers.redis_url, socket_timeout=None, socket_connect_timeout=PATIENCE_S)  # type: ignore[no-any-return]
+
+
 def _on(servers: EmbeddedServers, work: Callable[[StoreStage], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
-        async with Redis.from_url(servers.redis_url) as client:
+        async with _client(servers) as client:
             await work(StoreStage(client))
 
     asyncio.run(run())
@@ -136,7 +141,7 @@ def test_writers_side_by_side_lose_nothing(servers: EmbeddedServers, writers: li
         await stage.cache.create("s1")
 
         async def one(number: int, entries: list[tuple[str, int]]) -> None:
-            async with Redis.from_url(servers.redis_url) as client:
+            async with _client(servers) as client:
                 cache = SessionCache(client, deadline_s=60.0)
                 for key, value in entries:
                     await cache.set("s1", key, [number, value])
