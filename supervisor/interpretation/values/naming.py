@@ -51,8 +51,6 @@ _PLACED_IN = frozenset({"in", "near", "nearby", "around", "to", "at"})
 _POSTAL_DIGITS = 5
 #: Amounts looked at; what has more is no sentence.
 _MOST_ITEMS = 32
-#: Words in small letters, without which capitals show nothing.
-_FEWEST_SMALL = 2
 #: What a shop gives, and how many of it is paid: "2 for 1 vouchers", "3-for-2".
 _OFFER = re.compile(
     r"(?<![\w.,])(?:\d|two|three|four|five|six)"
@@ -173,7 +171,7 @@ def _is_postal(item: Item, before: Token | None) -> bool:
 def _is_in_capitals(item: Item, scene: Scene, first: int, end: int) -> bool:
     """True for "Sign of Four", "Two Sisters", "The 39 Steps" and "Slaughterhouse-Five"."""
     letter = scene.text[item.start]
-    if not first or not (letter.isupper() or letter.isdigit()) or not _shows_names(scene):
+    if not first or not (letter.isupper() or letter.isdigit()) or not scene.shows_names:
         return False
     place = first - 1
     while place > 0 and scene.tokens[place].text in _SMALL and not _is_capital(scene, place):
@@ -197,15 +195,6 @@ def _is_capital(scene: Scene, place: int) -> bool:
     token = scene.tokens[place]
     is_first = not place or scene.tokens[place - 1].text in {".", "!", "?", "\n"}
     return scene.text[token.start].isupper() and not is_first and token.text not in _CALENDAR
-
-
-def _shows_names(scene: Scene) -> bool:
-    small = 0
-    for token in scene.tokens:
-        small += scene.text[token.start].islower()
-        if small >= _FEWEST_SMALL:
-            return True
-    return False
 
 
 def numbered(scene: Scene, cues: tuple[Cue, ...]) -> Iterator[Reading]:

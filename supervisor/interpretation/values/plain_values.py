@@ -20,6 +20,8 @@ _YES = frozenset({"yes", "yeah", "yep", "true", "on", "sure", "ok", "okay", "ple
 _NO = frozenset({"no", "nope", "false", "off", "not", "don't", "never"})
 #: Words between a negation and what it negates ("no *past spending* history").
 _NEGATION_REACH = 2
+#: Words between the name of a field and "none" that are passed over.
+_MOST_LIGHT = 12
 _ANNOUNCE = frozenset({":", "=", "is", "are", "was", "as", "called", "named", '"', "'", "\u201c", "-"})
 #: In capitals, in the middle of a sentence, they begin a name: "The Ivy", "Now You See Me".
 _OF_NAMES = word_set("the a an my our now you we he she they there all some up out this that it")
@@ -98,8 +100,8 @@ def _negation_before(scene: Scene, cue: Cue) -> int | None:
 
 
 def _nothing_after(scene: Scene, cue: Cue) -> int | None:
-    place = cue.end
-    while place < len(scene.tokens) and (scene.tokens[place].text in LIGHT or scene.tokens[place].text in {":", "="}):
+    place, furthest = cue.end, min(cue.end + _MOST_LIGHT, len(scene.tokens))
+    while place < furthest and (scene.tokens[place].text in LIGHT or scene.tokens[place].text in {":", "="}):
         place += 1
     is_said = place < len(scene.tokens) and scene.tokens[place].text in _NOTHING
     # "history, no limit": the "no" belongs to what follows.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from contracts.numerals import DecimalMark, Found, find_amounts
@@ -51,6 +52,8 @@ _EXAMPLE = re.compile(
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|\u201c([^\u201d\n]+)\u201d|(?<!\w)'([^'\n]+)'(?!\w)")
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:?\d{2})?)?(?![\d-])")
 _BRACKETED = re.compile(r"\[([^\[\]]*)\]")
+#: Words in small letters, without which capitals show nothing.
+_FEWEST_SMALL = 2
 _Part = TypeVar("_Part")
 
 
@@ -112,6 +115,12 @@ class Scene:
     def tokens(self) -> tuple[Token, ...]:
         """The words and marks."""
         return tokens_of(self.text)
+
+    @_Once
+    def shows_names(self) -> bool:
+        """Whether enough words are in small letters for capitals to mean a name."""
+        small = (token for token in self.tokens if self.text[token.start].islower())
+        return len(list(islice(small, _FEWEST_SMALL))) == _FEWEST_SMALL
 
     @_Once
     def quoted(self) -> tuple[Quoted, ...]:
