@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .PHONY: demo test long lint browser deploy-check monitoring-check image bench chaos soak memory-storm \
-	pipeline-storm local-model clean
+	pipeline-storm restore-drill sbom release-check local-model clean
 
 demo: $(READY) ## play the main job on real servers, then leave nothing behind
 	$(BIN)/tasklore demo
@@ -36,6 +36,12 @@ monitoring-check: $(READY) ## a real Prometheus, which it installs when it may, 
 	sh deploy/prometheus/install.sh
 	$(BIN)/pytest -q -m monitoring tests/acceptance/test_monitoring.py
 
+sbom: .venv-deploy/.ready ## what the image installs, as CycloneDX: sbom.cdx.json
+	.venv-deploy/bin/cyclonedx-py requirements deploy/requirements.txt --output-reproducible --of JSON -o sbom.cdx.json
+
+release-check: $(READY) ## refuse a release whose images are named by a tag that can be moved
+	$(BIN)/python -m deploy.checks.release
+
 image: $(READY) ## build the image and try it out: as root on Debian, whose packages it installs
 	$(BIN)/python -m deploy.image
 
@@ -50,6 +56,9 @@ soak: $(READY) ## work steadily for half an hour and look for whatever only grow
 
 memory-storm: $(READY) ## eight memory workers write one user's documents, 500 are killed, all is told 20 times; a quarter of an hour
 	$(BIN)/python -m tests.acceptance.memory_storm
+
+restore-drill: $(READY) ## copy both servers under load, lose them, restore the copies, and check what docs/operations.md promises
+	$(BIN)/python -m tests.acceptance.chaos.restore
 
 pipeline-storm: $(READY) ## kill a worker or a supervisor under each of a hundred runs of nine phases; some minutes
 	$(BIN)/python -m tests.acceptance.pipeline_storm --runs 100

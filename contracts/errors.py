@@ -154,6 +154,10 @@ class InvalidPipeline(InvalidInput):
         self.problems = tuple(problems)
 
 
+class RunSetAside(TaskloreError):
+    """Three supervisors in turn froze or died over a run: it is driven again only once somebody resumes it."""
+
+
 class UnknownSession(InvalidInput):
     """There is no session of this id, or its time to live is over; `tasklore session list` shows those there are."""
 
@@ -171,9 +175,15 @@ class PhaseReplaced(GiveUp):
 
 
 class LlmError(TaskloreError):
-    """Base of what can go wrong between us and a language model; `retryable` says whether asking again may help."""
+    """Base of what can go wrong between us and a language model; `retryable` says whether asking again may help.
+
+    `away_s` is set while the provider of `model` counts as away: the seconds after which a task that needs it comes
+    back. Such a run is not counted as an attempt.
+    """
 
     retryable = False
+    away_s: float | None = None
+    model = ""
 
 
 class LlmNotConfigured(LlmError):
@@ -189,9 +199,13 @@ class LlmCutOff(LlmError):
 
 
 class LlmMalformed(LlmError):
-    """The answer does not fit the schema it was asked for."""
+    """The answer does not fit the schema it was asked for; `answer` is its text, None when there is none to show."""
 
     retryable = True
+
+    def __init__(self, message: str, answer: str | None = None) -> None:
+        super().__init__(message)
+        self.answer = answer
 
 
 class LlmTimeout(LlmError):

@@ -5,9 +5,10 @@ beside new writers. Times are UTC in RFC 3339; durations are whole milliseconds 
 """
 
 from datetime import date, datetime
+from operator import not_
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from contracts.agent_messages import AgentMessage as AgentMessage
 from contracts.analysis_messages import AnalysisReply as AnalysisReply
@@ -106,11 +107,21 @@ class MemoryNote(Part):
 
 
 class Usage(Part):
-    """What a task spent on language models, over all of its calls."""
+    """What a task spent on language models, over all of its calls.
+
+    `cost_usd` is None when the price of a model is not known, and `unpriced` then says so. Both are left out where they
+    say nothing: readers of 0.1 take a number for the cost or none at all, but no null.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = Field(default=0.0, exclude_if=_is_none)
+    unpriced: bool = Field(default=False, exclude_if=not_)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_left_out(cls, said: Any) -> Any:
+        return {**said, "cost_usd": None} if isinstance(said, dict) and said.get("unpriced") is True else said
 
 
 class CompletionReport(Message):
@@ -158,7 +169,8 @@ class Cancellation(Message):
 class TaskCard(Part):
     """One task as a supervisor sees it: `description` is read to choose it, `parameters` is its JSON schema.
 
-    `in_words` false keeps it from persons: pipelines, analyses and programs ask for it.
+    `in_words` false keeps it from persons: pipelines, analyses and programs ask for it. `code` is the digest of its
+    code, part of the memory's keys; None where nothing is remembered.
     """
 
     name: Name
@@ -172,6 +184,7 @@ class TaskCard(Part):
     keywords: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     in_words: bool = True
+    code: str | None = None
 
 
 class AgentCard(Message):
@@ -186,6 +199,10 @@ class AgentCard(Message):
     keywords: tuple[str, ...] = ()
     tasks: tuple[TaskCard, ...]
     digest: str
+
+    def memory_version(self, task: TaskCard) -> str:
+        """Return the version part of the keys of *task*, its agent's settings at their defaults."""
+        return f"v{self.version}.{task.version}" + (f"-{task.code}" if task.code else "")
 
 
 class WorkerPresence(Message):

@@ -25,6 +25,7 @@ from contracts.annotations import (
 )  # fmt: skip
 from contracts.errors import InvalidAmount, InvalidParameters
 from contracts.faults import complaint_of, fault_of
+from contracts.message_parts import FailFastModel
 from contracts.neighbours import Neighbourhood, neighbourhood
 from contracts.questions import question_key, spell_field
 from contracts.tolerances import Tolerance, read_tolerance
@@ -39,6 +40,8 @@ _OF_TEXT = frozenset({date, datetime, time, timedelta})
 #: Months in ISO 8601, which pydantic takes for 30 days. A year passes: pydantic itself writes 400 days as P1Y35D.
 _WITH_MONTHS = re.compile(r"\s*[-+]?P[^T]*[1-9][\d.,]*M")
 _LONGEST_ISO = 100
+#: Unknown names of one call that are told one by one.
+_MOST_UNKNOWN = 20
 
 
 def Field(  # noqa: N802 - the name pydantic users expect
@@ -160,7 +163,7 @@ class _Reading:
         return None
 
 
-class Parameters(BaseModel):
+class Parameters(FailFastModel):
     """Base of a task's parameters: frozen, closed to keys it does not know, and one key however they were spelled.
 
     Numbers may arrive as `50000`, `50000.0`, `"50,000"`, `"50k"` or `"fifty thousand"`; a boolean is no number, NaN and
@@ -246,6 +249,7 @@ class Parameters(BaseModel):
     def _make_ready(cls, raw: Any) -> Any:
         if not isinstance(raw, Mapping):
             return raw
+        _demand_few(cls, raw)
         ready: dict[str, Any] = {}
         problems: list[str] = []
         for given, value in raw.items():
@@ -270,6 +274,13 @@ class Parameters(BaseModel):
             if name not in ready:
                 ready[name] = value
         return ready
+
+
+def _demand_few(cls: type[Parameters], raw: Mapping[Any, Any]) -> None:
+    known = [*cls.model_fields, *cls._aliases]
+    if cls.model_config.get("extra") == "forbid" and len(raw) > len(known) + _MOST_UNKNOWN:
+        told = {"problems": f"there are {len(raw):,} parameters; known are {', '.join(known)}"}
+        raise PydanticCustomError("unreadable", "{problems}", told)
 
 
 def _check_unit(name: str, typed: Any, unit: str) -> None:

@@ -47,6 +47,9 @@ KNOWN_DOMAINS = ("webdev", "ios", "data", "seo", "brand")
 #: How long a session lives after its last update when its pipeline does not say.
 TIME_TO_LIVE = timedelta(hours=1)
 
+#: Phases of a pipeline, and names in one list of a phase.
+MOST_PHASES, MOST_NAMES = 500, 500
+
 InputType = Literal["text", "number", "flag", "list", "object", "any"]
 
 
@@ -112,18 +115,18 @@ class Phase(_Declared):
     agent: Name
     task: Name
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    reads: tuple[str, ...] = ()
-    writes: tuple[Name, ...] = ("results",)
-    after: tuple[Name, ...] = ()
+    reads: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
+    writes: tuple[Name, ...] = Field(default=("results",), max_length=MOST_NAMES)
+    after: tuple[Name, ...] = Field(default=(), max_length=MOST_NAMES)
     corrects: Name | None = None
     when: str | None = None
     timeout: Span | None = None
     retries: int = Field(default=2, ge=0, le=99)
     keep_for: Span | None = None
     memory: Literal["use", "refresh", "bypass"] = "use"
-    reads_files: tuple[str, ...] = ()
-    standards: tuple[str, ...] = ()
-    design: tuple[str, ...] = ()
+    reads_files: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
+    standards: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
+    design: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
     description: str = ""
 
 
@@ -146,7 +149,7 @@ class Pipeline(_Declared):
     inputs: dict[Name, Input] = Field(default_factory=dict)
     ttl: Span = TIME_TO_LIVE
     result: str | None = None
-    phases: tuple[Phase, ...] = Field(min_length=1, max_length=500)
+    phases: tuple[Phase, ...] = Field(min_length=1, max_length=MOST_PHASES)
 
     @property
     def project_id(self) -> str:

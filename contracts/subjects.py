@@ -16,6 +16,11 @@ DEAD = "DEAD"
 AGENTS_BUCKET = "agents"
 WORKERS_BUCKET = "workers"
 
+#: The account of nats-server that has every stream and no user, where roles have accounts of their own.
+ACCOUNT = "TASKLORE"
+#: Where JetStream tells of the account that it is asked in.
+JETSTREAM_INFO = "$JS.API.INFO"
+
 #: What is published when a card is put into, or taken out of, its bucket.
 CARD_NOTICES = f"$KV.{AGENTS_BUCKET}.*"
 
@@ -28,6 +33,8 @@ TURNS_ALL = "turns.>"
 FACTS_ALL = "facts.>"
 MESSAGES_ALL = "messages.>"
 DEAD_ALL = "dead.>"
+#: Requests to compare a report with the ledger, and the durable that reads them: `~` is in no supervisor's name.
+COMPARISONS, COMPARISONS_ALL = "~compare", "reports.~compare.>"
 
 #: 1 for what a supervisor assigned; each redrive of a dead letter adds one.
 GENERATION_HEADER = "Tasklore-Generation"
@@ -38,6 +45,8 @@ TRACE_STATE_HEADER = "tracestate"
 #: Whose task a report or a dead letter is of, as a user token, so that forgetting them finds it; none on nobody's.
 USER_HEADER = "Tasklore-User"
 MESSAGE_ID_HEADER = "Nats-Msg-Id"
+#: Who published a turn, a fact or a message to an agent: a role and its signature, where roles have keys.
+SIGNATURE_HEADER = "Tasklore-Signature"
 
 #: When a message of LATER is published (`@at` and a time in RFC 3339), where to, and how long it is kept there.
 SCHEDULE_HEADER = "Nats-Schedule"
@@ -58,6 +67,22 @@ MAX_BODY = 960 * 1024
 
 #: Bytes of a body and its headers that we send, a little below the server's 1 MiB: it closes the connection over more.
 MAX_MESSAGE = 1024 * 1024 - 1024
+
+
+def covers(pattern: str, subject: str) -> bool:
+    """Return whether *pattern* matches every subject that *subject*, perhaps a pattern too, matches."""
+    parts, wanted = pattern.split("."), subject.split(".")
+    for place, part in enumerate(parts):
+        if part == ">":
+            return len(wanted) > place
+        if place >= len(wanted) or wanted[place] == ">" or part not in ("*", wanted[place]):
+            return False
+    return len(parts) == len(wanted)
+
+
+def account_of(role: str) -> str:
+    """Return the account of *role*; that of a program begins with `program-`, and that of workers with `worker-`."""
+    return f"{ACCOUNT}-{role}"
 
 
 def filler(stream: str) -> str:
@@ -98,6 +123,14 @@ def due(agent_id: str, task_name: str) -> str:
 def report(supervisor_id: str, task_id: str, generation: int) -> str:
     """Return where the one terminal report of a generation of a task lies."""
     return f"reports.{checked_name(supervisor_id, 'supervisor_id')}.{checked_name(task_id, 'task_id')}.{generation}"
+
+
+def comparison(report_subject: str, token: str) -> str:
+    """Return where it is asked to compare what lies on *report_subject* with the ledger; the body names that subject.
+
+    *token* is another for each request: the stream takes one message a subject.
+    """
+    return f"reports.{COMPARISONS}.{report_subject.split('.')[2]}.{token}"
 
 
 def reports_on(task_id: str) -> str:

@@ -13,10 +13,12 @@ kept. DIR then holds:
 | `accounts.conf` | nats-server: what each role may do |
 | `users.acl` | valkey-server |
 | `ROLE/nats.nkey`, `ROLE/valkey.password`, `ROLE/ca.crt`, `ROLE/tasklore_redis_url` | the processes of that role |
+| `supervisor/publishers.json`, `memory/publishers.json` | these two: whose turns, facts and messages they take in |
 | `tls/ca.key` | nobody: keep it away, or delete it |
 
 `--worker NAME=AGENT[,AGENT]` and `--program NAME=SPEAKER[,SPEAKER]` add a role to what is there, and leave every other
-key and password as it is; `cast.json` then says who was added. `--print-secrets` prints what of it a cluster reads.
+key and password as it is; `cast.json` then says who was added. `--renew` writes the rights that this version declares
+into what is there, after an upgrade. `--print-secrets` prints what of it a cluster reads.
 """
 
 import argparse
@@ -31,11 +33,12 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import ConfigurationError, TaskloreError
-from deploy.privileges.cast_file import read_cast, replace_text, write_cast
-from deploy.privileges.nats_accounts import SYSTEM_USER, key_variable, nats_accounts
+from deploy.privileges.cast_file import public_keys, read_cast, replace_text, write_cast
+from deploy.privileges.nats_accounts import SYSTEM_USER, key_variable, nats_accounts, publishers
 from deploy.privileges.roles import Cast, Role, named
 from deploy.privileges.valkey_users import renewed, valkey_users, with_passwords
 from deploy.secret_manifests import secrets_text
+from runtime.signatures import READERS
 
 #: Days that a certificate of a development authority is good for.
 _DAYS = "365"
@@ -65,6 +68,7 @@ def make_credentials(directory: Path, roles: Sequence[Role], valkey_address: str
     _write(directory / "accounts.conf", nats_accounts(roles))
     for name, password in passwords.items():
         _write_role(directory, name, password, valkey_address)
+    _write_publishers(directory, roles)
 
 
 def add_roles(directory: Path, added: Cast, valkey_address: str = "valkey:6379") -> None:
@@ -103,7 +107,14 @@ def add_roles(directory: Path, added: Cast, valkey_address: str = "valkey:6379")
     replace_text(directory / "nats.env", keys)
     replace_text(directory / "users.acl", users)
     replace_text(directory / "accounts.conf", accounts)
+    _write_publishers(directory, cast.roles())
     write_cast(directory, cast)
+
+
+def _write_publishers(directory: Path, roles: Sequence[Role]) -> None:
+    text = publishers(roles, public_keys(directory))
+    for reader in READERS:
+        replace_text(directory / reader / "publishers.json", text)
 
 
 def _write_role(directory: Path, name: str, password: str, valkey_address: str) -> None:
@@ -203,15 +214,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--worker", action="append", default=[], metavar="NAME=AGENT[,AGENT]", help="add a worker")
     parser.add_argument("--program", action="append", default=[], metavar="NAME=SPEAKER[,SPEAKER]", help="add one")
     parser.add_argument("--api-tls", action="store_true", help="make a certificate for the API, see k8s/components")
+    parser.add_argument("--renew", action="store_true", help="write what this version lets each role do")
     parser.add_argument("--print-secrets", action="store_true", help="print Secrets and ConfigMaps for kubectl")
     given = parser.parse_args(arguments)
-    if given.print_secrets and (given.worker or given.program or given.api_tls):
+    if given.print_secrets and (given.worker or given.program or given.api_tls or given.renew):
         parser.error("--print-secrets prints what is there; add to it first")
     try:
         if given.print_secrets:
             sys.stdout.write(secrets_text(given.directory))
-        elif given.worker or given.program or given.api_tls:
-            if given.worker or given.program:
+        elif given.worker or given.program or given.api_tls or given.renew:
+            if given.worker or given.program or given.renew:
                 add_roles(given.directory, Cast(named(given.worker, "--worker"), named(given.program, "--program")))
             if given.api_tls:
                 make_api_certificate(given.directory)

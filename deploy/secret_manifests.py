@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from contracts.errors import ConfigurationError
-from deploy.privileges.cast_file import read_cast
-from deploy.privileges.nats_accounts import nats_accounts
+from deploy.privileges.cast_file import public_keys, read_cast
+from deploy.privileges.nats_accounts import nats_accounts, publishers
 from deploy.privileges.valkey_users import renewed
+from runtime.signatures import READERS
 from tasklore.k8s.pods import PART_OF, Manifest
 from tasklore.k8s.printing import as_yaml
 
@@ -44,23 +45,24 @@ def secret_manifests(directory: Path) -> list[Manifest]:
     except ValueError as error:
         raise ConfigurationError(f"users.acl in {str(directory)!r}: {error}; take it from a backup") from error
     pods = [*_FIXED, *(f"worker-{name}" for name in cast.workers)]
-    lines = _read(directory, "nats.env").splitlines()
+    keys = public_keys(directory)
+    known = {"publishers.json": publishers(roles, keys)}
     return [
-        *(manifest for role in pods for manifest in _of_role(directory, role)),
+        *(manifest for role in pods for manifest in _of_role(directory, role, known if role in READERS else {})),
         *(_of_server(directory, server) for server in ("nats", "valkey")),
         _secret("api", {"api.keys": _read(directory, "api.keys", _API_KEYS_CURE)}),
         *_of_api(directory),
         *_of_models(directory),
         _secret("valkey-acl", {"users.acl": users}),
         _config_map("nats-accounts", {"accounts.conf": nats_accounts(roles)}),
-        _config_map("nats-keys", dict(line.split("=", 1) for line in lines if "=" in line)),
+        _config_map("nats-keys", keys),
     ]
 
 
-def _of_role(directory: Path, role: str) -> list[Manifest]:
+def _of_role(directory: Path, role: str, known: Mapping[str, str]) -> list[Manifest]:
     own = directory / role
     return [
-        _secret(f"nats-{role}", {name: _read(own, name) for name in ("nats.nkey", "ca.crt")}),
+        _secret(f"nats-{role}", {name: _read(own, name) for name in ("nats.nkey", "ca.crt")} | dict(known)),
         _secret(f"valkey-{role}", {"valkey.password": _read(own, "valkey.password")}),
     ]
 

@@ -22,7 +22,7 @@ class Share(BaseModel):
     dearest_ticket: Amount | None
 
 
-@agent.task
+@agent.task(remember="shared")
 async def share_trip(trip: Trip) -> Share:
     """Tell what each traveller pays for the hotel and all tickets together."""
     total = trip.hotel + sum(trip.tickets)

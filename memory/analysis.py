@@ -123,7 +123,7 @@ class AnalysisStore:
             revision if rests_on is None else rests_on,
             *spelled,
         )
-        done = (await self._exchange.run([("EVALSHA", scripts.FOLD, len(tables), *tables, *words)]))[0]
+        done = (await self._exchange.run([("FCALL", scripts.FOLD, len(tables), *tables, *words)]))[0]
         if done < 0:
             raise unknown(story_id)
         return bool(done)
@@ -132,7 +132,7 @@ class AnalysisStore:
         """Note that a response is analysed, so that somebody looks after it when nobody renews it for *lease_ms*."""
         member = _member(story_id, number)
         index = keys.analysing(supervisor_id)
-        await self._exchange.run([("EVALSHA", scripts.MARK, 1, index, member, lease_ms)])
+        await self._exchange.run([("FCALL", scripts.MARK, 1, index, member, lease_ms)])
 
     async def due(self, supervisor_id: str, lease_ms: int, limit: int = 100) -> list[tuple[str, int]]:
         """Return analyses that somebody has to look after, the longest due first; nobody else is told for *lease_ms*.
@@ -140,14 +140,14 @@ class AnalysisStore:
         They are story and number of the response; the story may be gone.
         """
         index = keys.analysing(supervisor_id)
-        found = (await self._exchange.run([("EVALSHA", scripts.DUE, 1, index, lease_ms, limit)]))[0]
+        found = (await self._exchange.run([("FCALL", scripts.DUE, 1, index, lease_ms, limit)]))[0]
         parts = (member.decode().rpartition(":") for member in found)
         return [(story_id, int(number)) for story_id, _, number in parts]
 
     async def renew(self, supervisor_id: str, story_id: str, number: int, lease_ms: int) -> bool:
         """Let nobody else look after an analysis for *lease_ms* from now; False when it is not under way."""
         words = _member(story_id, number), lease_ms
-        renewed = (await self._exchange.run([("EVALSHA", scripts.RENEW, 1, keys.analysing(supervisor_id), *words)]))[0]
+        renewed = (await self._exchange.run([("FCALL", scripts.RENEW, 1, keys.analysing(supervisor_id), *words)]))[0]
         return bool(renewed)
 
     async def rest(self, supervisor_id: str, story_id: str, number: int, for_ms: int) -> None:

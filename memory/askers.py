@@ -34,7 +34,7 @@ def noted_hits(own: Mapping[tuple[str, str], int]) -> list[Command]:
     for (token, entry_key), count in own.items():
         by_user[token] += (entry_key, count)
     return [
-        ("EVALSHA", scripts.NOTE_SERVED, 2, keys.ltm_users(token), keys.ltm_served(token), *words)
+        ("FCALL", scripts.NOTE_SERVED, 2, keys.ltm_users(token), keys.ltm_served(token), *words)
         for token, words in by_user.items()
     ]
 

@@ -132,7 +132,7 @@ class Conversations:
 
 def call(script: str, conversation_id: str, *arguments: str | bytes | int) -> Command:
     """Return the command that runs *script* of `memory.inbox_scripts` on a conversation."""
-    return ("EVALSHA", script, 5, *keys.conversation(conversation_id)[:5], *arguments)
+    return ("FCALL", script, 5, *keys.conversation(conversation_id)[:5], *arguments)
 
 
 def note_owner(user_id: str, conversation_id: str, keep_ms: int) -> list[Command]:

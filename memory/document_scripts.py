@@ -26,19 +26,10 @@ Beside the plans, under names that no plan id can have, their hash keeps `#last`
 (the plan that took it back). A plan is dropped with its last log entry.
 """
 
-import hashlib
-
 from memory.queue_scripts import CLOSE_ROWS
-from memory.scripts import SOURCES
+from memory.scripts import register
 
-
-def _register(source: str) -> str:
-    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-    SOURCES[sha] = source
-    return sha
-
-
-READ = _register(
+READ = register(
     """
 local wanted, found = tonumber(ARGV[1]), {redis.call('HGET', KEYS[1], '#resources') or ''}
 for at = 2, #KEYS, 2 do
@@ -55,10 +46,11 @@ for at = 2, #KEYS, 2 do
   end
 end
 return found
-"""
+""",
+    "read",
 )
 
-ENTRIES = _register(
+ENTRIES = register(
     """
 local found = {}
 for at = 1, #ARGV do
@@ -67,7 +59,8 @@ for at = 1, #ARGV do
   found[at] = back < 0 and redis.call('LINDEX', KEYS[2 * at], back)
 end
 return found
-"""
+""",
+    "read",
 )
 
 _DROP = """
@@ -83,14 +76,14 @@ local function drop_oldest(plans, log, over)
 end
 """
 
-COMMIT = _register(
+COMMIT = register(
     CLOSE_ROWS
     + _DROP
     + """
 local plans, count, planned, keep = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local documents = 5 + 4 * planned
 local rows, closing = 2 + 2 * count, documents
-for _ = 1, count do closing = closing + 8 + 2 * tonumber(ARGV[closing + 7]) end
+for _ = 1, count do closing = closing + 8 + 2 * math.max(0, tonumber(ARGV[closing + 7])) end
 local claimed = ARGV[4] == '1'
 if claimed and not lease_held(rows, closing) then return {'lease'} end
 
@@ -144,10 +137,11 @@ if planned > 0 then
 end
 if claimed then close_rows(rows, closing) end
 return {'done'}
-"""
+""",
+    "refuse",
 )
 
-FORGET = _register(
+FORGET = register(
     """
 local documents, entries, plans = 0, 0, 0
 for at = 3, #KEYS, 2 do
@@ -160,5 +154,6 @@ end
 local reads = redis.call('HLEN', KEYS[2])
 for at = 1, #KEYS do redis.call('UNLINK', KEYS[at]) end
 return {documents, entries, plans, reads}
-"""
+""",
+    "finish",
 )

@@ -114,11 +114,15 @@ class Selection:
     task: str | None = None
     created_before_ms: int | None = None
     created_since_ms: int | None = None
+    #: The version in force of each agent and task; meant are entries of another one.
+    in_force: Mapping[tuple[str, str], str] | None = None
 
     def names(self, parts: EntryKey) -> bool:
         """Return whether the key alone does not rule the entry out."""
-        return (self.agent_id is None or parts.agent_id == self.agent_id) and (
-            self.task is None or parts.task_name == self.task
+        return (
+            (self.agent_id is None or parts.agent_id == self.agent_id)
+            and (self.task is None or parts.task_name == self.task)
+            and (self.in_force is None or is_left_behind(parts, self.in_force))
         )
 
     @property
@@ -132,6 +136,16 @@ class Selection:
         return (self.created_before_ms is None or created < self.created_before_ms) and (
             self.created_since_ms is None or created >= self.created_since_ms
         )
+
+
+def is_left_behind(parts: EntryKey, in_force: Mapping[tuple[str, str], str]) -> bool:
+    """Return whether no worker serves the entry: its task has another version *in_force*. Settings do not count.
+
+    A version without a digest of code, of an older worker, is that of every code.
+    """
+    version = in_force.get((parts.agent_id, parts.task_name))
+    mine = f"v{parts.version}".partition("+")[0]
+    return version is not None and mine != version and ("-" in version or mine.partition("-")[0] != version)
 
 
 def encode(
@@ -253,13 +267,14 @@ def checked_selection(
     created_before_ms: int | None,
     user_token: str | None,
     everything: bool,
+    in_force: Mapping[tuple[str, str], str] | None = None,
 ) -> Selection:
     """Return the selection that a `forget` means.
 
     Raises:
         InvalidInput: no condition is given.
     """
-    given = (key, agent_id, task, created_before_ms, user_token)
+    given = (key, agent_id, task, created_before_ms, user_token, in_force)
     if not everything and all(condition is None for condition in given):
         raise InvalidInput("say what to forget: a key, agent, task, age or user, or everything=True")
-    return Selection(agent_id=agent_id, task=task, created_before_ms=created_before_ms)
+    return Selection(agent_id=agent_id, task=task, created_before_ms=created_before_ms, in_force=in_force)

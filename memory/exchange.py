@@ -15,11 +15,11 @@ import hiredis
 from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as LostConnection
-from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import NoPermissionError, OutOfMemoryError, RedisError, ResponseError
 
 from contracts.errors import MemoryUnavailable
 from memory.breaker import Breaker
-from memory.scripts import SOURCES
+from memory.scripts import LIBRARIES
 
 Command = tuple[str | bytes | int | float, ...]
 
@@ -77,7 +77,8 @@ class Exchange:
     async def run(self, commands: Sequence[Command]) -> list[Any]:
         """Return the reply to each of *commands*, bytes undecoded; commands after a lost connection are sent again.
 
-        A script is an `EVALSHA` with a digest out of `memory.scripts`; a server that does not know it is given it.
+        A script is an `FCALL` of a name out of `memory.scripts`; a server that lacks the function is given it, if this
+        user may load functions.
 
         Raises:
             MemoryUnavailable: no answer within the deadline, the server is away or resting, or it refused a command.
@@ -92,7 +93,8 @@ class Exchange:
                 replies = await self._run_until_connected(commands)
         except (TimeoutError, OSError, RedisError) as error:
             if breaker is not None:
-                breaker.failed()
+                # A full server still answers, and reads.
+                (breaker.succeeded if isinstance(error, OutOfMemoryError) else breaker.failed)()
             msg = f"Redis gave no usable answer within {self._deadline_s:g} s: {error or type(error).__name__}"
             raise MemoryUnavailable(msg) from error
         if breaker is not None:
@@ -118,12 +120,15 @@ class Exchange:
             # As the pool does: connects again what the server has closed meanwhile.
             await self._pool.ensure_connection(connection)
             replies = await _transact(connection, commands)
-            unknown = [index for index, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+            unknown = [index for index, reply in enumerate(replies) if _is_unknown_function(reply)]
             if unknown:
                 repeated = [commands[index] for index in unknown]
-                loads: list[Command] = [("SCRIPT", "LOAD", SOURCES[sha]) for sha in {str(one[1]) for one in repeated}]
-                answers = (await _transact(connection, loads + repeated))[len(loads) :]
-                for index, answer in zip(unknown, answers, strict=True):
+                names = {str(one[1]) for one in repeated}
+                loads: list[Command] = [("FUNCTION", "LOAD", LIBRARIES[name]) for name in names]
+                answers = await _transact(connection, loads + repeated)
+                for answer in answers[: len(loads)]:
+                    demand_loaded(answer)
+                for index, answer in zip(unknown, answers[len(loads) :], strict=True):
                     replies[index] = answer
         except BaseException:
             # Replies may still be under way: the next user of this connection would read them as its own.
@@ -135,6 +140,23 @@ class Exchange:
             if isinstance(reply, ResponseError):
                 raise reply
         return replies
+
+
+def _is_unknown_function(reply: Any) -> bool:
+    return isinstance(reply, ResponseError) and str(reply) == "Function not found"
+
+
+def demand_loaded(answer: Any) -> None:
+    """Raise *answer* to a FUNCTION LOAD if it is an error, unless the server has that library already.
+
+    Raises:
+        NoPermissionError: this user may not load functions; the message names the cure.
+    """
+    if isinstance(answer, NoPermissionError):
+        msg = "it lacks functions of this version, which this user may not load; run `tasklore bootstrap`"
+        raise NoPermissionError(msg) from answer
+    if isinstance(answer, ResponseError) and "already exists" not in str(answer):
+        raise answer
 
 
 async def _transact(connection: AbstractConnection, commands: Sequence[Command]) -> list[Any]:

@@ -10,6 +10,9 @@ from memory import keys
 from memory.ledger import LedgerEntry, entry_of
 from memory.runs import Beginning, Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
 
+#: Fields that only a run needs.
+_OF_RUNS = ("worker", "started_at", "leased_until", "due_at", "attempts", "alone", "token", "crashes_alone", "excused")
+
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
@@ -63,6 +66,7 @@ class FakeLedger:
         *,
         before: int = 0,
         alone: bool = False,
+        most_crashes: int = 0,
         token: str = "",
     ) -> Beginning:
         """Return which run this is, why there is none, or the stored report."""
@@ -85,11 +89,11 @@ class FakeLedger:
                 is_news = True
                 of.set(crashes=of.number("crashes") + 1, crashes_alone=of.number("crashes_alone") + of.number("alone"))
                 of.drop("leased_until")
-        if of.number("crashes") and not alone:
+        if of.number("crashes") > most_crashes and not alone:
             return Suspect(of.number("crashes"), of.number("crashes_alone"), of.number("attempts"), is_news)
         of.set(state="running", worker=worker_id, started_at=now_ms, leased_until=clock_ms + lease_ms)
         of.set(attempts=max(before, of.number("attempts")) + 1, alone=int(alone), token=token)
-        return Run(of.number("attempts"), of.number("crashes"), of.number("excused"))
+        return Run(of.number("attempts"), of.number("crashes"), of.number("excused"), is_news)
 
     async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> list[tuple[str, int]]:
         """Lease *runs* anew; return those that another worker runs."""
@@ -123,6 +127,8 @@ class FakeLedger:
         of.drop("leased_until")
         if run.excused:
             of.set(excused=of.number("excused") + 1)
+        if run.uncounted:
+            of.set(attempts=of.number("attempts") - 1)
         return of
 
     async def cancel(self, task_id: str, generation: int | None, reason: str) -> Cancelled | bytes:
@@ -164,8 +170,8 @@ class FakeLedger:
         if "cancel" in of and status != "cancelled":
             return Wish(of["cancel"].decode())
         of.set(report=report, state=status)
-        if status != "failed":
-            of.drop("assignment")
+        for name in _OF_RUNS if status == "failed" else (*_OF_RUNS, "assignment"):
+            of.drop(name)
         return None
 
     async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:

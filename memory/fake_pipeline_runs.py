@@ -1,13 +1,23 @@
 """Runs of pipelines in this process only, for unit tests; they pass the contract suite of the real ones."""
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from contracts.errors import UnknownSession
-from memory.pipeline_records import EndState, NewRun, PhaseState, Redeclared, RunRecord, error_type_of
+from contracts.errors import RunSetAside, UnknownSession
+from memory.pipeline_records import (
+    MOST_LAPSES,
+    SET_ASIDE,
+    EndState,
+    NewRun,
+    PhaseState,
+    Redeclared,
+    RunRecord,
+    error_type_of,
+)
 
 
 @dataclass(slots=True)
@@ -22,6 +32,8 @@ class _Kept:
     seen: dict[str, dict[str, str]] = field(default_factory=dict)
     leased_until_ms: int = 0
     due_since_ms: int = 0
+    claimed_by: str | None = None
+    lapses: int = 0
 
 
 class FakePipelineRuns:
@@ -62,10 +74,22 @@ class FakePipelineRuns:
         kept = self._runs.get(session_id)
         if kept is None or kept.record.state != "running" or self._is_held(kept):
             return None
+        kept.lapses += kept.claimed_by not in (None, holder)
+        if kept.lapses == MOST_LAPSES:
+            self._fail(kept, "failed", SET_ASIDE, RunSetAside.__name__)
+            told = {"session_id": session_id, "state": "failed", "error": SET_ASIDE, "phases": []}
+            self._outcomes[session_id] = json.dumps(told).encode()
+            raise RunSetAside(SET_ASIDE)
         self._last_fence = max(self._last_fence + 1, self._now_ms())
+        kept.claimed_by = holder
         kept.record = replace(kept.record, holder=holder, fence=self._last_fence)
         kept.leased_until_ms = self._now_ms() + lease_ms
         return self._last_fence
+
+    async def set_aside(self, supervisor_id: str) -> list[str]:
+        """Return the sessions whose runs were set aside."""
+        records = [kept.record for kept in self._runs.values() if kept.record.is_set_aside]
+        return [record.session_id for record in records if record.supervisor_id == supervisor_id]
 
     async def renew(self, session_id: str, holder: str, fence: int, lease_ms: int) -> bool:
         """Prolong the lease; False when it is lost."""
@@ -80,6 +104,9 @@ class FakePipelineRuns:
         kept = self._driven(session_id, fence)
         if kept is not None and kept.record.holder == holder:
             self._release(kept)
+        known = self._runs.get(session_id)
+        if known is not None and known.record.fence == fence:
+            known.claimed_by = None
 
     async def due(self, supervisor_id: str, limit: int = 100) -> list[str]:
         """Return running sessions that nobody drives, longest first."""
@@ -114,7 +141,7 @@ class FakePipelineRuns:
             return (known.status, known.task_id) == (state.status, state.task_id)
         run = max(state.run, known.run)
         self._update(kept, phase, replace(state, run=run, since_ms=known.since_ms, ended_ms=self._now_ms()))
-        kept.tasks[phase] = ""
+        kept.tasks[phase], kept.lapses = "", 0
         if state.status == "done" and corrects is not None:
             kept.record = replace(kept.record, corrected=kept.record.corrected | {corrects: phase})
         return True
@@ -156,7 +183,7 @@ class FakePipelineRuns:
         )
         if restart:
             kept.record = replace(kept.record, state="running", run=record.run + 1, wish=None, error="")
-            kept.due_since_ms = self._now_ms()
+            kept.due_since_ms, kept.lapses, kept.claimed_by = self._now_ms(), 0, None
             self._outcomes.pop(session_id, None)
         return await self.read(session_id)
 
@@ -172,14 +199,7 @@ class FakePipelineRuns:
         if state == "completed" and not keep:
             del self._runs[session_id]
             return True
-        self._release(kept)
-        now, why = self._now_ms(), error_type_of(state)
-        for phase, known in kept.record.phases.items():
-            if known.status == "running":
-                kept.tasks[phase] = ""
-                failed = replace(known, status="failed", ended_ms=now, error_type=why, error=error)
-                self._update(kept, phase, failed)
-        kept.record = replace(kept.record, state=state, error=error, wish=None, updated_ms=now)
+        self._fail(kept, state, error, error_type_of(state))
         return True
 
     async def outcome(self, session_id: str) -> bytes | None:
@@ -228,6 +248,16 @@ class FakePipelineRuns:
     def _release(self, kept: _Kept) -> None:
         kept.record = replace(kept.record, holder=None)
         kept.due_since_ms = self._now_ms()
+
+    def _fail(self, kept: _Kept, state: EndState, error: str, error_type: str) -> None:
+        self._release(kept)
+        kept.claimed_by, now = None, self._now_ms()
+        for phase, known in kept.record.phases.items():
+            if known.status == "running":
+                kept.tasks[phase] = ""
+                failed = replace(known, status="failed", ended_ms=now, error_type=error_type, error=error)
+                self._update(kept, phase, failed)
+        kept.record = replace(kept.record, state=state, error=error, wish=None, updated_ms=now)
 
     def _update(self, kept: _Kept, phase: str, state: PhaseState) -> None:
         phases = kept.record.phases | {phase: state}

@@ -238,21 +238,23 @@ class FakeLongTermMemory:
         task: str | None = None,
         created_before_ms: int | None = None,
         user_token: str | None = None,
+        in_force: Mapping[tuple[str, str], str] | None = None,
         everything: bool = False,
     ) -> int:
         """Remove the entries that fit every given condition and return how many there were."""
-        wanted = checked_selection(key, agent_id, task, created_before_ms, user_token, everything)
+        wanted = checked_selection(key, agent_id, task, created_before_ms, user_token, everything, in_force)
         doomed = [
             entry.key
             async for entry in self.entries(agent_id=agent_id, task=task)
             if key in (None, entry.key)
+            and wanted.names(entry.parts)
             and wanted.holds(entry.answer)
             and (user_token is None or user_token in self._values[entry.key].users)
         ]
         for one in doomed:
             del self._values[one]
         held = []
-        if key is None and task is None and created_before_ms is None and user_token is None:
+        if key is None and task is None and created_before_ms is None and user_token is None and in_force is None:
             held = [place for place in self._quarantine if agent_id in (None, place[0])]
         for place in held:
             del self._quarantine[place]

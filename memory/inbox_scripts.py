@@ -31,16 +31,7 @@ removed since it was begun. `gone` is how many of the first messages are no long
 Each may be sent again when its reply was lost. A key that holds another type is not ours: it is replaced.
 """
 
-import hashlib
-
-from memory.scripts import SOURCES
-
-
-def _register(source: str) -> str:
-    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-    SOURCES[sha] = source
-    return sha
-
+from memory.scripts import register
 
 #: Removes keys of another type. Ids of what waited in one of those wait no longer.
 _MEND = """
@@ -157,8 +148,9 @@ _STATE = """
 local told = redis.call('HMGET', STATE, 'seen', 'own', 'tasks')
 local seen, own, tasks, known = tonumber(told[1] or '0'), {}, {}, nil
 for number in string.gmatch(told[2] or '', '%d+') do own[tonumber(number)] = true end
-for id, from, upto, settled in string.gmatch(told[3] or '', '(%S+) (%d+) (%d+) (%d)\\n') do
-  local task = {id = id, from = tonumber(from), upto = tonumber(upto), settled = settled == '1'}
+for line in string.gmatch(told[3] or '', '[^\\n]+') do
+  local id, from, upto, settled = string.match(line, '^(%S+) (%d+) (%d+) (%d)$')
+  local task = id and {id = id, from = tonumber(from), upto = tonumber(upto), settled = settled == '1'}
   if id == ARGV[3] then known = task end
   tasks[#tasks + 1] = task
 end
@@ -171,7 +163,7 @@ local function remember(most)
     lines[#lines + 1] =
       task.id .. ' ' .. whole(task.from) .. ' ' .. whole(task.upto) .. ' ' .. (task.settled and '1' or '0') .. '\\n'
   end
-  while own[seen + 1] do seen = seen + 1 end
+  while own[seen + 1] and seen < 2 ^ 53 do seen = seen + 1 end
   for number in pairs(own) do
     if number > shown and number > total - keep then numbers[#numbers + 1] = whole(number) end
   end
@@ -180,9 +172,12 @@ local function remember(most)
 end
 """
 
-SAY = _register(_APPEND + "return finish(add(ARGV[3], ARGV[4]))")
+SAY = register(
+    _APPEND + "return finish(add(ARGV[3], ARGV[4]))",
+    "refuse",
+)
 
-POST = _register(
+POST = register(
     _APPEND
     + """
 local is_new = not redis.call('ZSCORE', IDS, ARGV[3])
@@ -195,10 +190,11 @@ if is_new then
   end
 end
 return finish(is_new and 1 or 0)
-"""
+""",
+    "refuse",
 )
 
-TAKE = _register(
+TAKE = register(
     _APPEND
     + _STATE
     + """
@@ -235,10 +231,11 @@ local new = upto - math.max(start, known.from)
 return finish({
   known.settled and 1 or 0, math.max(0, new), numbers, redis.call('HGETALL', DIGEST), start + 1, bodies
 })
-"""
+""",
+    "refuse",
 )
 
-SETTLE = _register(
+SETTLE = register(
     _APPEND
     + _STATE
     + """
@@ -249,10 +246,11 @@ end
 if ARGV[4] ~= '' and add(ARGV[4], ARGV[5]) == 1 then own[total] = true end
 remember(32)
 return finish(seen)
-"""
+""",
+    "refuse",
 )
 
-SUMMARISE = _register(
+SUMMARISE = register(
     _APPEND
     + """
 local upto = tonumber(ARGV[3])
@@ -261,10 +259,11 @@ if upto > tonumber(count or '0') or upto <= tonumber(summarised or '0') then ret
 if ARGV[5] ~= '' and ARGV[5] ~= (removals or '0') then return 0 end
 redis.call('HSET', DIGEST, 'summary', ARGV[4], 'summarised', whole(upto))
 return finish(1)
-"""
+""",
+    "refuse",
 )
 
-PAGE = _register(
+PAGE = register(
     _MEND
     + """
 local before, count, gone = tonumber(ARGV[1]), tonumber(ARGV[2]), total - left
@@ -272,10 +271,11 @@ local upto = before > 0 and math.min(before - 1, total) or total
 local from = math.max(gone, upto - count)
 if upto <= from then return {0, {}, gone} end
 return {from > gone and from + 1 or 0, redis.call('LRANGE', SAID, from - gone, upto - gone - 1), gone}
-"""
+""",
+    "finish",
 )
 
-RECENT = _register(
+RECENT = register(
     _MEND
     + """
 local bodies = redis.call('LRANGE', SAID, -tonumber(ARGV[1]), -1)
@@ -289,10 +289,11 @@ end
 local last = {}
 for at = math.max(1, #found - tonumber(ARGV[1]) + 1), #found do last[#last + 1] = found[at] end
 return last
-"""
+""",
+    "finish",
 )
 
-WAITING = _register(
+WAITING = register(
     _MEND
     + """
 local found, waiting = {}, redis.call('LRANGE', INBOX, 0, -1)
@@ -300,10 +301,11 @@ for at = 2, #waiting, 2 do
   if waiting[at] ~= '' then found[#found + 1] = waiting[at] end
 end
 return found
-"""
+""",
+    "finish",
 )
 
-REMOVE = _register(
+REMOVE = register(
     _MEND
     + """
 local removed = 0
@@ -323,17 +325,19 @@ if removed > 0 then
   if left_ms > 0 then redis.call('PEXPIRE', DIGEST, left_ms) end
 end
 return removed
-"""
+""",
+    "finish",
 )
 
-REPLACE = _register(
+REPLACE = register(
     _MEND
     + """
 local at = redis.call('LPOS', SAID, ARGV[1], 'RANK', -1)
 if not at then return 0 end
 redis.call('LSET', SAID, at, ARGV[2])
 return 1
-"""
+""",
+    "refuse",
 )
 
 _OBSERVING = """
@@ -343,7 +347,7 @@ for at, meant in ipairs({'list', 'zset'}) do
 end
 """
 
-NOTE = _register(
+NOTE = register(
     _OBSERVING
     + """
 if redis.call('ZSCORE', KEYS[2], ARGV[3]) then return 0 end
@@ -355,10 +359,11 @@ redis.call('LTRIM', KEYS[1], -tonumber(ARGV[1]), -1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return 1
-"""
+""",
+    "refuse",
 )
 
-OBSERVED = _register(
+OBSERVED = register(
     _OBSERVING
     + """
 local count, upto = tonumber(ARGV[1]), redis.call('LLEN', KEYS[1])
@@ -367,5 +372,6 @@ local own = rank and redis.call('LINDEX', KEYS[1], rank)
 if own then upto = rank end
 if count < 1 or upto < 1 then return {own, {}} end
 return {own, redis.call('LRANGE', KEYS[1], math.max(0, upto - count), upto - 1)}
-"""
+""",
+    "finish",
 )

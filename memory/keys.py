@@ -100,8 +100,8 @@ _ENTRY = re.compile(r"tl:ltm:\{([A-Za-z0-9_-]{1,64})\}:v([^:]+):(?:u:([A-Za-z0-9
 def ltm(agent_id: str, version: str, question: str, user_token: str | None = None) -> str:
     """Return the key of the answer to *question*, a `Parameters.key(task_name)`, shared or of one user.
 
-    *version* is agent version, dot, task version and perhaps a settings fingerprint (`1.1+3fa9`); a leading `v` is the
-    same.
+    *version* is agent version, dot, task version, digest of the code and perhaps a settings fingerprint
+    (`1.1-9f3c2a17+3fa9c01d`); a leading `v` is the same.
 
     Raises:
         InvalidInput: the agent id, version or token has characters that could act as a delimiter.

@@ -5,13 +5,14 @@ A hash per task; for generation 1 its fields are `state:1` (accepted, running, w
 `due_at:1` (ms by the server's clock), `crashes:1` and `crashes_alone:1` (runs that ended without a word, and those of
 them beside which nothing ran), `alone:1`, `excused:1` (runs that are not held against the task), `token:1` (names the
 latest run), `cancel:1` (why it is to be cancelled), `assignment:1` and `trace:1` (until it ends, for good when it
-failed), `report:1` (set once) and `refused:1` (reports that came after it). Generations do not disturb one another: a
-redelivery of generation 1 behind a redrive still gets or repeats the report of generation 1, as that one is owed too.
-Of the whole task are `user`, the token of whose it was, once it has ended, and `once.{name}`, which call made its
-effect of that name.
+failed), `report:1` (set once, and once more where REPORTS holds another) and `refused:1` (reports that came after it).
+At its end what only a run needs goes: an entry then has state, report and `user`, and what happened to it.
+Generations do not disturb one another: a redelivery of generation 1 behind a redrive still gets or repeats the report
+of generation 1, as that one is owed too. Of the whole task are `user`, the token of whose it was, once it has ended,
+and `once.{name}`, which call made its effect of that name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -45,10 +46,11 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """Every known generation of one task, by number."""
+    """Every known generation of one task, by number; *user* is the token of whose it was, "" for nobody's."""
 
     task_id: str
     generations: dict[int, Generation]
+    user: str = ""
 
     @property
     def newest(self) -> int:
@@ -87,21 +89,22 @@ class Ledger:
         *,
         before: int = 0,
         alone: bool = False,
+        most_crashes: int = 0,
         token: str = "",
     ) -> Beginning:
         """Return which run this is, why there is none, or the stored report, to be published again.
 
         *before* is how many runs others have counted, when that is more than is known here. A run is leased for
         *lease_ms* milliseconds of the server's clock; `hold` renews it. Every *token* that may run is a run, however
-        often it asks: one that ended without a word counts. *alone* promises that nothing else runs in this process
-        until the end.
+        often it asks: one that ended without a word counts, and after more than *most_crashes* of them there is no run
+        unless it is *alone*: that promises that nothing else runs in this process until the end.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
         key = keys.task(task_id)
-        leased = now_ms, self._keep_ms, lease_ms, before, int(alone), token
-        command = ("EVALSHA", scripts.BEGIN, 1, key, generation, worker_id, *leased)
+        leased = now_ms, self._keep_ms, lease_ms, before, int(alone), token, most_crashes
+        command = ("FCALL", scripts.BEGIN, 1, key, generation, worker_id, *leased)
         found = (await self._exchange.run([command]))[0]
         return found if isinstance(found, bytes) else _beginning(found)
 
@@ -116,10 +119,7 @@ class Ledger:
         """
         script = scripts.HOLD
         held = await self._exchange.run(
-            [
-                ("EVALSHA", script, 1, keys.task(task_id), generation, worker_id, lease_ms)
-                for task_id, generation in runs
-            ]
+            [("FCALL", script, 1, keys.task(task_id), generation, worker_id, lease_ms) for task_id, generation in runs]
         )
         return [run for run, answer in zip(runs, held, strict=True) if answer == -1]
 
@@ -131,7 +131,7 @@ class Ledger:
         """
         await self._exchange.run(
             [
-                ("EVALSHA", scripts.RELEASE_RUN, 1, keys.task(run.task_id), run.generation, run.token, int(run.excused))
+                ("FCALL", scripts.RELEASE_RUN, 1, keys.task(run.task_id), run.generation, run.token, run.weight)
                 for run in runs
             ]
         )
@@ -144,8 +144,8 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        parked = run.generation, run.token, wait_ms, assignment or b"", self._keep_ms, int(run.excused)
-        await self._exchange.run([("EVALSHA", scripts.PARK, 1, keys.task(run.task_id), *parked)])
+        parked = run.generation, run.token, wait_ms, assignment or b"", self._keep_ms, run.weight
+        await self._exchange.run([("FCALL", scripts.PARK, 1, keys.task(run.task_id), *parked)])
 
     async def cancel(self, task_id: str, generation: int | None, reason: str) -> Cancelled | bytes:
         """Note that somebody wishes *generation* cancelled, None the newest; return its report when it has ended.
@@ -156,7 +156,7 @@ class Ledger:
             MemoryUnavailable: the ledger did not answer in time.
         """
         wished = generation or 0, reason, self._keep_ms
-        found = (await self._exchange.run([("EVALSHA", scripts.CANCEL, 1, keys.task(task_id), *wished)]))[0]
+        found = (await self._exchange.run([("FCALL", scripts.CANCEL, 1, keys.task(task_id), *wished)]))[0]
         if isinstance(found, bytes):
             return found
         return Cancelled(int(found[0]), found[1].decode() or "unknown", found[2] or None)
@@ -179,7 +179,7 @@ class Ledger:
             MemoryUnavailable: the ledger did not answer in time; ask again with the same *token*.
         """
         asked = generation, worker_id, quote(name, safe=""), token, self._keep_ms
-        found = (await self._exchange.run([("EVALSHA", scripts.ONCE, 1, keys.task(task_id), *asked)]))[0]
+        found = (await self._exchange.run([("FCALL", scripts.ONCE, 1, keys.task(task_id), *asked)]))[0]
         return None if found < 0 else bool(found)
 
     async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | Wish | None:
@@ -194,25 +194,25 @@ class Ledger:
 
     async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
         """Return `finish` of each of *reports*, in one round trip; of two for one generation the first wins."""
-        script, keep = scripts.FINISH, self._keep_ms
-        earlier = await self._exchange.run(
+        earlier = await self._finish(reports)
+        return [Wish(found[0].decode()) if isinstance(found, list) else found for found in earlier]
+
+    async def adopt_many(self, reports: Sequence[Finish]) -> None:
+        """Make each of *reports*, which REPORTS holds, the one of its generation, whatever the ledger had before.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time; adopt them again.
+        """
+        await self._finish([(*report, 1) for report in reports])
+
+    async def _finish(self, reports: Iterable[tuple[str | int | bytes, ...]]) -> list[Any]:
+        return await self._exchange.run(
             [
-                (
-                    "EVALSHA",
-                    script,
-                    2,
-                    key := keys.task(task_id),
-                    keys.ended(key),
-                    generation,
-                    status,
-                    report,
-                    keep,
-                    *user,
-                )
-                for task_id, generation, status, report, *user in reports
+                ("FCALL", scripts.FINISH, 2, key, keys.ended(key), *report[:3], self._keep_ms, *report[3:])
+                for task_id, *report in reports
+                for key in (keys.task(str(task_id)),)
             ]
         )
-        return [Wish(found[0].decode()) if isinstance(found, list) else found for found in earlier]
 
     async def accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> None:
         """Note that *assignment* is durably published; a worker that was quicker is not undone.
@@ -224,7 +224,7 @@ class Ledger:
         """
         key = keys.task(task_id)
         traced = (trace,) if trace else ()
-        await self._exchange.run([("EVALSHA", scripts.ACCEPT, 1, key, generation, assignment, self._keep_ms, *traced)])
+        await self._exchange.run([("FCALL", scripts.ACCEPT, 1, key, generation, assignment, self._keep_ms, *traced)])
 
     async def read(self, task_id: str) -> LedgerEntry | None:
         """Return all that is known of *task_id*, or None when it never was or is past its time.
@@ -245,7 +245,7 @@ def entry_of(task_id: str, fields: dict[bytes, bytes]) -> LedgerEntry | None:
         if number.isdigit() and name:
             by_generation.setdefault(int(number), {})[name.decode(errors="replace")] = value
     generations = {number: _generation(named) for number, named in sorted(by_generation.items())}
-    return LedgerEntry(task_id, generations) if generations else None
+    return LedgerEntry(task_id, generations, fields.get(b"user", b"").decode()) if generations else None
 
 
 def _generation(named: dict[str, bytes]) -> Generation:
@@ -274,7 +274,8 @@ def _beginning(found: list[Any]) -> Run | Held | NotDue | Suspect | Wish:
     """Return what the script BEGIN says when there is no report."""
     kind = found[0]
     if kind == 1:
-        return Run(*found[1:4])
+        number, crashes, excused, is_news = found[1:]
+        return Run(number, crashes, excused, bool(is_news))
     if kind == 2:
         return Held(found[1])
     if kind == 5:

@@ -136,7 +136,7 @@ class LongTermMemory:
         if token is not None:
             # First, so that no entry of a user is ever unknown to forgetting.
             expires_at: int | str = "+inf" if lifetime_ms is None else now_ms + lifetime_ms
-            commands.append(("EVALSHA", scripts.NOTE_USER, 1, keys.ltm_users(token), key, expires_at, now_ms))
+            commands.append(("FCALL", scripts.NOTE_USER, 1, keys.ltm_users(token), key, expires_at, now_ms))
         hits = keys.hits_of(key)
         if near is not None:
             commands.append(remembering(key, value, lifetime_ms, near, now_ms))
@@ -164,7 +164,7 @@ class LongTermMemory:
         for agent_keys in by_agent.values():
             for page in _pages(agent_keys):
                 named = [name for key in page for name in (key, keys.hits_of(key))]
-                commands.append(("EVALSHA", scripts.COUNT_HITS, len(named), *named, *[served[key] for key in page]))
+                commands.append(("FCALL", scripts.COUNT_HITS, len(named), *named, *[served[key] for key in page]))
         return sum((await self._flush.run(commands))[noted:])
 
     async def put(self, key: str, result_json: bytes, *, ttl: timedelta | None, now_ms: int) -> None:
@@ -225,6 +225,18 @@ class LongTermMemory:
             ]
         )
 
+    async def left_behind(self, in_force: Mapping[tuple[str, str], str]) -> dict[str, int]:
+        """Return how many entries of each agent are of other versions than those *in_force*, by agent and task.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer a page in time.
+        """
+        wanted, counts = Selection(in_force=in_force), defaultdict[str, int](int)
+        async for page in self._scan(keys.ltm_pattern()):
+            for key in _select(page, wanted):
+                counts[_tag(key)] += 1
+        return dict(counts)
+
     async def forget(
         self,
         key: str | None = None,
@@ -233,28 +245,30 @@ class LongTermMemory:
         task: str | None = None,
         created_before_ms: int | None = None,
         user_token: str | None = None,
+        in_force: Mapping[tuple[str, str], str] | None = None,
         everything: bool = False,
     ) -> int:
         """Remove the entries that fit every given condition and return how many there were.
 
-        *user_token* means what the user's tasks stored, shared answers included. An agent as a whole, or everything,
+        *user_token* means what the user's tasks stored, shared answers included; *in_force* what other versions than
+        these, by agent and task, left behind. An agent as a whole, or everything,
         takes the quarantine along.
 
         Raises:
             InvalidInput: no condition is given; say `everything=True` to mean it.
             MemoryUnavailable: Redis did not answer a step in time; what was removed so far stays removed.
         """
-        wanted = checked_selection(key, agent_id, task, created_before_ms, user_token, everything)
+        wanted = checked_selection(key, agent_id, task, created_before_ms, user_token, everything, in_force)
         if key is not None:
             return await self._forget_page([key], wanted)
         if user_token is not None:
             return await self._forget_user(user_token, wanted)
-        count = 0
+        count, is_whole = 0, task is None and created_before_ms is None and in_force is None
         async for page in self._scan(keys.ltm_pattern(agent_id)):
             count += await self._forget_page(page, wanted)
-            if task is None and created_before_ms is None:
+            if is_whole:
                 await self._patient.run([("UNLINK", key) for key in page if keys.is_near(key)])
-        if task is None and created_before_ms is None:
+        if is_whole:
             count += await self._forget_quarantine(agent_id)
             if agent_id is None:
                 await self._forget_indexes()

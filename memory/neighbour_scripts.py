@@ -18,21 +18,12 @@ has looked at *most*, after which one that it has not met may be nearer. At most
 tell apart come back.
 """
 
-import hashlib
-
-from memory.scripts import SOURCES
-
-
-def _register(source: str) -> str:
-    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-    SOURCES[sha] = source
-    return sha
-
+from memory.scripts import register
 
 #: Places of expired entries that storing one entry removes: in the long run more than expire meanwhile.
 MOST_EXPIRED = 50
 
-REMEMBER = _register(
+REMEMBER = register(
     """
 local entry, hits, till = KEYS[1], KEYS[2], KEYS[4]
 local lifetime, place, now = ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -66,10 +57,11 @@ for number = 3, #KEYS do
   end
 end
 return false
-"""
+""",
+    "refuse",
 )
 
-AROUND = _register(
+AROUND = register(
     """
 local most, enough, returned = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local fields, sides, walked = {}, {}, {}
@@ -119,7 +111,7 @@ local function walk(one, page)
 end
 
 local page = 8
-while looked < most do
+while looked < most and #sides > 0 do
   local unseen = 0
   for _, one in ipairs(sides) do
     if not one.done then walk(one, page) end
@@ -150,10 +142,11 @@ for number, one in ipairs(found) do
   places[number] = one.place
 end
 return places
-"""
+""",
+    "read",
 )
 
-NEAREST = _register(
+NEAREST = register(
     """
 local indexes = #KEYS - #ARGV
 for number = 1, #ARGV do
@@ -162,12 +155,14 @@ for number = 1, #ARGV do
   for index = 1, indexes do redis.call('ZREM', KEYS[index], ARGV[number]) end
 end
 return false
-"""
+""",
+    "finish",
 )
 
-FORGET = _register(
+FORGET = register(
     """
 local value = redis.pcall('GET', KEYS[1])
+if type(value) == 'table' and not string.find(value.err, '^WRONGTYPE ') then return value end
 if type(value) == 'string' then
   local frame, place = string.match(string.sub(value, -4096), '"near":{"frame":"(%w+)","place":"([%d.|E+-]+)"}}$')
   if frame then
@@ -179,5 +174,6 @@ if type(value) == 'string' then
 end
 redis.call('UNLINK', KEYS[2])
 return redis.call('UNLINK', KEYS[1])
-"""
+""",
+    "finish",
 )

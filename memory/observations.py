@@ -56,11 +56,11 @@ class Observations:
         """Return the command of `note`, for whoever has more to send in the same write."""
         body = observation.model_dump_json()
         observed = keys.conversation(owner)[5:]
-        return ("EVALSHA", inbox_scripts.NOTE, 2, *observed, self._keep, self._keep_ms, task_id, body)
+        return ("FCALL", inbox_scripts.NOTE, 2, *observed, self._keep, self._keep_ms, task_id, body)
 
     def to_recall(self, owner: str, count: int, task_id: str = "") -> Command:
         """Return the command whose reply is for `told`: the last *count* before that of *task_id*."""
-        return ("EVALSHA", inbox_scripts.OBSERVED, 2, *keys.conversation(owner)[5:], count, task_id)
+        return ("FCALL", inbox_scripts.OBSERVED, 2, *keys.conversation(owner)[5:], count, task_id)
 
 
 def told(

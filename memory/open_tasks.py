@@ -7,12 +7,14 @@ finished tasks neither assignments nor reports are moved: only what is open and 
 import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.exchange import Command, Exchange
+from memory.exchange import Command, Exchange, as_mapping
+from memory.ledger import LedgerEntry, entry_of
 
 #: Keys looked at in one step of the server: under a millisecond of its time.
 SCAN_COUNT = 1000
@@ -48,10 +50,12 @@ class OpenTasks:
 
     Args:
         client: A client that does not decode responses.
+        keep: How long the ledger knows a task after its last event.
         step_s: Seconds for each step; then MemoryUnavailable.
     """
 
-    def __init__(self, client: Redis, *, step_s: float = STEP_S) -> None:
+    def __init__(self, client: Redis, *, keep: timedelta = timedelta(days=7), step_s: float = STEP_S) -> None:
+        self._keep_ms = keep // timedelta(milliseconds=1)
         self._exchange = Exchange(client, step_s)
 
     async def read(self) -> AsyncIterator[list[OpenTask]]:
@@ -62,15 +66,38 @@ class OpenTasks:
         Raises:
             MemoryUnavailable: the ledger did not answer in time; what was yielded is true.
         """
+        async for found in self._keys():
+            open_ones = await self._open_among(found)
+            for start in range(0, len(open_ones), _BODIES):
+                yield await self._with_bodies(open_ones[start : start + _BODIES])
+
+    async def read_recent(self, seconds: float) -> AsyncIterator[list[LedgerEntry]]:
+        """Yield whatever had an event in the last *seconds*, in small batches; each has its time to live from that.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time; what was yielded is true.
+        """
+        async for found in self._keys():
+            left = await self._exchange.run([("PTTL", key) for key in found])
+            recent = [key for key, ms in zip(found, left, strict=True) if ms >= self._keep_ms - seconds * 1000]
+            for start in range(0, len(recent), _BODIES):
+                batch = recent[start : start + _BODIES]
+                replies = await self._exchange.run([("HGETALL", key) for key in batch])
+                read = (
+                    entry_of(keys.parse_task(key.decode()), as_mapping(reply))
+                    for key, reply in zip(batch, replies, strict=True)
+                )
+                yield [entry for entry in read if entry is not None]
+
+    async def _keys(self) -> AsyncIterator[list[bytes]]:
+        """Yield the key of every task, in batches."""
         cursor = b"0"
         while True:
             # Of another type is nothing of ours: asking it for fields would fail the whole step.
             scan = ("SCAN", cursor, "MATCH", keys.task_pattern(), "COUNT", SCAN_COUNT, "TYPE", "hash")
             cursor, found = (await self._exchange.run([scan]))[0]
             for first in range(0, len(found), _BATCH):
-                open_ones = await self._open_among(found[first : first + _BATCH])
-                for start in range(0, len(open_ones), _BODIES):
-                    yield await self._with_bodies(open_ones[start : start + _BODIES])
+                yield found[first : first + _BATCH]
             if int(cursor) == 0:
                 return
 

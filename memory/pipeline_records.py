@@ -18,6 +18,14 @@ EndState = Literal["failed", "completed", "cancelled"]
 #: The statuses that a phase leaves only by a reset.
 ENDED: Final[frozenset[PhaseStatus]] = frozenset({"done", "failed", "skipped"})
 
+#: Drivers in turn that may freeze or die over a run before a phase is settled.
+MOST_LAPSES = 3
+#: Why a run has failed over which three holders of its lease in turn froze or died.
+SET_ASIDE = (
+    "set aside: three supervisors in turn froze or died while they drove it; read their logs, then let it go on with "
+    "`tasklore pipeline resume SESSION`"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class PhaseState:
@@ -116,6 +124,11 @@ class RunRecord:
     wish: str | None = None
     error: str = ""
     trace: str = ""
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether it has failed because those who drove it froze or died."""
+        return self.state == "failed" and self.error == SET_ASIDE
 
 
 def error_type_of(state: EndState) -> str:

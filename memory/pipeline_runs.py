@@ -15,12 +15,14 @@ from typing import Any, cast
 from pydantic import JsonValue, ValidationError
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidPipeline, UnknownSession
+from contracts.errors import InvalidPipeline, RunSetAside, UnknownSession
 from contracts.identifiers import user_token
 from contracts.pipelines import Pipeline
 from memory import keys, pipeline_scripts, session_scripts
 from memory.exchange import Command, Exchange, as_mapping
 from memory.pipeline_records import (
+    MOST_LAPSES,
+    SET_ASIDE,
     EndState,
     NewRun,
     PhaseState,
@@ -35,6 +37,8 @@ __all__ = ["KEEP_OUTCOME", "PipelineRuns"]
 
 #: How long it is told how a run ended.
 KEEP_OUTCOME = timedelta(days=1)
+#: How long a run that is set aside is there at least, for somebody to look at.
+_KEEP_ASIDE = timedelta(days=7)
 #: Milliseconds that a session may stand in the index without running: above any deadline of a call that makes it run.
 GRACE_MS = 10_000
 
@@ -63,7 +67,7 @@ class PipelineRuns:
 
         It is as long as it is told how a run of it ended, unless that one is made again as failed.
         """
-        listed = ("EVALSHA", session_scripts.LIST, 1, keys.sessions(), new.session_id)
+        listed = ("FCALL", session_scripts.LIST, 1, keys.sessions(), new.session_id)
         commands: list[Command] = [listed]
         if new.state == "running":
             commands.append(_mark(keys.running(new.supervisor_id), new.session_id))
@@ -98,12 +102,28 @@ class PipelineRuns:
         """Return the fencing number of a lease of *lease_ms*; None: another holds one, or it does not run.
 
         A second claim by the same *holder* is another's too.
+
+        Raises:
+            RunSetAside: the third holder in turn froze or died before a phase was settled; the run has failed.
         """
-        claimed = _script(pipeline_scripts.CLAIM_RUN, session_id, holder, self._new_token(), lease_ms)
+        told = {"session_id": session_id, "state": "failed", "error": SET_ASIDE, "phases": []}
+        aside = SET_ASIDE, RunSetAside.__name__, _json(told), _KEEP_ASIDE // timedelta(milliseconds=1)
+        words = holder, self._new_token(), lease_ms, MOST_LAPSES, *aside
+        claimed = _script(pipeline_scripts.CLAIM_RUN, session_id, *words)
         fence, *held = (await self._exchange.run([claimed]))[0]
         if held:
             await self._exchange.run([_mark(keys.running(held[1].decode()), session_id, held[0])])
+        if fence == -2:
+            raise RunSetAside(f"run {session_id!r}: {SET_ASIDE}")
         return int(fence) if fence > 0 else None
+
+    async def set_aside(self, supervisor_id: str) -> list[str]:
+        """Return the sessions whose runs were set aside and wait for somebody to resume them."""
+        index = keys.running(supervisor_id)
+        listed = (await self._exchange.run([("ZRANGEBYSCORE", index, "+inf", "+inf")]))[0]
+        sessions = [member.decode() for member in listed]
+        found = await self._exchange.run([("HGET", keys.session(one).root, "error") for one in sessions])
+        return [one for one, error in zip(sessions, found, strict=True) if error == SET_ASIDE.encode()]
 
     async def renew(self, session_id: str, holder: str, fence: int, lease_ms: int) -> bool:
         """Let the lease last *lease_ms* from now; False when it is lost, and whoever drives has to stop."""
@@ -127,7 +147,7 @@ class PipelineRuns:
     async def due(self, supervisor_id: str, limit: int = 100) -> list[str]:
         """Return up to *limit* running sessions whose lease lapsed, or was never taken, longest first."""
         index = keys.running(supervisor_id)
-        listed = (await self._exchange.run([("EVALSHA", pipeline_scripts.RUNNING_DUE, 1, index, limit)]))[0]
+        listed = (await self._exchange.run([("FCALL", pipeline_scripts.RUNNING_DUE, 1, index, limit)]))[0]
         sessions = [member.decode() for member in listed]
         looks = await self._exchange.run([_script(pipeline_scripts.LOOK_AT_RUN, session) for session in sessions])
         due, repairs = list[str](), list[Command]()
@@ -247,17 +267,17 @@ class PipelineRuns:
 
 
 def _script(sha: str, session_id: str, *words: str | bytes | int) -> Command:
-    return ("EVALSHA", sha, 10, *keys.session(session_id), keys.run(session_id), *words)
+    return ("FCALL", sha, 10, *keys.session(session_id), keys.run(session_id), *words)
 
 
-def _mark(index: str, session_id: str, at_ms: int | None = None) -> Command:
+def _mark(index: str, session_id: str, at_ms: int | bytes | None = None) -> Command:
     """Return what lists *session_id*, from *at_ms* on, None is now."""
-    return ("EVALSHA", pipeline_scripts.MARK, 1, index, session_id, "" if at_ms is None else at_ms)
+    return ("FCALL", pipeline_scripts.MARK, 1, index, session_id, "" if at_ms is None else at_ms)
 
 
 def _unmark(index: str, session_id: str, grace_ms: int | None = None) -> Command:
     """Return what takes *session_id* out: when it was due for *grace_ms*, None: when it is not due."""
-    return ("EVALSHA", pipeline_scripts.UNMARK, 1, index, session_id, "" if grace_ms is None else grace_ms)
+    return ("FCALL", pipeline_scripts.UNMARK, 1, index, session_id, "" if grace_ms is None else grace_ms)
 
 
 def _root_of(new: NewRun) -> list[str | bytes | int]:

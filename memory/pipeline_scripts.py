@@ -7,7 +7,7 @@ and then `memory.keys.run`.
 |---|---|---|---|
 | CREATE | the ten | token, 1 unless it may have ended, words of root, phases, corrected, seen | 1: made; 0: taken |
 | READ_RUN | the ten | - | {root, phases, corrected, holder, fence}; {} when no pipeline runs here |
-| CLAIM_RUN | the ten | holder, token, lease_ms | {fence, until, supervisor}; {0, ..}: another's; {-1}: none |
+| CLAIM_RUN | the ten | holder, token, lease_ms, most lapses, then see below | {fence, until, supervisor} or see below |
 | RENEW_RUN | the ten | holder, fence, lease_ms | {until, supervisor}; {}: lost |
 | GIVE_BACK | the ten | holder, fence | {supervisor}; {}: was not yours |
 | LOOK_AT_RUN | the ten | - | {1 when it runs, ms until which it is held or 0} |
@@ -21,6 +21,11 @@ and then `memory.keys.run`.
 | MARK | an index | session, ms or nothing for now | nil |
 | UNMARK | running | session, grace_ms or nothing | nil |
 
+CLAIM_RUN returns {0, until, supervisor} while another holds the lease, {-1} when it does not run, and {-2, +inf,
+supervisor} when it sets the run aside, for which it takes an error, its type, the outcome to tell, and the ms that all
+is kept at least. That is so when *most lapses* holders in turn never gave their lease back, as counted in `lapses` of
+the root; the count begins anew with a settled phase, ten minutes under one lease, and a restart.
+
 Words of a hash come as their number, then field and value in turns. A state is the JSON of a `PhaseState`; here its
 times are filled in. In the hash `tasks` nothing, as a text, stands for "no task may write for this phase".
 
@@ -29,17 +34,8 @@ not run is taken out only after a grace, longer than any call takes, so that no 
 two steps.
 """
 
-import hashlib
-
-from memory.scripts import SOURCES
+from memory.scripts import register
 from memory.session_scripts import CALLS, TOUCH
-
-
-def _register(source: str) -> str:
-    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-    SOURCES[sha] = source
-    return sha
-
 
 _RUN = (
     TOUCH
@@ -57,6 +53,22 @@ local function phase_state(phase)
   return found and cjson.decode(found)
 end
 
+local function fail_run(state, error, kind)
+  local all, now = redis.call('HGETALL', phases), session_now()
+  for at = 1, #all, 2 do
+    local known = cjson.decode(all[at + 1])
+    if known.status == 'running' then
+      known.status, known.ended_ms, known.error_type, known.error = 'failed', now, kind, error
+      redis.call('HSET', phases, all[at], cjson.encode(known))
+      redis.call('HSET', tasks, all[at], '')
+    end
+  end
+  redis.call('HSET', root, 'state', state, 'error', error)
+  redis.call('HDEL', root, 'wish', 'claimed_by')
+  redis.call('UNLINK', lease)
+  touch()
+end
+
 local function put_words(key, at)
   local last = at + 2 * tonumber(ARGV[at])
   for index = at + 1, last, 2 do redis.call('HSET', key, ARGV[index], ARGV[index + 1]) end
@@ -65,7 +77,7 @@ end
 """
 )
 
-CREATE = _register(
+CREATE = register(
     _RUN
     + """
 if redis.call('EXISTS', root) == 1 then return redis.call('HGET', root, 'made_by') == ARGV[1] and 1 or 0 end
@@ -76,35 +88,45 @@ redis.call('HSET', root, 'made_by', ARGV[1], 'created_at', now)
 put_words(seen, put_words(corrected, put_words(phases, put_words(root, 3))))
 touch(now)
 return 1
-"""
+""",
+    "refuse",
 )
 
-READ_RUN = _register(
+READ_RUN = register(
     _RUN
     + """
 if redis.call('HEXISTS', root, 'pipeline') == 0 then return {} end
 local held = redis.call('HMGET', lease, 'holder', 'fence')
 return {redis.call('HGETALL', root), redis.call('HGETALL', phases), redis.call('HGETALL', corrected),
   held[1] or '', held[2] or redis.call('HGET', root, 'fence') or '0'}
-"""
+""",
+    "finish",
 )
 
-CLAIM_RUN = _register(
+CLAIM_RUN = register(
     _RUN
     + """
-local known, now = redis.call('HMGET', root, 'state', 'fence'), session_now()
+local known, now = redis.call('HMGET', root, 'state', 'fence', 'claimed_by'), session_now()
 if known[1] ~= 'running' then return {-1} end
 local held = redis.call('HMGET', lease, 'token', 'fence')
 local supervisor = redis.call('HGET', root, 'supervisor_id')
 if held[1] and held[1] ~= ARGV[2] then return {0, now + redis.call('PTTL', lease), supervisor} end
+local has_lapsed = not held[1] and known[3] and known[3] ~= ARGV[1]
+if has_lapsed and redis.call('HINCRBY', root, 'lapses', 1) >= tonumber(ARGV[4]) then
+  fail_run('failed', ARGV[5], ARGV[6])
+  redis.call('SET', outcome, ARGV[7], 'PX', ARGV[8])
+  for at = 1, 8 do redis.call('PEXPIRE', KEYS[at], ARGV[8], 'GT') end
+  return {-2, '+inf', supervisor}
+end
 -- In microseconds, which no two claims share: a session of this id may have been there before.
 local time = redis.call('TIME')
 local fence = held[2] or session_ms(math.max(tonumber(known[2] or '0') + 1, time[1] * 1000000 + time[2]))
 redis.call('HSET', lease, 'holder', ARGV[1], 'token', ARGV[2], 'fence', fence)
 redis.call('PEXPIRE', lease, ARGV[3])
-redis.call('HSET', root, 'fence', fence)
+redis.call('HSET', root, 'fence', fence, 'claimed_by', ARGV[1])
 return {tonumber(fence), now + tonumber(ARGV[3]), supervisor}
-"""
+""",
+    "refuse",
 )
 
 _HELD = """
@@ -112,34 +134,39 @@ local held = redis.call('HMGET', lease, 'holder', 'fence')
 if held[1] ~= ARGV[1] or held[2] ~= ARGV[2] then return {} end
 """
 
-RENEW_RUN = _register(
+RENEW_RUN = register(
     _RUN
     + _HELD
     + """
 redis.call('PEXPIRE', lease, ARGV[3])
+if session_now() - tonumber(held[2]) / 1000 > 600000 then redis.call('HDEL', root, 'lapses') end
 return {session_now() + tonumber(ARGV[3]), redis.call('HGET', root, 'supervisor_id')}
-"""
+""",
+    "finish",
 )
 
-GIVE_BACK = _register(
+GIVE_BACK = register(
     _RUN
+    + "if redis.call('HGET', root, 'fence') == ARGV[2] then redis.call('HDEL', root, 'claimed_by') end"
     + _HELD
     + """
 redis.call('UNLINK', lease)
 return {redis.call('HGET', root, 'supervisor_id')}
-"""
+""",
+    "finish",
 )
 
-LOOK_AT_RUN = _register(
+LOOK_AT_RUN = register(
     _RUN
     + """
 local left = redis.call('PTTL', lease)
 local until_ms = left == -2 and 0 or session_now() + math.max(1, left)
 return {redis.call('HGET', root, 'state') == 'running' and 1 or 0, until_ms}
-"""
+""",
+    "finish",
 )
 
-BEGIN_PHASE = _register(
+BEGIN_PHASE = register(
     _RUN
     + """
 local known = phase_state(ARGV[2])
@@ -151,10 +178,11 @@ redis.call('HSET', phases, ARGV[2], cjson.encode(state))
 redis.call('HSET', tasks, ARGV[2], ARGV[3])
 touch(session_ms(now))
 return 1
-"""
+""",
+    "refuse",
 )
 
-SETTLE_PHASE = _register(
+SETTLE_PHASE = register(
     _RUN
     + """
 local known, state, now = phase_state(ARGV[2]), cjson.decode(ARGV[4]), session_now()
@@ -166,13 +194,15 @@ end
 state.run, state.since_ms, state.ended_ms = math.max(state.run, known.run), known.since_ms, now
 redis.call('HSET', phases, ARGV[2], cjson.encode(state))
 redis.call('HSET', tasks, ARGV[2], '')
+redis.call('HDEL', root, 'lapses')
 if state.status == 'done' and ARGV[5] ~= '' then redis.call('HSET', corrected, ARGV[5], ARGV[2]) end
 touch(session_ms(now))
 return 1
-"""
+""",
+    "refuse",
 )
 
-RESET_PHASES = _register(
+RESET_PHASES = register(
     _RUN
     + """
 local known = redis.call('HMGET', root, 'pipeline', 'reset_by', 'run')
@@ -208,15 +238,16 @@ end
 if ARGV[3] == '1' then
   redis.call('HSET', root, 'state', 'running')
   redis.call('HINCRBY', root, 'run', 1)
-  redis.call('HDEL', root, 'wish', 'error')
+  redis.call('HDEL', root, 'wish', 'error', 'lapses', 'claimed_by')
   redis.call('UNLINK', outcome)
 end
 touch()
 return 1
-"""
+""",
+    "refuse",
 )
 
-END_RUN = _register(
+END_RUN = register(
     _RUN
     + """
 if not is_fenced(ARGV[1]) then
@@ -230,58 +261,51 @@ if ARGV[3] ~= '1' then
   redis.call('UNLINK', root, entries, hits, uses, phases, tasks, corrected, seen, lease)
   return {known[1], known[2] or ''}
 end
-local all, now = redis.call('HGETALL', phases), session_now()
-for at = 1, #all, 2 do
-  local state = cjson.decode(all[at + 1])
-  if state.status == 'running' then
-    state.status, state.ended_ms, state.error_type, state.error = 'failed', now, ARGV[7], ARGV[6]
-    redis.call('HSET', phases, all[at], cjson.encode(state))
-    redis.call('HSET', tasks, all[at], '')
-  end
-end
-redis.call('HSET', root, 'state', ARGV[2], 'error', ARGV[6])
-redis.call('HDEL', root, 'wish')
-redis.call('UNLINK', lease)
-touch()
+fail_run(ARGV[2], ARGV[6], ARGV[7])
 return {known[1], known[2] or ''}
-"""
+""",
+    "finish",
 )
 
-WISH = _register(
+WISH = register(
     _RUN
     + """
 if redis.call('HGET', root, 'state') ~= 'running' then return 0 end
 redis.call('HSETNX', root, 'wish', ARGV[1])
 return 1
-"""
+""",
+    "finish",
 )
 
-NOTE_SEEN = _register(
+NOTE_SEEN = register(
     _RUN
     + """
 if not is_fenced(ARGV[1]) then return 0 end
 redis.call('HSET', seen, ARGV[2], ARGV[3])
 touch()
 return 1
-"""
+""",
+    "refuse",
 )
 
-RUNNING_DUE = _register(
+RUNNING_DUE = register(
     CALLS
     + """
 return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', session_ms(session_now()), 'LIMIT', 0, ARGV[1])
-"""
+""",
+    "read",
 )
 
-MARK = _register(
+MARK = register(
     CALLS
     + """
 redis.call('ZADD', KEYS[1], ARGV[2] ~= '' and ARGV[2] or session_ms(session_now()), ARGV[1])
 return false
-"""
+""",
+    "refuse",
 )
 
-UNMARK = _register(
+UNMARK = register(
     CALLS
     + """
 local score, now = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '0'), session_now()
@@ -289,5 +313,6 @@ if ARGV[2] == '' and score <= now then return false end
 if ARGV[2] ~= '' and score > now - tonumber(ARGV[2]) then return false end
 redis.call('ZREM', KEYS[1], ARGV[1])
 return false
-"""
+""",
+    "finish",
 )

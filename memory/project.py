@@ -165,7 +165,7 @@ class ProjectMemory(ProjectReader):
             indexes = [part(project_id, "word", word) for word in words]
             bare = replace(redacted(record), redacted_ms=0)
             changed = (record.record_id, line, line_of(bare), body_of(bare), *words)
-            commands.append(("EVALSHA", scripts.REDACT, len(tables) + len(words), *tables, *indexes, *changed))
+            commands.append(("FCALL", scripts.REDACT, len(tables) + len(words), *tables, *indexes, *changed))
         return sum(await self._exchange.run(commands))
 
 
@@ -199,7 +199,7 @@ def _append(project_id: str, record: Record, token: str, *, is_loaded: bool = Fa
         indexes.append(part(project_id, "by", author_of(record.by)))
     own = (record.record_id, record.at_ms, record.redacted_ms or 0) if is_loaded else ("", 0, 0)
     return (
-        "EVALSHA", scripts.APPEND, len(tables) + len(indexes), *tables, *indexes,
+        "FCALL", scripts.APPEND, len(tables) + len(indexes), *tables, *indexes,
         LETTERS[record.kind], body_of(record), token, record.supersedes or "", line_of(record), *own,
     )  # fmt: skip
 

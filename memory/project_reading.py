@@ -222,7 +222,7 @@ class ProjectReader:
         part, found = keys.project_part, list[Record]()
         tables = (keys.project(project_id), part(project_id, "successors"), part(project_id, links))
         while True:
-            reply = (await self._exchange.run([("EVALSHA", scripts.FOLLOW, 3, *tables, record_id, _STEPS)]))[0]
+            reply = (await self._exchange.run([("FCALL", scripts.FOLLOW, 3, *tables, record_id, _STEPS)]))[0]
             page = _read_flat(reply)
             found += page
             if len(page) < _STEPS:
@@ -259,7 +259,7 @@ def _search(project_id: str, wish: Wish, conditions: Sequence[Condition], place:
         asked += [len(condition.texts), len(condition.indexes), *condition.texts]
     is_in_force = int(wish.in_force)
     first = (place, wish.since_ms * 1024, limit, _BUDGET, is_in_force, wish.before or "", len(conditions))
-    return ("EVALSHA", scripts.SEARCH, len(tables) + len(indexes), *tables, *indexes, *first, *asked)
+    return ("FCALL", scripts.SEARCH, len(tables) + len(indexes), *tables, *indexes, *first, *asked)
 
 
 def _read_flat(reply: Sequence[Any]) -> list[Record]:

@@ -30,16 +30,7 @@ REDACT takes the id, its line of words as it was found and as it is to be, body,
 A mark tells by a count and an id what happened last to records of a kind and a tag.
 """
 
-import hashlib
-
-from memory.scripts import SOURCES
-
-
-def _register(source: str) -> str:
-    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-    SOURCES[sha] = source
-    return sha
-
+from memory.scripts import register
 
 _SHARED = """
 local function number(value) return string.format('%.0f', value) end
@@ -54,7 +45,7 @@ local function mark(marks, letter, line, id)
 end
 """
 
-APPEND = _register(
+APPEND = register(
     _SHARED
     + """
 local records, words, timeline, state, successors, predecessors, tokens, marks, vocabulary = unpack(KEYS, 1, 9)
@@ -84,7 +75,7 @@ else
   redis.call('HSET', state, letter, number(math.max(last, tonumber(string.sub(id, 2)))))
 end
 local place, slot = nil, at
-while not place do
+while not place and slot < 2 ^ 43 do
   local low, high = slot * 1024, slot * 1024 + 1023
   local top = redis.call('ZREVRANGEBYSCORE', timeline, number(high), number(low), 'WITHSCORES', 'LIMIT', 0, 1)[2]
   if not top then place = low elseif tonumber(top) < high then place = tonumber(top) + 1 end
@@ -113,10 +104,11 @@ if old ~= '' then
   mark(marks, letter, redis.call('HGET', words, old), id)
 end
 return {'new', id, number(at)}
-"""
+""",
+    "refuse",
 )
 
-SEARCH = _register(
+SEARCH = register(
     """
 local timeline, records, words, successors = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local top, bottom, limit, budget, in_force = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
@@ -125,12 +117,14 @@ if ARGV[6] ~= '' then
   if not place then return {'unknown'} end
   top = math.min(top, tonumber(place))
 end
+local function within(count, most) return math.max(0, math.min(tonumber(count), most)) end
 local function below() return '(' .. string.format('%.0f', top) end
 
 local conditions, at, key = {}, 8, 5
 for number = 1, tonumber(ARGV[7]) do
   local condition = {texts = {}, keys = {}}
-  local texts, indexes = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  -- What a caller tells may be anything: no loop goes on behind what there is.
+  local texts, indexes = within(ARGV[at], #ARGV), within(ARGV[at + 1], #KEYS)
   for index = 1, texts do condition.texts[index] = ARGV[at + 1 + index] end
   for index = 1, indexes do condition.keys[index] = KEYS[key + index - 1] end
   at, key = at + 2 + texts, key + indexes
@@ -228,24 +222,26 @@ if #found > 0 then
   end
 end
 return reply
-"""
+""",
+    "read",
 )
 
-FOLLOW = _register(
+FOLLOW = register(
     """
 local records, successors, links = KEYS[1], KEYS[2], KEYS[3]
 local id, reply = ARGV[1], {}
-for step = 1, tonumber(ARGV[2]) do
+for step = 1, math.min(tonumber(ARGV[2]), 10000) do
   id = redis.call('HGET', links, id)
   if not id then break end
   reply[3 * step - 2], reply[3 * step - 1] = id, redis.call('HGET', records, id)
   reply[3 * step] = redis.call('HGET', successors, id)
 end
 return reply
-"""
+""",
+    "read",
 )
 
-REDACT = _register(
+REDACT = register(
     _SHARED
     + """
 local records, words, marks, vocabulary, by = unpack(KEYS, 1, 5)
@@ -261,5 +257,6 @@ end
 redis.call('ZREM', by, id)
 mark(marks, string.sub(id, 1, 1), line, id)
 return 1
-"""
+""",
+    "finish",
 )

@@ -27,19 +27,11 @@ microsecond of their arrival, each above the one before; leases are numbered ali
 after everything of a user was forgotten.
 """
 
-import hashlib
-
-from memory.scripts import SOURCES
+from memory.scripts import register
 
 #: Added to the number of a row that left the order: above any number (microseconds since 1970) until 2112, and small
 #: enough that the sum is still exact in a double. As the score of an owner: nothing waits but parked rows.
 PARKED = 2**52
-
-
-def _register(source: str) -> str:
-    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-    SOURCES[sha] = source
-    return sha
 
 
 _PARKED = f"local PARKED = {PARKED}"
@@ -135,7 +127,7 @@ local function look(now)
 end
 """
 
-APPEND_ROWS = _register(
+APPEND_ROWS = register(
     CLOSE_ROWS
     + """
 local added, last = 0, math.max(tonumber(redis.call('GET', KEYS[6]) or '0'), server_us() - 1)
@@ -152,7 +144,8 @@ if added > 0 then
 end
 trim_rows(1, server_ms(), tonumber(ARGV[1]), added + 16)
 return added
-"""
+""",
+    "refuse",
 )
 
 _COUNT_CRASHES = """
@@ -172,7 +165,7 @@ local function count_crashes(pending, states)
 end
 """
 
-CLAIM_ROWS = _register(
+CLAIM_ROWS = register(
     CLOSE_ROWS
     + _LOOK
     + _COUNT_CRASHES
@@ -200,18 +193,20 @@ redis.call('PEXPIRE', lease, ARGV[4])
 redis.call('HSET', states, 'open', cjson.encode({fence = fence, ids = ids}))
 reply[1], reply[2] = now + tonumber(ARGV[4]), tonumber(fence)
 return reply
-"""
+""",
+    "refuse",
 )
 
-RENEW_CLAIM = _register(
+RENEW_CLAIM = register(
     CLOSE_ROWS
     + """
 if not lease_held(1, 1) then return 0 end
 return redis.call('PEXPIRE', KEYS[5], ARGV[3])
-"""
+""",
+    "finish",
 )
 
-RELEASE_CLAIM = _register(
+RELEASE_CLAIM = register(
     CLOSE_ROWS
     + _LOOK
     + """
@@ -219,28 +214,31 @@ if not lease_held(1, 1) then return {} end
 redis.call('DEL', KEYS[5])
 redis.call('HDEL', KEYS[3], 'open')
 return {look(server_ms())}
-"""
+""",
+    "finish",
 )
 
-CLOSE = _register(
+CLOSE = register(
     CLOSE_ROWS
     + """
 if not lease_held(1, 1) then return 0 end
 close_rows(1, 1)
 return 1
-"""
+""",
+    "finish",
 )
 
-NOTE_ROW = _register(
+NOTE_ROW = register(
     CLOSE_ROWS
     + """
 if not lease_held(1, 1) or not redis.call('ZSCORE', KEYS[2], ARGV[3]) then return 0 end
 redis.call('HSET', KEYS[3], 'n:' .. ARGV[3], ARGV[4])
 return 1
-"""
+""",
+    "refuse",
 )
 
-RESUME_ROWS = _register(
+RESUME_ROWS = register(
     CLOSE_ROWS
     + """
 local pending, states, resumed = KEYS[2], KEYS[3], 0
@@ -255,20 +253,22 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', pending, string.format('%.0f', P
   end
 end
 return resumed
-"""
+""",
+    "refuse",
 )
 
-LOOK = _register(
+LOOK = register(
     CLOSE_ROWS
     + _LOOK
     + """
 local order = '(' .. string.format('%.0f', PARKED)
 local first = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', order, 'WITHSCORES', 'LIMIT', 0, 1)
 return {look(server_ms()), tonumber(first[2] or '0')}
-"""
+""",
+    "read",
 )
 
-READ_ROWS = _register(
+READ_ROWS = register(
     """
 local found, limit = {}, tonumber(ARGV[1])
 local function read(listed)
@@ -283,32 +283,36 @@ end
 read(redis.call('ZRANGE', KEYS[2], 0, limit - 1, 'WITHSCORES'))
 if limit > 0 then read(redis.call('ZREVRANGE', KEYS[4], 0, limit - 1, 'WITHSCORES')) end
 return found
-"""
+""",
+    "read",
 )
 
-OWNERS_DUE = _register(
+OWNERS_DUE = register(
     """
 local time = redis.call('TIME')
 local now = math.max(tonumber(ARGV[1]), tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000)
 return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.3f', now), 'LIMIT', 0, ARGV[2])
-"""
+""",
+    "read",
 )
 
-MARK_OWNER = _register(
+MARK_OWNER = register(
     """
 local time, found = redis.call('TIME'), redis.call('ZSCORE', KEYS[1], ARGV[1])
 local score = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
 if found and tonumber(found) <= score then score = tonumber(found) - 0.001 end
 redis.call('ZADD', KEYS[1], string.format('%.3f', score), ARGV[1])
 return false
-"""
+""",
+    "refuse",
 )
 
-SETTLE_OWNER = _register(
+SETTLE_OWNER = register(
     """
 local found = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if (found and tonumber(found)) ~= (ARGV[2] ~= '' and tonumber(ARGV[2])) then return 0 end
 if ARGV[3] == '-1' then redis.call('ZREM', KEYS[1], ARGV[1]) else redis.call('ZADD', KEYS[1], ARGV[3], ARGV[1]) end
 return 1
-"""
+""",
+    "finish",
 )

@@ -85,14 +85,14 @@ class PersonalQueue:
         added, _ = await self._exchange.run(
             [
                 self._script(queue_scripts.APPEND_ROWS, token, self._keep_ms, trace, *words),
-                ("EVALSHA", queue_scripts.MARK_OWNER, 1, self._owners, token),
+                ("FCALL", queue_scripts.MARK_OWNER, 1, self._owners, token),
             ]
         )
         return int(added)
 
     async def owners_due(self, now_ms: int, limit: int) -> list[str]:
         """Return up to *limit* owners whose rows it pays to claim, who waits longest first."""
-        command = ("EVALSHA", queue_scripts.OWNERS_DUE, 1, self._owners, now_ms, limit)
+        command = ("FCALL", queue_scripts.OWNERS_DUE, 1, self._owners, now_ms, limit)
         return [user_of(token.decode()) for token in (await self._exchange.run([command]))[0]]
 
     async def claim(self, owner: str, *, holder: str, limit: int, lease_ms: int, now_ms: int) -> Claim | None:
@@ -240,7 +240,7 @@ class PersonalQueue:
         return int(count)
 
     def _script(self, sha: str, token: str, *words: str | bytes | int) -> Command:
-        return ("EVALSHA", sha, 6, *keys.queue(self._name, token), *words)
+        return ("FCALL", sha, 6, *keys.queue(self._name, token), *words)
 
     async def _under(self, claim: Claim, sha: str, *words: str | bytes | int) -> Any:
         command = self._script(sha, claim.owner_token, claim.holder, claim.fence, *words)
@@ -248,12 +248,12 @@ class PersonalQueue:
 
     async def _mark(self, token: str) -> None:
         """Say that it pays to look at this owner now."""
-        await self._exchange.run([("EVALSHA", queue_scripts.MARK_OWNER, 1, self._owners, token)])
+        await self._exchange.run([("FCALL", queue_scripts.MARK_OWNER, 1, self._owners, token)])
 
     async def _settle(self, token: str, seen: Any, look: int) -> None:
         """Write what was seen of an owner, unless somebody marked it since *seen* was its score."""
         score = "" if seen is None else repr(float(seen))
-        await self._exchange.run([("EVALSHA", queue_scripts.SETTLE_OWNER, 1, self._owners, token, score, look)])
+        await self._exchange.run([("FCALL", queue_scripts.SETTLE_OWNER, 1, self._owners, token, score, look)])
 
     async def _waiting_owners(self, limit: int) -> AsyncIterator[list[str]]:
         for offset in range(0, limit, PAGE):

@@ -6,12 +6,14 @@ from typing import NamedTuple
 class Run(NamedTuple):
     """The task may run, for the *number*th time (1 is the first).
 
-    Of the earlier runs *crashes* ended without a word, and *excused* are not held against it.
+    Of the earlier runs *crashes* ended without a word, and *excused* are not held against it. *is_news*: the last
+    crash was not known before.
     """
 
     number: int
     crashes: int = 0
     excused: int = 0
+    is_news: bool = False
 
 
 class Held(NamedTuple):
@@ -29,7 +31,7 @@ class NotDue(NamedTuple):
 class Suspect(NamedTuple):
     """Of *runs* earlier ones *crashes* ended without a word, *crashes_alone* of these with nothing beside them.
 
-    The next run is to have nothing beside it either. *is_news*: the last crash was not known before.
+    These are more than the caller tolerates. *is_news*: the last crash was not known before.
     """
 
     crashes: int
@@ -58,13 +60,20 @@ Beginning = Run | Held | NotDue | Suspect | Wish | bytes
 class Ended(NamedTuple):
     """A run that ended with a word but without a report, by the *token* it began with.
 
-    An *excused* one is not held against its task: not it was at fault, or it never began.
+    An *excused* one is not held against its task: not it was at fault, or it never began. An *uncounted* one is no
+    attempt at all.
     """
 
     task_id: str
     generation: int
     token: str
     excused: bool = False
+    uncounted: bool = False
+
+    @property
+    def weight(self) -> int:
+        """How the scripts spell it: 2 when it is uncounted, 1 when it is excused, else 0."""
+        return 2 if self.uncounted else int(self.excused)
 
 
 class Finish(NamedTuple):

@@ -271,7 +271,7 @@ class SessionCache:
             InvalidInput: its pipeline runs; cancel it first, or *force* it.
         """
         of = keys.session(session_id)
-        told = (await self._exchange.run([("EVALSHA", session_scripts.DROP, len(of), *of, int(force))]))[0]
+        told = (await self._exchange.run([("FCALL", session_scripts.DROP, len(of), *of, int(force))]))[0]
         if told == 0:
             raise still_running(session_id)
         user_id, supervisor_id = ("", "") if told is None else (word.decode() for word in told)
@@ -327,7 +327,7 @@ class SessionCache:
         of = keys.session(session_id)
         commands = noting_user(user_id, session_id) if user_id is not None else []
         commands.append(self._list.listing(session_id))
-        commands.append(("EVALSHA", session_scripts.CREATE, len(of), *of, self._new_token(), *terms, *words))
+        commands.append(("FCALL", session_scripts.CREATE, len(of), *of, self._new_token(), *terms, *words))
         return bool((await self._exchange.run(commands))[-1])
 
     async def _roots(
@@ -336,7 +336,7 @@ class SessionCache:
         commands: list[Command] = []
         for name in names:
             of = keys.session(name)
-            commands.append(("EVALSHA", session_scripts.READ_ROOT, 2, of.root, of.entries, *fields))
+            commands.append(("FCALL", session_scripts.READ_ROOT, 2, of.root, of.entries, *fields))
         replies = await self._exchange.run(commands)
         listed = [one.listed_ms for one in places] if places is not None else [0] * len(replies)
         return [
@@ -354,7 +354,7 @@ class SessionCache:
         of = keys.session(session_id)
         places = of.root, of.entries, of.hits, of.uses, of.corrected
         terms = ("once", reader) if reader is not None else (mode, "")
-        replies = (await self._exchange.run([("EVALSHA", session_scripts.GET, 5, *places, *terms, *wanted)]))[0]
+        replies = (await self._exchange.run([("FCALL", session_scripts.GET, 5, *places, *terms, *wanted)]))[0]
         return [await _found(*reply) if reply else None for reply in replies] or [None] * len(wanted)
 
     async def _entries(self, session_id: str) -> tuple[list[EntryInfo], list[bytes], int]:
@@ -378,7 +378,7 @@ class SessionCache:
         return (await self._exchange.run(commands))[1]
 
     def _script(self, session_id: str, sha: str, *words: str | bytes | int) -> Command:
-        return ("EVALSHA", sha, 8, *keys.session(session_id)[:8], *words)
+        return ("FCALL", sha, 8, *keys.session(session_id)[:8], *words)
 
 
 async def _found(key: bytes, head: bytes, hits: int | bytes, stored: bytes) -> Found | None:

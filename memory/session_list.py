@@ -29,17 +29,17 @@ class SessionList:
 
     def listing(self, session_id: str) -> Command:
         """Return the command that lists a session as updated now; its reply is for `taking_out`."""
-        return ("EVALSHA", session_scripts.LIST, 1, self._key, session_id)
+        return ("FCALL", session_scripts.LIST, 1, self._key, session_id)
 
     def taking_out(self, session_id: str, score: bytes | int | str, grace_ms: int = 0) -> Command:
         """Return the command that takes a session out, unless it was listed anew since, or within *grace_ms*."""
-        return ("EVALSHA", session_scripts.UNLIST, 1, self._key, session_id, score, grace_ms)
+        return ("FCALL", session_scripts.UNLIST, 1, self._key, session_id, score, grace_ms)
 
     async def after(self, place: Listed | None, count: int) -> list[Listed]:
         """Return up to *count* places behind *place*, newest first; none is left when there are none."""
         offset, highest = 0, "+inf" if place is None else place.listed_ms
         while True:
-            command = ("EVALSHA", session_scripts.LISTED, 1, self._key, highest, offset, count)
+            command = ("FCALL", session_scripts.LISTED, 1, self._key, highest, offset, count)
             found = list(_places((await self._exchange.run([command]))[0]))
             behind = found if place is None else [one for one in found if one < place]
             if behind or len(found) < count:

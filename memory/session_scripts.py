@@ -26,16 +26,7 @@ of the phase that replaced the one asked for. SET takes of each entry its key, t
 a living one as it is, head without numbers, and body. Phases of ENTRIES are {phase, state, ...}, the JSON of each.
 """
 
-import hashlib
-
-from memory.scripts import SOURCES
-
-
-def _register(source: str) -> str:
-    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-    SOURCES[sha] = source
-    return sha
-
+from memory.scripts import register
 
 #: Functions for every script; see `TOUCH`.
 CALLS = """
@@ -51,7 +42,7 @@ end
 local function session_call(command, key, ...)
   local reply = redis.pcall(command, key, ...)
   if type(reply) == 'table' and reply.err then
-    if string.find(reply.err, 'WRONGTYPE', 1, true) then redis.call('DEL', key) end
+    if string.find(reply.err, '^WRONGTYPE ') then redis.call('DEL', key) end
     reply = redis.call(command, key, ...)
   end
   return reply
@@ -123,7 +114,7 @@ local known = redis.call('EXISTS', KEYS[1]) == 1
 """
 )
 
-CREATE = _register(
+CREATE = register(
     TOUCH
     + """
 session_mend()
@@ -138,20 +129,22 @@ for at = 5, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1]) end
 redis.call('HSET', KEYS[1], 'made_by', ARGV[1], 'created_at', ARGV[3] ~= '' and ARGV[3] or now)
 touch(ARGV[4] ~= '' and ARGV[4] or now)
 return 1
-"""
+""",
+    "refuse",
 )
 
-READ_ROOT = _register(
+READ_ROOT = register(
     CALLS
     + """
 local found = session_call('HMGET', KEYS[1], unpack(ARGV))
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 then return false end
 return {left, math.floor(session_call('HLEN', KEYS[2]) / 2), unpack(found, 1, #ARGV)}
-"""
+""",
+    "finish",
 )
 
-GET = _register(
+GET = register(
     CALLS
     + _ENTRIES
     + """
@@ -199,10 +192,11 @@ end
 local found = {}
 for at = 3, #ARGV do found[at - 2] = look(ARGV[at]) end
 return found
-"""
+""",
+    "refuse",
 )
 
-SET = _register(
+SET = register(
     _OPENED
     + """
 if not known then return false end
@@ -228,10 +222,11 @@ for at = 3, #ARGV, 5 do
 end
 touch(session_ms(now))
 return {'done'}
-"""
+""",
+    "refuse",
 )
 
-DELETE = _register(
+DELETE = register(
     _OPENED
     + """
 if not known then return false end
@@ -239,10 +234,11 @@ local living = is_living(redis.call('HGET', KEYS[2], ':' .. ARGV[1]), session_no
 remove(ARGV[1])
 touch()
 return living and 1 or 0
-"""
+""",
+    "finish",
 )
 
-INVALIDATE = _register(
+INVALIDATE = register(
     _OPENED
     + """
 if not known then return false end
@@ -259,10 +255,11 @@ for _, key in ipairs(keys_of_entries()) do
 end
 touch()
 return removed
-"""
+""",
+    "finish",
 )
 
-CLEAR = _register(
+CLEAR = register(
     _OPENED
     + """
 if not known then return false end
@@ -273,10 +270,11 @@ end
 redis.call('UNLINK', KEYS[2], KEYS[3], KEYS[4])
 touch()
 return count
-"""
+""",
+    "finish",
 )
 
-CLEANUP = _register(
+CLEANUP = register(
     _OPENED
     + """
 if not known or (ARGV[1] == '1' and redis.call('HGET', KEYS[1], 'state') == 'running') then return false end
@@ -288,10 +286,11 @@ for _, key in ipairs(keys_of_entries()) do
   end
 end
 return count
-"""
+""",
+    "finish",
 )
 
-ENTRIES = _register(
+ENTRIES = register(
     _OPENED
     + """
 if not known then return false end
@@ -306,10 +305,11 @@ for _, key in ipairs(keys_of_entries()) do
   end
 end
 return found
-"""
+""",
+    "finish",
 )
 
-LOAD = _register(
+LOAD = register(
     _OPENED
     + """
 if known then return 0 end
@@ -326,10 +326,11 @@ end
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
 redis.call('PEXPIRE', KEYS[3], ARGV[3])
 return 1
-"""
+""",
+    "refuse",
 )
 
-DROP = _register(
+DROP = register(
     CALLS
     + """
 local told = session_call('HMGET', KEYS[1], 'state', 'user_id', 'supervisor_id')
@@ -337,32 +338,36 @@ if redis.call('EXISTS', KEYS[1]) == 0 then return false end
 if told[1] == 'running' and ARGV[1] ~= '1' then return 0 end
 redis.call('UNLINK', unpack(KEYS))
 return {told[2] or '', told[3] or ''}
-"""
+""",
+    "finish",
 )
 
 #: Sent before whatever makes a session, so that none can be there unlisted.
-LIST = _register(
+LIST = register(
     CALLS
     + """
 local score = session_ms(session_now())
 session_call('ZADD', KEYS[1], score, ARGV[1])
 return score
-"""
+""",
+    "refuse",
 )
 
-UNLIST = _register(
+UNLIST = register(
     CALLS
     + """
 local score = session_call('ZSCORE', KEYS[1], ARGV[1])
 if not score or tonumber(score) ~= tonumber(ARGV[2]) then return 0 end
 if tonumber(score) > session_now() - tonumber(ARGV[3]) then return 0 end
 return redis.call('ZREM', KEYS[1], ARGV[1])
-"""
+""",
+    "finish",
 )
 
-LISTED = _register(
+LISTED = register(
     CALLS
     + """
 return session_call('ZRANGE', KEYS[1], ARGV[1], '-inf', 'BYSCORE', 'REV', 'LIMIT', ARGV[2], ARGV[3], 'WITHSCORES')
-"""
+""",
+    "finish",
 )

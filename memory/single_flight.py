@@ -218,9 +218,9 @@ class SingleFlight(Generic[T]):
     async def _lease(self, key: str | Place, flight: str, token: str, ignore_entry: int) -> int:
         terms = token, self._lease_ms, ignore_entry
         if isinstance(key, str):
-            command: Command = ("EVALSHA", scripts.LEASE, 2, flight, key, *terms)
+            command: Command = ("FCALL", scripts.LEASE, 2, flight, key, *terms)
         else:
-            command = ("EVALSHA", scripts.LEASE, 2, flight, key.hash, *terms, key.field)
+            command = ("FCALL", scripts.LEASE, 2, flight, key.hash, *terms, key.field)
         # A cancelled command may still reach Redis, even after its release: it has to be heard out.
         asking = self._tasks.create_task(self._ask(command))
         try:
@@ -267,7 +267,7 @@ class SingleFlight(Generic[T]):
         if self._held.get(flight) == token:
             del self._held[flight]
         with suppress(MemoryUnavailable):
-            await self._exchange.run([("EVALSHA", scripts.RELEASE, 1, flight, token, keys.FLIGHTS)])
+            await self._exchange.run([("FCALL", scripts.RELEASE, 1, flight, token, keys.FLIGHTS)])
 
     async def _renew(self) -> None:
         """Keep every lease held in this process alive; one that was lost is let go."""
@@ -277,7 +277,7 @@ class SingleFlight(Generic[T]):
                 await self._holding.wait()
             await asyncio.sleep(self._lease_s / 3)
             held = list(self._held.items())
-            commands = [("EVALSHA", scripts.RENEW, 1, flight, token, self._lease_ms) for flight, token in held]
+            commands = [("FCALL", scripts.RENEW, 1, flight, token, self._lease_ms) for flight, token in held]
             with suppress(MemoryUnavailable):
                 replies = await self._exchange.run(commands)
                 for (flight, token), renewed in zip(held, replies, strict=True):

@@ -1,7 +1,7 @@
 """The Lua of stories and their analyses: each script touches one hash tag.
 
 Each may be sent again when its reply was lost. What is stored passes through as it is: nothing is decoded here. A key
-that holds another type is not ours: it is replaced, so that it stops nobody, before anything is written.
+that holds another type is not ours: READ finds nothing there, and whatever writes replaces it.
 
 | script | KEYS | ARGV | returns |
 |---|---|---|---|
@@ -24,16 +24,7 @@ Beside each record lie, by its number, `:` the digest of the text it is of, `+` 
 `@` the revision that it rests on. What is under way is not listed by when it was written, and so never goes.
 """
 
-import hashlib
-
-from memory.scripts import SOURCES
-
-
-def _register(source: str) -> str:
-    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-    SOURCES[sha] = source
-    return sha
-
+from memory.scripts import register
 
 #: Functions for every script.
 #:
@@ -75,15 +66,21 @@ local function story_held(number)
 end
 """
 
-READ = _register(
-    _CALLS
-    + """
-for at = 1, #KEYS do story_mend(at, 'hash') end
-if redis.call('HEXISTS', KEYS[1], 'revision') == 0 then return false end
+READ = register(
+    """
+local function is_other(index)
+  local kind = redis.call('TYPE', KEYS[index]).ok
+  return kind ~= 'none' and kind ~= 'hash'
+end
+if is_other(1) or redis.call('HEXISTS', KEYS[1], 'revision') == 0 then return false end
 local found, at = {}, 1
 for index = 1, #KEYS do
   local count = tonumber(ARGV[at])
-  if count == -1 then
+  if is_other(index) then
+    found[index] = count == -3 and 0 or {}
+    for place = 1, math.min(count, #ARGV) do found[index][place] = false end
+    at = at + math.max(0, count)
+  elseif count == -1 then
     found[index] = redis.call('HGETALL', KEYS[index])
   elseif count == -2 then
     found[index] = redis.call('HKEYS', KEYS[index])
@@ -96,10 +93,11 @@ for index = 1, #KEYS do
   at = at + 1
 end
 return found
-"""
+""",
+    "read",
 )
 
-LOAD = _register(
+LOAD = register(
     _CALLS
     + """
 story_mend(1, 'hash')
@@ -113,10 +111,11 @@ redis.call('HSET', KEYS[1], 'updated_at', story_ms(story_now()))
 local is_other = redis.call('HGET', KEYS[1], 'digest') ~= before
 if is_other or redis.call('HEXISTS', KEYS[1], 'revision') == 0 then redis.call('HINCRBY', KEYS[1], 'revision', 1) end
 return is_other and 1 or 0
-"""
+""",
+    "refuse",
 )
 
-PUT_RESPONSE = _register(
+PUT_RESPONSE = register(
     _CALLS
     + """
 story_mend(1, 'hash')
@@ -153,10 +152,11 @@ if is_gone then
 end
 redis.call('HSET', KEYS[1], 'last', story_ms(last))
 return is_other and 1 or 0
-"""
+""",
+    "refuse",
 )
 
-FOLD = _register(
+FOLD = register(
     _CALLS
     + """
 for at = 1, #KEYS do story_mend(at, at == 4 and 'zset' or 'hash') end
@@ -191,35 +191,41 @@ else
   story_keep(4, ARGV[5], 2, 3)
 end
 return 1
-"""
+""",
+    "refuse",
 )
 
-DELETE = _register("""
+DELETE = register(
+    """
 local known = redis.call('EXISTS', KEYS[1])
 redis.call('UNLINK', unpack(KEYS))
 return known
-""")
+""",
+    "finish",
+)
 
-MARK = _register(
+MARK = register(
     _CALLS
     + """
 story_mend(1, 'zset')
 redis.call('ZADD', KEYS[1], story_ms(story_now() + tonumber(ARGV[2])), ARGV[1])
 return false
-"""
+""",
+    "refuse",
 )
 
-RENEW = _register(
+RENEW = register(
     _CALLS
     + """
 story_mend(1, 'zset')
 if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end
 redis.call('ZADD', KEYS[1], story_ms(story_now() + tonumber(ARGV[2])), ARGV[1])
 return 1
-"""
+""",
+    "finish",
 )
 
-DUE = _register(
+DUE = register(
     _CALLS
     + """
 story_mend(1, 'zset')
@@ -227,5 +233,6 @@ local now = story_now()
 local found = redis.call('ZRANGE', KEYS[1], '-inf', story_ms(now), 'BYSCORE', 'LIMIT', 0, ARGV[2])
 for _, member in ipairs(found) do redis.call('ZADD', KEYS[1], story_ms(now + tonumber(ARGV[1])), member) end
 return found
-"""
+""",
+    "finish",
 )

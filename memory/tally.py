@@ -42,4 +42,4 @@ class Tally:
                     counted[state.decode(errors="replace")] += int(number)
             # Whoever else is served comes first.
             await asyncio.sleep(0)
-        return dict(counted)
+        return dict(+counted)

@@ -20,11 +20,14 @@ ROLE_VARIABLE = "TASKLORE_ROLE"
 SEED_VARIABLE = "TASKLORE_NATS_SEED_FILE"
 NATS_CA_VARIABLE = "TASKLORE_NATS_CA_FILE"
 REDIS_CA_VARIABLE = "TASKLORE_REDIS_CA_FILE"
+#: A file that says who publishes what this process reads; see `runtime.signatures`.
+PUBLISHERS_VARIABLE = "TASKLORE_NATS_PUBLISHERS_FILE"
 PASSWORD_VARIABLE = "TASKLORE_REDIS_PASSWORD_FILE"  # noqa: S105 - where one lies, not what it is
 
 #: What a directory of secrets holds, by the variable that would name the file otherwise.
 _IN_SECRETS = {
     SEED_VARIABLE: "nats.nkey",
+    PUBLISHERS_VARIABLE: "publishers.json",
     NATS_CA_VARIABLE: "ca.crt",
     REDIS_CA_VARIABLE: "ca.crt",
     PASSWORD_VARIABLE: "valkey.password",
@@ -44,6 +47,7 @@ class Access:
     nats_ca_file: Path | None = None
     redis_ca_file: Path | None = None
     password_file: Path | None = None
+    publishers_file: Path | None = None
 
     def nats_options(self) -> dict[str, Any]:
         """Return what `nats.connect` is told beside addresses.
@@ -108,6 +112,7 @@ def access_of(environ: Mapping[str, str] = os.environ) -> Access:
         nats_ca_file=_path(environ, NATS_CA_VARIABLE),
         redis_ca_file=_path(environ, REDIS_CA_VARIABLE),
         password_file=_path(environ, PASSWORD_VARIABLE),
+        publishers_file=_path(environ, PUBLISHERS_VARIABLE),
     )
 
 

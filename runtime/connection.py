@@ -11,7 +11,7 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 
-from contracts.errors import Unreachable
+from contracts.errors import Forbidden, Unreachable
 from runtime.access import access_of
 from runtime.endpoints import addresses_in, masked_url
 from runtime.refusals import Connection, Refusal, Refusals
@@ -62,6 +62,7 @@ async def connected(url: str, name: str, listener: Listener | None = None) -> As
 
     Raises:
         ConfigurationError: a file of ours cannot be read.
+        Forbidden: a server answers and refuses us.
         Unreachable: nobody answers within `CONNECT_S`.
     """
     closing: list[bool] = []
@@ -108,7 +109,7 @@ async def _connect(url: str, name: str, listener: Listener, closing: list[bool])
                 f"the NATS server at {masked_url(url)} refuses us ({strangeness[-1]}); correct TASKLORE_NATS_URL, or "
                 "what we are known by (TASKLORE_NATS_SEED_FILE, TASKLORE_NATS_CA_FILE)"
             )
-            raise Unreachable(msg) from error
+            raise Forbidden(msg) from error
         msg = f"no NATS server answers at {masked_url(url)}; start it or correct TASKLORE_NATS_URL"
         raise Unreachable(msg) from error
 

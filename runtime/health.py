@@ -36,9 +36,18 @@ _POLL_S = 0.05
 
 
 class Pulse:
-    """The heartbeat of an event loop, felt from another thread; stuck when it does not beat for *stuck_after_s*."""
+    """The heartbeat of an event loop, felt from another thread; stuck when it does not beat for *stuck_after_s*.
 
-    def __init__(self, stuck_after_s: float = STUCK_AFTER_S, monotonic: Callable[[], float] = time.monotonic) -> None:
+    With each beat *on_beat* is called.
+    """
+
+    def __init__(
+        self,
+        stuck_after_s: float = STUCK_AFTER_S,
+        monotonic: Callable[[], float] = time.monotonic,
+        on_beat: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._on_beat = on_beat
         self._stuck_after_s = stuck_after_s
         self._monotonic = monotonic
         self._beat_at = monotonic()
@@ -73,6 +82,7 @@ class Pulse:
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
         def beat() -> None:
             self.beat()
+            self._on_beat()
             self._schedule(loop)
 
         self._next = loop.call_later(BEAT_S, beat)

@@ -8,18 +8,19 @@ come from a model, so whoever asks checks that each value stands in the text it 
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, Self
 
 import structlog
 
-from contracts.errors import LlmError, LlmNotConfigured, LlmTimeout
+from contracts.errors import LlmError, LlmMalformed, LlmNotConfigured, LlmTimeout
+from runtime.llm_breaker import ModelBreaker
 from runtime.llm_client import build_client, complete
-from runtime.llm_prices import Expense, ModelPrice, Tokens, expense_of, price_of
-from runtime.llm_settings import LlmRole, LlmSettings
+from runtime.llm_prices import Expense, ModelPrice, Tokens, expense_of, load_prices
+from runtime.llm_settings import OPENAI_URL, LlmRole, LlmSettings
 from runtime.llm_spans import answered, asked
 from runtime.llm_wire import T, check_answer_model, read_answer, read_body, read_tokens, retry_after_s
 from runtime.tracing import span
@@ -48,6 +49,9 @@ class Meter(Protocol):
     def record(self, role: str, model: str, usage: Expense, duration_s: float, error_class: str | None) -> None:
         """Count one attempt."""
 
+    def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
+        """Export by model for how long its provider has been away."""
+
 
 @dataclass
 class Spent:
@@ -75,7 +79,10 @@ class Reply(Generic[T]):
 
 @dataclass(frozen=True)
 class _Question(Generic[T]):
-    """One question as every attempt sends it; `ends_at` is a reading of the clock, None without a deadline."""
+    """One question as every attempt sends it.
+
+    `ends_at` is a reading of the clock, None without a deadline; `malformed` the answer that the model has to correct.
+    """
 
     role_name: str
     role: LlmRole
@@ -83,6 +90,7 @@ class _Question(Generic[T]):
     system: str
     user: str
     ends_at: float | None
+    malformed: LlmMalformed | None = None
 
 
 @dataclass(frozen=True)
@@ -110,11 +118,14 @@ class Llm:
     ) -> None:
         self.settings = settings
         self._meter = meter
+        if meter is not None:
+            meter.watch_models(self.open_seconds)
         self._monotonic = monotonic
         self._sleep = sleep
         self._uniform = uniform
         self._slots = asyncio.Semaphore(settings.max_concurrency)
         self._under_way = 0
+        self._breakers: dict[str, ModelBreaker] = {}
         self._connecting = asyncio.Lock()
         self._client: AsyncOpenAI | None = None
 
@@ -138,12 +149,16 @@ class Llm:
         """Whether half of the slots stay free when one more is taken: for questions that others must not wait for."""
         return 2 * (self._under_way + 1) <= self.settings.max_concurrency
 
+    def open_seconds(self) -> dict[str, float]:
+        """Return by model for how many seconds its provider has been away, 0 when it is not; for any thread."""
+        return {model: breaker.open_s for model, breaker in list(self._breakers.items())}
+
     def role(self, name: str) -> LlmRole:
         """Return which model answers for the role *name*, and within which limits."""
         return self.settings.role(name)
 
     async def warm_up(self) -> None:
-        """Import the client library now (0.3 s of CPU or more, in a thread) instead of within the first deadline."""
+        """Import client library and prices now, a second of CPU or more, instead of within the first deadline."""
         if self.configured:
             await self._connect()
 
@@ -171,7 +186,7 @@ class Llm:
             ConfigurationError: *answer* does not begin with `reasoning`.
             LlmNotConfigured: there is neither a key nor a base URL.
             LlmError: the last attempt's error; those that are `retryable` were retried as far as attempts, deadline
-                and the provider's Retry-After allow.
+                and the provider's Retry-After allow. An answer that does not fit is sent back with its fault, once.
         """
         check_answer_model(answer)
         if not self.configured:
@@ -188,10 +203,13 @@ class Llm:
             if not isinstance(outcome.result, LlmError):
                 duration_ms = (self._monotonic() - started) * 1000
                 return Reply(outcome.result, usage, question.role.model, attempt, duration_ms)
-            pause_s = self._pause_s(question, attempt, outcome.result)
+            breaker = self._breaker(question.role.model)
+            pause_s = None if breaker.is_open else self._pause_s(question, attempt, outcome.result)
             self._log_failure(question, attempt, outcome.result, pause_s)
             if pause_s is None:
-                raise outcome.result
+                raise breaker.mark(outcome.result)
+            if isinstance(outcome.result, LlmMalformed) and outcome.result.answer is not None:
+                question = replace(question, malformed=outcome.result)
             await self._sleep(pause_s)
         raise AssertionError("count() never ends")
 
@@ -209,8 +227,11 @@ class Llm:
                 result = read_answer(body, question.answer)
             except LlmError as error:
                 told.fail(type(error).__name__)
+                if error.away_s is not None:
+                    # Refused here: nothing was asked, and nothing is to be accounted.
+                    raise
                 result = error
-        usage = expense_of(tokens, price_of(model, self.settings.prices))
+        usage = expense_of(tokens, model, self.settings.base_url or OPENAI_URL, self.settings.prices)
         if spent is not None:
             spent.add(usage)
         if self._meter is not None:
@@ -223,12 +244,14 @@ class Llm:
         settings = self.settings
         if not error.retryable or attempt >= settings.max_attempts:
             return None
+        left_s = self._left_s(question)
+        if isinstance(error, LlmMalformed) and error.answer is not None:
+            return None if question.malformed is not None or (left_s is not None and left_s <= 0) else 0.0
         wanted_s = retry_after_s(error.__cause__) or 0.0
         # Full jitter, on top of the provider's wish: all who were sent away together must not come back together.
         pause_s = wanted_s + self._uniform(
             0.0, min(settings.backoff_cap_s, settings.backoff_base_s * 2 ** (attempt - 1))
         )
-        left_s = self._left_s(question)
         if wanted_s > settings.patience_s or (left_s is not None and pause_s >= left_s):
             return None
         return pause_s
@@ -252,12 +275,14 @@ class Llm:
         left_s = self._left_s(question)
         if left_s is not None and left_s <= 0:
             raise LlmTimeout(f"no time is left to ask {role.model!r} for {question.role_name!r}")
+        breaker = self._breaker(role.model)
+        breaker.demand()
         try:
             async with asyncio.timeout(left_s), self._slots:
-                return await self._complete(question)
+                with breaker.asking():
+                    return await self._complete(question)
         except TimeoutError as error:
-            limit_s = role.attempt_deadline_s if left_s is None else min(left_s, role.attempt_deadline_s)
-            raise LlmTimeout(f"{role.model!r} did not answer {question.role_name!r} within {limit_s:.3g} s") from error
+            raise _late(question, left_s or 0.0) from error
 
     async def _complete(self, question: _Question[T]) -> bytes:
         role = question.role
@@ -265,12 +290,26 @@ class Llm:
         try:
             client = await self._connect()
             async with asyncio.timeout(role.attempt_deadline_s):
-                return await complete(client, role, question.answer, question.system, question.user)
+                return await complete(client, role, question.answer, question.system, question.user, question.malformed)
+        except TimeoutError as error:
+            raise _late(question, role.attempt_deadline_s) from error
         finally:
             self._under_way -= 1
+
+    def _breaker(self, model: str) -> ModelBreaker:
+        if model not in self._breakers:
+            # A question alone is asked as often as it may be before its provider counts as away.
+            limits = self.settings.max_attempts, self.settings.patience_s
+            self._breakers[model] = ModelBreaker(model, *limits, monotonic=self._monotonic, uniform=self._uniform)
+        return self._breakers[model]
 
     async def _connect(self) -> "AsyncOpenAI":
         async with self._connecting:
             if self._client is None:
                 self._client = await asyncio.to_thread(build_client, self.settings)
+                await asyncio.to_thread(load_prices)
             return self._client
+
+
+def _late(question: _Question[T], limit_s: float) -> LlmTimeout:
+    return LlmTimeout(f"{question.role.model!r} did not answer {question.role_name!r} within {limit_s:.3g} s")

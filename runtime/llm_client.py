@@ -7,11 +7,13 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
+from contracts.errors import LlmMalformed
 from runtime.llm_settings import OPENAI_URL, LlmRole, LlmSettings
 from runtime.llm_wire import classify, redact
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+    from openai.types.chat import ChatCompletionMessageParam
     from openai.types.shared_params import ResponseFormatJSONSchema
 
 #: Sent where a server wants no key: the client refuses to be built without one, and would look for one elsewhere.
@@ -34,21 +36,36 @@ def build_client(settings: LlmSettings) -> "AsyncOpenAI":
     return client
 
 
-async def complete(client: "AsyncOpenAI", role: LlmRole, answer: type[BaseModel], system: str, user: str) -> bytes:
+async def complete(
+    client: "AsyncOpenAI",
+    role: LlmRole,
+    answer: type[BaseModel],
+    system: str,
+    user: str,
+    malformed: LlmMalformed | None = None,
+) -> bytes:
     """Return the body of a successful response, unread: whatever the client would make of it, we judge ourselves.
+
+    With *malformed*, the model is shown the answer that it gave before, and what is wrong with it.
 
     Raises:
         LlmError: the request failed; without the key in its words, or in those of its causes.
     """
     import openai
 
+    messages: list[ChatCompletionMessageParam]
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    if malformed is not None:
+        fault = f"That cannot be used: {malformed}. Answer again, in full, in the schema that was asked for."
+        messages += [{"role": "assistant", "content": malformed.answer}, {"role": "user", "content": fault}]
     try:
         response = await client.chat.completions.with_raw_response.create(
             model=role.model,
-            messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
+            messages=messages,
             response_format=_response_format(answer),
             max_completion_tokens=role.max_output_tokens,
             temperature=openai.omit if role.temperature is None else role.temperature,
+            reasoning_effort="none" if role.reasons else openai.omit,
         )
     except openai.OpenAIError as error:
         redact(error, client.api_key)

@@ -1,16 +1,28 @@
-"""What tokens cost: a small table of list prices, and the expense of one call or of many."""
+"""What tokens cost: prices of the settings before those of `genai-prices`, and the expense of one call or of many.
+
+The library carries its prices with it and fetches none. It costs 0.6 s of CPU to import, so it is imported in a thread,
+beside the client, by those alone who ask a model (see `load_prices`).
+"""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import zip_longest
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from contracts.messages import Usage
 
+#: More than any model costs, so that no sum of costs overflows.
+_MOST_USD = 1_000_000
 _MILLION = Decimal(1_000_000)
-#: Providers answer with dated names ("gpt-4.1-mini-2025-04-14"); the price belongs to the name before the date.
+#: Providers answer with dated names ("gpt-6-luna-2026-09-22"); a price of the settings holds for the name without.
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+#: Whose list counts for a server of an address that the library does not know: a gateway, or a scripted one.
+_PROVIDER = "openai"
+_NAME = TypeAdapter(Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)])
 
 
 class ModelPrice(BaseModel):
@@ -18,23 +30,9 @@ class ModelPrice(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    input: Decimal = Field(ge=0)
-    output: Decimal = Field(ge=0)
-    cached_input: Decimal | None = Field(default=None, ge=0)
-
-
-def _price(tokens_in: str, cached: str, tokens_out: str) -> ModelPrice:
-    return ModelPrice(input=Decimal(tokens_in), cached_input=Decimal(cached), output=Decimal(tokens_out))
-
-
-#: OpenAI's list prices of the standard tier; `LlmSettings.prices` overrides and extends them.
-LIST_PRICES = {
-    "gpt-4.1": _price("2.00", "0.50", "8.00"),
-    "gpt-4.1-mini": _price("0.40", "0.10", "1.60"),
-    "gpt-4.1-nano": _price("0.10", "0.025", "0.40"),
-    "gpt-4o": _price("2.50", "1.25", "10.00"),
-    "gpt-4o-mini": _price("0.15", "0.075", "0.60"),
-}
+    input: Decimal = Field(ge=0, le=_MOST_USD)
+    output: Decimal = Field(ge=0, le=_MOST_USD)
+    cached_input: Decimal | None = Field(default=None, ge=0, le=_MOST_USD)
 
 
 @dataclass(frozen=True)
@@ -48,35 +46,96 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Expense:
-    """Tokens and US dollars of one call, or the sum of several."""
+    """Tokens and US dollars of one call, or the sum of several.
+
+    `cost_usd` leaves out calls whose price is unknown; `unpriced` says that there was one.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: Decimal = Decimal(0)
+    unpriced: bool = False
 
     def __add__(self, other: "Expense") -> "Expense":
         return Expense(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cost_usd + other.cost_usd,
+            self.unpriced or other.unpriced,
         )
 
     def as_usage(self) -> Usage:
         """Return the expense as a report carries it."""
-        return Usage(input_tokens=self.input_tokens, output_tokens=self.output_tokens, cost_usd=float(self.cost_usd))
+        return Usage(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cost_usd=None if self.unpriced else float(self.cost_usd),
+            unpriced=self.unpriced,
+        )
 
 
-def price_of(model: str, prices: dict[str, ModelPrice]) -> ModelPrice | None:
-    """Return the price of *model*, from *prices* before the list, or None when nobody knows it (a local model)."""
-    undated = _DATE.sub("", model)
-    return prices.get(model) or prices.get(undated) or LIST_PRICES.get(undated)
+def parse_prices(text: str) -> dict[str, ModelPrice]:
+    """Return the prices written as `MODEL=INPUT/OUTPUT` or `MODEL=INPUT/OUTPUT/CACHED`, joined by commas.
+
+    Raises:
+        ValueError: one cannot be read; the message names it and the form.
+    """
+    prices = {}
+    for entry in filter(None, map(str.strip, text.split(","))):
+        model, _, amounts = entry.rpartition("=")
+        try:
+            prices[_NAME.validate_python(model)] = ModelPrice.model_validate(
+                dict(zip_longest(ModelPrice.model_fields, amounts.split("/"), fillvalue=None))
+            )
+        except ValidationError as error:
+            form = "MODEL=INPUT/OUTPUT or MODEL=INPUT/OUTPUT/CACHED, in US dollars per million tokens"
+            raise ValueError(f"{entry!r} is no price; write {form}, such as 'my-model=0.10/0.50/0.01'") from error
+    return prices
 
 
-def expense_of(tokens: Tokens, price: ModelPrice | None) -> Expense:
-    """Return what *tokens* cost; a model without a price counts its tokens and costs nothing."""
-    if price is None:
-        return Expense(tokens.input, tokens.output)
+def load_prices() -> None:
+    """Import the price list, 0.6 s of CPU or more, so call it in a thread."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    get_snapshot()
+
+
+def expense_of(tokens: Tokens, model: str, base_url: str, prices: Mapping[str, ModelPrice]) -> Expense:
+    """Return what *tokens* of *model* cost at *base_url*; `unpriced` when neither *prices* nor the list has it."""
+    if not tokens.input and not tokens.output:
+        return Expense()
+    price = prices.get(model) or prices.get(_DATE.sub("", model))
+    cost = _listed(tokens, model, base_url) if price is None else _priced(tokens, price)
+    return Expense(tokens.input, tokens.output, cost or Decimal(0), unpriced=cost is None)
+
+
+def is_priced(model: str, base_url: str, prices: Mapping[str, ModelPrice]) -> bool:
+    """Say whether the price of *model* at *base_url* is known."""
+    return not expense_of(Tokens(1, 1), model, base_url, prices).unpriced
+
+
+def _priced(tokens: Tokens, price: ModelPrice) -> Decimal:
     cached = min(tokens.cached_input, tokens.input)
     cached_price = price.input if price.cached_input is None else price.cached_input
-    cost = (tokens.input - cached) * price.input + cached * cached_price + tokens.output * price.output
-    return Expense(tokens.input, tokens.output, cost / _MILLION)
+    return ((tokens.input - cached) * price.input + cached * cached_price + tokens.output * price.output) / _MILLION
+
+
+def _listed(tokens: Tokens, model: str, base_url: str) -> Decimal | None:
+    """Return the cost by the list of the provider at *base_url*; None for a model that it does not have."""
+    from genai_prices import Usage as Counts
+    from genai_prices.data_snapshot import get_snapshot
+
+    snapshot = get_snapshot()
+    counts = Counts(
+        input_tokens=tokens.input,
+        cache_read_tokens=min(tokens.cached_input, tokens.input),
+        output_tokens=tokens.output,
+    )
+    try:
+        provider = snapshot.find_provider(None, None, base_url).id
+    except LookupError:
+        provider = _PROVIDER
+    try:
+        return snapshot.calc(counts, model, provider, None, None).total_price
+    except (LookupError, ValueError):
+        return None

@@ -2,33 +2,49 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
 
 from runtime.llm_prices import ModelPrice
 
 #: Asked when neither a base URL nor another provider is set; the client's own environment variables are not read.
 OPENAI_URL = "https://api.openai.com/v1"
+#: The models that answer unless another is set: the least and the next dearer one of OpenAI's present generation.
+SMALL_MODEL, MEDIUM_MODEL = "gpt-6-luna", "gpt-6.1-terra"
 #: The role whose settings serve every role that has none of its own.
 DEFAULT_ROLE = "default"
 
 
 class LlmRole(BaseModel):
-    """One kind of question: the model that answers it and how far it may go."""
+    """One kind of question: the model that answers it and how far it may go.
+
+    The models that are shipped refuse a temperature, and would think out of the tokens of their answer, which begins
+    with its reasoning anyway: they have none, and are told not to.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    model: str = Field(default="gpt-4.1-mini", min_length=1)
-    #: None leaves it to the provider: reasoning models refuse any other.
-    temperature: float | None = Field(default=0.2, ge=0, le=2)
+    model: str = Field(default=MEDIUM_MODEL, min_length=1)
+    #: None leaves it to the provider.
+    temperature: float | None = Field(default=0.2, ge=0, le=2, validate_default=True)
     max_output_tokens: int = Field(default=2_048, ge=1)
     #: Seconds for one attempt; the task's own deadline shortens it.
     attempt_deadline_s: float = Field(default=30.0, gt=0)
 
+    @property
+    def reasons(self) -> bool:
+        """Whether it is one of the shipped models, or a dated name of one."""
+        return self.model.startswith((SMALL_MODEL, MEDIUM_MODEL))
+
+    @field_validator("temperature", mode="after")
+    @classmethod
+    def _drop_temperature(cls, temperature: float | None, info: ValidationInfo) -> float | None:
+        return None if str(info.data.get("model", "")).startswith((SMALL_MODEL, MEDIUM_MODEL)) else temperature
+
 
 _ROLES = {
-    "finder": LlmRole(model="gpt-4.1-nano", temperature=0.1),
-    "editor": LlmRole(model="gpt-4.1-mini", temperature=0.2),
-    "supervisor": LlmRole(model="gpt-4.1-mini", temperature=0.0),
+    "finder": LlmRole(model=SMALL_MODEL, temperature=0.1),
+    "editor": LlmRole(model=MEDIUM_MODEL, temperature=0.2),
+    "supervisor": LlmRole(model=MEDIUM_MODEL, temperature=0.0),
     DEFAULT_ROLE: LlmRole(),
 }
 

@@ -33,6 +33,8 @@ T = TypeVar("T", bound=BaseModel)
 
 #: Characters of a provider's own words that an error repeats.
 _QUOTE = 300
+#: Characters of a malformed answer that goes back to its model; a longer one would cost more than a new one.
+_LONGEST_ANSWER = 20_000
 #: More tokens than any context window: a larger count is noise, not a bill.
 _MOST_TOKENS = 1_000_000_000
 #: Shorter "keys" (local servers take "none") are no secrets, and cutting them out would garble messages.
@@ -124,10 +126,12 @@ def read_answer(body: Mapping[str, Any], answer: type[T]) -> T:
         raise LlmCutOff(f"the {answer.__name__} ended at the token limit; raise max_output_tokens or ask for less")
     if not choice.message.content:
         raise LlmMalformed(f"the reply holds no {answer.__name__} (finish reason {choice.finish_reason!r})")
+    said = choice.message.content
     try:
-        return answer.model_validate_json(choice.message.content)
+        return answer.model_validate_json(said)
     except ValidationError as error:
-        raise LlmMalformed(f"the answer is no {answer.__name__}: {_problems(error)}") from error
+        shown = said if len(said) <= _LONGEST_ANSWER else None
+        raise LlmMalformed(f"the answer is no {answer.__name__}: {_problems(error)}", shown) from error
 
 
 def classify(error: "OpenAIError", model: str, host: str) -> LlmError:

@@ -53,7 +53,9 @@ def families() -> Metrics:
     metrics.watch_dead_letters(nothing, nothing)
     for queue in ("turns", "facts", "messages"):
         metrics.watch_waiting(queue, nothing, nothing)
+    metrics.watch_models(dict)
     metrics.watch_tasks(dict, dict, dict, nothing)
+    metrics.watch_store(nothing)
     metrics.watch_ledger(lambda: {"completed": 0}, nothing)
     return metrics
 

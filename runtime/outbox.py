@@ -16,9 +16,11 @@ from typing import Literal, NamedTuple, Protocol
 import structlog
 
 from contracts.errors import MessageTooLarge, NotAccepted, QueueFull, TaskloreError
-from contracts.subjects import MAX_BODY, MAX_MESSAGE, MAX_SUBJECT, MESSAGE_ID_HEADER
+from contracts.subjects import MAX_BODY, MAX_MESSAGE, MAX_SUBJECT, MESSAGE_ID_HEADER, SIGNATURE_HEADER
+from runtime.access import access_of
 from runtime.link import Arrival, Link, read_headers
 from runtime.refusals import Refusal, refusals_of
+from runtime.signatures import Sign, is_signed, open_signer
 from runtime.tracing import traced_letter
 
 log = structlog.get_logger(__name__)
@@ -88,6 +90,7 @@ class _Letter:
     settled: Settled
     gives_up_at: float
     waits_when_full: bool
+    known: Callable[[], None] | None = None
     next_try_at: float = 0.0
     tries: int = 0
     #: The server's word on the newest copy; None while that is under way.
@@ -110,13 +113,19 @@ class Outbox:
     """The one way to put a message into a stream; opened with `open_outbox`.
 
     A letter is stored, was stored before (a repeat, or a subject that takes one message only), or is given up. *heal*
-    makes a missing stream anew where that is allowed, for the next try.
+    makes a missing stream anew where that is allowed, for the next try. *sign* proves to readers who published.
     """
 
     def __init__(
-        self, link: Link, meter: OutboxMeter | None = None, patience_s: float = PATIENCE_S, heal: Heal | None = None
+        self,
+        link: Link,
+        meter: OutboxMeter | None = None,
+        patience_s: float = PATIENCE_S,
+        heal: Heal | None = None,
+        sign: Sign | None = None,
     ) -> None:
         self._link = link
+        self._sign = sign
         self._heal = heal
         self._heals_at = 0.0
         self._misses_stream = False
@@ -144,8 +153,11 @@ class Outbox:
         headers: Mapping[str, str] | None = None,
         patience_s: float | None = None,
         waits_when_full: bool = True,
+        known: Callable[[], None] | None = None,
     ) -> None:
         """Publish *body* and return at once; *settled* is called with None when it is stored, else with the reason.
+
+        *known* is called before that when a message of its id or subject was there already, which may be another one.
 
         It is given up after *patience_s* seconds; None is the outbox's own patience. Where the stream is full and
         *waits_when_full* is False, that ends with QueueFull about a second after the server said so.
@@ -161,6 +173,8 @@ class Outbox:
             raise MessageTooLarge(msg)
         headers, settled = traced_letter(subject, message_id, headers, settled)
         lines = f"{MESSAGE_ID_HEADER}: {message_id}\r\n"
+        if self._sign is not None and is_signed(subject):
+            lines += f"{SIGNATURE_HEADER}: {self._sign(subject, message_id, body)}\r\n"
         if headers:
             lines += "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         if (size := len(body) + len(lines.encode())) > MAX_MESSAGE:
@@ -169,7 +183,7 @@ class Outbox:
         self._count += 1
         token = str(self._count)
         gives_up_at = self._loop.time() + (self._patience_s if patience_s is None else patience_s)
-        letter = _Letter(subject, body, lines, settled, gives_up_at, waits_when_full)
+        letter = _Letter(subject, body, lines, settled, gives_up_at, waits_when_full, known)
         # What cannot even be written raises here, before anybody waits for it.
         if self._link.is_connected:
             self._publish(token, letter)
@@ -229,6 +243,8 @@ class Outbox:
             return
         refusal = _refusal_in(arrival)
         if refusal is None or _ALREADY_THERE in refusal.words:
+            if letter.known is not None and (refusal is not None or b'"duplicate"' in arrival.body):
+                letter.known()
             self._end(token, letter, None)
             return
         self._meter.count_publish_refused(refusal.reason)
@@ -324,7 +340,7 @@ async def open_outbox(
     link: Link, meter: OutboxMeter | None = None, patience_s: float = PATIENCE_S, heal: Heal | None = None
 ) -> AsyncIterator[Outbox]:
     """Open an outbox on *link*; on leaving, it waits a moment for what is under way."""
-    outbox = Outbox(link, meter, patience_s, heal)
+    outbox = Outbox(link, meter, patience_s, heal, open_signer(access_of()))
     answers = await link.listen(f"{outbox.answers}.*", outbox.hear)
     sweeper = asyncio.create_task(outbox.sweep())
     refusals = refusals_of(link.client)

@@ -23,6 +23,7 @@ from runtime.leases import Leases
 from runtime.link import Link
 from runtime.outbox import Outbox
 from runtime.pull import Delivery, PullEngine, PullMeter
+from runtime.signatures import Publishers, Unproven
 from runtime.streams import Source, declare_consumer
 
 log = structlog.get_logger(__name__)
@@ -34,8 +35,8 @@ RETURN_S = 1.0
 #: Offers of one message after which it is let go although the server did not erase it: it must not hold up the others.
 MOST_ERASURES = 5
 
-#: What is said in DEAD of a message that is none of ours.
-_UNREADABLE = "unreadable"
+#: What is said in DEAD of a message that is none of ours, and of one that nobody proves to have published.
+_UNREADABLE, _UNPROVEN = "unreadable", "unproven"
 #: Characters of the longest user id that a header is made of.
 _LONGEST_USER = 256
 
@@ -70,7 +71,8 @@ class Whose:
 class PartitionDesk:
     """Has each message of *stream* taken in by *take*; fits `runtime.pull.Desk`.
 
-    *eraser* overwrites each message on the server's disk; None leaves that to whoever forgets a user.
+    *eraser* overwrites each message on the server's disk; None leaves that to whoever forgets a user. *publishers* are
+    those whose messages are taken in; None takes everybody's.
     """
 
     def __init__(
@@ -82,8 +84,10 @@ class PartitionDesk:
         outbox: Outbox,
         meter: CountsLetters,
         eraser: Erases | None = None,
+        publishers: Publishers | None = None,
     ) -> None:
         self._stream = stream
+        self._publishers = publishers
         self._take = take
         self._whose = whose
         self._outbox = outbox
@@ -106,9 +110,14 @@ class PartitionDesk:
 
     async def _taken_or_buried(self, delivery: Delivery) -> None:
         try:
+            if self._publishers is not None:
+                self._publishers.check(delivery.subject, delivery.headers, delivery.body)
             await self._take(delivery)
+        except Unproven as error:
+            log.warning("publisher_unproven", stream=self._stream, problem=str(error))
+            await self._bury(delivery, error, _UNPROVEN)
         except InvalidInput as error:
-            await self._bury(delivery, error)
+            await self._bury(delivery, error, _UNREADABLE)
 
     async def _erased(self, delivery: Delivery) -> bool:
         """Return whether the body is off the server's disk, as far as that is wanted, or was tried often enough."""
@@ -122,11 +131,11 @@ class PartitionDesk:
             return lets_go
         return True
 
-    async def _bury(self, delivery: Delivery, error: InvalidInput) -> None:
+    async def _bury(self, delivery: Delivery, error: InvalidInput, reason: str) -> None:
         """Put the message into DEAD; raises NotAccepted when that does not take it."""
         letter = dead_letter(
             delivery,
-            reason=_UNREADABLE,
+            reason=reason,
             error=error,
             attempts=delivery.deliveries,
             generation=1,
@@ -138,7 +147,7 @@ class PartitionDesk:
         # A stream made anew counts from one again: the body tells two messages of one number apart.
         message_id = f"dead:{where}:{delivery.sequence}:{zlib.crc32(delivery.body):08x}"
         await self._outbox.put(where, letter, message_id, headers=_user_in(delivery.body), waits_when_full=True)
-        self._meter.count_dead_letter(_UNREADABLE)
+        self._meter.count_dead_letter(reason)
 
 
 def ordered_sources(stream: str, name: str, ack_wait_s: float = ACK_WAIT_S) -> list[Source]:

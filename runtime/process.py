@@ -21,6 +21,7 @@ from runtime.metrics import Metrics
 from runtime.origin import demand_own_packages
 from runtime.refusals import Refusal
 from runtime.settings import Settings
+from runtime.watchdog import LEAVE_S, Watchdog
 
 log = structlog.get_logger(__name__)
 
@@ -40,10 +41,11 @@ class Process:
 
     FastStream catches SIGTERM and SIGINT and calls, in this order: the lifespan, `start`, `drain`, the broker's end,
     the rest of the lifespan. A background task that fails, or a connection closed for good, ends the process with its
-    error. *service* is what its spans are said to be of.
+    error. *service* is what its spans are said to be of. One that stands still ends: its event loop, or, when it runs
+    code of others that *may_block* the loop, all of its threads.
     """
 
-    def __init__(self, name: str, settings: Settings, service: str = "tasklore") -> None:
+    def __init__(self, name: str, settings: Settings, service: str = "tasklore", *, may_block: bool = False) -> None:
         demand_own_packages()
         if settings.nats_url is None or settings.redis_url is None:
             raise ConfigurationError(
@@ -66,6 +68,9 @@ class Process:
         self._is_asked_to_end = False
         self._is_open = False
         self._is_ending = False
+        self._may_block = may_block
+        # What blocks for longer than its lease runs elsewhere, too, and may still be wanted here.
+        self._watchdog = Watchdog(settings.stall_s + (settings.ack_wait_s if may_block else 0.0))
         self.hurried = asyncio.Event()
         """Set by a second signal: whoever waits for work to end does so no longer."""
 
@@ -90,6 +95,8 @@ class Process:
         except asyncio.CancelledError:
             if self._is_open or not self._is_asked_to_end:
                 raise
+        finally:
+            self._watchdog.stop()
         if isinstance(self._failure, TaskloreError):
             raise self._failure
         if self._failure is not None:
@@ -140,8 +147,10 @@ class Process:
             log.info("asked_to_end", process=self.name, at_once=self._is_asked_to_end)
             if self._is_asked_to_end:
                 self.hurried.set()
-            elif not self._is_open:
-                give_up_opening()
+            else:
+                self._watchdog.end_within(self._settings.grace_s + LEAVE_S)
+                if not self._is_open:
+                    give_up_opening()
             self._is_asked_to_end = True
             if self._app is not None:
                 self._app.exit()
@@ -168,12 +177,14 @@ class Process:
 
     def serve_probes(self, stack: AsyncExitStack, alive: Mapping[str, Check], ready: Mapping[str, Check]) -> None:
         """Answer `/healthz`, `/readyz` and `/metrics` until *stack* ends; `address` is known from here on."""
-        pulse = Pulse()
+        pulse = Pulse(on_beat=(lambda: None) if self._may_block else self._watchdog.beat)
+        if self._may_block:
+            self._watchdog.beat_from_thread()
         self.metrics.watch_event_loop(pulse.lag_s)
         server = HealthServer(
             self._settings.http_host,
             self._settings.http_port,
-            alive={"event_loop": pulse.check, **alive},
+            alive={"event_loop": pulse.check, "models": self.metrics.check_models, **alive},
             ready={"serving": self._serving, **ready},
             metrics=self.metrics.render,
         )

@@ -17,7 +17,8 @@ from contracts.identifiers import NAME_PATTERN
 from contracts.numerals.locales import mark_of
 from contracts.zones import TimeZone
 from runtime.endpoints import DEFAULT_DATA_DIR, SECRETS_VARIABLE, masked_url
-from runtime.llm_settings import DEFAULT_ROLE, LlmRole, LlmSettings
+from runtime.llm_prices import parse_prices
+from runtime.llm_settings import DEFAULT_ROLE, MEDIUM_MODEL, SMALL_MODEL, LlmRole, LlmSettings
 from runtime.networks import networks_in
 
 log = structlog.get_logger(__name__)
@@ -62,6 +63,8 @@ class Settings(BaseSettings):
     """Which role's rights this process has: user of Redis where its address names none, and prefix of NATS inboxes."""
     nats_seed_file: Path | None = None
     """A file with the seed of the nkey that proves the role to NATS; without it NATS has to be open to anybody."""
+    nats_publishers_file: Path | None = None
+    """A file that says which roles publish turns, facts and messages, where these are signed, for who reads them."""
     nats_ca_file: Path | None = None
     """Certificates, in PEM, of the authority that NATS servers have to show; without it the system's count."""
     redis_ca_file: Path | None = None
@@ -135,6 +138,16 @@ class Settings(BaseSettings):
     """The largest value a session keeps, before it is compressed; what is larger belongs elsewhere, its place here."""
     pipeline_lease_s: float = Field(default=5.0, ge=0.5, le=3600)
     """When a pipeline whose supervisor fell silent goes on with another; renewed three times within it."""
+    pipeline_roots: str = ""
+    """Folders below which pipelines may read files, whole paths joined by `:`; none of them without it."""
+    fingerprint_files: int = Field(default=20_000, ge=1, le=200_000)
+    """How many files one phase may watch; a run that needs more fails and says so."""
+    fingerprint_max_bytes: int = Field(default=1024**3, ge=1024)
+    """How much of them is read to see whether they changed, for one look; what did not change is not read again."""
+    fingerprint_s: float = Field(default=10.0, ge=0.1, le=600)
+    """How long one such look may take; one user's looks are made one after another."""
+    stall_s: float = Field(default=30.0, ge=1, le=3600)
+    """When a supervisor whose event loop stands still ends; a worker all of whose threads do, `ack_wait_s` later."""
     evidence_dir: Path = Path("evidence")
     """Where a pipeline that failed leaves `SESSION-failed.json`: all it had, secrets masked, enough to go on from."""
     analyses_kept: int = Field(default=100, ge=1, le=100_000)
@@ -186,28 +199,30 @@ class Settings(BaseSettings):
     """Address of an OpenAI-compatible server; without it and a key the built-in rules answer."""
     llm_api_key: SecretStr | None = None
     """Key for the language model; a key alone means OpenAI's own server."""
-    llm_model: ModelName = "gpt-4.1-mini"
+    llm_model: ModelName = MEDIUM_MODEL
     """The model for every role that has none of its own, an agent's questions among them."""
     llm_temperature: Temperature = 0.2
-    """How freely that model speaks; `none` for reasoning models, which refuse any other."""
-    llm_supervisor_model: ModelName = "gpt-4.1-mini"
+    """How freely that model speaks; `none` for reasoning models, which refuse any, as the shipped ones are."""
+    llm_supervisor_model: ModelName = MEDIUM_MODEL
     """The model that finds agent, task and parameters in what a person says."""
     llm_supervisor_temperature: Temperature = 0.0
     """How freely it does so: the same sentence should give the same task."""
-    llm_finder_model: ModelName = "gpt-4.1-nano"
+    llm_finder_model: ModelName = SMALL_MODEL
     """The model that finds which place in a document a fact belongs to."""
     llm_finder_temperature: Temperature = 0.1
     """How freely it does so."""
-    llm_editor_model: ModelName = "gpt-4.1-mini"
+    llm_editor_model: ModelName = MEDIUM_MODEL
     """The model that proposes the edit of a document."""
     llm_editor_temperature: Temperature = 0.2
     """How freely it does so."""
+    llm_prices: str = ""
+    """US dollars per million tokens, `MODEL=INPUT/OUTPUT/CACHED` joined by commas, before those that are shipped."""
     llm_max_output_tokens: int = Field(default=2048, ge=1)
     """The longest answer of a model; one that is cut off there is an error."""
     llm_attempt_deadline_s: Positive = 30.0
     """How long one request to a model may take; the deadline of its task shortens it."""
     llm_max_attempts: int = Field(default=3, ge=1, le=20)
-    """How often one question is asked when the provider fails, the first time included."""
+    """How often one question is asked when the provider fails; after so many failures in a row it counts as away."""
     llm_max_concurrency: int = Field(default=8, ge=1, le=1000)
     """Requests of one process to models under way at once, over all roles."""
 
@@ -255,6 +270,7 @@ class Settings(BaseSettings):
             base_url=self.llm_base_url,
             api_key=self.llm_api_key,
             roles={name: self._role(model, temperature) for name, (model, temperature) in roles.items()},
+            prices=parse_prices(self.llm_prices),
             max_concurrency=self.llm_max_concurrency,
             max_attempts=self.llm_max_attempts,
         )
@@ -291,6 +307,19 @@ class Settings(BaseSettings):
         networks_in(networks)
         return networks
 
+    @field_validator("llm_prices")
+    @classmethod
+    def _check_prices(cls, prices: str) -> str:
+        parse_prices(prices)
+        return prices
+
+    @field_validator("pipeline_roots")
+    @classmethod
+    def _check_folders(cls, folders: str) -> str:
+        if not all(Path(folder).is_absolute() for folder in folders_in(folders)):
+            raise ValueError(f"write whole paths, joined by {os.pathsep!r}")
+        return folders
+
     @model_validator(mode="after")
     def _check_pauses(self) -> Self:
         if self.retry_base_s > self.retry_cap_s:
@@ -302,6 +331,11 @@ class Settings(BaseSettings):
         if (self.api_tls_cert_file is None) != (self.api_tls_key_file is None):
             raise ValueError(f"{PREFIX}API_TLS_CERT_FILE and {PREFIX}API_TLS_KEY_FILE go together: set both or neither")
         return self
+
+
+def folders_in(folders: str) -> tuple[Path, ...]:
+    """Return the folders that a list of paths names."""
+    return tuple(Path(folder) for folder in folders.split(os.pathsep) if folder)
 
 
 def _secrets_in(environ: Mapping[str, str]) -> str | None:

@@ -16,6 +16,7 @@ _UNITS = {
     "_ms": "milliseconds",
     "_days": "days",
     "_bytes": "bytes",
+    "_files": "files",
     "replicas": "copies",
     "slots": "messages",
     "listen_items": "turns or facts",

@@ -21,6 +21,8 @@ _DAY = 24 * 3600 * _SECOND
 
 #: Nanoseconds in which a repeated publish of one message id is swallowed: above the publish retry horizon of 4 min.
 DUPLICATE_WINDOW = 300 * _SECOND
+#: Seconds that a report lies in its stream.
+REPORTS_KEPT_S = 3600
 #: Nanoseconds a dead worker stays listed: three missed refreshes of 5 s.
 PRESENCE_TTL = 15 * _SECOND
 
@@ -90,7 +92,7 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
             ],
         },
         _stream(subjects.REPORTS, [subjects.REPORTS_ALL], sizes)
-        | {"max_age": 3600 * _SECOND, "max_msgs_per_subject": 1, "discard_new_per_subject": True},
+        | {"max_age": REPORTS_KEPT_S * _SECOND, "max_msgs_per_subject": 1, "discard_new_per_subject": True},
         _stream(subjects.TURNS, [subjects.TURNS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
         _stream(subjects.FACTS, [subjects.FACTS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
         _stream(subjects.MESSAGES, subjects.message_filters(), sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},

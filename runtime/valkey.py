@@ -21,7 +21,7 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.maint_notifications import MaintNotificationsConfig
 
-from contracts.errors import ConfigurationError, Unreachable
+from contracts.errors import ConfigurationError, Forbidden, Unreachable
 from runtime.access import access_of
 from runtime.endpoints import REDIS_VARIABLE, masked_url
 
@@ -96,14 +96,15 @@ class Valkey(Redis):
         """Return when the server answers a PING.
 
         Raises:
-            Unreachable: it does not within *deadline_s*, or it refuses us; the message names address and cure.
+            Forbidden: it refuses us.
+            Unreachable: it does not within *deadline_s*; the message names address and cure.
         """
         try:
             async with asyncio.timeout(deadline_s):
                 await self.execute_command("PING")
         except (AuthenticationError, NoPermissionError) as error:
             msg = f"{self.address} refuses the user or password in {REDIS_VARIABLE}; correct them there"
-            raise Unreachable(msg) from error
+            raise Forbidden(msg) from error
         except (RedisError, OSError) as error:
             msg = f"no Redis or Valkey answers at {self.address}; start it or correct {REDIS_VARIABLE}"
             raise Unreachable(msg) from error

@@ -5,6 +5,7 @@ matter who hears of it, or when.
 """
 
 import asyncio
+import secrets
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
@@ -80,6 +81,7 @@ class Canceller:
         assignment = _read_assignment(found.assignment)
         if assignment is None:
             return Cancelling("noted")
+        await self._ask_comparison(assignment, found.generation)
         body = self._report_on(assignment, found.generation, reason)
         user = user_token(assignment.user_id) if assignment.user_id else ""
         [earlier] = await self._ledger.finish_many([Finish(task_id, found.generation, "cancelled", body, user)])
@@ -118,6 +120,12 @@ class Canceller:
             patience_s=_STORED_WITHIN_S,
             waits_when_full=True,
         )
+
+    async def _ask_comparison(self, assignment: TaskAssignment, generation: int) -> None:
+        """Have both stores end alike should this process die with the report in one of them, or be refused by one."""
+        where = subjects.report(assignment.supervisor_id, assignment.task_id, generation)
+        asked = subjects.comparison(where, secrets.token_hex(8))
+        await self._outbox.put(asked, where.encode(), asked, patience_s=_STORED_WITHIN_S, waits_when_full=True)
 
     async def _unschedule(self, task_id: str, generation: int) -> None:
         """Take a scheduled run out of LATER; one that stays is found cancelled when it is due."""

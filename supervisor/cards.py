@@ -34,10 +34,14 @@ def _say_nothing(_agent_id: str, _problem: str) -> None:
 
 
 class CardIndex:
-    """The catalogue as of now; `catalogue` is replaced as a whole by each change."""
+    """The catalogue as of now; `catalogue` is replaced as a whole by each change.
 
-    def __init__(self) -> None:
+    *refused* is called once for each card that is left out.
+    """
+
+    def __init__(self, refused: Callable[[], None] = lambda: None) -> None:
         self.catalogue = Catalogue()
+        self._refused = refused
         self._loading = asyncio.Lock()
         self._read: BucketState | None = None
         #: What was told since the bucket was last read.
@@ -93,6 +97,7 @@ class CardIndex:
         if self._warned.get(agent_id) != problem and len(self._warned) < _MOST_WARNINGS:
             self._warned[agent_id] = problem
             log.warning("card_left_out", agent=agent_id, problem=problem)
+            self._refused()
 
 
 async def read_cards(line: Line, warn: Warn = _say_nothing) -> list[AgentCard]:

@@ -17,6 +17,7 @@ from contracts.identifiers import user_of, user_token
 from runtime.outbox import Outbox
 from runtime.partitions import ACK_WAIT_S, CountsLetters, Erases, PartitionDesk, Whose, ordered_sources
 from runtime.pull import Delivery, PullEngine
+from runtime.signatures import Publishers
 from runtime.streams import Source
 
 log = structlog.get_logger(__name__)
@@ -48,9 +49,18 @@ class MessageDesk(PartitionDesk):
     """
 
     def __init__(
-        self, whose: Whose, *, inbox: Posts, outbox: Outbox, meter: DeliveryMeter, eraser: Erases | None = None
+        self,
+        whose: Whose,
+        *,
+        inbox: Posts,
+        outbox: Outbox,
+        meter: DeliveryMeter,
+        eraser: Erases | None = None,
+        publishers: Publishers | None = None,
     ) -> None:
-        super().__init__(subjects.MESSAGES, self._post, whose, outbox=outbox, meter=meter, eraser=eraser)
+        super().__init__(
+            subjects.MESSAGES, self._post, whose, outbox=outbox, meter=meter, eraser=eraser, publishers=publishers
+        )
         self._inbox = inbox
         self._messages = meter
 

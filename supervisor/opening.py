@@ -13,6 +13,7 @@ from memory.pipeline_runs import PipelineRuns
 from memory.project import ProjectMemory
 from memory.session import SessionCache
 from memory.stories.store import StoryStore
+from runtime.access import access_of
 from runtime.erasing import Eraser
 from runtime.leases import Leases
 from runtime.link import Link
@@ -20,7 +21,8 @@ from runtime.llm import Llm
 from runtime.metrics import Metrics
 from runtime.outbox import Outbox
 from runtime.partitions import Whose, open_partitions
-from runtime.settings import Settings
+from runtime.settings import Settings, folders_in
+from runtime.signatures import open_publishers
 from runtime.streams import Source
 from supervisor.analyses.desk import AnalysisDesk
 from supervisor.analyses.parts import Parts as AnalysisParts
@@ -32,6 +34,7 @@ from supervisor.dispatch import Dispatch
 from supervisor.interpretation import Interpreter, make_interpreter
 from supervisor.interpretation.spending import Counted
 from supervisor.pipelines.desk import PipelineDesk
+from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts as PipelineParts
 from supervisor.pipelines.live import teller
 from supervisor.pipelines.requests import Driving, PipelineRequests
@@ -65,6 +68,12 @@ def interpreter_on(llm: Llm, redis: Redis, settings: Settings) -> Interpreter:
 def pipelines_on(ground: Ground, sessions: SessionCache) -> tuple[PipelineDesk, PipelineRequests]:
     """Return what drives pipelines and what takes wishes of them, on *sessions*."""
     settings = ground.settings
+    fingerprints = Fingerprints(
+        folders_in(settings.pipeline_roots),
+        files=settings.fingerprint_files,
+        size=settings.fingerprint_max_bytes,
+        seconds=settings.fingerprint_s,
+    )
     parts = PipelineParts(
         supervisor_id=settings.supervisor_id,
         runs=PipelineRuns(ground.redis),
@@ -76,6 +85,7 @@ def pipelines_on(ground: Ground, sessions: SessionCache) -> tuple[PipelineDesk, 
         tell=teller(ground.link),
         meter=ground.metrics,
         evidence_dir=settings.evidence_dir.absolute(),
+        fingerprints=fingerprints,
     )
     # Another process may have this one's name and number, on another machine or later.
     holder = f"{ground.name}-{secrets.token_hex(4)}"
@@ -115,6 +125,7 @@ async def open_delivering(ground: Ground, leases: Leases, heal: Callable[[Source
         outbox=ground.outbox,
         meter=ground.metrics,
         eraser=Eraser(ground.link) if ground.settings.erase_said == "at_once" else None,
+        publishers=open_publishers(access_of()),
     )
     engines = await open_partitions(
         ground.link,

@@ -7,9 +7,9 @@ in several supervisors at once, or for a task that is there after all does no ha
 past its window the ledger fences the second run. With LATER is lost what waits there for its next run: that goes into
 TASKS, where it waits too, since the ledger begins no run before it is due.
 
-Nothing of the kind is needed for a lost REPORTS. Its reports are copies: the ledger has each before it is published,
-and supervisors look there every two seconds; a report that was not stored yet is published until it is, or its task
-comes again and the ledger gives it. Lost are only copies that a program without access to the ledger has not read.
+A lost REPORTS is filled again with what ended in the hour for which it keeps a report: programs without access to the
+ledger may not have read theirs. The same is done when TASKS is lost: whoever had put a report into the ledger and died
+before publishing it was to be offered the task again.
 
 What no ledger knows cannot come back: a task that another program published, until a run of it ends without a report,
 and one whose supervisor died between storing and noting it. The first has to be sent again by whoever misses its
@@ -20,6 +20,7 @@ be given each other's tasks whenever a supervisor starts.
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
 
@@ -30,16 +31,18 @@ from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import ConfigurationError, MessageTooLarge, TaskloreError
-from contracts.messages import TaskAssignment
+from contracts.messages import CompletionReport, TaskAssignment
 from contracts.traces import spelled_context
+from memory.ledger import LedgerEntry
 from memory.open_tasks import OpenTask
 from runtime.jetstream import ask_or_none
 from runtime.outbox import Outbox
+from runtime.streams import REPORTS_KEPT_S
 
 log = structlog.get_logger(__name__)
 
-#: The streams in which tasks lie: those that may run, and those whose next run is not due yet.
-WATCHED = (subjects.TASKS, subjects.LATER)
+#: The streams in which tasks lie, those that may run and those whose next run is not due yet; and their reports.
+WATCHED = (subjects.TASKS, subjects.LATER, subjects.REPORTS)
 #: Seconds between looks when nobody says anything: a notice can be lost with a connection.
 LOOK_S = 30.0
 #: Seconds before a look that failed is repeated: at first, and at most.
@@ -54,6 +57,9 @@ class Unfinished(Protocol):
 
     def read(self) -> AsyncIterator[list[OpenTask]]:
         """Yield them batch by batch; raises MemoryUnavailable."""
+
+    def read_recent(self, seconds: float) -> AsyncIterator[list[LedgerEntry]]:
+        """Yield every task that had an event in the last *seconds*; raises MemoryUnavailable."""
 
 
 class Known(Protocol):
@@ -123,13 +129,14 @@ class Recovery:
         self._wake.set()
 
     async def listen(self) -> None:
-        """Look whenever the server says that one of the streams was created, changed or deleted."""
+        """Look when the server says that a stream of tasks was created, changed or deleted, or REPORTS deleted."""
 
         async def hear(_notice: Msg) -> None:
             self.look_soon()
 
-        for stream in WATCHED:
+        for stream in (subjects.TASKS, subjects.LATER):
             await self._client.subscribe(subjects.stream_notices(stream), cb=hear)
+        await self._client.subscribe(subjects.stream_deleted(subjects.REPORTS), cb=hear)
 
     async def run(self) -> None:
         """Look at the start, when told and every half minute, until cancelled; what fails is tried again."""
@@ -163,8 +170,10 @@ class Recovery:
         lost = [stream for stream in WATCHED if known[stream] != created[stream]]
         number = 0
         # Whoever noted these incarnations cannot have known what the ledger learned only now.
-        if lost or late:
-            number = await self._republish(waiting_only=lost == [subjects.LATER] and not late)
+        if late or {subjects.TASKS, subjects.LATER} & set(lost):
+            number = await self._republish(waiting_only=subjects.TASKS not in lost and not late)
+        if {subjects.TASKS, subjects.REPORTS} & set(lost):
+            await self._publish_reports()
         # Not before everything is stored; and what was read at first, since others may have been made meanwhile.
         for stream in lost:
             await self._incarnations.note(stream, created[stream])
@@ -211,6 +220,12 @@ class Recovery:
             number += stored
         return number
 
+    async def _publish_reports(self) -> None:
+        async for entries in self._unfinished.read_recent(REPORTS_KEPT_S):
+            reports = [(known.report, entry.user) for entry in entries for known in entry.generations.values()]
+            letters = [letter for report, user in reports if (letter := _letter_with(report, user)) is not None]
+            await asyncio.gather(*(self._put(letter) for letter in letters))
+
     async def _put(self, letter: _Letter) -> bool:
         try:
             await self._outbox.put(
@@ -223,9 +238,25 @@ class Recovery:
             )
         except MessageTooLarge as error:
             # Of a program with other limits: it must not keep all the others from coming back.
-            log.warning("task_not_republished", message_id=letter.message_id, error=str(error))
+            log.warning("not_republished", message_id=letter.message_id, error=str(error))
             return False
         return True
+
+
+def _letter_with(body: bytes | None, user: str) -> _Letter | None:
+    """Return how the report in *body* is published again; None for none, and for one past its hour."""
+    try:
+        report = CompletionReport.model_validate_json(body or b"")
+    except ValidationError:
+        return None
+    if time.time() - report.finished_at.timestamp() > REPORTS_KEPT_S:
+        return None
+    return _Letter(
+        subjects.report(report.supervisor_id, report.task_id, report.generation),
+        body or b"",
+        subjects.report_message_id(report.task_id, report.generation),
+        {subjects.USER_HEADER: user} if user else {},
+    )
 
 
 def _letter_of(task: OpenTask) -> _Letter | None:

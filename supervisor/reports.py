@@ -1,13 +1,13 @@
-"""Reports: the one report of each assignment, found for whoever waits for it and kept true in the ledger.
+"""Reports: the one report of each assignment, found for whoever waits for it.
 
 A report reaches the waiter three ways, whichever is first: the supervisor's durable consumer; a hint on the core
-subject; and a look into the ledger every two seconds. The core subject also carries what the stream refused: of a hint
-that did not pass the ledger, or is of a task that was sent again, the ledger is asked.
+subject; and a look into stream and ledger every two seconds. The core subject also carries what the stream refused: so
+a hint only says that the stream is to be read.
 """
 
 import asyncio
+import contextlib
 from collections import defaultdict
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import nats.errors
@@ -20,7 +20,6 @@ from contracts import subjects
 from contracts.errors import MemoryUnavailable
 from contracts.messages import CompletionReport, TaskAssignment
 from memory.ledger import Ledger
-from memory.runs import Finish
 from runtime.pull import Delivery, PullEngine
 from supervisor.run_times import RunTimes
 from supervisor.spans import note_report
@@ -29,6 +28,8 @@ log = structlog.get_logger(__name__)
 
 #: Seconds between looks at the ledger while a report is awaited: both other ways may have missed it.
 _LOOK_S = 2.0
+#: Seconds until a report is read again that was not stored yet when it was heard of; doubled each time.
+_STORING_S = 0.002
 #: Seconds for one direct read of a stored report.
 _READ_S = 1.0
 
@@ -61,15 +62,14 @@ class ReportDesk:
         try:
             # It may have come before anybody waited, or long ago when the request is a repeated one.
             if not is_new:
-                await self._look(assignment.task_id)
+                await self._look(assignment.supervisor_id, assignment.task_id)
             while not waiter.done():
                 left_s = gives_up_at - loop.time()
                 if left_s <= 0:
                     return None
                 await asyncio.wait([waiter], timeout=min(left_s, _LOOK_S))
                 if not waiter.done():
-                    await self._look(assignment.task_id)
-                    await self._look_in_stream(assignment)
+                    await self._look(assignment.supervisor_id, assignment.task_id)
             return waiter.result()
         finally:
             waiters.remove(waiter)
@@ -85,74 +85,58 @@ class ReportDesk:
         return entry is not None and entry.generations[entry.newest].state == "running"
 
     async def hear_hint(self, message: Msg) -> None:
-        """Serve the report that was just published, after a look at the ledger where that is in doubt."""
-        task_id = message.subject.split(".")[2]
-        if task_id not in self._waiters:
-            return
-        report = _read_report(message.data)
-        if report is not None and (report.fence, report.generation) == ("ledger", 1):
-            self._serve(report)
-        else:
-            look = asyncio.create_task(self._look(task_id))
+        """Serve what the stream has of the report that was just published: perhaps this one, perhaps an earlier one."""
+        _, supervisor_id, task_id, generation = message.subject.split(".")
+        if task_id in self._waiters:
+            # Of a task that was sent again an earlier report may be published once more.
+            is_first = generation == "1"
+            confirm = self._confirm(message.subject, task_id) if is_first else self._look(supervisor_id, task_id)
+            look = asyncio.create_task(confirm)
             self._looking.add(look)
             look.add_done_callback(self._looking.discard)
 
     async def work(self, batch: list[Delivery], line: PullEngine) -> None:
-        """Take stored reports: repair the ledger where a worker could not reach it, and serve who waits."""
-        unfenced: list[tuple[Delivery, Finish]] = []
+        """Serve who waits for these reports, and note how long their tasks took."""
         for delivery in batch:
             report = _read_report(delivery.body)
             if report is not None:
                 note_report(delivery, report)
-                # Whoever waits comes first: a repair may take as long as the ledger is waited for.
                 self._serve(report)
                 self.run_times.note(report)
-            if report is not None and report.fence == "none":
-                user = (delivery.headers or {}).get(subjects.USER_HEADER, "")
-                finish = Finish(report.task_id, report.generation, report.status, delivery.body, user)
-                unfenced.append((delivery, finish))
-            else:
-                line.settle(delivery)
-        if unfenced:
-            await self._repair(unfenced, line)
-
-    async def _repair(self, unfenced: Sequence[tuple[Delivery, Finish]], line: PullEngine) -> None:
-        """Store reports that were published while the ledger was away, at once: each alone would wait its deadline.
-
-        What the ledger does not take, since it has an earlier one or a wish to cancel, is dealt with all the same.
-        """
-        try:
-            await self._ledger.finish_many([finish for _, finish in unfenced])
-        except MemoryUnavailable:
-            for delivery, _ in unfenced:
-                line.hand_back(delivery, _LOOK_S)
-            return
-        for delivery, finish in unfenced:
             line.settle(delivery)
-            log.info("ledger_repaired", task_id=finish.task_id)
 
-    async def _look(self, task_id: str) -> None:
-        try:
+    async def _look(self, supervisor_id: str, task_id: str) -> None:
+        """Serve the newest report there is: what the stream has stands, the ledger has what is older."""
+        entry = None
+        with contextlib.suppress(MemoryUnavailable):
             entry = await self._ledger.read(task_id)
-        except MemoryUnavailable:
-            return
-        stored = entry.generations[entry.newest].report if entry is not None else None
+        newest = entry.newest if entry is not None else 1
+        stored = await self._read_stored(subjects.report(supervisor_id, task_id, newest))
+        if stored is None and entry is not None:
+            stored = entry.generations[newest].report
         report = _read_report(stored) if stored is not None else None
         if report is not None:
             self._serve(report)
 
-    async def _look_in_stream(self, assignment: TaskAssignment) -> None:
-        if assignment.task_id not in self._waiters:
-            return
-        subject = subjects.report(assignment.supervisor_id, assignment.task_id, 1)
+    async def _confirm(self, subject: str, task_id: str) -> None:
+        """Serve what the stream has on *subject*, once it has stored it."""
+        pause_s = _STORING_S
+        while task_id in self._waiters and pause_s < _LOOK_S:
+            stored = await self._read_stored(subject)
+            report = _read_report(stored) if stored is not None else None
+            if report is not None:
+                self._serve(report)
+                return
+            await asyncio.sleep(pause_s)
+            pause_s *= 2
+
+    async def _read_stored(self, subject: str) -> bytes | None:
         try:
             async with asyncio.timeout(_READ_S + 1):
                 stored = await self._client.request(f"$JS.API.DIRECT.GET.{subjects.REPORTS}.{subject}", timeout=_READ_S)
         except (TimeoutError, OSError, nats.errors.Error):
-            return
-        report = _read_report(stored.data) if not (stored.headers or {}).get("Status") else None
-        if report is not None:
-            self._serve(report)
+            return None
+        return None if (stored.headers or {}).get("Status") else stored.data
 
     def _serve(self, report: CompletionReport) -> None:
         for waiter in self._waiters.get(report.task_id, ()):

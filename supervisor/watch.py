@@ -8,6 +8,8 @@ from typing import Any
 
 import structlog
 from nats.aio.client import Client
+from redis.asyncio import ConnectionPool, Redis
+from redis.exceptions import RedisError
 
 from contracts.errors import MemoryUnavailable, TaskloreError
 from memory.tally import Tally
@@ -19,6 +21,9 @@ log = structlog.get_logger(__name__)
 LOOK_S = 5.0
 #: Seconds between looks into the ledger, each of which takes 30 ms of our CPU time and 7 ms of the server's.
 TALLY_S = 10.0
+
+#: Seconds for an order to end a script: a busy server answers it at once.
+KILL_S = 2.0
 
 
 class StreamWatch:
@@ -94,3 +99,50 @@ class LedgerWatch:
             log.info("ledger_not_counted", error=str(error))
         else:
             self._read_at = self._now()
+
+
+class StoreWatch:
+    """How full the store was at the last look, as a part of its `maxmemory`; what runs away there is ended.
+
+    Args:
+        redis: The client whose server is watched.
+    """
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._part = 0.0
+
+    def part(self) -> float:
+        """Return the part of its memory that it uses, 0 where it has no limit or nobody could ask."""
+        return self._part
+
+    async def run(self) -> None:
+        """Look every `TALLY_S` seconds until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(TALLY_S)
+
+    async def look(self) -> None:
+        """Ask once; a server that does not answer may be busy with a function, which is ended if it has not written."""
+        try:
+            info = await self._redis.info("memory")
+        except (RedisError, OSError) as error:
+            log.info("store_not_measured", error=str(error))
+            self._part = 0.0
+            await self._end_scripts()
+        else:
+            self._part = info["used_memory"] / info["maxmemory"] if info.get("maxmemory") else 0.0
+
+    async def _end_scripts(self) -> None:
+        pool = self._redis.connection_pool
+        # A server that is busy lets nobody give a name.
+        options = {**pool.connection_kwargs, "client_name": None}
+        for kind in ("FUNCTION", "SCRIPT"):
+            async with Redis(connection_pool=ConnectionPool(connection_class=pool.connection_class, **options)) as bare:
+                try:
+                    async with asyncio.timeout(KILL_S):
+                        await bare.execute_command(kind, "KILL")  # type: ignore[no-untyped-call]  # redis-py
+                except (RedisError, OSError) as error:
+                    log.info("no_script_ended", kind=kind, error=str(error))
+                else:
+                    log.warning("script_ended", kind=kind)

@@ -11,7 +11,7 @@ from runtime.metrics import Metrics
 from supervisor.backlog import BacklogWatch
 from supervisor.cards import CardIndex
 from supervisor.run_times import RunTimes
-from supervisor.watch import LedgerWatch, StreamWatch
+from supervisor.watch import LedgerWatch, StoreWatch, StreamWatch
 
 
 class Watch(Protocol):
@@ -25,9 +25,10 @@ def watches_on(metrics: Metrics, link: Link, redis: Redis, cards: CardIndex, run
     """Return all of them, to be run; *metrics* exports what they saw last."""
     dead, messages = StreamWatch(link.client, subjects.DEAD), StreamWatch(link.client, subjects.MESSAGES)
     backlog = BacklogWatch(link, lambda: cards.catalogue.cards, run_times)
-    ledger = LedgerWatch(Tally(redis))
+    ledger, store = LedgerWatch(Tally(redis)), StoreWatch(redis)
     metrics.watch_dead_letters(dead.waiting, dead.oldest_s)
     metrics.watch_waiting("messages", messages.waiting, messages.oldest_s)
     metrics.watch_tasks(backlog.unfinished, backlog.slot_s, backlog.workers, backlog.oldest_s)
     metrics.watch_ledger(ledger.ended, ledger.age_s)
-    return dead, messages, backlog, ledger
+    metrics.watch_store(store.part)
+    return dead, messages, backlog, ledger, store

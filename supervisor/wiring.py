@@ -22,6 +22,7 @@ from contracts.errors import ConfigurationError, MemoryUnavailable, TaskloreErro
 from contracts.messages import AgentCard, AnalysisReply, Cancellation, PersonReply, PersonRequest, PipelineReply
 from memory.breaker import Breaker
 from memory.conversation import Conversations
+from memory.functions import offer_functions
 from memory.incarnations import Incarnations
 from memory.ledger import Ledger
 from memory.open_tasks import OpenTasks
@@ -34,9 +35,10 @@ from runtime.link import Link
 from runtime.llm import Llm
 from runtime.outbox import Outbox, open_outbox
 from runtime.process import Process
-from runtime.pull import PullEngine
+from runtime.pull import Desk, PullEngine
 from runtime.settings import Settings
 from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+from supervisor import comparison
 from supervisor.analyses.desk import AnalysisDesk
 from supervisor.analyses.requests import AnalysisRequests
 from supervisor.cancellation import Canceller
@@ -93,6 +95,7 @@ class _Parts:
 
     link: Link
     engine: PullEngine
+    comparing: PullEngine
     service: Service
     recovery: Recovery
     canceller: Canceller
@@ -116,7 +119,7 @@ class Supervisor:
         self._on_ready = on_ready
         self._on_api = on_api
         self.process = Process(f"{settings.supervisor_id}-{os.getpid()}", settings, "tasklore-supervisor")
-        self._cards = CardIndex()
+        self._cards = CardIndex(self.process.metrics.count_refused_card)
         self._parts: _Parts | None = None
         self._serve_requests()
         self._heed_cancellations()
@@ -182,6 +185,7 @@ class Supervisor:
             self._parts = parts = await self._open(stack)
             vital = {
                 "reports": parts.engine.vital_sign,
+                "comparisons": parts.comparing.vital_sign,
                 "pipelines": parts.desk.vital_sign,
                 "analyses": parts.analysing.vital_sign,
                 "messages": parts.delivering.vital_sign,
@@ -198,6 +202,8 @@ class Supervisor:
             await declare_streams(client, self._sizes())
             await declare_consumer(client, self._reports())
         redis = await self._connect_redis(stack)
+        if settings.provision == "auto":
+            await offer_functions(redis)
         leases = await stack.enter_async_context(
             Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
         )
@@ -208,10 +214,9 @@ class Supervisor:
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
         await llm.warm_up()
         dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger)
-        heal, source = functools.partial(self._heal, client), self._reports()
-        engine = PullEngine(
-            link, source, REPORT_SLOTS, reports, leases, process.metrics, functools.partial(heal, source)
-        )
+        heal = functools.partial(self._heal, client)
+        engine = self._engine(link, self._reports(), reports, leases)
+        pairs = self._engine(link, comparison.SOURCE, comparison.ComparisonDesk(client, ledger, outbox), leases)
         await client.subscribe(subjects.reports_to(settings.supervisor_id), cb=reports.hear_hint)
         recovery = self._recovery(client, redis, outbox, dispatch)
         await recovery.listen()
@@ -237,7 +242,7 @@ class Supervisor:
         driven = (*with_pipelines, *analyses_on(ground))
         api = api_on(ground, ledger, service, sessions, with_pipelines[1])
         watches = watches_on(process.metrics, link, redis, self._cards, reports.run_times)
-        return _Parts(link, engine, service, recovery, canceller, sessions, *driven, delivering, watches, api)
+        return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, delivering, watches, api)
 
     async def _connect_redis(self, stack: AsyncExitStack) -> Redis:
         process, most = self.process, self._settings.redis_max_connections
@@ -249,7 +254,7 @@ class Supervisor:
         return Recovery(
             client,
             outbox,
-            OpenTasks(redis),
+            OpenTasks(redis, keep=timedelta(days=self._settings.ledger_keep_days)),
             Incarnations(redis),
             tell_ledger=dispatch.tell_ledger,
             heal=lambda: self._provision(client),
@@ -266,6 +271,7 @@ class Supervisor:
         parts = self._demand_parts()
         await self._cards.load(parts.link)
         self.process.spawn(parts.engine.run())
+        self.process.spawn(parts.comparing.run())
         self.process.spawn(parts.recovery.run())
         self.process.spawn(parts.desk.run())
         self.process.spawn(parts.analysing.run())
@@ -287,6 +293,7 @@ class Supervisor:
             # While reports still come in: who waits here waits for them.
             await parts.api.drain(self.process.hurried)
         parts.engine.stop()
+        parts.comparing.stop()
         await asyncio.gather(parts.desk.drain(), parts.analysing.drain(), parts.delivering.drain())
 
     def _ready(self) -> tuple[bool, str]:
@@ -299,6 +306,10 @@ class Supervisor:
     def _reports(self) -> Source:
         supervisor_id = self._settings.supervisor_id
         return Source(subjects.REPORTS, supervisor_id, subjects.reports_to(supervisor_id), REPORT_ACK_WAIT_S)
+
+    def _engine(self, link: Link, source: Source, desk: Desk, leases: Leases) -> PullEngine:
+        heal = functools.partial(self._heal, link.client, source)
+        return PullEngine(link, source, REPORT_SLOTS, desk, leases, self.process.metrics, heal)
 
     async def _provision(self, client: Client) -> None:
         if self._settings.provision == "auto":
@@ -334,6 +345,7 @@ class Supervisor:
     def _reconnected(self) -> None:
         if self._parts is not None:
             self._parts.engine.reconnected()
+            self._parts.comparing.reconnected()
             self._parts.delivering.reconnected()
             self._parts.recovery.look_soon()
             self._parts.desk.look_soon()

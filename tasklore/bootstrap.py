@@ -1,4 +1,4 @@
-"""`tasklore bootstrap`: streams, buckets and consumers, made by the one who has the right to, for all who have not."""
+"""`tasklore bootstrap`: streams, buckets, consumers and functions, made by the one who may, for all who may not."""
 
 import asyncio
 import time
@@ -10,11 +10,13 @@ from nats.aio.client import Client
 from contracts import subjects
 from contracts.errors import ConfigurationError, Forbidden, Unreachable
 from contracts.identifiers import checked_name
-from runtime import logs
+from memory.functions import load_functions
+from runtime import logs, valkey
 from runtime.connection import connected
 from runtime.partitions import ACK_WAIT_S
 from runtime.settings import Settings
 from runtime.streams import Sizes, Source, declare_consumer, declare_streams
+from supervisor import comparison
 from supervisor.delivering import inbox_sources
 from supervisor.wiring import REPORT_ACK_WAIT_S
 from tasklore.exits import OK
@@ -39,28 +41,31 @@ async def bootstrap(references: Sequence[str], agent_ids: Sequence[str], wait_s:
         ConfigurationError: an agent cannot be loaded, or nothing says where NATS is.
         DriftedConfiguration: something exists with another configuration.
         Forbidden: this user may not make streams.
-        Unreachable: NATS does not answer within *wait_s*.
+        Unreachable: NATS or Redis does not answer within *wait_s*.
     """
     settings = Settings.load()
     logs.configure(settings.log_level, settings.log_format)
     if settings.provision == "never":
         raise ConfigurationError("TASKLORE_PROVISION is 'never' here; leave it out where the bootstrap runs")
     sources = wanted_sources(settings, [agent for one in references for agent in load_agents(one)], agent_ids)
-    url = settings.nats_url or current_endpoints().nats
+    nats_url = settings.nats_url or current_endpoints().nats
+    redis_url = settings.redis_url or current_endpoints().redis_url
     gives_up_at = time.monotonic() + wait_s
     while True:
         try:
-            async with connected(url, "tasklore-bootstrap") as client:
+            async with connected(nats_url, "tasklore-bootstrap") as client:
                 await _declare(client, settings, sources)
+            async with valkey.connect(redis_url, name="tasklore-bootstrap") as redis:
+                await load_functions(redis)
         except Forbidden:
             raise
         except Unreachable as error:
             if time.monotonic() + _PAUSE_S > gives_up_at:
                 raise
-            log.warning("nats_not_ready", error=str(error))
+            log.warning("server_not_ready", error=str(error))
             await asyncio.sleep(_PAUSE_S)
         else:
-            print(f"Everything is there: the streams and {len(sources)} consumers.")
+            print(f"Everything is there: the streams, {len(sources)} consumers and the functions.")
             return OK
 
 
@@ -73,6 +78,7 @@ def wanted_sources(settings: Settings, agents: Sequence[Agent], agent_ids: Seque
     )
     return [
         Source(subjects.REPORTS, supervisor_id, subjects.reports_to(supervisor_id), REPORT_ACK_WAIT_S),
+        comparison.SOURCE,
         *inbox_sources(),
         *(_tasks_of(checked_name(agent_id, "--agent-id"), settings) for agent_id in working),
         *(source for queue in heard for source in sources_of(queue, min(ACK_WAIT_S, settings.ack_wait_s))),

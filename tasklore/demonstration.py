@@ -63,7 +63,7 @@ async def demonstrate() -> int:
             agents=(AGENT, *demonstration_chat.AGENTS, demonstration_pipeline.AGENT, demonstration_analysis.AGENT),
             log=log,
             grace_s=5.0,
-            variables={"TASKLORE_EVIDENCE_DIR": str(folder / "evidence")},
+            variables={"TASKLORE_EVIDENCE_DIR": str(folder / "evidence"), "TASKLORE_PIPELINE_ROOTS": str(folder)},
         )
         async with _started(plan, log) as endpoints:
             up_s = time.perf_counter() - started

@@ -12,7 +12,9 @@ Sequences = Annotated[list[int] | None, Argument(metavar="SEQUENCE", min=1, help
 TaskName = Annotated[str | None, Option("--task", metavar="TASK", help="Only of this task.")]
 Reason = Annotated[
     str | None,
-    Option("--reason", metavar="REASON", help="Only these: attempts, gave_up, crashes, deadline or unreadable."),
+    Option(
+        "--reason", metavar="REASON", help="Only these: attempts, gave_up, crashes, deadline, unreadable or unproven."
+    ),
 ]
 Since = Annotated[
     str | None,

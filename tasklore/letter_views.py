@@ -65,6 +65,7 @@ async def print_letter(which: str, *, as_json: bool) -> None:
 def _print_whole(letter: Letter) -> None:
     content = letter.content
     usage = content.usage
+    cost = "a price that is not known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
     facts = (
         ("sequence", str(letter.sequence)),
         ("task id", content.task_id),
@@ -79,7 +80,7 @@ def _print_whole(letter: Letter) -> None:
         ("queued", None if content.queued_ms is None else read_aloud(content.queued_ms)),
         ("last run", None if content.run_ms is None else read_aloud(content.run_ms)),
         ("died", f"{_written(content.died_at)}, {_age(letter)} ago"),
-        ("cost", f"${usage.cost_usd:.4f} for {usage.input_tokens:,} tokens in and {usage.output_tokens:,} out"),
+        ("cost", f"{cost} for {usage.input_tokens:,} tokens in and {usage.output_tokens:,} out"),
         ("trace id", letter.trace_id),
         ("worker", content.worker_id),
         ("supervisor", content.supervisor_id),

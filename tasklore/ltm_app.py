@@ -77,6 +77,9 @@ def forget(
         str | None, Option("--older-than", metavar="SPAN", help="Only what is older than this span: 1h, 30d.")
     ] = None,
     user: Annotated[str | None, Option("--user", metavar="ID", help="Only what this user's tasks stored.")] = None,
+    stale: Annotated[
+        bool, Option("--stale", help="Only what edits of an agent's code, or another version, left behind.")
+    ] = False,
     everything: Annotated[bool, Option("--all", help="All of it; asks first.")] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
@@ -84,7 +87,7 @@ def forget(
     from tasklore.memory_edits import Wish, forget_answers
     from tasklore.running import run
 
-    wish = Wish(question, key, task, agent, older_than, user, everything)
+    wish = Wish(question, key, task, agent, older_than, user, stale, everything)
     run(forget_answers(wish, is_sure=yes))
 
 

@@ -15,9 +15,10 @@ from memory.keys import parse_ltm
 from runtime.settings import Settings
 from tasklore.exits import Refused
 from tasklore.memory_files import Imported, ImportForm, export_text, import_text
+from tasklore.result_fit import demand_fitting
 from tasklore.screen import patience, print_json, printable, say
 from tasklore.spans import parse_span
-from tasklore.stores import card_of, long_term_memory, nats_client, whole_key
+from tasklore.stores import all_cards, card_of, in_force, long_term_memory, nats_client, whole_key
 
 
 class Wish(NamedTuple):
@@ -29,6 +30,7 @@ class Wish(NamedTuple):
     agent: str | None
     older_than: str | None
     user: str | None
+    stale: bool
     everything: bool
 
 
@@ -36,7 +38,7 @@ async def set_answer(key: str, file: str) -> None:
     """Store the JSON in *file* as the answer at *key*.
 
     Raises:
-        InvalidInput: the file is no JSON, or the key means no answer.
+        InvalidInput: the file is no JSON, the key means no answer, or its task does not return such a result.
         Unreachable: Redis does not answer.
     """
     result = _read_result(file)
@@ -45,6 +47,9 @@ async def set_answer(key: str, file: str) -> None:
         if parse_ltm(key) is None and ":" not in key:
             raise InvalidInput(f"{key!r} is no key; copy one from `tasklore ltm list --json`")
         whole = await whole_key(memory, key)
+        if (parts := parse_ltm(whole)) is not None:
+            async with nats_client() as client:
+                demand_fitting(json.loads(result), await card_of(client, parts.agent_id), parts.task_name)
         keep = timedelta(days=keep_days) if keep_days is not None else None
         await memory.put(whole, result, ttl=keep, now_ms=_now_ms())
     print(f"Remembered at {printable(whole)}")
@@ -61,16 +66,20 @@ async def forget_answers(wish: Wish, *, is_sure: bool) -> None:
     if wish.question is not None and wish.key is not None:
         raise InvalidInput("two keys are given; forget them one after the other")
     key = wish.question or wish.key
-    conditions = (key, wish.task, wish.agent, wish.older_than, wish.user)
+    conditions = (key, wish.task, wish.agent, wish.older_than, wish.user, wish.stale)
     if wish.everything and any(conditions):
         raise InvalidInput("--all means everything; leave it out to forget what fits the other options")
     if not wish.everything and not any(conditions):
-        raise InvalidInput("say what to forget: KEY, --task, --agent, --older-than, --user, or --all")
+        raise InvalidInput("say what to forget: KEY, --task, --agent, --older-than, --user, --stale, or --all")
     before_ms = None
     if wish.older_than is not None:
         before_ms = _now_ms() - int(parse_span(wish.older_than, "--older-than").total_seconds() * 1000)
     if wish.everything and not is_sure:
         _confirm()
+    current = None
+    if wish.stale:
+        async with nats_client() as client:
+            current = in_force(await all_cards(client))
     async with long_term_memory() as memory, patience("forgetting"):
         count = await memory.forget(
             await whole_key(memory, key) if key is not None else None,
@@ -78,6 +87,7 @@ async def forget_answers(wish: Wish, *, is_sure: bool) -> None:
             task=wish.task,
             created_before_ms=before_ms,
             user_token=user_token(wish.user) if wish.user is not None else None,
+            in_force=current,
             everything=wish.everything,
         )
     print("Nothing fits; nothing was forgotten." if not count else f"Forgot {_counted(count, 'answer')}.")

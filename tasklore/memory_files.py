@@ -38,7 +38,7 @@ class ImportForm:
     @classmethod
     def of_card(cls, card: AgentCard, task: TaskCard, keep: timedelta | None) -> "ImportForm":
         """Return the form of a task of which only the card is known: its agent's settings count as the defaults."""
-        version, form, refusal = f"v{card.version}.{task.version}", form_of(task.parameters), _refusal(task.remember)
+        version, form, refusal = card.memory_version(task), form_of(task.parameters), _refusal(task.remember)
         try:
             return cls(form, parameters_of(task.name, task.parameters), version, keep, refusal)
         except InvalidInput as error:

@@ -55,7 +55,8 @@ def summary(look: Look, outcome: Mapping[str, Any]) -> str:
     words = f"{look.session_id} {look.state}"
     if "took_ms" in outcome:
         words += f" in {took_text(int(outcome['took_ms']))}"
-    words += f", {done} of {counted(len(phases), 'phase')} done"
+    # One that was set aside does not tell of its phases.
+    words += f", {done} of {counted(len(phases), 'phase')} done" if phases else ""
     if skipped := sum(one["status"] == "skipped" for one in phases):
         words += f", {skipped} left out"
     stats = outcome.get("stats") or {}

@@ -13,10 +13,12 @@ from runtime import logs
 from runtime.claims import DirectoryLock
 from runtime.endpoints import Endpoints, masked_url, remove_endpoints, write_endpoints
 from runtime.settings import Settings
+from runtime.watchdog import LEAVE_S, Watchdog
 from tasklore.exits import OK
-from tasklore.places import current_endpoints, demand_listener
+from tasklore.places import current_endpoints
 from tasklore.roles import API, READY
 from tasklore.screen import patience, say
+from tasklore.startup import wait_for_servers
 from tasklore.system import Plan, System, running
 
 #: What is served when nothing is installed under the entry points.
@@ -39,6 +41,7 @@ async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) 
         nats_url=settings.nats_url,
         redis_url=settings.redis_url,
         grace_s=settings.grace_s,
+        variables={"TASKLORE_PIPELINE_ROOTS": settings.pipeline_roots or _own_folder()},
     )
     async with contextlib.AsyncExitStack() as stack:
         place = await stack.enter_async_context(_claimed(settings.data_dir, is_kept=plan.data_dir is not None))
@@ -56,7 +59,7 @@ def serve_worker(references: Sequence[str], config: Path | None, slots: int | No
     """Serve agents in the foreground until SIGTERM or SIGINT.
 
     Raises:
-        TaskloreError: an agent, file or setting is unusable, or a server does not answer.
+        TaskloreError: an agent, file or setting is unusable, or a server refuses us; one that is away is waited for.
     """
     from tasklore.worker_setup import prepare
     from workers.wiring import run_worker
@@ -65,7 +68,8 @@ def serve_worker(references: Sequence[str], config: Path | None, slots: int | No
     settings = _settings(slots=slots, supervisor_id=prepared.supervisor_id)
 
     async def serve() -> None:
-        await _demand_servers(settings)
+        if not await wait_for_servers(settings):
+            return
         await prepared.import_memory(settings)
         await run_worker(prepared.agents, settings, remembers=prepared.remembers, on_ready=_say_ready)
 
@@ -76,15 +80,15 @@ def serve_supervisor() -> None:
     """Serve requests in the foreground until SIGTERM or SIGINT.
 
     Raises:
-        TaskloreError: a setting is unusable, or a server does not answer.
+        TaskloreError: a setting is unusable, or a server refuses us; one that is away is waited for.
     """
     from supervisor.wiring import run_supervisor
 
     settings = _settings()
 
     async def serve() -> None:
-        await _demand_servers(settings)
-        await run_supervisor(settings, on_ready=_say_ready, on_api=_say_api)
+        if await wait_for_servers(settings):
+            await run_supervisor(settings, on_ready=_say_ready, on_api=_say_api)
 
     _run(serve())
 
@@ -104,11 +108,6 @@ def _settings(**arguments: object) -> Settings:
     return Settings.load(**arguments, nats_url=found.nats, redis_url=found.redis_url)
 
 
-async def _demand_servers(settings: Settings) -> None:
-    if settings.nats_url is not None:
-        await demand_listener(settings.nats_url)
-
-
 def _run(serve: Coroutine[Any, Any, None]) -> None:
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     if sys.platform != "win32":
@@ -116,7 +115,11 @@ def _run(serve: Coroutine[Any, Any, None]) -> None:
 
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(serve)
+        try:
+            runner.run(serve)
+        finally:
+            # A thread that is still busy keeps no process from leaving.
+            Watchdog(LEAVE_S).beat()
 
 
 def _say_api(address: str) -> None:
@@ -146,6 +149,12 @@ async def _claimed(directory: Path, *, is_kept: bool) -> AsyncIterator[Path]:
         lock.release()
         if not is_kept and not existed:
             _remove_empty(directory)
+
+
+def _own_folder() -> str:
+    """Return the folder in which pipelines of this system may read files: where it is started, unless that is all."""
+    folder = Path.cwd()
+    return "" if folder == folder.parent else str(folder)
 
 
 def _exists(directory: Path) -> bool:

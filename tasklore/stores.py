@@ -1,11 +1,13 @@
 """Connections that a short command opens: to the long-term memory, and to NATS for cards."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 from nats.aio.client import Client
+from redis.exceptions import RedisError
 
-from contracts.errors import InvalidInput
+from contracts.errors import InvalidInput, TaskloreError
 from contracts.messages import AgentCard
 from memory.keys import parse_ltm
 from memory.long_term import LongTermMemory
@@ -13,6 +15,9 @@ from runtime import valkey
 from runtime.connection import connected
 from supervisor.cards import read_cards
 from tasklore.places import current_endpoints, demand_listener, leading_with_the_cure
+
+#: Seconds for looking at the keys of all that is remembered, some hundred thousand.
+_LOOK_S = 5.0
 
 
 @contextlib.asynccontextmanager
@@ -43,6 +48,21 @@ async def nats_client() -> AsyncIterator[Client]:
         yield client
 
 
+async def all_cards(client: Client) -> list[AgentCard]:
+    """Return the card of every agent.
+
+    Raises:
+        Unreachable: the bucket does not answer.
+    """
+    with leading_with_the_cure():
+        return list(await read_cards(client))
+
+
+def in_force(cards: Iterable[AgentCard]) -> dict[tuple[str, str], str]:
+    """Return under which version each task of *cards* is remembered, by agent and task."""
+    return {(card.agent_id, task.name): card.memory_version(task) for card in cards for task in card.tasks}
+
+
 async def card_of(client: Client, agent_id: str) -> AgentCard:
     """Return the card of *agent_id*.
 
@@ -50,12 +70,20 @@ async def card_of(client: Client, agent_id: str) -> AgentCard:
         InvalidInput: no agent of this id was ever started, or it was retired; the message names those there are.
         Unreachable: the bucket does not answer.
     """
-    with leading_with_the_cure():
-        cards = {card.agent_id: card for card in await read_cards(client)}
+    cards = {card.agent_id: card for card in await all_cards(client)}
     if agent_id not in cards:
         known = ", ".join(cards) or "none yet"
         raise InvalidInput(f"no agent is called {agent_id!r}; known are {known} (see `tasklore agents list`)")
     return cards[agent_id]
+
+
+async def count_left_behind(url: str, cards: Iterable[AgentCard]) -> dict[str, int]:
+    """Return how many answers of each agent are of other versions than its card's; none when that takes long."""
+    try:
+        async with asyncio.timeout(_LOOK_S), valkey.connect(url, name="tasklore-ltm", max_connections=1) as client:
+            return await LongTermMemory(client).left_behind(in_force(cards))
+    except (RedisError, OSError, TaskloreError):
+        return {}
 
 
 async def whole_key(memory: LongTermMemory, key: str) -> str:

@@ -1,6 +1,6 @@
 """What tests of language models share: a question, its answer, a meter that remembers, time that only pauses move."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -40,6 +40,9 @@ class Book:
         """Keep one line."""
         assert duration_s >= 0
         self.lines.append((role, model, usage, error_class))
+
+    def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
+        """Ask for nothing."""
 
 
 class Pauses:

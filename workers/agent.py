@@ -87,12 +87,13 @@ class Agent:
         *,
         name: str | None = None,
         version: int = 1,
-        remember: Literal["shared", "user", False] = "shared",
+        remember: Literal["shared", "user", False] = False,
         remember_for: timedelta | None = REMEMBER_FOR,
         max_attempts: int | None = None,
         deadline: timedelta | None = None,
         retry_base: timedelta | None = None,
         retry_cap: timedelta | None = None,
+        retry_on: Iterable[type[Exception]] = (),
         idempotent: bool = True,
         uses: Iterable[Use] = (),
         keywords: Iterable[str] = (),
@@ -107,12 +108,13 @@ class Agent:
         *,
         name: str | None = None,
         version: int = 1,
-        remember: Literal["shared", "user", False] = "shared",
+        remember: Literal["shared", "user", False] = False,
         remember_for: timedelta | None = REMEMBER_FOR,
         max_attempts: int | None = None,
         deadline: timedelta | None = None,
         retry_base: timedelta | None = None,
         retry_cap: timedelta | None = None,
+        retry_on: Iterable[type[Exception]] = (),
         idempotent: bool = True,
         uses: Iterable[Use] = (),
         keywords: Iterable[str] = (),
@@ -128,12 +130,14 @@ class Agent:
             handler: the function, when the decorator is written without parentheses.
             name: the task's name, by default the function's.
             version: raise it when results mean something new.
-            remember: who may be served a remembered result: everybody, the user who asked, or nobody.
-            remember_for: how long, 30 days by default; None means for ever.
+            remember: who may be served a remembered result: everybody, the user who asked, or nobody (False).
+            remember_for: how long, 30 days by default, None for ever; a remembered task that uses clock, model or
+                `context.once` must say it, since its results go stale.
             max_attempts: runs, the first included; the worker's setting by default.
             deadline: how long it may take, its time in the queue included, when the request does not say.
             retry_base: the pause before its second run, which doubles with every further one; the worker's by default.
             retry_cap: the longest such pause.
+            retry_on: errors of programming (TypeError and the like) that are worth another run all the same.
             idempotent: whether running it twice does no harm, so that it may run while the ledger is away.
             uses: "llm", "clock", "edits": what it touches through its context.
             keywords: words in a sentence that point at this task, beside those of the agent.
@@ -157,6 +161,7 @@ class Agent:
             keywords=keywords,
             examples=examples,
             in_words=in_words,
+            retry_on=retry_on,
         )
         # Quoted annotations may name classes that are local to the function in which the task is declared.
         names = dict(sys._getframe(1).f_locals)  # noqa: SLF001 - the documented way to the caller's names
@@ -210,12 +215,14 @@ class Agent:
         return add
 
     def memory_version(self, task: Task) -> str:
-        """Return the version part of memory keys: "v1.2" for version 1 of the agent and 2 of *task*.
+        """Return the version part of memory keys: "v1.2-9f3c2a17" for version 1 of the agent and 2 of *task*.
 
-        Settings other than the defaults add `+` and their fingerprint, so that no answer of theirs serves others.
+        The digest of the task's code follows, so that edited code serves no old answer. Settings other than the
+        defaults add `+` and their fingerprint, so that no answer of theirs serves others.
         """
+        code = f"-{task.code}" if task.code else ""
         mark = f"+{self._fingerprint}" if self._fingerprint else ""
-        return f"v{self.version}.{task.version}{mark}"
+        return f"v{self.version}.{task.version}{code}{mark}"
 
     def configured(self, values: Mapping[str, Any]) -> "Agent":
         """Return the same agent with the settings in *values*, by name, in place of its own.

@@ -204,9 +204,9 @@ def _read_config(file: Path) -> dict[str, Any]:
     try:
         said = yaml.safe_load(_text_of(file))
     except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigurationError(f"{file} is no YAML: {error}; write `model: gpt-4.1-mini` and the like") from error
+        raise ConfigurationError(f"{file} is no YAML: {error}; write `model: gpt-6.1-terra` and the like") from error
     if not isinstance(said, dict):
-        raise ConfigurationError(f"{file} holds no fields; write `model: gpt-4.1-mini` and the like")
+        raise ConfigurationError(f"{file} holds no fields; write `model: gpt-6.1-terra` and the like")
     return {str(name): value for name, value in said.items()}
 
 

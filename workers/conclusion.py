@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import secrets
 import zlib
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -26,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 #: Seconds after which a delivery is offered again when its verdict could not be stored.
 _RETURN_S = 2.0
+#: How a report says that the ledger did not take it; a result with this word in it is compared in vain.
+_UNFENCED = b'"fence":"none"'
 
 
 class Fence(Protocol):
@@ -134,7 +137,19 @@ class Conclusion:
     def publish(
         self, assignment: TaskAssignment, generation: int, body: bytes, delivery: Delivery, line: PullEngine
     ) -> None:
-        """Publish *body*, the one report of this generation, and settle *delivery* once it is stored."""
+        """Publish *body*, the one report of this generation, and settle *delivery* once it is stored.
+
+        Where the stream has a report already, or the ledger may not have this one, a comparison is asked for first.
+        """
+        where = subjects.report(assignment.supervisor_id, assignment.task_id, generation)
+        doubts = [_UNFENCED] if _UNFENCED in body else []
+
+        def stored(problem: NotAccepted | None) -> None:
+            if problem is not None or not doubts:
+                settled(problem)
+                return
+            asked = subjects.comparison(where, secrets.token_hex(8))
+            self._outbox.send(asked, where.encode(), asked, settled)
 
         def settled(problem: NotAccepted | None) -> None:
             if problem is None:
@@ -145,11 +160,12 @@ class Conclusion:
 
         with within(delivery.trace):
             self._outbox.send(
-                subjects.report(assignment.supervisor_id, assignment.task_id, generation),
+                where,
                 body,
                 subjects.report_message_id(assignment.task_id, generation),
-                settled,
+                stored,
                 headers=_whose(assignment) or None,
+                known=lambda: doubts.append(b"known"),
             )
 
     def _count(self, verdicts: Sequence[Verdict]) -> None:

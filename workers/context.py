@@ -291,14 +291,14 @@ class Context:
         `effect_id`.
 
         Raises:
-            UndeclaredAccess: the task is remembered, so that a served answer would leave its effect out.
+            UndeclaredAccess: the task is remembered without a time to live of its own: a served answer makes no effect.
             RunReplaced: another worker has taken the task meanwhile.
             MemoryUnavailable: the ledger did not answer; the task is run again.
         """
-        if self._task.remember != "never":
+        if self._task.remember != "never" and not self._task.says_how_long:
             msg = (
                 f"{self._task.name} uses context.once, but its answers are remembered, and a remembered one makes no "
-                "effect; declare @agent.task(remember=False)"
+                "effect; leave remember out, or say with remember_for=timedelta(...) for how long none is made again"
             )
             raise UndeclaredAccess(msg)
         if not name:

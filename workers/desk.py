@@ -1,6 +1,7 @@
 """The desk of one agent: reads deliveries, serves what is remembered in batches, and gives the rest to the runner."""
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -29,6 +30,8 @@ log = structlog.get_logger(__name__)
 
 #: Seconds until a delivery that could not even be buried is offered again.
 _RETURN_S = 2.0
+#: Bytes of a body from which on it is read beside the loop: the largest, all of numbers, takes seconds.
+_LONG = 32 * 1024
 
 
 class DeskMeter(Protocol):
@@ -102,7 +105,8 @@ class TaskDesk:
         for delivery in batch:
             if delivery.headers and subjects.SOURCE_HEADER in delivery.headers and self._due_copies is not None:
                 self._due_copies.clear(delivery)
-            read = read_order(delivery, self._agent, now, remembers=self._remembers)
+            reading = functools.partial(read_order, delivery, self._agent, now, remembers=self._remembers)
+            read = await asyncio.to_thread(reading) if len(delivery.body) > _LONG else reading()
             if isinstance(read, Order):
                 describe_order(read)
                 orders.append(read)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, JsonValue, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 
+from contracts.amounts.amount import RESULT
 from contracts.errors import ConfigurationError, GiveUp
 from contracts.parameters import Parameters
 from workers.context import Context
@@ -66,7 +67,7 @@ class Handler:
 
     def _write(self, value: Any) -> bytes:
         try:
-            return self.result.dump_json(self.result.validate_python(value), by_alias=True)
+            return self.result.dump_json(self.result.validate_python(value), by_alias=True, context=RESULT)
         except (ValidationError, ValueError, TypeError) as error:
             msg = f"{self.label} returned a {type(value).__name__} that does not fit its return annotation: {error}"
             raise GiveUp(msg) from error

@@ -13,6 +13,7 @@ from contracts.errors import (
     EntryTooLarge,
     GiveUp,
     InvalidInput,
+    LlmError,
     MemoryUnavailable,
     PhaseReplaced,
     RetryLater,
@@ -21,13 +22,19 @@ from contracts.errors import (
     UnknownSession,
 )
 from contracts.messages import Status
+from workers.user_code import is_raised_by
 
 if TYPE_CHECKING:
     from workers.task import Task
 
 log = structlog.get_logger(__name__)
 
-#: The longest pause, in seconds, of a task that waits for Redis: it heals within seconds of the server.
+#: Slips of code: in a task's own, no further run mends them. What data or another system may cause (KeyError,
+#: IndexError, ValueError, AssertionError, ArithmeticError) is not among them.
+PROGRAMMING_ERRORS = (TypeError, AttributeError, NameError, ImportError, SyntaxError, NotImplementedError)
+
+#: The longest pause, in seconds, of a task that waits for Redis: it heals within seconds of the server. The shortest is
+#: 1 s, whatever the task's own retries say.
 OUTAGE_PAUSE_S = 5.0
 #: Runs that may end for want of Redis while the ledger answers: by then it is the task's own key that is spoiled.
 MOST_EXCUSED = 100
@@ -74,16 +81,30 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Either `pause_s` until the next run, or the terminal `status`; a `dead_reason` keeps the delivery in DEAD."""
+    """Either `pause_s` until the next run, or the terminal `status`; a `dead_reason` keeps the delivery in DEAD.
+
+    A run that has to wait for a model whose provider is away, `waits_for`, is taken back from the attempts.
+    """
 
     status: Status = "failed"
     pause_s: float | None = None
     dead_reason: str | None = None
+    waits_for: str | None = None
+
+
+def is_programming_error(error: BaseException, task: "Task | None") -> bool:
+    """Return whether *error* is a slip in the code of *task* itself, and none for which it asks to be run again."""
+    if task is None or isinstance(error, task.retry_on):
+        return False
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_programming_error(one, task) for one in error.exceptions)
+    return isinstance(error, PROGRAMMING_ERRORS) and is_raised_by(error, task.handler.function)
 
 
 def judge(
     error: BaseException,
     *,
+    task: "Task | None" = None,
     attempt: int,
     max_attempts: int,
     retry: RetryPolicy,
@@ -93,24 +114,29 @@ def judge(
 ) -> Judgement:
     """Return what follows from *error* in run number *attempt* of at most *max_attempts*.
 
-    *now* is the time in UTC. *left_s* is how many seconds are left until the deadline, None without one: a run that
-    would begin after it is none. *excused* is how many runs ended for want of our own servers, no fault of the task.
+    *task* is None when a listener ran. *now* is the time in UTC. *left_s* is how many seconds are left until the
+    deadline, None without one: a run that would begin after it is none. *excused* is how many runs ended for want of
+    our own servers, no fault of the task.
     """
-    if isinstance(error, TaskExpired):
-        return Judgement("expired")
-    if isinstance(error, TaskCancelled | PhaseReplaced):
+    if isinstance(error, TaskExpired | TaskCancelled | PhaseReplaced):
         # Whoever replaced the phase has asked for another run of it: nobody needs this one kept.
-        return Judgement("cancelled")
+        return Judgement("expired" if isinstance(error, TaskExpired) else "cancelled")
     if isinstance(error, UnknownSession | EntryTooLarge):
         # Not what was asked for is at fault, but what there was to write to, or to write.
         return Judgement(dead_reason="gave_up")
     if isinstance(error, InvalidInput):
         return Judgement("rejected")
-    if isinstance(error, GiveUp) or getattr(error, "retryable", True) is False:
-        return Judgement(dead_reason="gave_up")
+    is_final = isinstance(error, GiveUp) or getattr(error, "retryable", True) is False
+    if is_final or is_programming_error(error, task):
+        return Judgement(dead_reason="gave_up" if is_final else "code_error")
+    if isinstance(error, LlmError) and error.away_s is not None:
+        # It waits for its provider as long as its deadline allows, and expires then.
+        wait_s = error.away_s if left_s is None else min(error.away_s, left_s)
+        return Judgement(pause_s=wait_s, waits_for=error.model)
     if isinstance(error, MemoryUnavailable) and excused < MOST_EXCUSED:
-        # No task dies of an outage of ours, however long it is.
-        wanted_s = min(OUTAGE_PAUSE_S, retry.pause_s(attempt))
+        # No task dies of an outage of ours, however long it is, and none spins through it.
+        longest_s = min(OUTAGE_PAUSE_S, 2.0 ** min(attempt + excused, 20))
+        wanted_s = max(1.0, random.uniform(0.5, 1.0) * longest_s)  # noqa: S311 - jitter
     elif attempt >= max_attempts:
         return Judgement(dead_reason="attempts")
     else:

@@ -69,9 +69,9 @@ class Order:
     neighbourhood: Neighbourhood | None = None
     near: Neighbour | None = None
 
-    def ended(self, *, excused: bool = False) -> Ended:
+    def ended(self, *, excused: bool = False, uncounted: bool = False) -> Ended:
         """Return the run that began with this delivery, as one that ended without a report."""
-        return Ended(self.assignment.task_id, self.generation, self.delivery.reply, excused)
+        return Ended(self.assignment.task_id, self.generation, self.delivery.reply, excused, uncounted)
 
     @property
     def served_key(self) -> str | None:

@@ -135,6 +135,7 @@ class Performer:
         assignment = order.assignment
         judgement = judge(
             error,
+            task=order.task,
             attempt=order.tries,
             max_attempts=order.runs_allowed,
             retry=self._retry.of(order.task),
@@ -152,7 +153,7 @@ class Performer:
                 pause_s=round(judgement.pause_s, 3),
             )
             is_ours = isinstance(error, MemoryUnavailable)
-            await self._retries.again(order, judgement.pause_s, line, excused=is_ours)
+            await self._retries.again(order, judgement.pause_s, line, excused=is_ours, waits_for=judgement.waits_for)
             return
         verdict = verdict_on(order, judgement.status, self._worker_id, run_ms=run_ms)
         verdict.error, verdict.dead_reason = error, judgement.dead_reason

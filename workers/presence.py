@@ -56,7 +56,7 @@ async def _put_card(
         # A retired card leaves a marker, over which the next one is put.
         revision = error.entry.revision if error.entry is not None else 0
         return await _update(bucket, card.agent_id, body, revision or 0)
-    known = _read_card(entry.value or b"")
+    known = _read_card(card.agent_id, entry.value or b"")
     if known is not None and known.version > card.version:
         log.warning("newer_card_kept", agent=card.agent_id, version=card.version, newer=known.version)
         return True
@@ -185,11 +185,13 @@ def _key_of(presence: WorkerPresence) -> str:
     return f"{presence.agent_id}.{presence.worker_id}"
 
 
-def _read_card(body: bytes) -> AgentCard | None:
+def _read_card(agent_id: str, body: bytes) -> AgentCard | None:
+    """Return the card that *body* is, None when it is none of *agent_id*: what is no card of it is written over."""
     try:
-        return AgentCard.model_validate_json(body)
+        card = AgentCard.model_validate_json(body)
     except ValidationError:
         return None
+    return card if card.agent_id == agent_id else None
 
 
 def _read_presence(body: bytes) -> WorkerPresence | None:

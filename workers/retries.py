@@ -44,6 +44,9 @@ class RetryMeter(Protocol):
     def count_retry(self, how: str) -> None:
         """Note that a task waits for another run, as `nak` or `schedule`."""
 
+    def count_waiting(self, model: str, task_id: str, pause_s: float) -> None:
+        """Note that a task waits *pause_s* seconds for *model*."""
+
 
 class Retries:
     """Lets tasks run again.
@@ -77,9 +80,16 @@ class Retries:
         self._settling = settling or Settling()
         self._now = now
 
-    async def again(self, order: Order, pause_s: float, line: PullEngine, *, excused: bool = False) -> None:
-        """Let the task of *order* run again after *pause_s* seconds; an *excused* run is not held against it."""
-        ended = order.ended(excused=excused)
+    async def again(
+        self, order: Order, pause_s: float, line: PullEngine, *, excused: bool = False, waits_for: str | None = None
+    ) -> None:
+        """Let the task of *order* run again after *pause_s* seconds.
+
+        An *excused* run is not held against it; one that only found that its model is away, *waits_for*, is none.
+        """
+        if waits_for is not None:
+            self._meter.count_waiting(waits_for, order.assignment.task_id, pause_s)
+        ended = order.ended(excused=excused, uncounted=waits_for is not None)
         if pause_s <= self._scheduled_over_s:
             await self._park(order, ended, 0.0)
             self._meter.count_retry("nak")
@@ -88,7 +98,7 @@ class Retries:
         due_at = self._now() + timedelta(seconds=pause_s)
         await self._park(order, ended, max(0.0, pause_s - _EARLY_S))
         try:
-            await self._schedule(order, due_at)
+            await self._schedule(order, due_at, uncounted=ended.uncounted)
         except (NotAccepted, MessageTooLarge) as error:
             # One that only just fits into TASKS is too large with the headers of a schedule.
             log.warning("retry_not_scheduled", task_id=order.assignment.task_id, error=str(error))
@@ -105,13 +115,17 @@ class Retries:
             log.info("retry_not_noted", task_id=order.assignment.task_id, error=str(error))
             self._releases.keep(ended)
 
-    async def _schedule(self, order: Order, due_at: datetime) -> None:
-        assignment, attempt = order.assignment, order.attempt + 1
+    async def _schedule(self, order: Order, due_at: datetime, *, uncounted: bool) -> None:
+        assignment, attempt = order.assignment, order.attempt + 1 - int(uncounted)
+        message_id = subjects.retry_message_id(assignment.task_id, order.generation, attempt)
+        if uncounted:
+            # The same attempt may be scheduled often, each time by another delivery.
+            message_id += f":{order.delivery.sequence}"
         kept = {name: value for name, value in (order.delivery.headers or {}).items() if not name.startswith("Nats-")}
         await self._outbox.put(
             subjects.schedule(assignment.task_id, order.generation),
             order.delivery.body,
-            subjects.retry_message_id(assignment.task_id, order.generation, attempt),
+            message_id,
             headers={
                 **kept,
                 subjects.GENERATION_HEADER: str(order.generation),

@@ -30,6 +30,8 @@ log = structlog.get_logger(__name__)
 
 #: Seconds a question waits for another worker that computes it, when its task has no deadline.
 JOIN_S = 300.0
+#: Crashes after which a task still runs beside all others, and after which in a small group of such; then it is alone.
+CRASHES_BESIDE_ALL, CRASHES_IN_GROUP = 1, 2
 #: Crashes of runs beside which nothing ran, after which a task is given up: by then it was nobody else.
 CRASHES_ALONE = 3
 #: Seconds until an order is offered again whose attending failed, which only a mistake of ours can make it do.
@@ -169,8 +171,6 @@ class Runner:
         """
         order = attending.order
         found = await self._begin(order, line)
-        if isinstance(found, Suspect) and found.is_news:
-            self._meter.count_crashed_run()
         # Where runs of it crashed before, it is harmless to hand on what another one computed.
         if found is not None:
             order.outcome = outcome
@@ -187,46 +187,49 @@ class Runner:
         return Remembered(int(self._now().timestamp() * 1000), 0, result)
 
     async def _compute(self, attending: Attending, line: PullEngine) -> bytes | None:
-        """Run the task beside others, or alone when it may have killed a worker; return its result if it completed."""
+        """Run the task beside fewer the more often it may have killed a worker; return its result if it completed."""
         order = attending.order
-        async with self._entered(attending, alone=False):
-            found = await self._begin(order, line)
-            if isinstance(found, Run):
-                return await self._performer.perform(attending, line)
-        if found is None:
-            return None
-        if found.is_news:
-            self._meter.count_crashed_run()
-        if found.crashes_alone >= CRASHES_ALONE or not (order.task.idempotent or found.runs < order.runs_allowed):
-            await self._give_up(order, found, line)
-            return None
-        log.warning("task_runs_alone", task_id=order.assignment.task_id, crashes=found.crashes)
-        try:
-            async with self._entered(attending, alone=True):
-                found = await self._begin(order, line, alone=True)
-                if isinstance(found, Run):
-                    return await self._performer.perform(attending, line)
-        except StillBusy as error:
-            log.info("task_left_to_others", task_id=order.assignment.task_id, reason=str(error))
-            found = None
-            line.hand_back(order.delivery, self._terms.parked_s * random.uniform(1, 2))  # noqa: S311 - jitter
-        if found is not None:
-            line.hand_back(order.delivery, self._terms.parked_s)
+        # What must not run twice has few runs: it is not to lose them by a neighbour that strikes again.
+        most = (CRASHES_BESIDE_ALL, CRASHES_IN_GROUP) if order.task.idempotent else (0,)
+        crashes = 0
+        for most_crashes in (*most, None):
+            if most_crashes is not None and crashes > most_crashes:
+                continue
+            alone, grouped = most_crashes is None, most_crashes == CRASHES_IN_GROUP
+            try:
+                async with self._entered(attending, alone=alone, grouped=grouped):
+                    found = await self._begin(order, line, alone=alone, most_crashes=most_crashes or 0)
+                    if isinstance(found, Run):
+                        return await self._performer.perform(attending, line)
+            except StillBusy as error:
+                log.info("task_left_to_others", task_id=order.assignment.task_id, reason=str(error))
+                line.hand_back(order.delivery, self._terms.parked_s * random.uniform(1, 2))  # noqa: S311 - jitter
+                return None
+            if found is None:
+                return None
+            if found.crashes_alone >= CRASHES_ALONE or not (order.task.idempotent or found.runs < order.runs_allowed):
+                await self._give_up(order, found, line)
+                return None
+            crashes = found.crashes
+            log.warning("task_suspected", task_id=order.assignment.task_id, crashes=crashes)
+        line.hand_back(order.delivery, self._terms.parked_s)
         return None
 
     @asynccontextmanager
-    async def _entered(self, attending: Attending, *, alone: bool) -> AsyncIterator[None]:
+    async def _entered(self, attending: Attending, *, alone: bool, grouped: bool) -> AsyncIterator[None]:
         async with attending.waiting():
-            await self._solitude.enter(alone=alone)
+            await self._solitude.enter(alone=alone, grouped=grouped)
         try:
             yield
         finally:
-            self._solitude.leave(alone=alone)
+            self._solitude.leave(alone=alone, grouped=grouped)
 
-    async def _begin(self, order: Order, line: PullEngine, *, alone: bool = False) -> Run | Suspect | None:
+    async def _begin(
+        self, order: Order, line: PullEngine, *, alone: bool = False, most_crashes: int = 0
+    ) -> Run | Suspect | None:
         """Ask the ledger: a generation that has its report gets it again, and what runs elsewhere is left there.
 
-        None when it is dealt with.
+        A suspect has crashed more than *most_crashes* times and does not run *alone*. None when it is dealt with.
 
         Raises:
             TaskCancelled: somebody wishes the task, or the one it is a part of, cancelled.
@@ -236,7 +239,7 @@ class Runner:
         if self._performer.left_s(order) == 0:
             raise TaskExpired("the deadline passed before the task could begin; allow more time or start more workers")
         try:
-            found = await self._ask(order, alone=alone)
+            found = await self._ask(order, alone=alone, most_crashes=most_crashes)
         except MemoryUnavailable as error:
             if order.task.idempotent:
                 # Nobody counts the runs now: deliveries do, of which some may have been handed back unstarted.
@@ -248,7 +251,7 @@ class Runner:
             line.hand_back(order.delivery, self._terms.parked_s)
             return None
         if isinstance(found, Run):
-            order.attempt, order.crashes, order.excused = found
+            order.attempt, order.crashes, order.excused = found.number, found.crashes, found.excused
             if order.tries <= order.runs_allowed:
                 return found
             await self._give_up(order, Suspect(found.crashes, 0, found.number - 1), line)
@@ -264,12 +267,12 @@ class Runner:
             self._conclusion.publish(assignment, order.generation, found, order.delivery, line)
         return None
 
-    async def _ask(self, order: Order, *, alone: bool) -> Beginning:
+    async def _ask(self, order: Order, *, alone: bool, most_crashes: int) -> Beginning:
         assignment, ledger = order.assignment, self._stores.ledger
         if assignment.parent_id and (wish := await ledger.wish(assignment.parent_id)) is not None:
             return Wish(f"its parent was cancelled: {wish.reason}")
         now_ms = int(self._now().timestamp() * 1000)
-        return await ledger.begin(
+        found = await ledger.begin(
             assignment.task_id,
             order.generation,
             self._worker_id,
@@ -277,8 +280,12 @@ class Runner:
             self._lease_ms,
             before=order.first_attempt - 1,
             alone=alone,
+            most_crashes=most_crashes,
             token=order.delivery.reply,
         )
+        if isinstance(found, Run | Suspect) and found.is_news:
+            self._meter.count_crashed_run()
+        return found
 
     async def _give_up(self, order: Order, suspect: Suspect, line: PullEngine) -> None:
         """Set a task aside whose runs end without a word."""

@@ -1,10 +1,13 @@
-"""Who may run beside whom in this process: tasks run side by side, but one that may have killed a worker runs alone."""
+"""Who may run beside whom in this process: tasks that may have killed a worker run in small groups, or alone."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 
 from contracts.errors import TaskloreError
+
+#: Suspects that run at once in a group: of 40, this few groups and members run until the one to blame is alone.
+GROUP = 6
 
 
 class StillBusy(TaskloreError):
@@ -28,14 +31,25 @@ class Solitude:
         self._beside = 0
         self._wanting = 0
         self._is_alone = False
+        self._group = asyncio.Semaphore(GROUP)
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    async def enter(self, *, alone: bool) -> None:
+    async def enter(self, *, alone: bool, grouped: bool = False) -> None:
         """Return once a run may begin: beside others, or after all others have ended; `leave` when it has.
+
+        *grouped* ones are no more than GROUP at once, beside whatever else there is.
 
         Raises:
             StillBusy: others ran for too long to be alone here.
         """
+        if grouped:
+            await self._group.acquire()
+            try:
+                await self.enter(alone=False)
+            except BaseException:
+                self._group.release()
+                raise
+            return
         if not alone:
             while self._wanting:
                 await self._change()
@@ -58,8 +72,10 @@ class Solitude:
             raise
         self._is_alone = True
 
-    def leave(self, *, alone: bool) -> None:
+    def leave(self, *, alone: bool, grouped: bool = False) -> None:
         """Note that a run has ended."""
+        if grouped:
+            self._group.release()
         if alone:
             self._is_alone = False
             self._want(-1)

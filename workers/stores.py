@@ -53,6 +53,7 @@ class RunLedger(Protocol):
         *,
         before: int = 0,
         alone: bool = False,
+        most_crashes: int = 0,
         token: str = "",
     ) -> Beginning:
         """Return which run this is, why there is none, or the terminal report that exists already."""

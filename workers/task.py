@@ -12,13 +12,17 @@ from contracts.errors import ConfigurationError, InvalidInput
 from contracts.identifiers import checked_name
 from contracts.messages import TaskAssignment
 from contracts.parameters import Parameters
+from workers.code import code_digest
 from workers.context import Context
 from workers.handler import Handler, read_handler
 
 Use = Literal["llm", "clock", "edits"]
 
-#: Long enough for a question that comes back every month to be known again.
+#: Long enough for a question that comes back every month to be known again. Compared by identity: 30 days that an
+#: author wrote are another object.
 REMEMBER_FOR = timedelta(days=30)
+#: Uses that make a result go stale, so that its author has to say when.
+_STALE = ("clock", "llm")
 
 #: What the wire allows; more is a loop, not a retry.
 _MOST_ATTEMPTS = 1000
@@ -33,7 +37,8 @@ class Task:
     `remember_for` None means for ever. `deadline` is what a supervisor gives when the request says none; None: no
     limit. `max_attempts` counts runs, the first included; `retry_base` and `retry_cap` are the first and the longest
     pause between two runs; None: the worker's settings. `idempotent` tells that running it twice does no harm, so that
-    it may run while the ledger is away.
+    it may run while the ledger is away. `retry_on` are errors that are worth another run although they look like slips
+    of its code. `code` is the digest of its code, None when nothing is remembered.
     """
 
     name: str
@@ -50,12 +55,19 @@ class Task:
     keywords: tuple[str, ...]
     examples: tuple[str, ...]
     in_words: bool
+    retry_on: tuple[type[Exception], ...] = ()
+    code: str | None = None
     handler: Handler = field(repr=False)
 
     @property
     def parameters(self) -> type[Parameters]:
         """The class of its parameters: contract, schema and memory key in one."""
         return self.handler.parameters
+
+    @property
+    def says_how_long(self) -> bool:
+        """Whether the author wrote a time to live for its results."""
+        return self.remember_for is not None and self.remember_for is not REMEMBER_FOR
 
     @property
     def runs_allowed(self) -> int:
@@ -109,6 +121,7 @@ class TaskOptions:
     keywords: Iterable[str]
     examples: Iterable[str]
     in_words: bool
+    retry_on: Iterable[type[Exception]]
 
 
 def read_task(
@@ -132,11 +145,12 @@ def read_task(
         msg = f"{label} has no docstring; say what it answers: the supervisor reads it to choose the task"
         raise ConfigurationError(msg)
     _demand_limits(options, label)
-    return Task(
+    remember = _remember(options, label)
+    task = Task(
         name=name,
         version=options.version,
         description=description,
-        remember=_remember(options, label),
+        remember=remember,
         remember_for=options.remember_for,
         max_attempts=options.max_attempts,
         deadline=options.deadline,
@@ -147,8 +161,12 @@ def read_task(
         keywords=words_of(options.keywords, f"{label}: keywords"),
         examples=words_of(options.examples, f"{label}: examples"),
         in_words=options.in_words,
+        retry_on=_retry_on(options, label),
+        code=None if remember == "never" else code_digest(function, label),
         handler=handler,
     )
+    _demand_lifetime(task, label)
+    return task
 
 
 def words_of(words: Iterable[str], what: str) -> tuple[str, ...]:
@@ -194,6 +212,28 @@ def _demand_limits(options: TaskOptions, label: str) -> None:
             raise ConfigurationError(f"{label}: {name} must be a timedelta above zero, or None; not {span!r}")
     if options.retry_base is not None and options.retry_cap is not None and options.retry_base > options.retry_cap:
         raise ConfigurationError(f"{label}: retry_base {options.retry_base} exceeds retry_cap {options.retry_cap}")
+
+
+def _retry_on(options: TaskOptions, label: str) -> tuple[type[Exception], ...]:
+    kinds = tuple(options.retry_on)
+    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+        raise ConfigurationError(f"{label}: retry_on takes classes of exceptions, not {kinds!r}")
+    return kinds
+
+
+def _demand_lifetime(task: Task, label: str) -> None:
+    if task.remember == "never":
+        if task.remember_for is not REMEMBER_FOR:
+            msg = f'{label}: remember_for without remember; add remember="shared" or "user", or leave remember_for out'
+            raise ConfigurationError(msg)
+        return
+    stale = [use for use in _STALE if use in task.uses]
+    if stale and not task.says_how_long:
+        msg = (
+            f"{label} is remembered and uses {' and '.join(map(repr, stale))}, so its results go stale; say when with "
+            "remember_for=timedelta(...), or leave remember out"
+        )
+        raise ConfigurationError(msg)
 
 
 def _remember(options: TaskOptions, label: str) -> Literal["shared", "user", "never"]:

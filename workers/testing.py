@@ -264,6 +264,7 @@ class AgentKit:
         self.raised.append(error)
         judgement = judge(
             error,
+            task=order.task,
             attempt=order.attempt,
             max_attempts=order.runs_allowed,
             retry=RetryPolicy().of(order.task),

@@ -2,20 +2,25 @@
 
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import contracts
+import memory
 import runtime
 import workers
 from contracts.errors import ConfigurationError
 
 #: The machinery of an agent; the agents in `workers/agents` are users like any other.
 _MACHINERY = frozenset(Path(module.__file__ or "").resolve().parent for module in (contracts, workers, runtime))
+_VALUES, *_STORES = (Path(module.__file__ or "").resolve().parent for module in (contracts, memory, runtime))
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
+#: Folders in which every library lies, so that being beside it says nothing.
+_SHARED = frozenset(Path(folder).resolve() for folder in _INSTALLED)
 
 
 @contextmanager
@@ -38,6 +43,27 @@ def running_user_code(what: str, module_path: str = "") -> Iterator[None]:
 def origin_of(module: ModuleType) -> str:
     """Return where *module* comes from: its file, else its name."""
     return getattr(module, "__file__", None) or module.__name__
+
+
+def is_raised_by(error: BaseException, function: Callable[..., Any]) -> bool:
+    """Return whether *error* comes from the code of the task *function*, not from a library or a store below it.
+
+    What the standard library, `contracts` or `workers` raise is the doing of whoever called them.
+    """
+    file = Path(function.__code__.co_filename).resolve()
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        name = frame.f_code.co_filename
+        path = Path(name).resolve()
+        if any(map(path.is_relative_to, _STORES)):
+            return False
+        if any(map(path.is_relative_to, _INSTALLED)) and path.parent not in _MACHINERY:
+            # An agent that was itself installed as a library has its code there.
+            is_package = any(map(file.is_relative_to, _INSTALLED)) and file.parent not in _SHARED
+            return path == file or (is_package and path.is_relative_to(file.parent))
+        is_called = path.parent in _MACHINERY or path.is_relative_to(_VALUES)
+        if not (is_called or name.startswith("<frozen") or any(map(path.is_relative_to, _STANDARD))):
+            return True
+    return False
 
 
 def _told(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from memory.breaker import Breaker
 from memory.conversation import Conversations
 from memory.documents.kinds import Kinds
 from memory.documents.store import DocumentStore
+from memory.functions import offer_functions
 from memory.inbox import Inbox
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
@@ -114,7 +115,7 @@ class Worker:
         self._remembers = remembers
         self._on_ready = on_ready
         self._worker_id = _worker_id()
-        self.process = Process(self._worker_id, settings, "tasklore-worker")
+        self.process = Process(self._worker_id, settings, "tasklore-worker", may_block=True)
         self._metrics = self.process.metrics
         self._host = Host()
         self._solitude = Solitude(self._host.pause, patience_s=settings.ack_wait_s)
@@ -162,6 +163,8 @@ class Worker:
         client = await stack.enter_async_context(connected(url, f"tasklore-pull-{self._worker_id}", listener))
         await self._provision(client)
         redis = await self._connect_redis(stack, self._worker_id)
+        if settings.provision == "auto":
+            await offer_functions(redis)
         leases = await stack.enter_async_context(
             Leases(url, settings.ack_wait_s, self._metrics, self.process.fail, self._renewing_runs)
         )

@@ -21,7 +21,7 @@ class Answer(BaseModel):
     number: int
 
 
-@agent.task
+@agent.task(remember="shared")
 async def answer_slowly(question: Question) -> Answer:
     """Return the number after 100 ms."""
     await asyncio.sleep(0.1)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Self, TypeVar
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, SerializationInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
@@ -29,7 +29,11 @@ from contracts.amounts.spellings import (
 from contracts.errors import InvalidAmount, UnitMismatch
 from contracts.units import Unit, is_counted
 
-__all__ = ["Amount", "wire_form"]
+__all__ = ["RESULT", "Amount", "wire_form"]
+
+#: The context of a serializer that writes a result: there each field has one JSON type, whatever its value.
+RESULT = {"form": "result"}
+_ROUNDED = decimal.Context(prec=JSON_DIGITS, rounding=ROUND_HALF_EVEN)
 
 _SMALLEST = Decimal(f"1E-{LONGEST}")
 _ONE = Decimal(1)
@@ -213,21 +217,25 @@ class Amount:
         """Accept every wording, write the shape of the wire in JSON and the Amount itself in Python."""
         return core_schema.no_info_plain_validator_function(
             _validated,
-            serialization=core_schema.plain_serializer_function_ser_schema(wire_form, when_used="json"),
+            serialization=core_schema.plain_serializer_function_ser_schema(_written, info_arg=True, when_used="json"),
         )
 
     @classmethod
     def __get_pydantic_json_schema__(
         cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Describe the three shapes of the wire so that a form or a model fills one of them."""
-        number_or_text = [{"type": "number"}, {"type": "string"}]
+        """Describe the three shapes of the wire so that a form or a model fills one of them; a result has two."""
+        number_or_text: list[JsonSchemaValue] = [{"type": "number"}, {"type": "string"}]
         described = {
             "type": "object",
             "properties": {"value": {"anyOf": number_or_text}, "unit": {"type": "string"}},
             "required": ["value"],
             "additionalProperties": False,
         }
+        if handler.mode == "serialization":
+            number = {"type": "number"}
+            described |= {"properties": {"value": number, "unit": {"type": "string"}}, "required": ["value", "unit"]}
+            return {"anyOf": [number, described], "description": "A quantity: a number, with its unit if it has one."}
         text = "A quantity: a number, a wording such as '50k' or '$50,000.00', or a value with its unit ('USD', 'km')."
         return {"anyOf": [*number_or_text, described], "description": text}
 
@@ -240,6 +248,15 @@ def wire_form(amount: Amount) -> int | float | str | dict[str, int | float | str
         number = canonical(value)
     else:
         number = int(value) if value == value.to_integral_value() else float(value)
+    return number if amount.unit is None else {"value": number, "unit": amount.unit}
+
+
+def _written(amount: Amount, info: SerializationInfo) -> int | float | str | dict[str, int | float | str]:
+    """Return the form of the wire; in a result every number is one in JSON, rounded to 15 digits unless it is whole."""
+    if info.context is not RESULT:
+        return wire_form(amount)
+    value = amount.value
+    number = int(value) if value == value.to_integral_value() else float(_ROUNDED.plus(value))
     return number if amount.unit is None else {"value": number, "unit": amount.unit}
 
 

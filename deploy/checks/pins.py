@@ -30,10 +30,21 @@ def problems() -> list[Problem]:
         if name in tested and not versions <= tested[name]:
             what = f"has {name} {', '.join(sorted(versions))}, tests ran with {', '.join(sorted(tested[name]))}"
             found.append(Problem(place, what, _CURE))
-    text = IMAGE.read_text("utf-8")
-    if text.count("--hash=sha256:") < len(image):
-        found.append(Problem(place, "has pins without a hash", _CURE))
+    files = [IMAGE, *IMAGE.parent.glob("requirements-*.txt"), *TESTED.parent.glob("*.txt")]
+    for file in files:
+        bare = without_hash(file.read_text("utf-8"))
+        found += [Problem(str(file.relative_to(ROOT)), f"pins {name} without a hash", _CURE) for name in bare]
     return found
+
+
+def without_hash(text: str) -> list[str]:
+    """Return what the requirements in *text* name without an exact version and a hash of it."""
+    entries = text.replace("\\\n", " ").splitlines()
+    return [
+        entry.split(maxsplit=1)[0]
+        for entry in entries
+        if entry.strip() and not entry.startswith("#") and not ("==" in entry and "--hash=sha256:" in entry)
+    ]
 
 
 def pins(file: Path) -> dict[str, set[str]]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contracts import subjects
 from contracts.identifiers import PARTITIONS
 from deploy.checks.finding import Manifest, Problem, at, listed, mapped, name_of
+from runtime.signatures import READERS
 
 #: Everything that has to be there, by kind and name.
 WANTED = {
@@ -142,12 +143,13 @@ def _secrets(owner: Manifest, settings: dict[str, object]) -> Iterable[Problem]:
     items = [(str(at(one, "secret", "name")), item) for one in sources for item in listed(one, "secret", "items")]
     files = {f"/run/secrets/tasklore/{at(item, 'path')}" for _, item in items if at(item, "key")}
     named = {variable: value for variable, value in settings.items() if variable.endswith("_FILE")}
-    for proof in sorted(PROOFS - {str(at(item, "path")) for _, item in items if at(item, "key")}):
+    role = settings.get("TASKLORE_ROLE")
+    needed = PROOFS | ({"publishers.json"} if role in READERS else set())
+    for proof in sorted(needed - {str(at(item, "path")) for _, item in items if at(item, "key")}):
         yield Problem(name_of(owner), f"is given no {proof}", "add it to the volume")
     for variable, value in named.items():
         if value not in files:
             yield Problem(name_of(owner), f"{variable} names {value}, which no secret brings", "add it to the volume")
-    role = settings.get("TASKLORE_ROLE")
     own = {f"tasklore-nats-{role}", f"tasklore-valkey-{role}", "tasklore-llm", "tasklore-api", "tasklore-api-tls"}
     for source in sources:
         name, may_lack = at(source, "secret", "name"), at(source, "secret", "optional") is True

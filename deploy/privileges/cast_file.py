@@ -38,6 +38,20 @@ def write_cast(directory: Path, cast: Cast) -> None:
     replace_text(directory / _NAME, json.dumps({"workers": cast.workers, "programs": cast.programs}, indent=2) + "\n")
 
 
+def public_keys(directory: Path) -> dict[str, str]:
+    """Return the public nkey of each role in *directory*, by the variable in which nats-server finds it.
+
+    Raises:
+        ConfigurationError: the list of them is not there.
+    """
+    try:
+        lines = (directory / "nats.env").read_text("utf-8").splitlines()
+    except OSError as error:
+        cure = "take it from a backup, or make credentials anew"
+        raise ConfigurationError(f"{str(directory / 'nats.env')!r} cannot be read: {error.strerror}; {cure}") from error
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
 def replace_text(path: Path, text: str) -> None:
     """Put *text* into *path*, whatever was there; nobody but this user reads it, and nobody reads half of it."""
     new = path.with_name(f"{path.name}.new")

@@ -1,18 +1,36 @@
-"""The roles as accounts of nats-server: one user a role, known by the public half of its nkey."""
+"""The roles as accounts of nats-server: one account and one user a role, known by the public half of its nkey.
 
-from collections.abc import Iterable, Sequence
+Nobody has a user in the account of the streams. A role reaches it through imports alone, where the server gives each
+request a reply subject of its own: an answer goes back into the account of whoever asked, and nowhere else.
+"""
 
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from contracts.subjects import ACCOUNT, JETSTREAM_INFO, covers
+from deploy.privileges.operations import ANSWERS, USER_INFO
 from deploy.privileges.roles import Role
+from runtime.signatures import is_signed
 
-#: The account that has every stream, and the one in which the server speaks of itself.
-ACCOUNT, SYSTEM_ACCOUNT = "TASKLORE", "SYS"
+#: The account in which the server speaks of itself.
+SYSTEM_ACCOUNT = "SYS"
 #: Who may look at the server itself, and at nothing that is in it.
 SYSTEM_USER = "sys"
+
+#: What a role publishes inside its own account: answers, whose way back the server knows, and who it is.
+_LOCAL = {ANSWERS, USER_INFO}
+#: Requests with more than one answer; each answer prolongs the way back, which else would end with the first.
+_STREAMED = re.compile(r"\$JS\.(API\.CONSUMER\.MSG\.NEXT\..+|API\.DIRECT\.GET\.[^.]+|ACK\..+)")
+#: How long a way back stays open without an answer: a pull request stands for 30 s and shows signs of life, and each
+#: takes half a kilobyte of the server's memory; what a supervisor is asked may take as long as a person waits.
+_STREAMED_FOR, _ASKED_FOR = "30s", "1h"
 
 _HEADING = """\
 # Made by `python -m deploy.privileges`; change deploy/privileges/roles.py instead.
 # The public half of each role's nkey comes from the environment: see deploy/credentials.py and docs/security.md.
-# Nobody may answer wherever a request says (allow_responses): its sender could have it answer to JetStream's API.
+# Nobody is a user of the streams' account: through an import, a reply subject is rewritten, and nobody can have the
+# server publish somewhere for them. Hence one account a role, and no user in two of them.
 """
 
 
@@ -31,23 +49,73 @@ def nats_accounts(roles: Sequence[Role]) -> str:
     if len({*variables, key_variable(SYSTEM_USER)}) <= len(roles):
         msg = f"names of roles must differ in more than case, '-' and '_': {', '.join(role.name for role in roles)}"
         raise ValueError(msg)
-    users = "\n".join(_user(role) for role in roles)
+    serving = {subject: role.account for role in roles for subject in role.serve}
+    services = {role.account: services_of(role, serving) for role in roles}
+    streams = {role.account: streams_of(role, roles) for role in roles}
+    exports = [_service(one) for one in _each(one for own in services.values() for one in own if one not in serving)]
+    exports += [f'{{stream: "{one}"}}' for one in _each(one for own in streams.values() for one in own)]
+    accounts = "\n".join(_account(role, services[role.account], streams[role.account]) for role in roles)
     return (
         f"{_HEADING}\nsystem_account: {SYSTEM_ACCOUNT}\n\naccounts {{\n"
         f"  {SYSTEM_ACCOUNT} {{\n    users: [{{nkey: ${key_variable(SYSTEM_USER)}}}]\n  }}\n"
-        f"  {ACCOUNT} {{\n    jetstream: enabled\n    users: [\n{users}    ]\n  }}\n}}\n"
+        f"  {ACCOUNT} {{\n    jetstream: enabled\n    exports: [\n{_lines(exports, 6)}    ]\n  }}\n\n{accounts}}}\n"
     )
 
 
-def _user(role: Role) -> str:
+def publishers(roles: Iterable[Role], keys: Mapping[str, str]) -> str:
+    """Return the file by which readers know who publishes what is signed; *keys* has public nkeys by their variable."""
+    signed = {role: [one for one in role.publish if is_signed(one)] for role in roles}
+    known = {
+        role.name: {"key": keys[key_variable(role.name)], "publishes": subject_patterns}
+        for role, subject_patterns in signed.items()
+        if subject_patterns
+    }
+    return json.dumps(known, indent=2) + "\n"
+
+
+def services_of(role: Role, serving: Mapping[str, str]) -> dict[str, str]:
+    """Return the account in which each subject is imported that *role* publishes to; *serving* has those of roles."""
+    wanted = [one for one in role.publish if one not in _LOCAL]
+    # One subject within another would be two imports of one message, which would be stored twice.
+    distinct = [one for one in wanted if not any(other != one and covers(other, one) for other in wanted)]
+    # Without this import the server answers requests to JetStream in the role's own account too: it has none.
+    return {one: serving.get(one, ACCOUNT) for one in _each([*distinct, JETSTREAM_INFO])}
+
+
+def streams_of(role: Role, roles: Iterable[Role]) -> list[str]:
+    """Return what *role* hears from others: what nobody else says is heard in its own account, and would come twice."""
+    own = {one for one in role.publish if not any(one in other.publish for other in roles if other is not role)}
+    return [one for one in role.hear if one not in own]
+
+
+def _account(role: Role, services: Mapping[str, str], streams: Iterable[str]) -> str:
+    imports = [f'{{service: {{account: {account}, subject: "{one}"}}}}' for one, account in services.items()]
+    imports += [f'{{stream: {{account: {ACCOUNT}, subject: "{one}"}}}}' for one in streams]
+    exports = [f'{{service: "{one}", response_threshold: "{_ASKED_FOR}"}}' for one in role.serve]
+    exported = f"    exports: [\n{_lines(exports, 6)}    ]\n" if exports else ""
     return (
-        f"      # {role.name}: {role.purpose}\n"
-        f"      {{\n        nkey: ${key_variable(role.name)}\n        permissions: {{\n"
-        f"          publish: {{allow: [\n{_lines(role.publish)}          ]}}\n"
-        f"          subscribe: {{allow: [\n{_lines(role.subscribe)}          ]}}\n"
-        "        }\n      }\n"
+        f"  # {role.name}: {role.purpose}\n"
+        f"  {role.account} {{\n{exported}    imports: [\n{_lines(imports, 6)}    ]\n"
+        f"    users: [{{\n      nkey: ${key_variable(role.name)}\n      permissions: {{\n"
+        f"        publish: {{allow: [\n{_lines(_quoted(role.publish), 10)}        ]}}\n"
+        f"        subscribe: {{allow: [\n{_lines(_quoted(role.subscribe), 10)}        ]}}\n"
+        "      }\n    }]\n  }\n"
     )
 
 
-def _lines(subject_patterns: Iterable[str]) -> str:
-    return "".join(f'            "{subject}"\n' for subject in subject_patterns)
+def _service(subject: str) -> str:
+    if not _STREAMED.fullmatch(subject):
+        return f'{{service: "{subject}"}}'
+    return f'{{service: "{subject}", response_type: stream, response_threshold: "{_STREAMED_FOR}"}}'
+
+
+def _each(subject_patterns: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(subject_patterns))
+
+
+def _quoted(subject_patterns: Iterable[str]) -> list[str]:
+    return [f'"{subject}"' for subject in subject_patterns]
+
+
+def _lines(words: Iterable[str], depth: int) -> str:
+    return "".join(f"{' ' * depth}{word}\n" for word in words)

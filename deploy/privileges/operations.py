@@ -17,16 +17,27 @@ STREAMS = (
 )
 BUCKETS = (subjects.bucket_stream(subjects.AGENTS_BUCKET), subjects.bucket_stream(subjects.WORKERS_BUCKET))
 
+#: The reply subjects that the server gives to requests from other accounts.
+ANSWERS = "_R_.>"
+#: Where every account is told which user it is.
+USER_INFO = "$SYS.REQ.USER.INFO"
+
 _API = "$JS.API"
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One thing that a role does: subjects with NATS wildcards that it publishes to and subscribes to."""
+    """One thing that a role does, by subjects with NATS wildcards.
+
+    `publish` are those that it publishes to, `hear` those that others publish and it subscribes to, `serve` those that
+    it is asked on; `inbox` is where it hears answers.
+    """
 
     what: str
     publish: tuple[str, ...] = ()
-    subscribe: tuple[str, ...] = ()
+    hear: tuple[str, ...] = ()
+    serve: tuple[str, ...] = ()
+    inbox: tuple[str, ...] = ()
 
 
 def says(what: str, *subject_patterns: str) -> Operation:
@@ -36,17 +47,17 @@ def says(what: str, *subject_patterns: str) -> Operation:
 
 def hears(what: str, *subject_patterns: str) -> Operation:
     """Subscribe to each of *subject_patterns*."""
-    return Operation(what, subscribe=subject_patterns)
+    return Operation(what, hear=subject_patterns)
 
 
 def hears_answers(role: str) -> Operation:
     """Hear the answers to what *role* asks, and nobody else's."""
-    return hears("hear answers", f"{inbox_prefix(role)}.>")
+    return Operation("hear answers", inbox=(f"{inbox_prefix(role)}.>",))
 
 
-def answers(*roles: str) -> Operation:
-    """Answer what *roles* ask: nowhere else, whatever address a request gives for its answer."""
-    return says("answer requests", *(f"{inbox_prefix(role)}.>" for role in roles))
+def answers(*subject_patterns: str) -> Operation:
+    """Answer what comes on *subject_patterns* from other accounts: the server takes each answer to whoever asked."""
+    return Operation("answer requests", publish=(ANSWERS,), serve=subject_patterns)
 
 
 def takes(stream: str, durable: str) -> Operation:
@@ -58,7 +69,7 @@ def takes(stream: str, durable: str) -> Operation:
             f"{_API}.CONSUMER.INFO.{stream}.{durable}",
             f"$JS.ACK.{stream}.{durable}.>",
         ),
-        subscribe=(subjects.stream_deleted(stream), subjects.consumer_deleted(stream, durable)),
+        hear=(subjects.stream_deleted(stream), subjects.consumer_deleted(stream, durable)),
     )
 
 
@@ -105,7 +116,7 @@ def provides() -> Operation:
 def examines() -> Operation:
     """Ask what `tasklore doctor` asks: the account, the server, who reads which stream."""
     lists = (f"{_API}.CONSUMER.LIST.{stream}" for stream in STREAMS)
-    return says("examine", f"{_API}.INFO", "$SYS.REQ.USER.INFO", *lists)
+    return says("examine", subjects.JETSTREAM_INFO, USER_INFO, *lists)
 
 
 def announces(agent_id: str) -> Operation:

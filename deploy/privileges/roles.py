@@ -15,7 +15,7 @@ SUPERVISOR = "SupervisorAgent"
 
 #: Commands on one key at a time that store, change and read; scripts, transactions and what a connection begins with.
 _STORE = (
-    *("ping", "client|setname", "time", "evalsha", "script|load", "multi", "exec", "discard", "watch", "unwatch"),
+    *("ping", "client|setname", "time", "fcall", "fcall_ro", "multi", "exec", "discard", "watch", "unwatch"),
     *("get", "mget", "set", "incr", "incrby", "exists", "type", "del", "unlink", "pexpire", "persist", "pttl"),
     *("hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hset", "hsetnx", "hincrby", "hdel"),
     *("lindex", "llen", "lpos", "lrange", "lset", "lpop", "ltrim", "rpush"),
@@ -25,17 +25,22 @@ _STORE = (
 )
 #: Commands that show every key there is, whoever's: not for whoever runs code of others.
 _SEARCH = ("scan",)
+#: How full the server is, and an end to what hangs it.
+_WATCH = ("info", "function|kill", "script|kill")
 _EXAMINE = ("info", "config|get", "bgrewriteaof", "bgsave", "lastsave")
 #: What a program needs to note in the ledger that its task is accepted, and to look whether it has ended.
 _ACCEPT = (
-    *("ping", "client|setname", "time", "evalsha", "script|load", "pexpire"),
+    *("ping", "client|setname", "time", "fcall", "pexpire"),
     *("hget", "hmget", "hgetall", "hexists", "hset", "hsetnx", "hincrby"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """One user of both servers. `owns` are key patterns that it reads and writes, `reads` those that it only reads."""
+    """One user of both servers. `owns` are key patterns that it reads and writes, `reads` those that it only reads.
+
+    `account` is its own at NATS: whoever reads a message is told by the server which one it was published in.
+    """
 
     name: str
     purpose: str
@@ -44,6 +49,12 @@ class Role:
     owns: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
+    kind: str | None = None
+
+    @property
+    def account(self) -> str:
+        """Its account at NATS."""
+        return subjects.account_of(self.name if self.kind is None else f"{self.kind}-{self.name}")
 
     @property
     def publish(self) -> tuple[str, ...]:
@@ -51,9 +62,20 @@ class Role:
         return tuple(dict.fromkeys(subject for one in self.operations for subject in one.publish))
 
     @property
+    def hear(self) -> tuple[str, ...]:
+        """Every subject on which it hears what others publish, each once."""
+        return tuple(dict.fromkeys(subject for one in self.operations for subject in one.hear))
+
+    @property
+    def serve(self) -> tuple[str, ...]:
+        """Every subject on which it is asked, each once."""
+        return tuple(dict.fromkeys(subject for one in self.operations for subject in one.serve))
+
+    @property
     def subscribe(self) -> tuple[str, ...]:
         """Every subject that it may subscribe to, each once."""
-        return tuple(dict.fromkeys(subject for one in self.operations for subject in one.subscribe))
+        inboxes = (subject for one in self.operations for subject in one.inbox)
+        return tuple(dict.fromkeys([*inboxes, *self.serve, *self.hear]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +93,7 @@ class Cast:
         """Return every role."""
         programs = [_program(name, speakers) for name, speakers in self.programs.items()]
         workers = [_worker(f"worker-{name}", agents) for name, agents in self.workers.items()]
-        asking = ("operator", *(program.name for program in programs))
-        return (_supervisor(asking), _memory(), *workers, _bootstrap(), _operator(), *programs)
+        return (_supervisor(), _memory(), *workers, _bootstrap(), _operator(), *programs)
 
 
 def named(words: Iterable[str], option: str) -> dict[str, tuple[str, ...]]:
@@ -90,7 +111,7 @@ def named(words: Iterable[str], option: str) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _supervisor(asking: Iterable[str]) -> Role:
+def _supervisor() -> Role:
     cards = subjects.bucket_stream(subjects.AGENTS_BUCKET)
     presences = subjects.bucket_stream(subjects.WORKERS_BUCKET)
     return Role(
@@ -98,10 +119,7 @@ def _supervisor(asking: Iterable[str]) -> Role:
         "Answers people and programs, drives pipelines and analyses, delivers what is said to agents.",
         (
             do.hears_answers("supervisor"),
-            do.answers(*asking),
-            do.hears(
-                "be asked", subjects.requests(SUPERVISOR), subjects.pipelines(SUPERVISOR), subjects.analyses(SUPERVISOR)
-            ),
+            do.answers(subjects.requests(SUPERVISOR), subjects.pipelines(SUPERVISOR), subjects.analyses(SUPERVISOR)),
             do.hears("hear wishes to cancel", subjects.CANCEL_ANY),
             do.hears("hear of cards", subjects.CARD_NOTICES),
             do.hears("hear reports", subjects.reports_to(SUPERVISOR)),
@@ -109,7 +127,8 @@ def _supervisor(asking: Iterable[str]) -> Role:
             do.hears(
                 "hear of streams", subjects.stream_notices(subjects.TASKS), subjects.stream_notices(subjects.LATER)
             ),
-            do.takes(subjects.REPORTS, SUPERVISOR),
+            *(do.takes(subjects.REPORTS, durable) for durable in (SUPERVISOR, subjects.COMPARISONS)),
+            do.says("read reports as their leader has them", f"$JS.API.STREAM.MSG.GET.{subjects.REPORTS}"),
             do.takes(subjects.MESSAGES, "*"),
             do.says("assign tasks", subjects.TASK_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
@@ -117,12 +136,14 @@ def _supervisor(asking: Iterable[str]) -> Role:
             do.says("wish to cancel", subjects.CANCEL_ANY),
             do.says("tell of runs", subjects.RUN_ANY),
             do.says("set unreadable messages aside", f"dead.{subjects.MESSAGES_ALL}"),
-            do.looks_into(subjects.TASKS, subjects.LATER, subjects.MESSAGES, subjects.DEAD, cards, presences),
+            do.looks_into(
+                subjects.TASKS, subjects.LATER, subjects.REPORTS, subjects.MESSAGES, subjects.DEAD, cards, presences
+            ),
             do.reads(cards, presences),
             do.reads_last(subjects.REPORTS, subjects.reports_to(SUPERVISOR)),
             do.unschedules(),
         ),
-        (*_STORE, *_SEARCH),
+        (*_STORE, *_SEARCH, *_WATCH),
         owns=(
             *_keys(
                 *("task", "ended", "stream", "conversation", "inbox", "observations", "user-conversations"),
@@ -218,9 +239,9 @@ def _memory() -> Role:
 def _bootstrap() -> Role:
     return Role(
         "bootstrap",
-        "Makes streams and consumers, and is gone.",
+        "Makes streams and consumers, loads functions, and is gone.",
         (do.hears_answers("bootstrap"), do.provides()),
-        ("ping", "client|setname"),
+        ("ping", "client|setname", "function|load"),
     )
 
 
@@ -237,7 +258,7 @@ def _operator() -> Role:
             do.hears("watch runs", subjects.RUN_ANY, subjects.PROGRESS_ANY),
             do.says("wish to cancel", subjects.CANCEL_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
-            do.says("send again", subjects.TASK_ANY, subjects.TURN_ANY, subjects.FACT_ANY, subjects.MESSAGE_ANY),
+            do.says("send again, and tell", subjects.TASK_ANY, subjects.TURN_ANY),
             do.says("retire agents", subjects.CARD_NOTICES, f"$JS.API.DIRECT.GET.{cards}.$KV.>"),
             do.looks_into(*do.STREAMS, *do.BUCKETS),
             do.reads(*do.STREAMS, *do.BUCKETS),
@@ -266,6 +287,7 @@ def _program(name: str, speakers: tuple[str, ...]) -> Role:
         ),
         tuple(_ACCEPT),
         owns=_keys("task"),
+        kind="program",
     )
 
 

@@ -71,9 +71,6 @@ def _user(role: Role) -> str:
         "-@all",
         *(f"+{command}" for command in sorted(role.commands)),
     ]
-    if role.reads:
-        # A script is taken to write whatever it is given, and what it does is checked once more when it does it.
-        words.append(f"({' '.join(['+evalsha', *(f'~{pattern}' for pattern in role.reads)])})")
     return " ".join(words)
 
 

@@ -8,12 +8,12 @@ from pydantic import JsonValue
 
 from memory.documents.items import Body
 
-_NOTES = re.compile(r"\s*(?:\((?P<round>[^()]+)\)|\[(?P<square>[^\[\]]+)\]|<!--(?P<comment>[^<>]+?)-->)\s*$")
+_NOTES = re.compile(r"(?<!\s)\s*+(?:\((?P<round>[^()]+)\)|\[(?P<square>[^\[\]]+)\]|<!--(?P<comment>[^<>]+?)-->)\s*$")
 _DAY = r"(?P<day>\d{4}-\d\d-\d\d)"
-_ADDED = re.compile(rf"(?:added|added on|noted|recorded)\s*[:=]?\s*{_DAY}")
-_EXPIRY = re.compile(rf"(?:until|valid until|through|expires|expires on|expiry|expiry[ _]date)\s*[:=]?\s*{_DAY}")
-_CONFIDENCE = re.compile(r"confidence\s*[:=]?\s*(?P<share>[01](?:\.\d+)?|\d{1,3}\s?%)")
-_DURABILITY = re.compile(r"(?:durability\s*[:=]?\s*)?(?P<word>permanent|long[-_ ]term|short[-_ ]term|momentary)")
+_ADDED = re.compile(rf"(?:added|added on|noted|recorded)\s*+[:=]?\s*+{_DAY}")
+_EXPIRY = re.compile(rf"(?:until|valid until|through|expires|expires on|expiry|expiry[ _]date)\s*+[:=]?\s*+{_DAY}")
+_CONFIDENCE = re.compile(r"confidence\s*+[:=]?\s*+(?P<share>[01](?:\.\d+)?|\d{1,3}\s?%)")
+_DURABILITY = re.compile(r"(?:durability\s*+[:=]?\s*+)?(?P<word>permanent|long[-_ ]term|short[-_ ]term|momentary)")
 
 
 def with_notes(text: str) -> tuple[str, Body]:

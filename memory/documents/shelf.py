@@ -152,7 +152,8 @@ class DocumentShelf:
                 return Forgotten(*counts)
 
     async def _run(self, script: str, named: Sequence[str], *words: str | int | bytes) -> list[Any]:
-        reply: list[Any] = (await self._exchange.run([("EVALSHA", script, len(named), *named, *words)]))[0]
+        command = "FCALL_RO" if script in (document_scripts.READ, document_scripts.ENTRIES) else "FCALL"
+        reply: list[Any] = (await self._exchange.run([(command, script, len(named), *named, *words)]))[0]
         return reply
 
 

@@ -53,7 +53,7 @@ def look_command(story_id: str, wanted: Mapping[str, Wanted]) -> Command:
     words: list[str | int] = [COUNT]
     for fields in wanted.values():
         words += [fields] if isinstance(fields, int) else [len(fields), *fields]
-    return ("EVALSHA", scripts.READ, 1 + len(wanted), keys.story(story_id).base, *wanted, *words)
+    return ("FCALL_RO", scripts.READ, 1 + len(wanted), keys.story(story_id).base, *wanted, *words)
 
 
 def pairs_in(reply: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:

@@ -97,7 +97,7 @@ class StoryStore:
         words = (len(fields), *(word for field in fields.items() for word in field), *entities)
         # Listed first: what is not listed is not found by somebody who wants it deleted.
         listed = ("ZADD", keys.stories(), "GT", self._clock_ms(), story_id)
-        replies = await self._exchange.run([listed, ("EVALSHA", scripts.LOAD, 2, of.base, of.entities, *words)])
+        replies = await self._exchange.run([listed, ("FCALL", scripts.LOAD, 2, of.base, of.entities, *words)])
         return bool(replies[1])
 
     async def settings(self, story_id: str) -> StorySettings:
@@ -156,7 +156,7 @@ class StoryStore:
         """
         of = keys.story(story_id)
         words = response.number, response.model_dump_json(), digest_of(response), max(1, keep), hold_ms
-        put = ("EVALSHA", scripts.PUT_RESPONSE, 4, of.base, of.responses, of.written, of.records, *words)
+        put = ("FCALL", scripts.PUT_RESPONSE, 4, of.base, of.responses, of.written, of.records, *words)
         found, _ = await self._exchange.run([put, self._touched(story_id)])
         if found < 0:
             raise unknown(story_id)
@@ -198,7 +198,7 @@ class StoryStore:
         """Remove a story with its responses and analyses; return whether there was one."""
         every = (*keys.story(story_id), *(keys.story_changes(story_id, section) for section in CHANGING))
         commands: list[Command] = [
-            ("EVALSHA", scripts.DELETE, len(every), *every),
+            ("FCALL", scripts.DELETE, len(every), *every),
             ("ZREM", keys.stories(), story_id),
         ]
         return bool((await self._exchange.run(commands))[0])

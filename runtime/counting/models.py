@@ -1,16 +1,29 @@
 """Language models: tokens, money, time and errors of every attempt to ask one."""
 
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
 from runtime.counting.series import Series
 from runtime.counting.words import LLM_BUCKETS
 from runtime.llm_prices import Expense
+
+#: Seconds after its time within which a task that waits for a model is still expected.
+_LATE_S = 5.0
 
 
 class ModelCounts:
     """What whoever asks a model counts."""
 
     def __init__(self, series: Series) -> None:
+        self._series = series
+        self._open_seconds: Callable[[], Mapping[str, float]] = dict
+        #: By model and id of each task that waits for it when it comes back, the next one first.
+        self._returns: dict[str, dict[str, float]] = defaultdict(dict)
         self._llm_tokens = series.counter("llm_tokens", "Tokens, also of failed attempts.", "role", "model", "type")
         self._llm_cost = series.counter("llm_cost_usd", "US dollars by list price.", "role", "model")
+        self._llm_unpriced = series.counter("llm_unpriced_tokens", "Tokens whose price is not known.", "model")
         self._llm_duration = series.histogram(
             "llm_request_duration_seconds", "One attempt to ask a language model.", LLM_BUCKETS, "role", "model"
         )
@@ -21,6 +34,42 @@ class ModelCounts:
         self._llm_tokens.labels(role, model, "input").inc(usage.input_tokens)
         self._llm_tokens.labels(role, model, "output").inc(usage.output_tokens)
         self._llm_cost.labels(role, model).inc(float(usage.cost_usd))
+        if usage.unpriced:
+            self._llm_unpriced.labels(model).inc(usage.input_tokens + usage.output_tokens)
         self._llm_duration.labels(role, model).observe(duration_s)
         if error_class is not None:
             self._llm_errors.labels(error_class).inc()
+
+    def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
+        """Export by model for how long its provider has been away, and how many tasks wait for it."""
+        self._open_seconds = open_seconds
+        about = "Since the provider of a model counts as away; 0 when it does not."
+        self._series.told("llm_breaker_open_seconds", about, "model", open_seconds)
+        about = "Tasks that this process sent back to wait for a model."
+        self._series.told("llm_waiting_tasks", about, "model", self._waiting)
+
+    def count_waiting(self, model: str, task_id: str, pause_s: float) -> None:
+        """Note that a task comes back in *pause_s* seconds to ask *model* again."""
+        now, returns = time.monotonic(), self._returns[model]
+        returns.pop(task_id, None)
+        while returns and returns[first := next(iter(returns))] + _LATE_S <= now:
+            del returns[first]
+        returns[task_id] = now + pause_s
+
+    def _waiting(self) -> Mapping[str, float]:
+        """Return by model how many tasks wait for it: none once it answers, and none that went elsewhere."""
+        since = time.monotonic() - _LATE_S
+        return {
+            model: sum(due > since for due in list(self._returns.get(model, {}).values())) if open_s else 0
+            for model, open_s in self._open_seconds().items()
+        }
+
+    def check_models(self) -> tuple[bool, str]:
+        """Say which models are away, since when, and how many tasks wait; never that this process is at fault."""
+        waiting, now = self._waiting(), datetime.now(UTC)
+        return True, "; ".join(
+            f"{model} has been away since {now - timedelta(seconds=open_s):%H:%M:%S} UTC ({open_s:.0f} s), "
+            f"{waiting.get(model, 0):.0f} tasks wait for it"
+            for model, open_s in self._open_seconds().items()
+            if open_s > 0
+        )

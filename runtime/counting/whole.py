@@ -15,6 +15,13 @@ class WholeCounts:
 
     def __init__(self, series: Series) -> None:
         self._series = series
+        self._cards_refused = series.counter(
+            "cards_refused", "Agent cards that were left out, for what is wrong there."
+        )
+
+    def count_refused_card(self) -> None:
+        """Count a card that is none, or another agent's, or cannot be used: once for each thing that is wrong."""
+        self._cards_refused.inc()
 
     def watch_dead_letters(self, waiting: Callable[[], float], oldest_s: Callable[[], float]) -> None:
         """Export what *waiting* and *oldest_s* say at each scrape; only a process that looks after DEAD has these."""
@@ -48,6 +55,11 @@ class WholeCounts:
         told("workers", "Workers that are alive.", "agent", workers)
         about = "Since the oldest task that waits or runs was sent."
         self._series.gauge("oldest_task_age_seconds", about).set_function(oldest_s)
+
+    def watch_store(self, part: Callable[[], float]) -> None:
+        """Export which *part* of its memory the store uses."""
+        about = "Part of its maxmemory that Valkey uses; 0 without one."
+        self._series.gauge("store_memory_ratio", about).set_function(part)
 
     def watch_ledger(self, ended: Callable[[], Mapping[str, int]], age_s: Callable[[], float]) -> None:
         """Export how many generations of tasks *ended* in each state, nothing until the ledger was read, and when."""

@@ -16,7 +16,7 @@ HTTP_BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.5, 10, 60)
 #: Tasks with series of their own; names may come from strangers, so that any further one is counted as `other`.
 MAX_TASKS = 48
 #: Why a message can end in DEAD; others may be counted too.
-DEAD_REASONS = ("attempts", "gave_up", "crashes", "deadline", "unreadable")
+DEAD_REASONS = ("attempts", "code_error", "gave_up", "crashes", "deadline", "unreadable", "unproven")
 #: Why a stream can refuse a message: it is full, nobody stores its subject, or anything else.
 REFUSALS = ("full", "no_stream", "other")
 PEERS = ("nats", "redis")

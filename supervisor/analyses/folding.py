@@ -132,7 +132,7 @@ class Draft:
                 "reported_ms": at_ms,
                 "input_tokens": seat.input_tokens + counted(usage.input_tokens),
                 "output_tokens": seat.output_tokens + counted(usage.output_tokens),
-                "cost_usd": seat.cost_usd + exactly(usage.cost_usd),
+                "cost_usd": seat.cost_usd + exactly(usage.cost_usd or 0.0),
             }
         )
         took: Body = {"dur": counted(report.run_ms)}

@@ -6,6 +6,8 @@ import re
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from contracts.body_sizes import demand_few_values
+from contracts.errors import MessageTooLarge
 from supervisor.http.keys import ANYBODY, CALLER, Caller
 from supervisor.http.limits import Rates
 from supervisor.http.parts import Parts
@@ -119,29 +121,42 @@ def _demanded(known: Caller | None) -> Caller:
 
 
 class _Limited:
-    """The body of one request, up to so many bytes and within *within_s* seconds: its sender may not end it."""
+    """The body of one request as a whole: so many bytes and values, within *within_s* seconds."""
 
     def __init__(self, receive: Receive, most: int, within_s: float) -> None:
         self._receive = receive
-        self._left = most
         self._most = most
-        self._until: float | None = asyncio.get_running_loop().time() + within_s
+        self._until = asyncio.get_running_loop().time() + within_s
+        self._is_read = False
 
     async def receive(self) -> Message:
+        if self._is_read:
+            # After the body only the end of the connection is waited for, however long the answer takes.
+            return await self._receive()
         try:
             async with asyncio.timeout_at(self._until) as deadline:
-                message = await self._receive()
+                message = await self._whole()
         except TimeoutError:
             if not deadline.expired():
                 raise
             raise _too_slow() from None
-        if not message.get("more_body", False):
-            # After the body only the end of the connection is waited for, however long the answer takes.
-            self._until = None
-        self._left -= len(message.get("body", b""))
-        if self._left < 0:
-            raise _too_large(self._most)
+        self._is_read = True
+        try:
+            demand_few_values(message.get("body", b""))
+        except MessageTooLarge as error:
+            raise Refused(413, "too-large", str(error)) from error
         return message
+
+    async def _whole(self) -> Message:
+        pieces, left = list[bytes](), self._most
+        while True:
+            message = await self._receive()
+            pieces.append(message.get("body", b""))
+            left -= len(pieces[-1])
+            if left < 0:
+                raise _too_large(self._most)
+            if not message.get("more_body", False):
+                return {**message, "body": b"".join(pieces)} if message["type"] == "http.request" else message
 
 
 def _too_large(most: int) -> Refused:

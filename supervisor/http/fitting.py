@@ -1,15 +1,16 @@
 """Whether a task fits the card of its agent, as far as names tell: the agent reads values, in any spelling."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
 from contracts.messages import TaskCard
 from supervisor.catalogue import Catalogue, Offer
 from supervisor.http.problems import Fault, Refused, not_found
 
-#: Names that are told as those there are.
-_MOST_NAMES = 20
+#: Names that are told as those there are, and characters of one that is told.
+_MOST_NAMES, _LONGEST_NAME = 20, 64
 
 
 def demand_offer(catalogue: Catalogue, agent_id: str, task_name: str) -> Offer:
@@ -40,31 +41,31 @@ def demand_fit(card: TaskCard, parameters: Mapping[str, Any]) -> None:
     Raises:
         Refused: 422, with one fault a parameter.
     """
-    faults = [*_unknown(card, parameters), *_missing(card, parameters)]
+    # What is told is all that is looked for: each unknown name is compared with all that are known.
+    faults = list(islice(chain(_unknown(card, parameters), _missing(card, parameters)), _MOST_NAMES))
     if faults:
-        told = "; ".join(f"{fault.where}: {fault.message}" for fault in faults[:_MOST_NAMES])
-        raise Refused(422, "unusable", told, faults=faults[:_MOST_NAMES])
+        told = "; ".join(f"{fault.where}: {fault.message}" for fault in faults)
+        raise Refused(422, "unusable", told, faults=faults)
 
 
-def _unknown(card: TaskCard, parameters: Mapping[str, Any]) -> list[Fault]:
+def _unknown(card: TaskCard, parameters: Mapping[str, Any]) -> Iterator[Fault]:
     names = _names(card)
     if card.parameters.get("additionalProperties") is not False:
-        return []
+        return
     takes = f"{card.name} takes {_listed(names)}"
-    return [
-        Fault(where=f"parameters.{name[:64]}", message=f"is not known; {takes}{_instead(name, names)}")
-        for name in parameters
-        if name not in names
-    ]
+    for name in parameters:
+        if name not in names:
+            message = f"is not known; {takes}{_instead(name[:_LONGEST_NAME], names)}"
+            yield Fault(where=f"parameters.{name[:_LONGEST_NAME]}", message=message)
 
 
-def _missing(card: TaskCard, parameters: Mapping[str, Any]) -> list[Fault]:
+def _missing(card: TaskCard, parameters: Mapping[str, Any]) -> Iterator[Fault]:
     required = card.parameters.get("required")
     if not isinstance(required, list):
-        return []
+        return
     spellings = _names(card)
     given = {spellings.get(name, name) for name in parameters}
-    return [Fault(where=f"parameters.{name}", message="is needed") for name in required if name not in given]
+    yield from (Fault(where=f"parameters.{name}", message="is needed") for name in required if name not in given)
 
 
 def _names(card: TaskCard) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from pydantic import JsonValue
 
@@ -9,7 +10,7 @@ from contracts.messages import AgentCard, TaskCard
 from contracts.pipelines import Phase, Pipeline
 from contracts.session_keys import read_key
 from supervisor.pipelines.graph import Graph
-from supervisor.pipelines.problems import Place, Problem, known_ones
+from supervisor.pipelines.problems import MOST_PROBLEMS, Place, Problem, known_ones
 from supervisor.pipelines.references import Reference, mentions_of
 from supervisor.pipelines.shapes import STANDARDS, Shape
 from supervisor.pipelines.values import misfits
@@ -23,19 +24,21 @@ def problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Pr
     Raises:
         InvalidInput: a reference cannot be read, or phases wait for each other.
     """
+    return list(islice(_misfits(pipeline, cards), MOST_PROBLEMS))
+
+
+def _misfits(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> Iterator[Problem]:
     tasks = {phase.name: task for phase in pipeline.phases if (task := _task_of(phase, cards))}
     outlook = _Outlook(pipeline, Graph.of(pipeline), tasks)
-    problems: list[Problem] = []
     for n, phase in enumerate(pipeline.phases):
         place: Place = ("phases", n)
         task = tasks.get(phase.name)
         if task is None:
-            problems.append(_unknown_task(place, phase, cards))
+            yield _unknown_task(place, phase, cards)
         else:
-            problems.extend(_parameter_problems(place, phase, task, outlook))
-            problems.extend(_write_problems(place, phase, task))
-        problems.extend(_path_problems(place, phase, outlook))
-    return problems
+            yield from _parameter_problems(place, phase, task, outlook)
+            yield from _write_problems(place, phase, task)
+        yield from _path_problems(place, phase, outlook)
 
 
 def write_problems(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Problem]:

@@ -3,44 +3,51 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain, islice
 
 from contracts.errors import InvalidInput
 from contracts.messages import AgentCard
 from contracts.pipelines import Phase, Pipeline
 from contracts.session_keys import EntryKey, read_key
 from supervisor.pipelines.against_cards import problems_with, write_problems
-from supervisor.pipelines.globs import unusable
+from supervisor.pipelines.globs import MOST_GLOBS, unusable
 from supervisor.pipelines.graph import Graph, cycle_in, declared_edges, told_cycle
 from supervisor.pipelines.inputs import misfit, prepared_inputs, problems_in_inputs, typed_inputs
 from supervisor.pipelines.places import Reference, is_json, read_text
-from supervisor.pipelines.problems import Place, Problem, known_ones, listed, nearest
+from supervisor.pipelines.problems import MOST_PROBLEMS, Place, Problem, known_ones, listed, nearest
 from supervisor.pipelines.references import Mention, mentions_of
 
 __all__ = [
     "Problem", "all_problems", "prepared_inputs", "problems_in_inputs", "problems_of", "problems_with", "typed_inputs",
 ]  # fmt: skip
 
+#: Characters of a pattern that are repeated: who is told has to see the cure behind it.
+_SHOWN = 100
 #: For so long the ledger remembers a task: a phase that may take longer could run twice.
 LONGEST_TIMEOUT = timedelta(days=7)
 
 
 def problems_of(pipeline: Pipeline) -> list[Problem]:
-    """Return everything that is wrong with *pipeline* by itself, in the order of its phases; empty when it may run.
+    """Return what is wrong with *pipeline* by itself, in the order of its phases; empty when it may run.
 
     Whether the agents are there and take what they are given is the question of `problems_with`.
     """
+    return list(islice(_own_problems(pipeline), MOST_PROBLEMS))
+
+
+def _own_problems(pipeline: Pipeline) -> Iterator[Problem]:
     declared = _Declared.of(pipeline)
-    problems = [*_pipeline_problems(pipeline), *_result_problems(declared), *_duplicates(pipeline)]
+    yield from (*_pipeline_problems(pipeline), *_result_problems(declared), *_duplicates(pipeline))
+    yield from _glob_problems(pipeline)
     for n, phase in enumerate(pipeline.phases):
-        inside = [*_phase_problems(n, phase, declared), *declared.unreadable[n]]
-        problems.extend(Problem(("phases", n, *problem.place), problem.text) for problem in inside)
+        for problem in chain(_phase_problems(n, phase, declared), declared.unreadable[n]):
+            yield Problem(("phases", n, *problem.place), problem.text)
     edges = declared_edges(pipeline.phases, declared.keys())
     circle = cycle_in(edges)
     if circle:
-        problems.append(Problem(("phases", declared.index[circle[0]]), told_cycle(circle, edges)))
+        yield Problem(("phases", declared.index[circle[0]]), told_cycle(circle, edges))
     else:
-        problems.extend(_left_out_problems(declared, Graph.of_phases(pipeline.phases, declared.keys())))
-    return problems
+        yield from _left_out_problems(declared, Graph.of_phases(pipeline.phases, declared.keys()))
 
 
 def all_problems(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Problem]:
@@ -101,6 +108,12 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[Problem]:
             yield Problem(("root",), f"root: {_no_input(piece, pipeline)}")
 
 
+def _glob_problems(pipeline: Pipeline) -> Iterator[Problem]:
+    if (number := sum(len(phase.reads_files) for phase in pipeline.phases)) > MOST_GLOBS:
+        said = f"reads_files: all phases together have {number:,} patterns, at most {MOST_GLOBS:,} are taken"
+        yield Problem(("phases",), f"{said}; join them by wildcards, or split the pipeline")
+
+
 def _number_problems(phase: Phase) -> Iterator[Problem]:
     for name, value in phase.parameters.items():
         if not is_json(value):
@@ -144,9 +157,11 @@ def _phase_problems(at: int, phase: Phase, declared: _Declared) -> Iterator[Prob
             field, text = ".".join(map(str, mention.place[:2])), mention.reference.text
             said = f"reads {text!r}" if mention.place[0] == "reads" else f"{field} reads {text!r}"
             yield Problem(mention.place, f"{said}, but {why}")
+    written: set[str] = set()
     for n, data_type in enumerate(phase.writes):
-        if data_type in phase.writes[:n]:
+        if data_type in written:
             yield Problem(("writes", n), f"writes {data_type!r} twice; leave one out")
+        written.add(data_type)
     yield from _file_problems(phase, declared.pipeline.root)
     for kind, tags in (("standards", phase.standards), ("design", phase.design)):
         if not all(tag.strip() for tag in tags):
@@ -162,7 +177,7 @@ def _file_problems(phase: Phase, root: str | None) -> Iterator[Problem]:
         yield Problem(("reads_files",), f'reads_files {why}; write root = "${{input.folder}}" or a whole path')
     for n, glob in enumerate(phase.reads_files):
         if reason := unusable(glob):
-            yield Problem(("reads_files", n), f"reads_files {glob!r} {reason}")
+            yield Problem(("reads_files", n), f"reads_files {glob[:_SHOWN]!r} {reason}")
 
 
 def _order_problems(phase: Phase, declared: _Declared) -> Iterator[Problem]:

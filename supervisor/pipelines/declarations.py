@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 from contracts.amounts.spellings import shown
 from contracts.errors import InvalidPipeline
 from contracts.faults import complaint_of
-from contracts.pipelines import Input, Phase, Pipeline
+from contracts.pipelines import MOST_PHASES, Input, Phase, Pipeline
 from supervisor.pipelines.problems import Place, Problem, listed, nearest
 
 _CLASSES: Mapping[str, type[BaseModel]] = {"Pipeline": Pipeline, "Phase": Phase, "Input": Input}
@@ -40,6 +40,10 @@ def pipeline_from(mapping: Mapping[str, Any]) -> Pipeline:
 
 def read_declaration(mapping: Mapping[str, Any]) -> tuple[Pipeline | None, list[Problem]]:
     """Return the pipeline that *mapping* declares, or None and what is wrong, with its places."""
+    phases = mapping.get("phases")
+    if isinstance(phases, list) and len(phases) > MOST_PHASES:
+        # Each of these may be wrong in many ways, and all of them would be told.
+        return None, [Problem(("phases",), f"phases has {len(phases):,} items; keep to {MOST_PHASES}")]
     try:
         return Pipeline.model_validate(dict(mapping)), []
     except ValidationError as error:
@@ -89,6 +93,8 @@ def _sentence(detail: ErrorDetails, place: Place, title: str) -> str:
     kind = detail["type"]
     if kind == "too_short":
         return f"{field} is empty; give at least {detail['ctx']['min_length']}"
+    if kind == "too_long":
+        return f"{field} has {detail['ctx']['actual_length']:,} items; keep to {detail['ctx']['max_length']}"
     if kind == "missing":
         return f"{field} is missing; give it"
     if kind == "extra_forbidden":

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from contracts.errors import MemoryUnavailable, UnknownSession
+from contracts.errors import MemoryUnavailable, RunSetAside, UnknownSession
 from memory.pipeline_runs import PipelineRuns
 from supervisor.pipelines.driver import Drive
 from supervisor.pipelines.live import LeaseLost, Parts
@@ -107,6 +107,7 @@ class PipelineDesk:
             task.cancel()
         if serving:
             await asyncio.wait(serving, timeout=_FAREWELL_S)
+        await self._parts.fingerprints.close()
 
     async def run(self) -> None:
         """Claim and drive until `drain`; cancelled, it gives its leases back."""
@@ -149,6 +150,10 @@ class PipelineDesk:
             rest_s = _PAUSE_CAP_S
         except LeaseLost as error:
             log.info("pipeline_lease_lost", session=session_id, error=str(error))
+            rest_s = _ELSEWHERE_S
+        except RunSetAside as error:
+            log.warning("pipeline_set_aside", session=session_id, error=str(error))
+            self._parts.meter.count_pipeline("set_aside")
             rest_s = _ELSEWHERE_S
         except UnknownSession as error:
             log.warning("pipeline_session_gone", session=session_id, error=str(error))

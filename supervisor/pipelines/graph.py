@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Self
@@ -86,11 +87,22 @@ class Graph:
         row: list[str] = []
         correction = self.corrections.get(phase)
         while correction is not None and correction != reader:
-            if reader is not None and reader in self.ancestors(correction):
+            if reader is not None and self._bits[1].get(correction, 0) & self._bits[0].get(reader, 0):
                 break
             row.append(correction)
             correction = self.corrections.get(correction)
         return tuple(row)
+
+    @cached_property
+    def _bits(self) -> tuple[dict[str, int], dict[str, int]]:
+        """A bit for each phase, and those of all that each directly or indirectly depends on."""
+        own = {name: 1 << n for n, name in enumerate(self.order)}
+        above: dict[str, int] = {}
+        for name in self.order:
+            above[name] = 0
+            for upstream in self.dependencies[name]:
+                above[name] |= own[upstream] | above[upstream]
+        return own, above
 
     def reason(self, phase: str, upstream: str) -> str:
         """Return why *phase* directly depends on *upstream*, such as "reads 'analysis:results'"."""

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 
 from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, InputType, Pipeline
 from supervisor.pipelines.places import called
-from supervisor.pipelines.problems import Problem, known_ones
+from supervisor.pipelines.problems import MOST_PROBLEMS, Problem, known_ones
 
 _TYPES: dict[InputType, tuple[type, ...]] = {
     "text": (str,),
@@ -22,7 +23,7 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 def problems_in_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> list[Problem]:
     """Return which of *inputs* are missing, not declared or of another type than declared."""
-    return [*_strangers(pipeline, inputs), *_unfit(pipeline, inputs)]
+    return list(islice(chain(_strangers(pipeline, inputs), _unfit(pipeline, inputs)), MOST_PROBLEMS))
 
 
 def prepared_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+from pydantic import JsonValue
+
 from contracts import subjects
 from contracts.errors import InvalidInput, TaskloreError
 from contracts.messages import PipelineEvent, PipelineEventKind
-from contracts.pipelines import Phase
+from contracts.pipelines import Phase, Pipeline
 from memory.pipeline_records import PhaseState, RunRecord
 from memory.pipeline_runs import PipelineRuns
 from memory.project import ProjectMemory
@@ -20,6 +22,7 @@ from memory.session import SessionCache
 from runtime.link import Link
 from supervisor.cancellation import Canceller
 from supervisor.dispatch import Dispatch
+from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.masking import Masker
 from supervisor.pipelines.references import Reference, resolve
@@ -61,8 +64,7 @@ class Parts:
     meter: PipelineMeter
     evidence_dir: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    #: Phases whose files are looked at at once: each takes a thread, and they are read from one disk.
-    looking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+    fingerprints: Fingerprints = field(default_factory=Fingerprints)
 
 
 def _undriven(work: Coroutine[Any, Any, None]) -> object:
@@ -89,6 +91,9 @@ class LiveRun:
     ahead: timedelta = timedelta(0)
     #: Does something beside the phases, before the run ends; its failure is that of driving.
     meanwhile: Callable[[Coroutine[Any, Any, None]], object] = _undriven
+    #: Held by the one phase whose files are looked at; why files of the run are looked at no more, "" while they are.
+    looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    blind: str = ""
     #: Marks of files by name, as last seen for any phase: phases that watch the same files read them once.
     marks: dict[str, str] = field(default_factory=dict)
 
@@ -161,8 +166,8 @@ def teller(link: Link) -> Callable[[PipelineEvent], None]:
     return tell
 
 
-def root_of(record: RunRecord) -> Path:
-    """Return the folder below which the files of *record*'s pipeline are looked for.
+def root_of(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> str:
+    """Return the folder below which the files of *pipeline* are looked for, in a run with these *inputs*.
 
     Raises:
         InvalidInput: there is none, or the reference in it leads to no text.
@@ -171,11 +176,21 @@ def root_of(record: RunRecord) -> Path:
     def lookup(reference: Reference) -> object:
         if reference.kind != "input":
             raise InvalidInput(f"the root of a pipeline can refer to inputs only, not to {reference.text!r}")
-        return record.inputs.get(reference.name)
+        return inputs.get(reference.name)
 
-    if record.pipeline.root is None:
+    if pipeline.root is None:
         raise InvalidInput("the pipeline has no `root` below which its files could be; declare one")
-    found = resolve(record.pipeline.root, lookup)  # type: ignore[arg-type] # inputs are JSON
+    found = resolve(pipeline.root, lookup)  # type: ignore[arg-type] # inputs are JSON
     if not isinstance(found, str) or not found:
-        raise InvalidInput(f"the root {record.pipeline.root!r} of the pipeline is no folder: it became {found!r}")
-    return Path(found)
+        raise InvalidInput(f"the root {pipeline.root!r} of the pipeline is no folder: it became {found!r}")
+    return found
+
+
+async def demand_root(parts: Parts, pipeline: Pipeline, inputs: Mapping[str, JsonValue], user_id: str | None) -> None:
+    """Return when the files of *pipeline* may be looked at, if it reads any.
+
+    Raises:
+        InvalidInput: they may not; the message names field and cure.
+    """
+    if any(phase.reads_files for phase in pipeline.phases):
+        await parts.fingerprints.take(root_of(pipeline, inputs), user_id=user_id)

@@ -19,7 +19,7 @@ from memory.pipeline_records import PhaseState
 from runtime import tracing
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts, root_of
 from supervisor.pipelines.reading import Gone, PhaseReader
-from supervisor.pipelines.watching import DESIGN, FILE, STANDARD, file_marks, tag_marks
+from supervisor.pipelines.watching import DESIGN, FILE, STANDARD, tag_marks
 
 log = structlog.get_logger(__name__)
 
@@ -119,9 +119,8 @@ class PhaseRun:
         phase, live, parts = self._phase, self._live, self._parts
         marks: dict[str, str] = {}
         if phase.reads_files:
-            async with parts.looking:
-                marks = await asyncio.to_thread(file_marks, root_of(live.record), phase.reads_files, live.marks)
-            live.marks.update(marks)
+            async with live.looking:
+                marks = await self._look()
         project = live.record.project
         if phase.standards:
             marks |= tag_marks(STANDARD, await parts.projects.marks(project, "standard", phase.standards))
@@ -133,6 +132,25 @@ class PhaseRun:
         noted = marks or {FILE: ""}
         if not await parts.runs.note_seen(live.session_id, live.fence, phase.name, noted):
             raise LeaseLost(f"run {live.session_id!r} is driven by somebody else")
+
+    async def _look(self) -> dict[str, str]:
+        """Return the marks of the phase's files.
+
+        Raises:
+            InvalidInput: they may not be looked at, or that was too much for a phase of this run before.
+        """
+        live = self._live
+        if live.blind:
+            raise InvalidInput(live.blind)
+        root, user = root_of(live.record.pipeline, live.record.inputs), live.record.user_id
+        looks = [(self._phase.reads_files, live.marks)]
+        try:
+            found = await self._parts.fingerprints.take(root, looks, user_id=user)
+        except InvalidInput as error:
+            live.blind = str(error)
+            raise
+        live.marks.update(found.marks[0])
+        return found.marks[0]
 
     async def _begin(self) -> None:
         live, name = self._live, self._phase.name

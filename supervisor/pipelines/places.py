@@ -32,7 +32,7 @@ _STANDARDS = re.compile(rf"(?P<name>standards)(?P<path>{_PATH})")
 #: A key whose identifier, if any, is quoted, and a place inside; any other text with a colon is a key from end to end.
 _KEY = re.compile(rf'(?P<name>{_NAME}:{_NAME})(?::"(?P<identifier>[^"]*)")?(?P<path>{_PATH})')
 _STEP = re.compile(r'\.(?:"([^"]*)"|([^."?\s]+))')
-_TOKEN = re.compile(r'\$\$\{|\$\{((?:"[^"]*"|[^}"])*)\}|\$\{')
+_TOKEN = re.compile(r'\$\$\{|\$\{((?:"[^"]*+"|[^}"]++)*+)\}|\$\{')
 _INDEX = re.compile(r"[0-9]{1,9}")
 _CURE = (
     "write ${input.name} for an input, ${phase:data_type} for an entry, ${standards} for the standards, "

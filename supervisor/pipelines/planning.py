@@ -4,7 +4,7 @@ A phase is `pending`, `running`, `done`, `failed` or `skipped` (left out by its 
 pending. Done and skipped phases are *through*.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -63,13 +63,17 @@ class ResumePlan:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What has changed: *files* relative to the root with `/`, tags of *standards* and *design*, *phases*, *keys*."""
+    """What has changed: *files* relative to the root with `/`, tags of *standards* and *design*, *phases*, *keys*.
+
+    *fits* says whether a glob fits a file: who was told of many files has asked a child process.
+    """
 
     files: tuple[str, ...] = ()
     standards: tuple[str, ...] = ()
     design: tuple[str, ...] = ()
     phases: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    fits: Callable[[str, str], bool] = matches
 
 
 def next_steps(graph: Graph, statuses: Statuses) -> Steps:
@@ -146,8 +150,10 @@ def stale_phases(
     """
     _demand_phases(graph, [*changes.phases, *(read_key(key).phase for key in changes.keys)])
     stale: dict[str, str] = {}
+    keys = {read_key(key).phase: key for key in reversed(changes.keys)}
+    tags = frozenset(changes.standards), frozenset(changes.design)
     for phase in pipeline.phases:
-        why = next(_reasons(phase, changes), None)
+        why = next(_reasons(phase, changes, keys, *tags), None)
         if why is not None and (statuses is None or statuses.get(phase.name) in _BEGUN):
             stale[phase.name] = why
     dependents = graph.dependents(stale)
@@ -159,20 +165,21 @@ def stale_phases(
     return {name: stale[name] for name in graph.order if name in stale}
 
 
-def _reasons(phase: Phase, changes: Changes) -> Iterator[str]:
-    """Yield why *phase* itself no longer holds."""
+def _reasons(
+    phase: Phase, changes: Changes, keys: Mapping[str, str], standards: frozenset[str], design: frozenset[str]
+) -> Iterator[str]:
+    """Yield why *phase* itself no longer holds; *keys* names an entry by its phase."""
     if phase.name in changes.phases:
         yield "was named"
-    for key in changes.keys:
-        if read_key(key).phase == phase.name:
-            yield f"its entry {key!r} was named"
+    if phase.name in keys:
+        yield f"its entry {keys[phase.name]!r} was named"
     for path in changes.files:
         for glob in phase.reads_files:
-            if matches(glob, path):
+            if changes.fits(glob, path):
                 yield f"reads the file {path!r}, which changed" + (f" ({glob})" if glob != path else "")
     for kind, tags, changed in (
-        ("standards", phase.standards, changes.standards),
-        ("decisions on design", phase.design, changes.design),
+        ("standards", phase.standards, standards),
+        ("decisions on design", phase.design, design),
     ):
         for tag in tags:
             if tag in changed:

@@ -8,6 +8,10 @@ from difflib import get_close_matches
 Place = tuple[str | int, ...]
 
 
+#: Problems of one declaration that are looked for: each name that is not known is compared with all that are.
+MOST_PROBLEMS = 200
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing to mend: *text* says what and how, without saying where; *place* () is the pipeline as a whole."""

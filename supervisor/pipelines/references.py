@@ -15,6 +15,10 @@ from supervisor.pipelines.problems import Place, Problem
 __all__ = ["Lookup", "Mention", "Reference", "keys_read", "mentions_of", "references_in", "resolve"]
 
 
+#: References of one phase.
+MOST_MENTIONS = 1_000
+
+
 @dataclass(frozen=True, slots=True)
 class Mention:
     """A reference and the place in its phase where it stands, such as `("parameters", "files")` or `("reads", 0)`."""
@@ -96,7 +100,10 @@ def _collect(place: Place, value: JsonValue, mentions: list[Mention], problems: 
         except InvalidInput as error:
             problems.append(Problem(place, f"{'.'.join(map(str, place))}: {error}"))
         else:
-            mentions.extend(Mention(place, reference) for reference in found)
+            mentions.extend(Mention(place, reference) for reference in dict.fromkeys(found))
+    if len(mentions) > MOST_MENTIONS:
+        del mentions[MOST_MENTIONS:]
+        problems.append(Problem(place, f"{'.'.join(map(str, place))}: it refers to more than {MOST_MENTIONS:,} things"))
 
 
 def _texts(value: JsonValue) -> Iterator[str]:

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 import structlog
 from pydantic import JsonValue, ValidationError
 
+from contracts.body_sizes import demand_few_values
 from contracts.errors import (
     InvalidInput,
     InvalidPipeline,
     MemoryUnavailable,
+    MessageTooLarge,
     NotAccepted,
     TaskloreError,
     UnknownSession,
@@ -29,7 +31,7 @@ from supervisor.pipelines.checks import all_problems, prepared_inputs, problems_
 from supervisor.pipelines.ending import digest_of
 from supervisor.pipelines.files import Source, described, pipeline_from
 from supervisor.pipelines.graph import Graph
-from supervisor.pipelines.live import LiveRun, Parts
+from supervisor.pipelines.live import LiveRun, Parts, demand_root
 from supervisor.pipelines.resuming import Resuming
 
 log = structlog.get_logger(__name__)
@@ -82,7 +84,10 @@ class PipelineRequests:
     async def answer_bytes(self, body: bytes) -> PipelineReply:
         """Return the answer to a request as it comes off the wire, whatever it is."""
         try:
+            demand_few_values(body)
             request = PipelineRequest.model_validate_json(body)
+        except MessageTooLarge as error:
+            return _refused(None, str(error))
         except ValidationError as error:
             problems = error.errors(include_url=False, include_input=False, include_context=False)
             return _refused(None, "this request cannot be read", [fault_of(one) for one in problems])
@@ -112,6 +117,7 @@ class PipelineRequests:
         if request.pipeline is None:
             raise InvalidInput("a run needs the declaration of its pipeline in 'pipeline'")
         pipeline, inputs = await asyncio.to_thread(_checked, request, dict(self._cards()))
+        await demand_root(self._parts, pipeline, inputs, request.user_id)
         session_id = request.session_id or self._mint(int(self._parts.now().timestamp() * 1000))
         digest = digest_of(pipeline, inputs, request.user_id)
         if request.session_id is not None and (known := await self._known(session_id)) is not None:

@@ -12,7 +12,7 @@ from memory.pipeline_records import PhaseState, Redeclared, RunRecord
 from memory.session import EntryInfo
 from supervisor.pipelines.checks import problems_in_inputs
 from supervisor.pipelines.graph import Graph
-from supervisor.pipelines.live import LiveRun, Parts
+from supervisor.pipelines.live import LiveRun, Parts, demand_root
 from supervisor.pipelines.planning import ResumePlan, resume_plan
 from supervisor.pipelines.redeclaring import Redeclaration, redeclared
 from supervisor.pipelines.staleness import Staleness
@@ -47,6 +47,7 @@ class Resuming:
         """
         changed = _continued(record, request.inputs, pipeline)
         record = changed.record
+        await demand_root(self._parts, record.pipeline, record.inputs, record.user_id)
         session_id, graph = record.session_id, Graph.of(record.pipeline)
         # Those that were marked before, each with its reason, and what is stale since.
         marked = {name: state.why for name, state in record.phases.items() if state.status == "pending" and state.why}

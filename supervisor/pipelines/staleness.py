@@ -1,15 +1,16 @@
 """Which phases of a run that rests no longer hold: what was named, and what changed since each of them looked."""
 
-import asyncio
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 
 from contracts.messages import PipelineRequest
 from contracts.pipelines import Phase
 from memory.pipeline_records import RunRecord
+from supervisor.pipelines.fingerprints import Fingerprint
 from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.live import Parts, root_of
 from supervisor.pipelines.planning import Changes, stale_phases
-from supervisor.pipelines.watching import DESIGN, STANDARD, changes, file_marks, tag_marks, told
+from supervisor.pipelines.watching import DESIGN, STANDARD, changes, tag_marks, told
 
 
 class Staleness:
@@ -27,52 +28,54 @@ class Staleness:
         """
         graph = Graph.of(record.pipeline)
         statuses = {name: state.status for name, state in record.phases.items()}
-        seen = await self._changed(record)
+        seen, fitting = await self._changed(record, request.changed)
         named = Changes(
-            # Without a root no phase reads files.
-            files=_below(root_of(record), request.changed) if record.pipeline.root is not None else request.changed,
+            files=tuple(dict.fromkeys(fitting.values())),
             standards=request.standards,
             design=request.design,
             phases=(request.phase,) if request.phase is not None else (),
             keys=request.keys,
+            fits=lambda glob, path: fitting.get(glob) == path,
         )
         stale = stale_phases(record.pipeline, graph, named, statuses)
-        everything = Changes(named.files, named.standards, named.design, (*named.phases, *seen), named.keys)
+        everything = replace(named, phases=(*named.phases, *seen))
         # What was seen to change comes in its own words; what depends on it, in those of the graph.
         return {**stale_phases(record.pipeline, graph, everything, statuses), **stale, **seen}
 
-    async def _changed(self, record: RunRecord) -> dict[str, str]:
-        """Return the phases whose files, standards or design are other than when they looked, and what is."""
-        noted = await self._parts.runs.seen(record.session_id)
-        found = {}
-        for phase in record.pipeline.phases:
-            if phase.name not in noted or record.phases[phase.name].status not in ("done", "failed"):
-                continue
-            differing = changes(noted[phase.name], await self._look(record, phase, noted[phase.name]))
-            if differing:
-                found[phase.name] = told(differing)
-        return found
+    async def _changed(self, record: RunRecord, files: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the phases whose files, standards or design are other than when they looked, and what is.
 
-    async def _look(self, record: RunRecord, phase: Phase, noted: dict[str, str]) -> dict[str, str]:
-        marks: dict[str, str] = {}
-        if phase.reads_files:
-            async with self._parts.looking:
-                marks = await asyncio.to_thread(file_marks, root_of(record), phase.reads_files, noted)
-        projects, project = self._parts.projects, record.project
+        Also return which globs fit one of *files*, each with the first that it fits.
+        """
+        noted = await self._parts.runs.seen(record.session_id)
+        begun = [
+            phase
+            for phase in record.pipeline.phases
+            if phase.name in noted and record.phases[phase.name].status in ("done", "failed")
+        ]
+        readers = [phase for phase in begun if phase.reads_files]
+        fingerprint, globs = Fingerprint(), [glob for phase in record.pipeline.phases for glob in phase.reads_files]
+        if readers or (files and globs):
+            looks = [(phase.reads_files, noted[phase.name]) for phase in readers]
+            fingerprint = await self._parts.fingerprints.take(
+                root_of(record.pipeline, record.inputs),
+                looks,
+                user_id=record.user_id,
+                changed=files,
+                globs=list(dict.fromkeys(globs)),
+            )
+        marks = {phase.name: found for phase, found in zip(readers, fingerprint.marks, strict=True)}
+        found = {}
+        for phase in begun:
+            now = marks.get(phase.name, {}) | await self._tags(record.project, phase)
+            if differing := changes(noted[phase.name], now):
+                found[phase.name] = told(differing)
+        return found, fingerprint.changed
+
+    async def _tags(self, project: str, phase: Phase) -> dict[str, str]:
+        marks, projects = dict[str, str](), self._parts.projects
         if phase.standards:
             marks |= tag_marks(STANDARD, await projects.marks(project, "standard", phase.standards))
         if phase.design:
             marks |= tag_marks(DESIGN, await projects.marks(project, "decision", phase.design))
         return marks
-
-
-def _below(root: Path, files: tuple[str, ...]) -> tuple[str, ...]:
-    """Return *files* relative to *root*, as far as they lie below it; relative ones are taken as they are."""
-    home = root.resolve()
-    found = []
-    for file in files:
-        path = Path(file)
-        if path.is_absolute() and path.is_relative_to(home):
-            path = path.relative_to(home)
-        found.append(path.as_posix())
-    return tuple(found)

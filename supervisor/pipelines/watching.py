@@ -9,6 +9,7 @@ says of the standards and decisions with that tag.
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from stat import S_ISREG
@@ -16,10 +17,10 @@ from stat import S_ISREG
 from contracts.errors import InvalidInput
 from supervisor.pipelines.globs import matches, unusable
 
-#: Files that one phase may watch: their marks are some 2 MB, and reading them all takes seconds.
-MOST_FILES = 20_000
-#: Files that are passed on the way to them: a root that is a whole disk is a mistake.
+#: Files and folders that are passed on the way to those that match: a root that is a whole disk is a mistake.
 MOST_PASSED = 200_000
+#: Bytes that are read at a time.
+_CHUNK = 1024 * 1024
 
 FILE, STANDARD, DESIGN = "f:", "s:", "d:"
 
@@ -29,27 +30,58 @@ _PASSED_BY = {".git", ".hg", ".svn", "__pycache__"}
 _MAGIC = re.compile(r"[*?\[]")
 
 
-def file_marks(root: Path, globs: Sequence[str], known: Mapping[str, str] | None = None) -> dict[str, str]:
+class Budget:
+    """What one fingerprint may take: files that match, bytes that are read, seconds from now on.
+
+    Each check raises InvalidInput, which names what was spent and the cure.
+    """
+
+    def __init__(self, files: int = 20_000, size: int = 1024**3, seconds: float = 10.0) -> None:
+        self._files, self._bytes, self._seconds = files, size, seconds
+        self._left = size
+        self._ends_at = time.monotonic() + seconds
+
+    def check_files(self, number: int) -> None:
+        """Return when *number* files are not too many."""
+        if number > self._files:
+            raise over_budget(f"more than {self._files:,} files match", "FILES")
+
+    def spend(self, size: int = 0) -> None:
+        """Note that *size* bytes were read; return when there is room for more, and time."""
+        self._left -= size
+        if self._left < 0:
+            raise over_budget(f"more than {self._bytes:,} bytes would be read", "MAX_BYTES")
+        if time.monotonic() > self._ends_at:
+            raise over_budget(f"looking at the files took more than {self._seconds:g} s", "S")
+
+
+def over_budget(spent: str, setting: str) -> InvalidInput:
+    """Return the error of a fingerprint that needs more than *setting* allows."""
+    cure = f"write narrower globs, or raise TASKLORE_FINGERPRINT_{setting} where the supervisor runs"
+    return InvalidInput(f"reads_files: {spent}; {cure}")
+
+
+def file_marks(
+    root: Path, globs: Sequence[str], known: Mapping[str, str] | None = None, budget: Budget | None = None
+) -> dict[str, str]:
     """Return the mark of each file below *root* that one of *globs* matches; *known* marks spare the reading.
 
     A link is followed only to a file that lies below *root* itself; a folder that is a link is passed by unless a glob
     names it and it leads to one below *root*, and so are those of version control. Where there is no such folder there
-    is no file. Slow: for a thread.
+    is no file. Slow, and it may wait for a disk for ever: for a process of its own.
 
     Raises:
-        InvalidInput: a glob leads out of *root*, or there are more files than are watched.
+        InvalidInput: a glob leads out of *root*, or it takes more than the *budget*.
     """
     found: dict[str, str] = {}
-    home = root.resolve()
-    for path in _matching(home, globs):
-        place = FILE + path
-        mark = _mark_of(home, path, (known or {}).get(place))
+    home, budget = root.resolve(), budget or Budget()
+    for path in _matching(home, globs, budget):
+        # A name that is no UTF-8 goes where only that can be kept.
+        place = FILE + os.fsencode(path).decode("utf-8", "backslashreplace")
+        mark = _mark_of(home, path, (known or {}).get(place), budget)
         if mark is not None:
             found[place] = mark
-        if len(found) > MOST_FILES:
-            raise InvalidInput(
-                f"more than {MOST_FILES:,} files below {str(root)!r} match {', '.join(globs)}; write narrower globs"
-            )
+        budget.check_files(len(found))
     return found
 
 
@@ -97,7 +129,7 @@ def _change_of(old: str, new: str) -> str:
     return "was touched" if old.split(":")[1] and new.split(":")[1] else ""
 
 
-def _mark_of(home: Path, path: str, known: str | None) -> str | None:
+def _mark_of(home: Path, path: str, known: str | None, budget: Budget) -> str | None:
     """Return the mark of the file *path*, None when it is gone again, no file, or a link that leads out."""
     full = home / path
     try:
@@ -111,10 +143,18 @@ def _mark_of(home: Path, path: str, known: str | None) -> str | None:
         if known is not None and known.startswith(seen):
             return known
         # It may have become one by now: opening it must not wait.
-        with os.fdopen(os.open(full, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            if not S_ISREG(os.fstat(file.fileno()).st_mode):
+        with os.fdopen(os.open(full, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as file:
+            # Or have become a link, as may a folder on the way: what is open has one place.
+            opened = Path(f"/proc/self/fd/{file.fileno()}")
+            if not S_ISREG(os.fstat(file.fileno()).st_mode) or not _is_inside(
+                home, opened if opened.exists() else full
+            ):
                 return None
-            return seen + hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+            digest = hashlib.blake2b(digest_size=16)
+            while chunk := file.read(_CHUNK):
+                budget.spend(len(chunk))
+                digest.update(chunk)
+            return seen + digest.hexdigest()
     except OSError:
         return None
 
@@ -124,7 +164,7 @@ def _is_inside(home: Path, path: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(home)
 
 
-def _matching(home: Path, globs: Sequence[str]) -> Iterator[str]:
+def _matching(home: Path, globs: Sequence[str], budget: Budget) -> Iterator[str]:
     """Yield the path of each file below *home* that matches, in order; a path may come twice."""
     passed = 0
     for start in _starts(globs):
@@ -134,14 +174,18 @@ def _matching(home: Path, globs: Sequence[str]) -> Iterator[str]:
         for folder, folders, files in os.walk(home / start):
             folders[:] = sorted(one for one in folders if not _is_passed_by(one, globs))
             inside = Path(folder).relative_to(home).as_posix()
-            passed += len(files)
+            passed += len(files) + 1
             if passed > MOST_PASSED:
                 raise InvalidInput(
-                    f"more than {MOST_PASSED:,} files lie where {', '.join(globs)} leads below {str(home)!r}; "
+                    f"reads_files: more than {MOST_PASSED:,} files and folders lie where {', '.join(globs)} leads; "
                     "begin the globs with a folder, or choose a nearer root"
                 )
-            paths = (name if inside == "." else f"{inside}/{name}" for name in sorted(files))
-            yield from (path for path in paths if any(matches(glob, path) for glob in globs))
+            budget.spend()
+            for name in sorted(files):
+                path = name if inside == "." else f"{inside}/{name}"
+                budget.spend()
+                if any(matches(glob, path) for glob in globs):
+                    yield path
 
 
 def _is_passed_by(folder: str, globs: Iterable[str]) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ from tasklore.doctor.settings_checks import check_settings
 from tasklore.doctor.stream_checks import check_streams, wanted_streams
 from tasklore.doctor.work_checks import check_work
 from tasklore.places import current_endpoints, endpoints_dir
+from tasklore.stores import count_left_behind
 
 #: Processes whose pages are asked for at once; the others are counted.
 MOST_PROCESSES = 64
@@ -77,17 +79,24 @@ async def _gather(endpoints: Endpoints, settings: Settings, monitor_source: str,
     names = [stream["name"] for stream in wanted_streams(settings)]
     nats, redis, monitor = await asyncio.gather(
         examine_nats(endpoints.nats, names, clock),
-        _redis(endpoints, clock),
+        _redis(endpoints, settings, clock),
         _monitor(endpoints, monitor_source),
     )
+    if (
+        redis is not None
+        and redis.refusal is None
+        and endpoints.redis is not None
+        and not isinstance(nats.cards, Unanswered)
+    ):
+        redis = replace(redis, left_behind=await count_left_behind(endpoints.redis, nats.cards))
     places = _places(endpoints, nats)
     processes = await examine_processes(places[:MOST_PROCESSES])
     now = datetime.fromtimestamp(clock(), UTC)
     return Facts(now, nats, redis, monitor, processes, max(0, len(places) - MOST_PROCESSES))
 
 
-async def _redis(endpoints: Endpoints, clock: Callable[[], float]) -> RedisFacts | None:
-    return None if endpoints.redis is None else await examine_redis(endpoints.redis, clock)
+async def _redis(endpoints: Endpoints, settings: Settings, clock: Callable[[], float]) -> RedisFacts | None:
+    return None if endpoints.redis is None else await examine_redis(endpoints.redis, settings.supervisor_id, clock)
 
 
 async def _monitor(endpoints: Endpoints, source: str) -> MonitorFacts | None:

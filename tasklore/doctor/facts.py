@@ -89,7 +89,7 @@ class RedisFacts:
     """What Redis or Valkey said.
 
     *refusal* is why nothing else is known, None when it answered. *settings* is what CONFIG GET said, which managed
-    servers forbid.
+    servers forbid. *set_aside* are the sessions of pipelines that nobody drives any more.
     """
 
     url: str
@@ -97,6 +97,9 @@ class RedisFacts:
     info: Answer | Unanswered = Unanswered("not asked")
     settings: Mapping[str, str] | Unanswered = Unanswered("not asked")
     skew: Skew | None = None
+    #: Answers that no worker serves any more, by agent: other code or another version computed them.
+    left_behind: Mapping[str, int] = field(default_factory=dict)
+    set_aside: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ def check_processes(facts: Facts) -> Iterator[Finding]:
     """Yield what was found about the supervisor and the workers whose addresses are known."""
     well = []
     for process in facts.processes:
-        findings = list(_check_process(process))
+        findings = [*_check_process(process), *_check_models(process)]
         yield from findings
         well += [process.name] if not findings and isinstance(process.alive, Page) else []
     away = [
@@ -55,6 +55,14 @@ def _check_process(process: ProcessFacts) -> Iterator[Finding]:
         yield warning(
             "processes.ready", said, "mend what its checks name; it starts or leaves when nothing else is wrong"
         )
+
+
+def _check_models(process: ProcessFacts) -> Iterator[Finding]:
+    checks = process.alive.body.get("checks") if isinstance(process.alive, Page) else None
+    about = checks.get("models") if isinstance(checks, dict) else None
+    if isinstance(about, dict) and about.get("detail"):
+        cure = "tasks wait until their deadline; look at the provider's page of its state and at the limits of the key"
+        yield warning("processes.models", f"{process.name} at {process.url}: {about['detail']}", cure)
 
 
 def _failing(page: Page) -> str:

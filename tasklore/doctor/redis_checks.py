@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from runtime.embedded import OLDEST_REDIS
 from runtime.endpoints import REDIS_VARIABLE
 from tasklore.doctor.facts import Answer, RedisFacts, Unanswered
-from tasklore.doctor.findings import Finding, counted, ok, problem, unknown, unreachable, warning
+from tasklore.doctor.findings import Finding, counted, listed, note, ok, problem, unknown, unreachable, warning
 from tasklore.doctor.nats_checks import START, check_fullness, check_skew, check_version
 
 _POLICY_CURE = "set `maxmemory-policy noeviction`: old answers end by their own time to live"
@@ -34,7 +34,16 @@ def check_redis(redis: RedisFacts | None) -> Iterator[Finding]:
         yield from _check_eviction(redis.info)
         yield from _check_memory(redis.info)
         yield from _check_writes(redis.info)
+    for agent_id, number in sorted(redis.left_behind.items()):
+        said = f"{counted(number, 'answer')} of {agent_id} came from other code or another version: none is served"
+        cure = f"nothing: their time ends; `tasklore ltm forget --stale --agent {agent_id}` drops them at once"
+        yield note("redis.left_behind", said, cure)
     yield check_skew("redis.clock", "the server", redis.skew)
+    if redis.set_aside:
+        runs = counted(len(redis.set_aside), "pipeline run is", "pipeline runs are")
+        said = f"{runs} set aside, as supervisors froze or died over them: {listed(list(redis.set_aside))}"
+        cure = "read the supervisors' logs, then `tasklore pipeline resume SESSION` or `tasklore session drop SESSION`"
+        yield warning("redis.pipelines", said, cure)
 
 
 def _check_version(info: Answer) -> Finding:
@@ -76,7 +85,7 @@ def _check_eviction(info: Answer) -> Iterator[Finding]:
 def _check_memory(info: Answer) -> Iterator[Finding]:
     limit = info.get("maxmemory", 0)
     if limit:
-        cure = "raise `maxmemory`, or let answers live shorter (TASKLORE_MEMORY_KEEP_DAYS, `tasklore ltm forget`)"
+        cure = "raise `maxmemory`, or keep tasks and answers shorter (TASKLORE_LEDGER_KEEP_DAYS, `tasklore ltm forget`)"
         yield check_fullness("redis.memory", "memory", info.get("used_memory", 0), limit, cure)
 
 

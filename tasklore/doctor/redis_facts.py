@@ -7,6 +7,7 @@ from typing import Any
 from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
 from contracts.errors import TaskloreError
+from memory.pipeline_runs import PipelineRuns
 from runtime import valkey
 from runtime.endpoints import REDIS_VARIABLE, masked_url
 from tasklore.doctor.facts import Answer, RedisFacts, Skew, Unanswered, reason_of
@@ -18,8 +19,8 @@ ANSWER_S = 2.0
 _SETTINGS = ("appendfsync", "no-appendfsync-on-rewrite", "save")
 
 
-async def examine_redis(url: str, clock: Callable[[], float] = time.time) -> RedisFacts:
-    """Ask the server at *url* about itself.
+async def examine_redis(url: str, supervisor_id: str, clock: Callable[[], float] = time.time) -> RedisFacts:
+    """Ask the server at *url* about itself, and for runs of *supervisor_id* that were set aside.
 
     *clock* tells our time in seconds since 1970. A server that cannot be reached is a fact, not an error.
     """
@@ -27,7 +28,10 @@ async def examine_redis(url: str, clock: Callable[[], float] = time.time) -> Red
     try:
         async with valkey.connect(url, name="tasklore-doctor", max_connections=1, deadline_s=ANSWER_S) as client:
             info = await _info(client)
-            return RedisFacts(shown, None, info, await _settings(client), await _skew(client, clock))
+            set_aside = await PipelineRuns(client, deadline_s=ANSWER_S).set_aside(supervisor_id)
+            return RedisFacts(
+                shown, None, info, await _settings(client), await _skew(client, clock), set_aside=set_aside
+            )
     except AuthenticationError:
         return RedisFacts(shown, f"{shown} refuses the user or password in {REDIS_VARIABLE}")
     except (RedisError, OSError, TaskloreError) as error:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
+from runtime.llm_prices import is_priced
+from runtime.llm_settings import OPENAI_URL
 from runtime.settings import Settings
 from runtime.streams import DUPLICATE_WINDOW
 from tasklore.doctor.durability import Durability
@@ -14,7 +16,12 @@ _DAY_S = 24 * 3600.0
 
 def check_settings(settings: Settings, strangers: Mapping[str, str | None], found: Durability) -> Iterator[Finding]:
     """Yield what is unsafe in *settings*; *strangers* are variables that name none, with the nearest that does."""
-    findings = [*_check_leases(settings), *_check_ledger(settings), *_check_wish(settings, found)]
+    findings = [
+        *_check_leases(settings),
+        *_check_ledger(settings),
+        *_check_wish(settings, found),
+        *_check_prices(settings),
+    ]
     for variable, nearest in strangers.items():
         cure = f"write {nearest}" if nearest else "remove it; `tasklore config` lists all there are"
         findings.append(warning("settings.unknown", f"{variable} names no setting and does nothing", cure))
@@ -53,3 +60,16 @@ def _check_wish(settings: Settings, found: Durability) -> Iterator[Finding]:
             "it is obeyed by the servers of `tasklore up` alone; set `sync_interval: always` and `appendfsync always`"
         )
         yield warning("settings.durability", said, cure)
+
+
+def _check_prices(settings: Settings) -> Iterator[Finding]:
+    told = settings.llm()
+    if not told.configured:
+        return
+    for model in sorted({role.model for role in told.roles.values()}):
+        if not is_priced(model, told.base_url or OPENAI_URL, told.prices):
+            said = f"the price of {model!r} is not known: reports name no cost for it, and no alert of cost counts it"
+            cure = (
+                f"set TASKLORE_LLM_PRICES={model}=INPUT/OUTPUT/CACHED, in US dollars per million tokens (0/0 is free)"
+            )
+            yield warning("settings.llm_prices", said, cure)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from runtime.signatures import READERS
+
 Manifest = dict[str, object]
 
 PART_OF = "tasklore"
@@ -233,7 +235,8 @@ def _probe(path: str, *, every_s: int, failures: int) -> Manifest:
 def _volumes(role: Role) -> list[Manifest]:
     """Return where a pod may write, and its secrets: those of its rights alone, all in one folder."""
     nats, valkey = f"{PART_OF}-nats-{role.rights}", f"{PART_OF}-valkey-{role.rights}"
-    sources = [_secret(nats, "nats.nkey", "ca.crt"), _secret(valkey, "valkey.password")]
+    known = ("publishers.json",) if role.rights in READERS else ()
+    sources = [_secret(nats, "nats.nkey", "ca.crt", *known), _secret(valkey, "valkey.password")]
     if role.asks_models:
         sources.append(_secret(f"{PART_OF}-llm", "tasklore_llm_api_key", is_optional=True))
     if role.has_api:

@@ -16,7 +16,7 @@ from runtime.claims import HOST, free_port
 from runtime.embedded import NatsServer, ValkeyServer
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-#: A user of the tests alone, and its password: it may ask what others may do, and nothing else.
+#: A user of the tests alone, and its password: on Valkey it may ask what others may do, and nothing else.
 EXAMINER = "examiner"
 #: Bytes passed on at once between a client and Valkey.
 _CHUNK = 64 * 1024
@@ -76,7 +76,7 @@ class GuardedValkey(ValkeyServer):
 class Guarded:
     """Both servers, their credentials in `folder`, and what a process of each role is told."""
 
-    def __init__(self, folder: Path, cast: Cast) -> None:
+    def __init__(self, folder: Path, cast: Cast, *, examined: bool = False) -> None:
         self.roles: dict[str, Role] = {role.name: role for role in cast.roles()}
         self.folder = folder / "credentials"
         make_credentials(self.folder, tuple(self.roles.values()))
@@ -84,8 +84,8 @@ class Guarded:
         with users.open("a", encoding="utf-8") as file:
             file.write(f"user {EXAMINER} on >{EXAMINER} resetkeys resetchannels -@all +acl|dryrun\n")
         self.nats = GuardedNats(folder / "nats", self.folder)
-        if cast != Cast():
-            self.nats.configuration = _with_users(folder / "conf", tuple(self.roles.values()))
+        if cast != Cast() or examined:
+            self.nats.configuration = _with_users(folder / "conf", tuple(self.roles.values()), examined=examined)
         self.valkey = GuardedValkey(folder / "valkey", users)
         self.tls_port = free_port()
 
@@ -127,9 +127,12 @@ class Guarded:
 
 
 @contextmanager
-def guarded(folder: Path, cast: Cast | None = None) -> Iterator[Guarded]:
-    """Run both servers until the block ends; more agents than are shipped need users of a *cast* of their own."""
-    pair = Guarded(folder, cast or Cast())
+def guarded(folder: Path, cast: Cast | None = None, *, examined: bool = False) -> Iterator[Guarded]:
+    """Run both servers until the block ends; more agents than are shipped need users of a *cast* of their own.
+
+    *examined* adds the one user in the account of the streams, who sees and may do all that there is: `EXAMINER`.
+    """
+    pair = Guarded(folder, cast or Cast(), examined=examined)
     try:
         asyncio.run(pair.nats.start())
         asyncio.run(pair.valkey.start())
@@ -140,10 +143,14 @@ def guarded(folder: Path, cast: Cast | None = None) -> Iterator[Guarded]:
         asyncio.run(pair.valkey.stop())
 
 
-def _with_users(folder: Path, roles: tuple[Role, ...]) -> Path:
+def _with_users(folder: Path, roles: tuple[Role, ...], *, examined: bool) -> Path:
     """Return the shipped configuration with more users: the file that it includes lies beside it."""
     folder.mkdir()
-    (folder / "accounts.conf").write_text(nats_accounts(roles), "utf-8")
+    accounts = nats_accounts(roles)
+    if examined:
+        user = f"jetstream: enabled\n    users: [{{user: {EXAMINER}, password: {EXAMINER}}}]\n"
+        accounts = accounts.replace("jetstream: enabled\n", user, 1)
+    (folder / "accounts.conf").write_text(accounts, "utf-8")
     return shutil.copy(config("nats.conf"), folder)
 
 

@@ -6,6 +6,7 @@ import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.error
@@ -196,6 +197,7 @@ class House:
             "TASKLORE_NATS_URL": self.servers.nats_url,
             "TASKLORE_REDIS_URL": self.servers.redis_url,
             "PROBE_RUNS": str(self.folder / "runs"),
+            "TASKLORE_PIPELINE_ROOTS": f"{tempfile.gettempdir()}{os.pathsep}{ROOT}",
         } | {f"TASKLORE_{name.upper()}": str(value) for name, value in settings.items()}
         log = self.folder / f"{len(self._processes)}-{arguments[0]}.log"
         process = Served(arguments, environment, log)

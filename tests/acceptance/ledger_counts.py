@@ -9,12 +9,17 @@ from memory.exchange import as_mapping
 from memory.ledger import entry_of
 
 
-async def ended(redis: Redis) -> dict[str, int]:
-    """Return how many generations have a report in the ledger, by state: every task read one by one."""
-    counted: collections.Counter[str] = collections.Counter()
+async def reports_in(redis: Redis) -> dict[tuple[str, int], tuple[str, bytes]]:
+    """Return state and report of every generation that has one in the ledger, by task and generation."""
+    found = {}
     async for key in redis.scan_iter(keys.task_pattern(), count=1000):
         entry = entry_of(key.decode(), as_mapping(await redis.hgetall(key)))
-        for known in entry.generations.values() if entry is not None else ():
+        for generation, known in entry.generations.items() if entry is not None else ():
             if known.report is not None:
-                counted[known.state] += 1
-    return dict(counted)
+                found[keys.parse_task(key.decode()), generation] = known.state, known.report
+    return found
+
+
+async def ended(redis: Redis) -> dict[str, int]:
+    """Return how many generations have a report in the ledger, by state: every task read one by one."""
+    return dict(collections.Counter(state for state, _ in (await reports_in(redis)).values()))

@@ -44,7 +44,7 @@ class Share(BaseModel):
     dearest_ticket: Amount | None
 
 
-@agent.task
+@agent.task(remember="shared")
 async def share_trip(trip: Trip) -> Share:
     """Tell what each traveller pays for the hotel and all tickets together."""
     total = trip.hotel + sum(trip.tickets)
@@ -168,7 +168,7 @@ def test_agents_and_their_workers_are_listed(command: Command) -> None:
     """As a table, and as JSON."""
     lines = command("agents", "list").stdout.splitlines()
     assert lines[0].split() == ["AGENT", "VERSION", "WORKERS", "TASKS"]
-    assert any(line.split()[:2] == [AGENT, "v1"] and "analyze_budget" in line for line in lines)
+    assert any(line.split()[:2] == [AGENT, "v2"] and "analyze_budget" in line for line in lines)
     listed = json.loads(command("agents", "list", "--json").stdout)
     card = next(one["card"] for one in listed if one["card"]["agent_id"] == AGENT)
     assert card["tasks"][0]["name"] == "analyze_budget"
@@ -206,12 +206,29 @@ async def test_what_is_remembered_can_be_seen_changed_and_forgotten(own: Command
     assert json.loads(own("ltm", "show", KEY, "--json").stdout)["result"]["remaining"] == 8000
     assert json.loads(own("ltm", "stats", "--json").stdout)["entries"] == 2
 
-    (tmp_path / "result.json").write_text('{"remaining": 1}')
+    mended = json.loads(own("ltm", "show", KEY, "--json").stdout)["result"] | {"remaining": 1}
+    (tmp_path / "result.json").write_text(json.dumps(mended))
     assert own("ltm", "set", KEY, "result.json").returncode == 0
-    assert answer(own("ask", "--json", QUESTION))["report"]["result"] == {"remaining": 1}  # type: ignore[index]
+    assert answer(own("ask", "--json", QUESTION))["report"]["result"] == mended  # type: ignore[index]
+    unfit = own("ltm", "set", KEY, "-", stdin='{"remaining": "much"}')
+    assert unfit.returncode == 2
+    assert "remaining must be" in unfit.stderr
+    assert "spending_rate is missing" in unfit.stderr
+    stranger = own("ltm", "set", "tl:ltm:{NoAgent}:v1.1:work:1", "-", stdin="1")
+    assert "no agent is called 'NoAgent'" in stranger.stderr
     bad = own("ltm", "set", KEY, "-", stdin="{nope")
     assert bad.returncode == 2
     assert "not JSON" in bad.stderr
+
+    whole = json.loads(own("ltm", "list", "--json").stdout)[0]
+    code = whole["version"].partition("-")[2]
+    assert len(code) == 8
+    old = f"tl:ltm:{{{AGENT}}}:v1.1-00000000:{KEY}"
+    assert own("ltm", "set", old, "result.json").returncode == 0
+    told = own("doctor").stdout
+    assert f"1 answer of {AGENT} came from other code or another version" in " ".join(told.split())
+    assert own("ltm", "forget", "--stale", "--agent", AGENT).stdout == "Forgot 1 answer.\n"
+    assert own("ltm", "forget", "--stale").stdout == "Nothing fits; nothing was forgotten.\n"
 
     assert own("ltm", "forget", KEY).stdout == "Forgot 1 answer.\n"
     assert own("ltm", "show", KEY).returncode == 2

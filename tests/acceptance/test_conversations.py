@@ -199,5 +199,5 @@ async def test_a_worker_has_what_fell_out_summarised(running: Running) -> None:
     ]
     assert shown[2]["summary"] == "The person counted."
     [asked] = running.model.requests
-    assert (asked.schema_name, asked.model) == ("Summary", "gpt-4.1-nano")
+    assert (asked.schema_name, asked.model) == ("Summary", "gpt-6-luna")
     assert ("word 29" in asked.user, "word 30" in asked.user) == (True, False)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memory.documents.guard import check_document
+from runtime.llm_settings import MEDIUM_MODEL, SMALL_MODEL
 from tests.acceptance.talk import FOOD, Remembering, remembering, talk_in
 from workers.statements.support import unsupported
 
@@ -22,7 +23,7 @@ ANSWER_S, PATIENCE_S = 240, 1_200
 MOST_TOKENS = 400
 
 #: Who asks, and the model that it would ask elsewhere.
-ROLES = (("switchboard", "nano"), ("finder", "nano"), ("editor", "mini"))
+ROLES = (("switchboard", SMALL_MODEL), ("finder", SMALL_MODEL), ("editor", MEDIUM_MODEL))
 
 
 @pytest.fixture
@@ -71,4 +72,4 @@ async def test_a_sentence_goes_past_a_real_model(patient: Remembering) -> None:
 
 def answers_of(role: str, model: str) -> str:
     """Return how the series begins that counts the answers of *role*."""
-    return f'tasklore_llm_request_duration_seconds_count{{model="gpt-4.1-{model}",role="{role}"'
+    return f'tasklore_llm_request_duration_seconds_count{{model="{model}",role="{role}"'

@@ -38,8 +38,8 @@ SAID = {
     "Astronomy": ("I'm interested in astronomy", "Astronomy is my hobby", "I have a passion for astronomy"),
 }
 
-FINDER = {"model": "gpt-4.1-nano", "temperature": 0.1}
-EDITOR = {"model": "gpt-4.1-mini", "temperature": 0.2}
+FINDER = {"model": "gpt-6-luna", "temperature": None}
+EDITOR = {"model": "gpt-6.1-terra", "temperature": None}
 
 
 @pytest.fixture(scope="module")
@@ -275,11 +275,11 @@ async def test_a_model_adds_what_no_rule_reads(talk_to_model: Talk, scripted: Sc
     assert asked_whom(scripted) == ["Heard", "Found", "Proposed"]
     assert (await talk.kept(user))["food.likes"] == [PASTA, RISOTTO, EGGS, "Omelettes"]
     (record,) = await talk.reader.explain(user, FOOD, "food.likes[3]")
-    assert (record.origin.by, record.origin.evidence) == ("gpt-4.1-mini", said)
+    assert (record.origin.by, record.origin.evidence) == ("gpt-6.1-terra", said)
     assert who_answered(record.origin.finder) == FINDER
     assert who_answered(record.origin.editor) == EDITOR
     finder, editor = scripted.requests[1:3]
-    assert [(one.model, one.body["temperature"]) for one in (finder, editor)] == [
+    assert [(one.model, one.body.get("temperature")) for one in (finder, editor)] == [
         (FINDER["model"], FINDER["temperature"]),
         (EDITOR["model"], EDITOR["temperature"]),
     ]

@@ -1,6 +1,7 @@
 """A whole system on guarded servers: everything works with the rights of each role, and a refusal is told at once."""
 
 import asyncio
+import base64
 import json
 import time
 from collections.abc import Iterator
@@ -8,8 +9,10 @@ from datetime import timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import nkeys  # type: ignore[import-untyped]
 import pytest
 
+from contracts import subjects
 from contracts.errors import Forbidden, NotAccepted, Unreachable
 from deploy.privileges.roles import Cast
 from runtime.connection import connected
@@ -190,6 +193,33 @@ async def test_a_program_cannot_speak_as_somebody_else(guests: Guests, as_role) 
         with pytest.raises(NotAccepted, match=r"role 'program' publish to 'messages\.[^']*'; use the credentials"):
             await asker.tell("coins.Alice", "Bob", "I am Bob", time=5)
         assert time.monotonic() - began < OUTBOX_S
+
+
+async def test_what_its_publisher_did_not_sign_is_set_aside(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+    """Another program's library signs with the nkey alone, as docs/security.md says; without that it is not heard."""
+    as_role("program")
+    access = guests.pair.access("program")
+    key = nkeys.from_seed(bytearray(access.nats_options()["nkeys_seed_str"].encode()))
+    subject = "messages.0.Y29pbnMuQWxpY2U.cHJvZ3JhbQ"
+    assert subject == subjects.messages("coins.Alice", "program")
+    async with connected(guests.pair.nats_url, "outside") as client:
+        for number, is_signed in enumerate((True, False)):
+            said = {"schema_version": 1, "message_id": f"p-{number}", "conversation_id": "coins.Alice", "time": 5}
+            body = json.dumps(said | {"sender": "program", "message": f"Found {number} coins!"}).encode()
+            headers = {"Nats-Msg-Id": f"outside-{number}"}
+            if is_signed:
+                proof = key.sign(f"{subject}\noutside-{number}\n".encode() + body)
+                headers["Tasklore-Signature"] = f"program {base64.b64encode(proof).decode()}"
+            await client.request(subject, body, headers=headers, timeout=PATIENCE_S)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            listed = await asyncio.to_thread(guests.run, "operator", "dlq", "list", "--json", "--reason", "unproven")
+            if "Tasklore-Signature" in listed.stdout:
+                break
+    (letter,) = json.loads(listed.stdout)
+    assert (letter["reason"], letter["subject"]) == ("unproven", subject)
+    again = await asyncio.to_thread(guests.run, "operator", "dlq", "redrive", "--all", "--yes")
+    assert "no task" in again.stdout + again.stderr
 
 
 async def test_a_worker_is_told_at_once_what_it_may_not_do(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]

@@ -13,16 +13,27 @@ from nats.aio.client import Client
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, NoPermissionError
+from redis.exceptions import AuthenticationError, NoPermissionError, ResponseError
 
+from contracts.errors import Forbidden, UnknownStory
+from contracts.subjects import covers
 from deploy.credentials import add_roles
 from deploy.privileges.__main__ import DEPLOY as SHIPPED
 from deploy.privileges.__main__ import generated
 from deploy.privileges.nats_accounts import nats_accounts
 from deploy.privileges.roles import Cast, Role
+from memory import keys, scripts
+from memory.documents.kinds import Kinds
+from memory.documents.reader import DocumentReader
+from memory.exchange import Exchange
+from memory.functions import load_functions
+from memory.ledger import Ledger
+from memory.runs import Cancelled, Ended, Run
+from memory.stories.store import StoryStore
 from runtime.access import Access, inbox_prefix
 from runtime.embedded import NatsServer
 from runtime.refusals import Refusal, read_refusal
+from supervisor.watch import StoreWatch
 from tests.acceptance.guarded import EXAMINER, Guarded, config, guarded, nats_variables
 from tests.acceptance.outside import PATIENCE_S
 
@@ -193,6 +204,62 @@ async def test_valkey_refuses_every_role_what_only_an_administrator_does(name: s
                 await client.execute_command(*words)
 
 
+@pytest.mark.parametrize("name", ROLES)
+async def test_valkey_takes_functions_from_the_bootstrap_alone(name: str, pair: Guarded) -> None:
+    """Everybody else calls what is there, and ends without it with a word on who brings it."""
+    async with _valkey(pair, name) as client:
+        if name == "bootstrap":
+            await load_functions(client)
+            return
+        with pytest.raises(NoPermissionError):
+            await client.function_load("#!lua name=mine\nredis.register_function('mine', function() return 1 end)")
+        with pytest.raises(Forbidden, match="tasklore bootstrap"):
+            await load_functions(client)
+
+
+async def test_the_supervisor_ends_a_function_that_runs_away(pair: Guarded) -> None:
+    """It is told by its silence; a worker may not end it, nor may anybody who brought no function of his own."""
+    endless = "redis.register_function{function_name='endless', callback=function() while true do end end}"
+    async with _valkey(pair, "bootstrap") as bootstrap:
+        await bootstrap.function_load(f"#!lua name=endless\n{endless}")
+    async with _valkey(pair, "worker-budget") as worker, _valkey(pair, "supervisor") as supervisor:
+        running = asyncio.create_task(worker.fcall("endless", 0))
+        supervisor.connection_pool.connection_kwargs["socket_timeout"] = 1.0
+        await asyncio.sleep(0.1)
+        watch = StoreWatch(supervisor)
+        async with asyncio.timeout(PATIENCE_S):
+            while not running.done():
+                await watch.look()
+        with pytest.raises(ResponseError, match=r"(?i)killed"):
+            await running
+        await watch.look()
+        assert await worker.ping()
+
+
+async def test_a_worker_does_its_work_by_functions_alone(pair: Guarded) -> None:
+    """Every step of the ledger, of single flight and of what it reads of others, for real."""
+    async with _valkey(pair, "bootstrap") as client:
+        await load_functions(client)
+    async with _valkey(pair, "worker-budget") as client:
+        ledger, exchange = Ledger(client, deadline_s=PATIENCE_S), Exchange(client, PATIENCE_S)
+        await ledger.accept("acl", 1, b"{}")
+        assert await ledger.begin("acl", 1, "w1", 0, 60_000, token="t1") == Run(1)
+        assert await ledger.hold([("acl", 1)], "w1", 60_000) == []
+        assert await ledger.once("acl", 1, "w1", "mail", "m1")
+        await ledger.park(Ended("acl", 1, "t1"), 0)
+        assert await ledger.begin("acl", 1, "w1", 0, 60_000, token="t2") == Run(2)
+        await ledger.release([Ended("acl", 1, "t2")])
+        assert isinstance(await ledger.cancel("acl", 1, "enough"), Cancelled)
+        assert await ledger.finish("acl", 1, "cancelled", b"{}") is None
+        entry, flight = "tl:ltm:{BudgetTrackerAgent}:v1.1:check", "tl:flight:{BudgetTrackerAgent}:x"
+        assert await exchange.run([("FCALL", scripts.LEASE, 2, flight, entry, "t", 1000, "0")]) == [-1]
+        assert await exchange.run([("FCALL", scripts.RELEASE, 1, flight, "t", keys.FLIGHTS)]) == [1]
+        # What it reads of others it reads by functions that write nothing.
+        assert (await DocumentReader(client, Kinds.load(), deadline_s=PATIENCE_S).snapshot("ann")).user_id == "ann"
+        with pytest.raises(UnknownStory):
+            await StoryStore(client, deadline_s=PATIENCE_S).settings("s-1")
+
+
 async def test_valkey_refuses_a_worker_the_memory_of_others(pair: Guarded) -> None:
     """For real, and not in a dry run: other agents' answers, documents, waiting facts, and every list of keys."""
     refused = (
@@ -259,16 +326,7 @@ def _sample(pattern: str) -> str:
 
 def _covers(patterns: tuple[str, ...], subject: str) -> bool:
     """Return whether one of *patterns* has every subject in it that *subject*, perhaps a pattern too, matches."""
-    return any(_has(pattern.split("."), subject.split(".")) for pattern in patterns)
-
-
-def _has(pattern: list[str], subject: list[str]) -> bool:
-    for place, token in enumerate(pattern):
-        if token == ">":
-            return len(subject) > place
-        if place >= len(subject) or subject[place] == ">" or (token != "*" and token != subject[place]):
-            return False
-    return len(pattern) == len(subject)
+    return any(covers(pattern, subject) for pattern in patterns)
 
 
 #: Stands for a key in a command.
@@ -282,12 +340,14 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "hset": ("HSET", _KEY, "x", "y"),
     "zadd": ("ZADD", _KEY, "1", "x"),
     "unlink": ("UNLINK", _KEY),
+    "fcall": ("FCALL", "tl_x", "1", _KEY),
+    "fcall_ro": ("FCALL_RO", "tl_x", "1", _KEY),
     "evalsha": ("EVALSHA", "0" * 40, "1", _KEY),
     "rename": ("RENAME", _KEY, _KEY),
     "dump": ("DUMP", _KEY),
     "eval": ("EVAL", "return 1", "1", _KEY),
 }
-_READING = {"get", "hgetall", "zscore"}
+_READING = {"get", "hgetall", "zscore", "fcall_ro"}
 _ADMINISTRATION = (
     ("FLUSHALL",),
     ("FLUSHDB",),
@@ -297,8 +357,15 @@ _ADMINISTRATION = (
     ("ACL", "SETUSER", "default", "on"),
     ("SHUTDOWN", "NOSAVE"),
     ("SCRIPT", "FLUSH"),
+    ("SCRIPT", "LOAD", "return 1"),
     ("EVAL", "return 1", "0"),
-    ("FUNCTION", "LIST"),
+    ("EVAL_RO", "return 1", "0"),
+    ("EVALSHA", "0" * 40, "0"),
+    ("EVALSHA_RO", "0" * 40, "0"),
+    ("FUNCTION", "DELETE", "tl_x"),
+    ("FUNCTION", "FLUSH"),
+    ("FUNCTION", "RESTORE", "x"),
+    ("FUNCTION", "DUMP"),
     ("MODULE", "LIST"),
     ("REPLICAOF", "NO", "ONE"),
     ("CLIENT", "KILL", "TYPE", "normal"),
@@ -315,7 +382,7 @@ def _key(pattern: str) -> str:
 def _may(role: Role, command: str, key: str) -> bool:
     if command not in role.commands:
         return False
-    reads = (*role.owns, *role.reads) if command in _READING | {"evalsha"} else role.owns
+    reads = (*role.owns, *role.reads) if command in _READING else role.owns
     return any(_matches(pattern, key) for pattern in reads)
 
 

@@ -8,11 +8,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from redis.asyncio import Redis
 
 from memory.conversation import Conversations
+from tests.acceptance.chaos.proxy import Proxy
 from tests.acceptance.house import NAPPER, PROBE, House
 from tests.acceptance.outside import PATIENCE_S, Json, Outside, outside
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer
@@ -145,9 +147,13 @@ async def test_a_supervisor_leaves_what_a_later_version_read_to_that(own_house: 
 
 async def test_a_supervisor_without_memory_begins_nothing_that_a_model_read(own_house: House) -> None:
     """The same request to one that has its memory is begun once, whatever either was told."""
-    async with scene_in(own_house) as scene:
+    port = urlsplit(own_house.servers.redis_url).port
+    assert port is not None
+    async with scene_in(own_house) as scene, Proxy(port) as wire:
         scene.model.gate.set()
-        cut_off = own_house.supervisor(**scene.settings, redis_url="redis://127.0.0.1:1").ready()
+        cut_off = own_house.supervisor(**scene.settings, redis_url=f"redis://127.0.0.1:{wire.port}/0")
+        await asyncio.to_thread(cut_off.ready)
+        wire.cut("reset")
         refused = await scene.ask()
         own_house.supervisor(**scene.settings).ready()
         cut_off.kill()

@@ -70,6 +70,7 @@ async def bootstrap(house: House, copies: int) -> None:
     """Make streams and consumers as the bootstrap job does; workers may not."""
     environment = {
         "TASKLORE_NATS_URL": house.servers.nats_url,
+        "TASKLORE_REDIS_URL": house.servers.redis_url,
         "TASKLORE_REPLICAS": str(copies),
         "PROBE_RUNS": os.fspath(house.folder / "runs"),
     }

@@ -180,7 +180,7 @@ async def test_a_supervisor_killed_in_the_middle_loses_and_doubles_nothing(own_h
         turns = await program.counts("TURNS")
     assert [part["kind"] for part in reply["parts"]] == ["answer", "answer"]
     assert [part["report"] for part in again["parts"]] == [part["report"] for part in reply["parts"]]
-    assert [part["report"]["memory"]["outcome"] for part in reply["parts"]] == ["miss", "miss"]
+    assert [part["report"]["memory"]["outcome"] for part in reply["parts"]] == ["miss", "off"]
     own = [subject for subject in stored if any(part["task_id"] in subject for part in reply["parts"])]
     assert (len(own), {stored[subject] for subject in own}) == (2, {1})
     assert turns[subjects.turns("ann")] == 3

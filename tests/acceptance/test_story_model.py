@@ -12,7 +12,6 @@ import pytest
 from contracts.analysis import AnalysisDocument
 from contracts.analysis_roster import ROSTER
 from memory.rendering.tokens import exact
-from runtime.llm_prices import LIST_PRICES
 from tests.acceptance.story_stand import AGENTS, Reader, Stage, reader, responses, sections, story_stage
 from tests.architecture.tree import ROOT
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer, cut_off, fault, refusal, saying
@@ -38,6 +37,8 @@ MOST_TOKENS = 1_500
 #: US dollars for a million tokens of the model that reads the context, as the story says by default.
 READER_USD = 3
 _MILLION = 1_000_000
+#: US dollars for a million tokens asked, asked and cached, and answered.
+PRICES = {"gpt-6-luna": ("0.10", "0.01", "0.50"), "gpt-6.1-terra": ("1", "0.05", "5")}
 #: Responses of different length and place in the story, for runs that are not to take minutes.
 SOME = (1, 2, 8, 22, 24, 30)
 
@@ -232,7 +233,5 @@ def model_of(section: str) -> str:
 
 def cost_of(model: str, tokens_in: int, tokens_out: int, cached: int) -> Decimal:
     """Return US dollars, by the list."""
-    price = LIST_PRICES[model]
-    assert price.cached_input is not None
-    spent = (tokens_in - cached) * price.input + cached * price.cached_input + tokens_out * price.output
-    return spent / _MILLION
+    price, cached_price, answer_price = map(Decimal, PRICES[model])
+    return ((tokens_in - cached) * price + cached * cached_price + tokens_out * answer_price) / _MILLION

@@ -174,24 +174,24 @@ async def test_a_task_that_must_not_run_twice_waits_for_the_ledger(own_house: Ho
 
 
 async def test_a_task_that_kills_its_worker_is_given_up_and_harms_no_other(own_house: House) -> None:
-    """It is tried three times alone; who ran beside it at its first stroke is suspect too, and done all the same."""
+    """It is tried three times alone; who ran beside it at its first strokes is suspect too, and done all the same."""
     worker = own_house.worker(ack_wait_s=1).ready()
     async with outside(own_house.servers.nats_url) as program:
         beside = await program.assign("ProbeAgent", "fresh", {"label": "beside", "ms": 2_500})
         await program.begun(beside)
         poison = await program.assign("ProbeAgent", "trouble", {"label": "poison", "kind": "die"}, max_attempts=1)
         later = await program.assign("ProbeAgent", "fresh", {"label": "later"})
-        for _ in range(4):
+        for _ in range(6):
             assert await asyncio.to_thread(worker.wait) == 7
             # It may be struck before it can say that it is ready.
             worker = own_house.worker(ack_wait_s=1)
         await asyncio.to_thread(worker.ready)
         report = await program.report_of(poison)
         neighbours = [await program.report_of(task) for task in (beside, later)]
-    assert (report["status"], report["error"]["type"], report["attempt"]) == ("failed", "WorkerLost", 4)
+    assert (report["status"], report["error"]["type"], report["attempt"]) == ("failed", "WorkerLost", 6)
     assert [neighbour["status"] for neighbour in neighbours] == ["completed", "completed"]
-    assert len(own_house.runs("poison")) == 4
-    assert len(own_house.runs("beside")) == 2
+    assert len(own_house.runs("poison")) == 6
+    assert 2 <= len(own_house.runs("beside")) <= 4
     assert worker.metric('tasklore_dead_letters_total{reason="crashes"}') == 1
 
 

@@ -167,14 +167,14 @@ async def test_a_model_is_asked_in_the_trace_of_the_task(own_house: House, monke
         await ask(supervisor.api, "POST", "/v1/requests", body, {"traceparent": CALLER})
 
         def is_whole(spans: list[Kept]) -> bool:
-            return bool(named(spans, "POST /v1/requests", TRACE) and named(spans, "chat gpt-4.1-mini", TRACE))
+            return bool(named(spans, "POST /v1/requests", TRACE) and named(spans, "chat gpt-6.1-terra", TRACE))
 
         spans = await asyncio.to_thread(collector.await_spans, is_whole)
-    chat = named(spans, "chat gpt-4.1-mini", TRACE)[0]
+    chat = named(spans, "chat gpt-6.1-terra", TRACE)[0]
     assert chat.kind == "client"
-    assert path_to(spans, chat) == ["POST /v1/requests", "interpret", "chat gpt-4.1-mini"]
+    assert path_to(spans, chat) == ["POST /v1/requests", "interpret", "chat gpt-6.1-terra"]
     told = chat.attributes
-    assert (told["gen_ai.request.model"], told["gen_ai.usage.input_tokens"]) == ("gpt-4.1-mini", 7)
+    assert (told["gen_ai.request.model"], told["gen_ai.usage.input_tokens"]) == ("gpt-6.1-terra", 7)
     assert "roughly" not in str(spans)
 
 

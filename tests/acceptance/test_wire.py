@@ -264,7 +264,11 @@ async def test_a_worker_tells_its_health_and_counts_what_it_does(program: Outsid
     before = worker.metric('tasklore_tasks_total{agent="ProbeAgent",outcome="completed",task="fresh"}')
     await program.ask("ProbeAgent", "fresh", {"label": uuid.uuid4().hex})
     health, ready = worker.get("/healthz"), worker.get("/readyz")
-    assert (health[0], health[1]["status"], set(health[1]["checks"])) == (200, "ok", {"event_loop", "engines"})
+    assert (health[0], health[1]["status"], set(health[1]["checks"])) == (
+        200,
+        "ok",
+        {"event_loop", "engines", "models"},
+    )
     assert (ready[0], ready[1]["status"]) == (200, "ok")
     after = worker.metric('tasklore_tasks_total{agent="ProbeAgent",outcome="completed",task="fresh"}')
     assert after == before + 1

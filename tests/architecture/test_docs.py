@@ -211,6 +211,7 @@ def test_the_wire_page_lists_every_header() -> None:
             subjects.TRACE_HEADER,
             subjects.TRACE_STATE_HEADER,
             subjects.USER_HEADER,
+            subjects.SIGNATURE_HEADER,
         ]
     )
     assert f"{subjects.MAX_BODY // 1024} KiB" in WIRE

@@ -437,7 +437,7 @@ async def test_rules_alone_are_spoken_of_where_a_model_is_set_up(
     monkeypatch.setenv("TASKLORE_LLM_BASE_URL", "http://127.0.0.1:1/v1")
     await run_aloud(Wish(place))
     assert told in capsys.readouterr().err
-    body["background"]["relationship"] = {"by": "gpt-4.1-mini"}
+    body["background"]["relationship"] = {"by": "gpt-6.1-terra"}
     await run_aloud(Wish(place))
     assert told not in capsys.readouterr().err
 

@@ -211,7 +211,8 @@ async def test_cards_that_cannot_be_read_are_left_out_and_warned_about_once(stor
     await storage.put("agents", "NoCard", b"{}")
     await storage.put("agents", "Large", body_of(GOOD)[:-1] + b" " * subjects.MAX_BODY + b"}")
     await storage.put("agents", GOOD.agent_id, body_of(GOOD))
-    index = CardIndex()
+    refused: list[int] = []
+    index = CardIndex(lambda: refused.append(1))
     with structlog.testing.capture_logs() as log:
         for number in range(3):
             await storage.put("agents", "Else", str(number).encode())
@@ -219,7 +220,7 @@ async def test_cards_that_cannot_be_read_are_left_out_and_warned_about_once(stor
     assert set(index.catalogue.cards) == {GOOD.agent_id}
     warnings = [(event["agent"], event["problem"]) for event in log if event["event"] == "card_left_out"]
     told = dict(warnings)
-    assert len(warnings) == len(told) == 5
+    assert len(warnings) == len(told) == len(refused) == 5
     assert told["OddShape"] == "task 'analyze_budget': parameters.required must be a list, not 5"
     assert told["NoCard"] == "agent_id: is needed (and 2 more)"
     assert told["Large"].endswith("bytes; keep to 983,040")

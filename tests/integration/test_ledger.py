@@ -12,6 +12,7 @@ from memory import keys
 from memory.fake_ledger import FakeLedger
 from memory.ledger import Ledger
 from memory.runs import Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
+from memory.tally import Tally
 from runtime.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
 
@@ -61,7 +62,7 @@ async def test_a_finished_task_does_not_run_again(ledger: Ledger | FakeLedger) -
     assert await ledger.begin(TASK, 1, "w2", 2000, LEASE_MS) == b"done"
     entry = await ledger.read(TASK)
     assert entry is not None
-    assert (entry.generations[1].attempts, entry.generations[1].worker_id) == (1, "w1")
+    assert (entry.generations[1].state, entry.generations[1].report) == ("completed", b"done")
 
 
 async def test_runs_are_counted_whoever_runs_them(ledger: Ledger | FakeLedger) -> None:
@@ -98,6 +99,17 @@ async def test_a_run_that_is_excused_is_told_apart(ledger: Ledger | FakeLedger) 
     await ledger.park(Ended(TASK, 1, "b", excused=True), 0)
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="c") == Run(3, 0, 2)
     assert await ledger.read("unknown") is None
+
+
+async def test_a_run_that_is_uncounted_is_no_attempt(ledger: Ledger | FakeLedger) -> None:
+    """Once, however often that is told, and whether it is parked or released."""
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a") == Run(1)
+    for _ in range(2):
+        await ledger.park(Ended(TASK, 1, "a", uncounted=True), 0)
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="b") == Run(1)
+    for _ in range(2):
+        await ledger.release([Ended(TASK, 1, "b", uncounted=True)])
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="c") == Run(1)
 
 
 async def test_what_runs_elsewhere_is_held_until_its_lease_ends(ledger: Ledger | FakeLedger) -> None:
@@ -138,6 +150,18 @@ async def test_a_run_that_ended_without_a_word_makes_its_task_suspect(ledger: Le
     entry = await ledger.read(TASK)
     assert entry is not None
     assert (entry.generations[1].attempts, entry.generations[1].crashes) == (3, 3)
+
+
+async def test_as_many_crashes_as_are_tolerated_let_a_run_begin_beside_others(ledger: Ledger | FakeLedger) -> None:
+    """The one after them finds a suspect; a crash is news once."""
+    assert await crash(ledger) == Suspect(1, 0, 1, is_news=True)
+    assert await ledger.begin(TASK, 1, "w1", 1000, 1, most_crashes=1, token="b") == Run(2, crashes=1)
+    async with asyncio.timeout(60):
+        while isinstance(found := await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=2), Held):  # noqa: ASYNC110 - a clock
+            await asyncio.sleep(0.001)
+    assert found == Run(3, crashes=2, is_news=True)
+    assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=2) == Run(3, crashes=2)
+    assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=1, token="c") == Suspect(2, 0, 3)
 
 
 async def test_a_run_that_ended_with_a_word_is_no_crash(ledger: Ledger | FakeLedger) -> None:
@@ -349,3 +373,62 @@ async def test_a_frozen_server_is_unavailable_and_its_late_answers_are_nobodys(t
         assert await patient.begin("new", 1, "w", 1, LEASE_MS) == Run(1)
         assert await patient.begin(TASK, 1, "w", 1, LEASE_MS) == b"first"
     await server.stop()
+
+
+@pytest.mark.parametrize("before", ["nothing", "another", "the same", "a wish"])
+async def test_what_reports_holds_becomes_the_one_report(valkey_or_redis: Redis, before: str) -> None:
+    """Whatever is there, once and for all, and counted once; another generation and a right that was given stay."""
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+    stored = Finish(TASK, 1, "completed", b"stored", "token")
+    await ledger.finish(TASK, 2, "failed", b"two")
+    assert await ledger.once(TASK, 1, "w", "pay", "t")
+    if before == "a wish":
+        await ledger.cancel(TASK, 1, "no need")
+    elif before != "nothing":
+        await ledger.finish(TASK, 1, "expired", b"stored" if before == "the same" else b"rival")
+    for _ in range(2):
+        await ledger.adopt_many([stored])
+
+    entry = await ledger.read(TASK)
+    assert entry is not None
+    assert (entry.generations[1].report, entry.generations[2].report) == (b"stored", b"two")
+    assert entry.generations[1].state == ("expired" if before == "the same" else "completed")
+    assert await ledger.finish(TASK, 1, "cancelled", b"late") == b"stored"
+    assert await ledger.once(TASK, 1, "w", "pay", "t")
+    state = entry.generations[1].state
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {state: 1, "failed": 1}
+
+
+async def test_an_entry_costs_little_beside_its_report(valkey_or_redis: Redis) -> None:
+    """What only a run needs is gone; an effect that was made, and a report that was refused, are known on."""
+    ledger, report = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), b"r" * 420
+    task_id, token = "0199c0de-1234-7abc-8def-0123456789ab", "$JS.ACK.TASKS.BudgetTrackerAgent.1.100.100.17639000000.0"
+    await ledger.accept(task_id, 1, b"a" * 500)
+    await ledger.begin(task_id, 1, "budget-worker-7d9f-1234-abcdef12", 1763900000000, LEASE_MS, token=token)
+    await ledger.finish_many([Finish(task_id, 1, "completed", report, "dXNlci0xMjM0NTY3ODkw")])
+    cost = await valkey_or_redis.memory_usage(keys.task(task_id), samples=0)
+    assert cost is not None
+    assert cost - len(report) <= 400
+    assert await ledger.hold([(task_id, 1)], "budget-worker-7d9f-1234-abcdef12", LEASE_MS) == []
+    await ledger.release([Ended(task_id, 1, token, excused=True)])
+    assert set(await valkey_or_redis.hkeys(keys.task(task_id))) == {b"state:1", b"report:1", b"user"}
+
+
+async def test_the_end_of_one_generation_leaves_the_others(valkey_or_redis: Redis) -> None:
+    """Also what a version wrote that left all fields in place."""
+    ledger, key = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), keys.task(TASK)
+    earlier = {"state:1": "failed", "report:1": "first", "worker:1": "w0", "attempts:1": "5", "assignment:1": "{}"}
+    await valkey_or_redis.hset(key, mapping={**earlier, "once.mail": "m1", "novel": "x", "refused:1": "2"})
+    await ledger.begin(TASK, 2, "w1", 1000, LEASE_MS)
+    assert await ledger.finish(TASK, 2, "failed", b"second") is None
+    fields = {name.decode(): value.decode() for name, value in (await valkey_or_redis.hgetall(key)).items()}
+    assert fields == {
+        **earlier,
+        "once.mail": "m1",
+        "novel": "x",
+        "refused:1": "2",
+        "state:2": "failed",
+        "report:2": "second",
+    }
+    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == b"first"
+    assert await ledger.once(TASK, 3, "w1", "mail", "m2") is False

@@ -49,34 +49,29 @@ async def test_an_answer_comes_back_as_the_model_asked_for(open_llm: Opener, scr
     scripted_llm.queue(answer(GOOD, input_tokens=1_000, output_tokens=50, cached_tokens=200))
     reply = await ask(open_llm())
     assert reply.value == Colour(reasoning="grass is green", colour="green")
-    # 800 at 0.40, 200 cached at 0.10 and 50 out at 1.60 dollars a million.
-    assert reply.usage == Expense(1_000, 50, Decimal("0.00042"))
-    assert reply.usage.as_usage().model_dump(include={"input_tokens", "output_tokens", "cost_usd"}) == {
-        "input_tokens": 1_000,
-        "output_tokens": 50,
-        "cost_usd": 0.00042,
-    }
-    assert (reply.model, reply.attempts) == ("gpt-4.1-mini", 1)
+    # 800 at 1, 200 cached at 0.05 and 50 out at 5 dollars a million.
+    assert reply.usage == Expense(1_000, 50, Decimal("0.00106"))
+    assert reply.usage.as_usage().model_dump() == {"input_tokens": 1_000, "output_tokens": 50, "cost_usd": 0.00106}
+    assert (reply.model, reply.attempts) == ("gpt-6.1-terra", 1)
     assert reply.duration_ms >= 0
 
 
 @pytest.mark.parametrize(
-    ("role", "model", "temperature"),
+    ("role", "model"),
     [
-        ("finder", "gpt-4.1-nano", 0.1),
-        ("editor", "gpt-4.1-mini", 0.2),
-        ("supervisor", "gpt-4.1-mini", 0.0),
-        ("nobody described it", "gpt-4.1-mini", 0.2),
+        ("finder", "gpt-6-luna"),
+        ("editor", "gpt-6.1-terra"),
+        ("supervisor", "gpt-6.1-terra"),
+        ("nobody described it", "gpt-6.1-terra"),
     ],
 )
-async def test_each_role_asks_its_own_model(
-    open_llm: Opener, scripted_llm: ScriptedLlm, role: str, model: str, temperature: float
-) -> None:
-    """Model, temperature, limit, prompts and the strict schema stand in the request as the role has them."""
+async def test_each_role_asks_its_own_model(open_llm: Opener, scripted_llm: ScriptedLlm, role: str, model: str) -> None:
+    """Model, limit, prompts and the strict schema stand in the request; a shipped model neither thinks nor is warm."""
     scripted_llm.queue(GOOD)
     await ask(open_llm(), role)
     asked = scripted_llm.requests[0]
-    assert (asked.model, asked.body["temperature"], asked.body["max_completion_tokens"]) == (model, temperature, 2_048)
+    assert (asked.model, asked.body["reasoning_effort"], asked.body["max_completion_tokens"]) == (model, "none", 2_048)
+    assert "temperature" not in asked.body
     assert (asked.system, asked.user, asked.schema_name) == ("Name the colour.", "grass", "Colour")
     assert asked.body["response_format"]["json_schema"]["strict"] is True
     assert list(asked.schema["properties"]) == asked.schema["required"] == ["reasoning", "colour", "shade"]
@@ -87,16 +82,20 @@ async def test_each_role_asks_its_own_model(
 async def test_a_role_without_temperature_leaves_it_to_the_provider(
     open_llm: Opener, scripted_llm: ScriptedLlm
 ) -> None:
-    """Reasoning models refuse any temperature, so none is sent."""
-    scripted_llm.queue(GOOD)
-    await ask(open_llm(roles={"editor": LlmRole(model="o-any", temperature=None)}))
-    assert "temperature" not in scripted_llm.requests[0].body
+    """A model that refuses any is asked without one; what is known of shipped models alone is sent to no other."""
+    scripted_llm.queue(GOOD, GOOD)
+    llm = open_llm(roles={"editor": LlmRole(model="o-any", temperature=None), "finder": LlmRole(model="own")})
+    await ask(llm)
+    await ask(llm, "finder")
+    first, second = (asked.body for asked in scripted_llm.requests)
+    assert not {"temperature", "reasoning_effort"} & set(first)
+    assert (second["temperature"], "reasoning_effort" in second) == (0.2, False)
 
 
 async def test_a_role_of_ones_own_leaves_the_shipped_ones() -> None:
     """Describing one role does not take the others away."""
     settings = LlmSettings(roles={"poet": LlmRole(model="verse")})
-    assert (settings.role("poet").model, settings.role("finder").model) == ("verse", "gpt-4.1-nano")
+    assert (settings.role("poet").model, settings.role("finder").model) == ("verse", "gpt-6-luna")
 
 
 async def test_nobody_to_ask_is_an_error_of_its_own() -> None:
@@ -115,7 +114,7 @@ NOT_RETRIED: list[tuple[Canned, type[LlmError], str]] = [
     (cut_off(), LlmCutOff, "max_output_tokens"),
     (fault(400, "bad schema"), LlmRejected, "bad schema"),
     (fault(401, "bad key"), LlmRejected, "401"),
-    (fault(404, "no such model"), LlmRejected, "gpt-4.1-mini"),
+    (fault(404, "no such model"), LlmRejected, "gpt-6.1-terra"),
     (fault(429, "pay first", code="insufficient_quota"), LlmRejected, "pay first"),
 ]
 
@@ -163,8 +162,62 @@ async def test_what_asking_again_may_mend_is_asked_again(
     assert type(caught.value) is error
     assert len(scripted_llm.requests) == 2
     scripted_llm.queue(canned, GOOD)
-    reply = await ask(llm)
+    # To the first client the provider counts as away by now.
+    reply = await ask(open_llm(max_attempts=2))
     assert (reply.value.colour, reply.attempts) == ("green", 2)
+
+
+#: Answers that do not fit, and what the model is told of each.
+MALFORMED = [
+    ('{"reasoning": "sky", "colour": "blue"}', "colour: Input should be 'red' or 'green'"),
+    ('{"colour": "red"}', "reasoning: is needed"),
+    ("It is green.", "Invalid JSON"),
+]
+
+
+@pytest.mark.parametrize(("text", "fault"), MALFORMED)
+async def test_a_malformed_answer_goes_back_with_its_fault(
+    open_llm: Opener, scripted_llm: ScriptedLlm, pauses: Pauses, text: str, fault: str
+) -> None:
+    """The question is repeated with the answer and what is wrong with it, at once; both attempts are paid for."""
+    spent = Spent()
+    scripted_llm.queue(saying(text), answer(GOOD))
+    reply = await ask(open_llm(), spent=spent)
+    first, second = (list(asked.body["messages"]) for asked in scripted_llm.requests)
+    assert second[:3] == [*first, {"role": "assistant", "content": text}]
+    assert (second[3]["role"], len(second)) == ("user", 4)
+    assert fault in second[3]["content"]
+    assert reply.usage == spent.usage == Expense(200, 40, reply.usage.cost_usd)
+    assert (reply.attempts, pauses.pauses) == (2, [0.0])
+
+
+async def test_a_malformed_answer_is_corrected_once(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """A model that does not converge is not paid a third time; what fails in between keeps the correction."""
+    bad = answer({"colour": "red"})
+    scripted_llm.queue(bad, fault(503), bad, GOOD)
+    with pytest.raises(LlmMalformed, match="reasoning"):
+        await ask(open_llm(max_attempts=9))
+    assert [len(asked.body["messages"]) for asked in scripted_llm.requests] == [2, 4, 4]
+
+
+async def test_an_endless_answer_is_not_sent_back(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """What is longer than any answer of its limit costs no second time: the question alone is repeated."""
+    scripted_llm.queue(saying("x" * 5_000_000), GOOD)
+    assert (await ask(open_llm())).attempts == 2
+    assert [len(asked.body["messages"]) for asked in scripted_llm.requests] == [2, 2]
+
+
+async def test_a_correction_keeps_the_deadline(open_llm: Opener, scripted_llm: ScriptedLlm, pauses: Pauses) -> None:
+    """A malformed answer that came as the time ran out is not sent back."""
+
+    def respond(asked: Asked) -> Canned:
+        pauses.now_s += 10.0
+        return answer({"colour": "red"})
+
+    scripted_llm.respond = respond
+    with pytest.raises(LlmMalformed):
+        await ask(open_llm(), deadline_s=5.0)
+    assert len(scripted_llm.requests) == 1
 
 
 async def test_errors_keep_what_caused_them(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
@@ -184,11 +237,11 @@ async def test_every_attempt_is_accounted(open_llm: Opener, scripted_llm: Script
         answer(GOOD, input_tokens=1_000, output_tokens=50),
     )
     reply = await ask(open_llm(meter=book), spent=spent)
-    first, last = Expense(1_000, 100, Decimal("0.00056")), Expense(1_000, 50, Decimal("0.00048"))
+    first, last = Expense(1_000, 100, Decimal("0.0015")), Expense(1_000, 50, Decimal("0.00125"))
     assert book.lines == [
-        ("editor", "gpt-4.1-mini", first, "LlmMalformed"),
-        ("editor", "gpt-4.1-mini", Expense(), "LlmUnavailable"),
-        ("editor", "gpt-4.1-mini", last, None),
+        ("editor", "gpt-6.1-terra", first, "LlmMalformed"),
+        ("editor", "gpt-6.1-terra", Expense(), "LlmUnavailable"),
+        ("editor", "gpt-6.1-terra", last, None),
     ]
     assert reply.usage == spent.usage == first + last
     assert reply.attempts == spent.attempts == 3
@@ -205,18 +258,18 @@ async def test_a_failed_task_still_knows_what_it_spent(
         scripted_llm.queue(canned)
         with pytest.raises(LlmError):
             await ask(llm, spent=spent)
-    assert spent == Spent(Expense(200, 40, Decimal("0.000144")), attempts=2)
+    assert spent == Spent(Expense(200, 40, Decimal("0.0004")), attempts=2)
 
 
-async def test_a_model_without_a_price_costs_nothing_until_told(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
-    """Local models are free; a price in the settings changes that, and dated names share it."""
+async def test_a_model_without_a_price_is_unpriced_until_told(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    """What nobody knows is not free; a price in the settings changes that, and dated names share it."""
     prices = {"priced": ModelPrice(input=Decimal(1), output=Decimal(2))}
     llm = open_llm(
         roles={"free": LlmRole(model="local"), "priced": LlmRole(model="priced-2026-01-31")},
         prices=prices,
     )
     scripted_llm.queue(GOOD, answer(GOOD, input_tokens=10, output_tokens=10, cached_tokens=10))
-    assert (await ask(llm, "free")).usage == Expense(100, 20)
+    assert (await ask(llm, "free")).usage == Expense(100, 20, unpriced=True)
     assert (await ask(llm, "priced")).usage.cost_usd == Decimal("0.00003")
 
 
@@ -319,7 +372,7 @@ def test_importing_us_does_not_import_the_client() -> None:
         "async def main():\n"
         "    async with Llm(LlmSettings(api_key='sk-test')): pass\n"
         "asyncio.run(main())\n"
-        "print(sorted({'openai', 'httpx', 'httpx2'} & set(sys.modules)))\n"
+        "print(sorted({'openai', 'httpx', 'httpx2', 'genai_prices'} & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

@@ -91,3 +91,14 @@ def _hostile(dice: random.Random) -> dict[str, Any]:
         ]
     )
     return {"reasoning": "trust me", "agent_id": agent, "task_name": task, "values": values}
+
+
+async def test_while_the_model_is_away_sentences_are_read_by_rules_at_once(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
+    """The first one finds out, the next ones do not even ask."""
+    scripted_llm.respond = lambda _asked: fault(503)
+    interpreter = make_interpreter(open_llm())
+    for _ in range(3):
+        assert isinstance(await interpreter.interpret(TEXT, catalogue=EVERYBODY, previous=[]), Missing)
+    assert len(scripted_llm.requests) == 3

@@ -5,10 +5,10 @@ from threading import Event
 
 import pytest
 
-from contracts.errors import LlmRateLimited, LlmTimeout
-from runtime.llm import Llm, LlmRole, LlmSettings
-from tests.llm_double import ScriptedLlm, answer, fault, rate_limited, stalled
-from tests.llm_questions import GOOD, Opener, Pauses, ask
+from contracts.errors import LlmError, LlmRateLimited, LlmTimeout
+from runtime.llm import Llm, LlmRole, LlmSettings, Spent
+from tests.llm_double import Canned, ScriptedLlm, answer, dropped, fault, rate_limited, stalled
+from tests.llm_questions import GOOD, Book, Opener, Pauses, ask
 
 pytest_plugins = ["tests.fixtures_llm"]
 
@@ -165,3 +165,30 @@ async def test_a_cancelled_question_frees_its_slot(scripted_llm: ScriptedLlm) ->
         with pytest.raises(asyncio.CancelledError):
             await first
         assert (await ask(llm)).value.colour == "green"
+
+
+@pytest.mark.parametrize(
+    "canned", [fault(503), rate_limited(), dropped(), stalled()], ids=["503", "429", "cut", "stall"]
+)
+async def test_a_provider_that_is_away_is_asked_by_those_under_way_alone(
+    open_llm: Opener, scripted_llm: ScriptedLlm, pauses: Pauses, canned: Canned
+) -> None:
+    """Forty questions at once make no more requests than are let out at once; the others say when to come again."""
+    scripted_llm.respond = lambda asked: GOOD if asked.model == "well" else canned
+    book, spent = Book(), Spent()
+    roles = {
+        "editor": LlmRole(model="ill", attempt_deadline_s=1.0 if canned.ending == "stall" else 30.0),
+        "finder": LlmRole(model="well"),
+    }
+    llm = open_llm(meter=book, roles=roles, max_concurrency=8)
+    errors = await asyncio.gather(*(ask(llm, spent=spent) for _ in range(40)), return_exceptions=True)
+    assert all(isinstance(error, LlmError) and error.away_s is not None for error in errors)
+    assert len(book.lines) == spent.attempts <= 8 + 3
+    assert len(scripted_llm.requests) <= spent.attempts
+    assert llm.open_seconds().keys() == {"ill"}
+    # Another model of the same provider is none of its business.
+    assert (await ask(llm, "finder")).value.colour == "green"
+    scripted_llm.respond = lambda _asked: GOOD
+    pauses.now_s += 10
+    assert (await ask(llm)).attempts == 1
+    assert llm.open_seconds() == {"ill": 0.0, "well": 0.0}

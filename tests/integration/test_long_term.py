@@ -199,6 +199,8 @@ async def test_a_result_put_by_hand_keeps_what_is_known(memory: Store) -> None:
         ({"created_before_ms": 1002}, ["advise:1", "analyze:1", "mine:1"]),
         ({"user_token": ANNA}, ["advise:1", "analyze:1", "analyze:1", "analyze:2"]),
         ({"user_token": BEN}, ["advise:1", "analyze:1", "analyze:1", "analyze:2", "mine:1"]),
+        ({"in_force": {("Budget", "analyze"): "v1.1-0a1b2c3d"}}, ["advise:1", "analyze:1", "mine:1"]),
+        ({"in_force": {("Budget", "analyze"): "v1.1"}}, ["advise:1", "analyze:1", "analyze:1", "analyze:2", "mine:1"]),
         ({"everything": True}, []),
     ],
 )
@@ -209,6 +211,18 @@ async def test_forgetting_takes_what_fits_every_condition(
     await fill(memory)
     assert await memory.forget(**selection) == 5 - len(left)  # type: ignore[arg-type]
     assert await names(memory) == left
+
+
+async def test_what_other_code_left_behind_is_counted_by_agent(valkey_or_redis: Redis) -> None:
+    """Of the tasks that are known; other settings are no other code, and a card without a digest is of any."""
+    memory = patient(valkey_or_redis)
+    for version in ("v1.1-aaaaaaaa", "v1.1-bbbbbbbb", "v1.1-bbbbbbbb+3fa9c01d", "v1.2-bbbbbbbb"):
+        for task in ("q", "p"):
+            name = keys.ltm("Budget", version, f"{task}:1")
+            await memory.remember(name, b"1", computed_ms=1, ttl=HOUR, now_ms=1)
+    assert await memory.left_behind({("Budget", "q"): "v1.1-bbbbbbbb"}) == {"Budget": 2}
+    assert await memory.left_behind({("Budget", "q"): "v1.1", ("Budget", "p"): "v1.1-bbbbbbbb"}) == {"Budget": 3}
+    assert await memory.left_behind({("Other", "q"): "v1.1-bbbbbbbb"}) == {}
 
 
 async def test_forgetting_one_key_leaves_its_neighbours(memory: Store) -> None:

@@ -53,11 +53,9 @@ def two_models(meanings: Meanings, edits: Callable[[Asked], dict[str, Any]]) -> 
 
     def respond(asked: Asked) -> dict[str, Any]:
         if asked.schema_name == "Found":
-            assert asked.model == "gpt-4.1-nano"
-            assert asked.body["temperature"] == 0.1
+            assert asked.model == "gpt-6-luna"
             return finding(asked, meanings, "food.likes")
-        assert asked.model == "gpt-4.1-mini"
-        assert asked.body["temperature"] == 0.2
+        assert asked.model == "gpt-6.1-terra"
         return edits(asked)
 
     return respond
@@ -83,7 +81,7 @@ async def test_what_is_new_is_inserted(scripted_llm: ScriptedLlm, open_llm: Open
     assert "2: Scrambled eggs with lox" in finder.user
     assert "food.likes[2]: Scrambled eggs with lox" in editor.user
     assert ruling.plan is not None
-    assert ruling.plan.origin.by == "gpt-4.1-mini"
+    assert ruling.plan.origin.by == "gpt-6.1-terra"
 
 
 async def test_what_is_to_go_goes_by_what_it_means(scripted_llm: ScriptedLlm, open_llm: Opener) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidPipeline, PhaseReplaced, UnknownSession
+from contracts.errors import InvalidPipeline, PhaseReplaced, RunSetAside, UnknownSession
 from contracts.identifiers import user_token
 from contracts.pipelines import Phase, Pipeline
 from memory import keys
@@ -223,6 +223,66 @@ async def test_a_lease_that_was_given_back_is_due_at_once(runs: Runs) -> None:
     await runs.give_back(RUN, "s1", fence)
     assert await runs.due(SUPERVISOR) == [RUN]
     assert await runs.claim(RUN, "s2", LEASE_MS)
+
+
+async def lapse(runs: Runs, *holders: str) -> None:
+    """Let each of *holders* claim the run and die over it."""
+    for holder in holders:
+        assert await until(lambda: runs.claim(RUN, holder, BLINK_MS))  # noqa: B023 - awaited here
+    assert await until(lambda: runs.due(SUPERVISOR)) == [RUN]
+
+
+async def test_a_run_over_which_three_drivers_died_is_set_aside(runs: Runs) -> None:
+    """It has failed and says why, nobody claims it, and it goes on once it is resumed."""
+    await runs.create(NEW)
+    await lapse(runs, "s1", "s2", "s3")
+    with pytest.raises(RunSetAside, match="resume"):
+        await runs.claim(RUN, "s4", LEASE_MS)
+    record = await known(runs)
+    assert (record.state, record.is_set_aside, record.holder) == ("failed", True, None)
+    assert b"set aside" in (await runs.outcome(RUN) or b"")
+    assert await runs.claim(RUN, "s4", LEASE_MS) is None
+    assert await runs.due(SUPERVISOR) == []
+    assert await runs.set_aside(SUPERVISOR) == [RUN]
+    assert await runs.reset_phases(RUN, {}, restart=True)
+    assert await runs.set_aside(SUPERVISOR) == []
+    await lapse(runs, "s4", "s5", "s6")
+
+
+async def test_a_settled_phase_counts_anew_who_died_over_a_run(runs: Runs) -> None:
+    """What goes on is not what kills."""
+    await runs.create(NEW)
+    await lapse(runs, "s1", "s2")
+    fence = await runs.claim(RUN, "s3", LEASE_MS)
+    assert fence is not None
+    assert await runs.settle_phase(RUN, fence, "first", done(None, "skipped"))
+    await runs.give_back(RUN, "s3", fence)
+    await lapse(runs, "s4", "s5", "s6")
+
+
+async def test_who_gives_a_run_back_or_claims_it_again_has_not_died_over_it(runs: Runs) -> None:
+    """Restarts, and a store that was away for longer than a lease."""
+    await runs.create(NEW)
+    for number in range(4):
+        fence = await runs.claim(RUN, f"s{number}", LEASE_MS)
+        assert fence is not None
+        await runs.give_back(RUN, f"s{number}", fence)
+    await lapse(runs, *["same"] * 5)
+    old = await until(lambda: runs.claim(RUN, "same", BLINK_MS))
+    assert await until(lambda: runs.due(SUPERVISOR)) == [RUN]
+    # Too late for the lease, and a sign of life all the same.
+    await runs.give_back(RUN, "same", old)
+    await lapse(runs, "s1", "s2", "s3")
+
+
+async def test_a_run_that_was_set_aside_outlives_its_time_to_live(valkey_or_redis: Redis) -> None:
+    """Somebody has to look at it first."""
+    runs = PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S)
+    await runs.create(NEW)
+    await lapse(runs, "s1", "s2", "s3")
+    with pytest.raises(RunSetAside):
+        await runs.claim(RUN, "s4", LEASE_MS)
+    assert await valkey_or_redis.pttl(keys.session(RUN).root) > 6 * 24 * 3600 * 1000
 
 
 async def test_a_phase_begins_and_ends(runs: Runs) -> None:

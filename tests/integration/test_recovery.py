@@ -6,18 +6,19 @@ import json
 import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from nats.aio.client import Client
+from nats.js.errors import NotFoundError
 
 from contracts import subjects
-from contracts.messages import TaskAssignment, TaskCall
+from contracts.messages import CompletionReport, MemoryNote, TaskAssignment, TaskCall
 from contracts.traces import made_context, read_context
 from memory.incarnations import Incarnations
 from memory.ledger import Ledger
 from memory.open_tasks import OpenTasks
-from memory.runs import Ended
+from memory.runs import Ended, Finish
 from runtime import tracing, valkey
 from runtime.connection import Listener, connected
 from runtime.embedded import EmbeddedServers
@@ -67,6 +68,30 @@ class Scene:
     async def finish(self, ids: list[str]) -> None:
         """Let the ledger have a report of each of *ids*."""
         await self.ledger.finish_many([(task_id, 1, "completed", b"{}") for task_id in ids])
+
+    async def report(self, name: str, *, minutes_ago: float = 0) -> bytes:
+        """Let the ledger have a report on *name* for somebody's program, which nobody publishes."""
+        report = CompletionReport(
+            task_id=name,
+            agent_id="A",
+            supervisor_id="Other",
+            task_name="x",
+            status="completed",
+            memory=MemoryNote(outcome="off"),
+            worker_id="w",
+            finished_at=datetime.now(UTC) - timedelta(minutes=minutes_ago),
+        )
+        body = report.model_dump_json().encode()
+        await self.ledger.finish_many([Finish(name, 1, "completed", body, "token")])
+        return body
+
+    async def reported(self, name: str) -> tuple[bytes, str] | None:
+        """Return the stored report on *name* and whose it is, None when there is none."""
+        try:
+            found = await self.client.jetstream().get_last_msg(subjects.REPORTS, f"reports.Other.{name}.1")
+        except NotFoundError:
+            return None
+        return found.data or b"", (found.headers or {}).get(subjects.USER_HEADER, "")
 
     async def queued(self) -> list[str]:
         """Return the message id of everything in TASKS, in order of its arrival."""
@@ -140,7 +165,7 @@ async def at_work(scene: Scene) -> AsyncIterator[None]:
     running = asyncio.create_task(scene.recovery.run())
     try:
         async with asyncio.timeout(PATIENCE_S):
-            while await scene.incarnations.known(subjects.LATER) is None:  # noqa: ASYNC110 - a store tells nobody
+            while await scene.incarnations.known(subjects.REPORTS) is None:  # noqa: ASYNC110 - a store tells nobody
                 await asyncio.sleep(0.02)
         yield
     finally:
@@ -252,6 +277,24 @@ async def test_a_lost_stream_of_schedules_brings_back_what_waited_there(own_serv
         assert await scene.recovery.look() == 1
         assert sorted(await scene.queued()) == ["t0:1:a2", "t1:1", "t2:1"]
     assert (scene.meter.lost, scene.meter.republished) == (1, 1)
+
+
+@pytest.mark.parametrize("stream", [subjects.REPORTS, subjects.TASKS])
+async def test_reports_that_only_the_ledger_has_are_published_for_the_hour_that_they_are_kept(
+    own_servers: EmbeddedServers, stream: str
+) -> None:
+    """For every program, with whose they are: nobody else would, once either stream is lost."""
+    async with a_scene(own_servers) as scene:
+        await scene.recovery.look()
+        await scene.accept(1)
+        fresh = [await scene.report(f"fresh-{number}", minutes_ago=number % 59) for number in range(40)]
+        await scene.report("old", minutes_ago=61)
+        await delete(scene, stream)
+        assert await scene.recovery.look() == (1 if stream == subjects.TASKS else 0)
+        for number, body in enumerate(fresh):
+            assert await scene.reported(f"fresh-{number}") == (body, "token")
+        assert await scene.reported("old") is None
+        assert await scene.recovery.look() == 0
 
 
 async def test_without_the_ledger_recovery_waits_for_it(own_servers: EmbeddedServers) -> None:

@@ -82,7 +82,7 @@ async def test_a_lookup_is_one_command(stage: StoreStage, monkeypatch: pytest.Mo
     monkeypatch.setattr(Exchange, "run", noting)
     await stage.cache.get(SESSION, KEY, reader="t1")
     await stage.cache.get_many(SESSION, [KEY, "a:b", "c:d"])
-    assert [command[0] for command in sent] == ["EVALSHA", "EVALSHA"]
+    assert [command[0] for command in sent] == ["FCALL", "FCALL"]
 
 
 async def test_every_key_of_a_session_expires_with_its_root(stage: StoreStage) -> None:

@@ -99,7 +99,7 @@ class Post:
         return [
             CompletionReport.model_validate_json(body)
             for subject, body, _ in self.stored
-            if subject.startswith("reports.")
+            if subject.startswith("reports.") and not subject.startswith("reports.~")
         ]
 
 
@@ -145,6 +145,10 @@ class Counts:
         """Count a run to come."""
         self.seen[f"retry:{how}"] += 1
 
+    def count_waiting(self, model: str, task_id: str, pause_s: float) -> None:
+        """Count a task that waits for a model."""
+        self.seen[f"waiting:{model}"] += 1
+
     def time_lookup(self) -> AbstractContextManager[object]:
         """Measure nothing."""
         return nullcontext()
@@ -168,13 +172,22 @@ class AwayLedger(FakeLedger):
         *,
         before: int = 0,
         alone: bool = False,
+        most_crashes: int = 0,
         token: str = "",
     ) -> Beginning:
         """Answer, unless away."""
         if self.begins_away:
             raise MemoryUnavailable("away")
         return await super().begin(
-            task_id, generation, worker_id, now_ms, lease_ms, before=before, alone=alone, token=token
+            task_id,
+            generation,
+            worker_id,
+            now_ms,
+            lease_ms,
+            before=before,
+            alone=alone,
+            most_crashes=most_crashes,
+            token=token,
         )
 
     async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
@@ -308,7 +321,7 @@ class Office:
                 await done
             return Said(word=call.word)
 
-        agent.task(name="speak")(speak)
+        agent.task(name="speak", remember="shared")(speak)
         agent.task(name="mutter", remember=False)(speak)
         agent.task(name="swear", remember=False, idempotent=False)(speak)
         return agent

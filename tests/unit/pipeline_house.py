@@ -1,6 +1,7 @@
 """A supervisor's pipelines with fakes all around: stores of this process, and workers that are functions."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -8,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import MessageTooLarge, NotAccepted, PhaseReplaced
+from contracts.errors import InvalidInput, MessageTooLarge, NotAccepted, PhaseReplaced
 from contracts.messages import (
     AgentCard,
     CompletionReport,
@@ -31,6 +32,8 @@ from runtime.metrics import Metrics
 from supervisor.cancellation import Cancelling
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.driver import Drive
+from supervisor.pipelines.fingerprint_child import answer
+from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts
 from supervisor.pipelines.requests import Driving, PipelineRequests
 
@@ -213,6 +216,16 @@ def report_on(assignment: TaskAssignment, status: Status, error: ErrorNote | Non
     )
 
 
+class HereFingerprints(Fingerprints):
+    """Takes them in this process."""
+
+    async def _ask(self, job: bytes) -> dict[str, Any]:
+        try:
+            return answer(json.loads(job))
+        except InvalidInput as error:
+            return {"refused": str(error)}
+
+
 class House:
     """Everything that a driver works with; the functions in *works* are tasks of the agent "A"."""
 
@@ -246,6 +259,7 @@ class House:
             tell=self.told.append,
             meter=self.metrics,
             evidence_dir=self.evidence,
+            fingerprints=HereFingerprints([Path("/")]),
         )
 
     def card(self) -> AgentCard:
@@ -283,6 +297,11 @@ class House:
         """Let the lease lapse, and claim the run for somebody else."""
         self.runs._runs[session_id].leased_until_ms = 0
         return await self.claim(session_id, "thief")
+
+    async def steal_as(self, holder: str) -> None:
+        """Claim the run for *holder*, and let the lease lapse."""
+        await self.claim("s1", holder)
+        self.runs._runs["s1"].leased_until_ms = 0
 
     def desk(self, holder: str = "h", lease_s: float = 5.0) -> PipelineDesk:
         """Return a desk of its own."""

@@ -108,7 +108,7 @@ def test_the_declaration_is_kept() -> None:
     @agent.task(
         version=2,
         remember="user",
-        remember_for=None,
+        remember_for=timedelta(hours=1),
         max_attempts=1,
         deadline=timedelta(seconds=9),
         idempotent=False,
@@ -124,25 +124,20 @@ def test_the_declaration_is_kept() -> None:
 
     task = agent.tasks["share"]
     assert (task.name, task.version, task.description) == ("share", 2, "Share the hotel.\n\nAmong all who travel.")
-    assert (task.remember, task.remember_for, task.max_attempts) == ("user", None, 1)
+    assert (task.remember, task.remember_for, task.max_attempts) == ("user", timedelta(hours=1), 1)
     assert (task.deadline, task.idempotent, task.uses) == (
         timedelta(seconds=9),
         False,
         frozenset({"clock", "llm"}),
     )
     assert (task.keywords, task.examples, task.parameters) == (("hotel",), ("share a hotel",), Trip)
-    assert agent.memory_version(task) == "v3.2"
+    assert agent.memory_version(task) == f"v3.2-{task.code}"
 
 
-def test_a_task_is_remembered_thirty_days_for_everybody_unless_it_says_otherwise() -> None:
+def test_a_task_is_remembered_for_nobody_unless_it_says_otherwise() -> None:
     """The defaults are those of the documentation."""
     task = trip_agent().tasks["share"]
-    assert (task.remember, task.remember_for, task.runs_allowed, task.idempotent) == (
-        "shared",
-        timedelta(days=30),
-        5,
-        True,
-    )
+    assert (task.remember, task.runs_allowed, task.idempotent) == ("never", 5, True)
 
 
 async def none_taken() -> int:

@@ -118,7 +118,7 @@ async def test_exactly_the_limit_is_no_overshoot_and_exactly_the_threshold_no_an
     result = await analyzed({"budget_limit": "11.99", "spent": 6, "history": [1, 1, "4.01"]})
     assert (result["overshoot_risk"], result["anomalies"]) == (True, [{"value": 4.01, "index": 2}])
     result = await analyzed({"budget_limit": 100, "spent": 0, "history": [3, 3, 4]})
-    assert result["spending_rate"] == "3.333333333333333333333333333333333"
+    assert result["spending_rate"] == 3.33333333333333
     assert result["predicted_spending"] == 10
 
 
@@ -138,8 +138,8 @@ async def test_the_multiplier_decides_what_is_unusual_and_enters_the_memory() ->
     versions = [
         agent.configured({"anomaly_threshold_multiplier": value}).memory_version(task) for value in (2, "2.00", 1.5)
     ]
-    assert versions[:2] == ["v1.1", "v1.1"]
-    assert versions[2].startswith("v1.1+")
+    assert versions[:2] == [f"v2.1-{task.code}"] * 2
+    assert versions[2].startswith(f"v2.1-{task.code}+")
     with pytest.raises(ConfigurationError, match="greater than 0"):
         agent.configured({"anomaly_threshold_multiplier": -1})
 

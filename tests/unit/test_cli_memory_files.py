@@ -20,6 +20,8 @@ from workers.agents.budget import Budget, agent
 from workers.card import card_of
 
 NOW_MS = 1_800_000_000_000
+#: Under which the answers of the agent are kept, its settings at their defaults.
+VERSION = agent.memory_version(agent.tasks["analyze_budget"])
 FOUR = "analyze_budget:50000:42000:5000,7000,8000,6000"
 FIVE = "analyze_budget:100000:30000:5000,6000,7000,5000,25000"
 
@@ -112,7 +114,7 @@ async def test_an_entry_is_remembered_where_the_agent_will_look() -> None:
     memory = FakeLongTermMemory()
     assert await imported(memory, {FOUR: {"remaining": 8000.0}}) == Imported(1, 0, (), {})
     question = Budget.read({"limit": "50k", "spent": 42000, "history": [5000, 7000, 8000, 6000]}).key("analyze_budget")
-    found = await memory.recall(keys.ltm(agent.agent_id, "v1.1", question))
+    found = await memory.recall(keys.ltm(agent.agent_id, VERSION, question))
     assert found is not None
     assert json.loads(found.result_json) == {"remaining": 8000.0}
 
@@ -163,7 +165,7 @@ async def test_what_was_exported_is_imported_again_whole() -> None:
     for history in ([5000, 6000, 7000, 5000, 25000], [1, 2]):
         parameters = Budget.read({"budget_limit": 9, "spent": 1, "history": history})
         await source.remember(
-            keys.ltm(agent.agent_id, "v1.1", parameters.key("analyze_budget")),
+            keys.ltm(agent.agent_id, VERSION, parameters.key("analyze_budget")),
             b'{"remaining":8}',
             computed_ms=1,
             ttl=None,
@@ -171,7 +173,7 @@ async def test_what_was_exported_is_imported_again_whole() -> None:
             parameters_json=parameters.model_dump_json().encode(),
         )
     done = await export_text(source.entries(agent_id=agent.agent_id), card_of(agent))
-    assert (done.entries, done.version, done.others) == (2, "1.1", 0)
+    assert (done.entries, done.version, done.others) == (2, VERSION.removeprefix("v"), 0)
     back = await import_text(target, agent.agent_id, done.text.encode(), forms(), now_ms=NOW_MS)  # type: ignore[arg-type]
     assert back == Imported(2, 0, (), {})
     assert {entry.key async for entry in target.entries()} == {entry.key async for entry in source.entries()}
@@ -212,7 +214,7 @@ def test_a_configuration_alone_finds_its_agent(tmp_path: Any) -> None:
     assert prepared.remembers is False
     assert prepared.supervisor_id == "SupervisorAgent"
     assert prepared.configured is prepared.agents[0]
-    assert prepared.configured.memory_version(prepared.configured.tasks["analyze_budget"]).startswith("v1.1+")
+    assert prepared.configured.memory_version(prepared.configured.tasks["analyze_budget"]).startswith(f"{VERSION}+")
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from contracts.errors import GiveUp, RetryLater
 from memory.runs import Run
 from runtime.pull import Delivery
 from tests.unit.office import NOW, Office, a_task, raising
-from workers import Context
+from workers import Context, desk
 
 
 @pytest.fixture
@@ -193,11 +195,8 @@ async def test_what_would_end_the_process_is_a_failure_of_the_task(error: BaseEx
 async def test_a_task_that_takes_its_worker_along_each_time_is_given_up_in_the_end(office: Office) -> None:
     """Runs that ended without a word count; deliveries that were never started do not."""
     for number in range(4):
-        assert await office.ledger.begin("t2", 1, f"dead{number}", 0, 0, alone=number > 0, token=f"{number}") == (
-            number + 1,
-            number,
-            0,
-        )
+        run = await office.ledger.begin("t2", 1, f"dead{number}", 0, 0, alone=number > 0, token=f"{number}")
+        assert run == Run(number + 1, number, is_news=number > 0)
     await office.work(a_task(deliveries=50))
     await office.work(a_task(task_id="t2", word="poison", deliveries=6))
     assert office.runs == ["hello"]
@@ -316,3 +315,18 @@ def _no_logs(capsys: pytest.CaptureFixture[str]) -> Iterator[None]:
     """Keep expected complaints out of the way."""
     yield
     capsys.readouterr()
+
+
+async def test_a_long_body_is_read_beside_the_loop(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A megabyte of numbers takes seconds to read, in which no other task of the worker would go on."""
+    threads: list[bool] = []
+    read = desk.read_order
+
+    def note(*given: Any, **options: Any) -> Any:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return read(*given, **options)
+
+    monkeypatch.setattr(desk, "read_order", note)
+    await office.work(a_task())
+    await office.work(a_task("x" * 40_000, task_id="long"))
+    assert threads == [True, False]

@@ -82,6 +82,23 @@ def test_a_sick_valkey_is_found_out(info: dict[str, Any], check: str | None, mar
     assert all(one.cure for one in found.values())
 
 
+def test_what_other_code_left_behind_is_told_with_the_cure() -> None:
+    """It harms nobody, so that it is a note."""
+    found = findings(healthy(redis=healthy_redis(left_behind={"TripAgent": 1200})))
+    (told,) = [one for one in found if one.check == "redis.left_behind"]
+    assert told.mark == "note"
+    assert told.found.startswith("1,200 answers of TripAgent came from other code or another version")
+    assert "`tasklore ltm forget --stale --agent TripAgent`" in (told.cure or "")
+
+
+def test_runs_that_were_set_aside_are_named() -> None:
+    """With what to do about them."""
+    [finding] = complaints(healthy(redis=replace(healthy_redis(), set_aside=("report-1",)))).values()
+    assert (finding.check, finding.mark) == ("redis.pipelines", "warning")
+    assert "report-1" in finding.found
+    assert "resume" in finding.cure
+
+
 def test_an_old_redis_is_too_old() -> None:
     """Without the version of Valkey, that of Redis counts."""
     redis = healthy_redis()

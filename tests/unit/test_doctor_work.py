@@ -276,6 +276,10 @@ def test_buckets_that_do_not_answer_are_unknown() -> None:
         ({"durability": "strict"}, "strict", None),
         ({"durability": "strict"}, "unknown", None),
         ({"grace_s": 0, "ack_wait_s": 3600}, "standard", None),
+        ({"llm_base_url": "http://127.0.0.1:1/v1"}, "standard", None),
+        ({"llm_base_url": "http://127.0.0.1:1/v1", "llm_finder_model": "own"}, "standard", "settings.llm_prices"),
+        ({"llm_base_url": "http://a", "llm_model": "own", "llm_prices": "own=0/0"}, "standard", None),
+        ({"llm_model": "own"}, "standard", None),
     ],
 )
 def test_settings_are_unsafe_only_where_a_promise_breaks(

@@ -69,7 +69,7 @@ async def test_who_answered_is_kept_with_model_and_temperature() -> None:
 
     asked = await propose(context, fact("User likes tea").fact, Finding((EGGS,)))
 
-    assert (asked.value.decision, asked.by) == ("reject", {"model": "gpt-4.1-mini", "temperature": 0.2})
+    assert (asked.value.decision, asked.by) == ("reject", {"model": "gpt-6.1-terra", "temperature": None})
     assert context.model.asked[0][0] == "editor"
 
 

@@ -107,8 +107,19 @@ async def test_a_worker_that_leaves_hands_back_what_waits_and_keeps_what_runs() 
     assert office.report().task_id == "running"
 
 
-async def test_a_suspect_runs_once_everything_else_has_ended() -> None:
-    """What comes after it waits for it."""
+@pytest.mark.parametrize(
+    ("task", "crashes", "expected"),
+    [
+        ("mutter", 1, [["early"], ["early", "suspect"], ["early", "suspect", "late"]]),
+        ("mutter", 2, [["early"], ["early", "suspect"], ["early", "suspect", "late"]]),
+        ("mutter", 3, [["early"], ["suspect"], ["late"]]),
+        ("swear", 1, [["early"], ["suspect"], ["late"]]),
+    ],
+)
+async def test_a_suspect_runs_beside_others_at_first_and_then_alone(
+    task: str, crashes: int, expected: list[list[str]]
+) -> None:
+    """What must not run twice is alone at once: a neighbour's crash would cost it a run that it may need."""
     inside: list[str] = []
     seen: list[list[str]] = []
     early = asyncio.Event()
@@ -118,19 +129,24 @@ async def test_a_suspect_runs_once_everything_else_has_ended() -> None:
         seen.append(list(inside))
         if word == "early":
             await early.wait()
+        elif word == "suspect" and len(expected[-1]) > 1:
+            await _until(lambda: len(seen) == 3)
         await asyncio.sleep(0)
         inside.remove(word)
 
     office = Office(note)
-    await office.ledger.begin("suspect", 1, "dead", 0, 0)
+    for number in range(crashes):
+        assert isinstance(await office.ledger.begin("suspect", 1, f"{number}", 0, 0, most_crashes=9), Run)
     works = [asyncio.create_task(office.work(a_task("early", "mutter", task_id="early")))]
     await _until(lambda: seen == [["early"]])
-    works.append(asyncio.create_task(office.work(a_task("suspect", "mutter", task_id="suspect"))))
+    works.append(asyncio.create_task(office.work(a_task("suspect", task, task_id="suspect"))))
     await _until(lambda: office.counts.seen["crashed"] == 1)
     works.append(asyncio.create_task(office.work(a_task("late", "mutter", task_id="late"))))
+    if len(expected[-1]) > 1:
+        await _until(lambda: len(seen) == 3)
     early.set()
     await asyncio.gather(*works)
-    assert seen == [["early"], ["suspect"], ["late"]]
+    assert seen == expected
     assert {report.status for report in office.post.reports()} == {"completed"}
 
 

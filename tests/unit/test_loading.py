@@ -31,7 +31,7 @@ class Greeting(Parameters):
     name: str
 
 
-@agent.task
+@agent.task(remember="shared")
 async def greet(greeting: Greeting) -> str:
     """Greet somebody."""
     return f"Hello {{greeting.name}}"
@@ -259,7 +259,7 @@ def test_a_configuration_needs_no_more_than_the_agent(write: Write) -> None:
     assert (config.ltm_path, config.enable_ltm_cache, config.supervisor_id) == (None, True, None)
     plain = config.applied_to(budget_agent)
     task = plain.tasks["analyze_budget"]
-    assert plain.memory_version(task) == budget_agent.memory_version(task) == "v1.1"
+    assert plain.memory_version(task) == budget_agent.memory_version(task) == f"v2.1-{task.code}"
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,6 @@ def test_the_agent_listens_to_facts_and_has_two_roles() -> None:
     """Its card has no task: nobody can ask it for anything."""
     assert list(agent.listeners) == ["facts"]
     assert [(files.role, files.model, files.temperature) for files in files_of(agent)] == [
-        ("editor", "gpt-4.1-mini", 0.2),
-        ("finder", "gpt-4.1-nano", 0.1),
+        ("editor", "gpt-6.1-terra", 0.2),
+        ("finder", "gpt-6-luna", 0.1),
     ]

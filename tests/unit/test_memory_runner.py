@@ -90,11 +90,11 @@ async def test_the_history_says_what_each_model_said_and_which_it_was() -> None:
 
     assert ruling.plan is not None
     origin = ruling.plan.origin
-    assert (origin.by, origin.turn_id, origin.fact_id, origin.evidence) == ("gpt-4.1-mini", "t1", "f1", ODD)
+    assert (origin.by, origin.turn_id, origin.fact_id, origin.evidence) == ("gpt-6.1-terra", "t1", "f1", ODD)
     assert origin.reasoning == "as the fact says"
     assert origin.finder == {
-        "model": "gpt-4.1-nano",
-        "temperature": 0.1,
+        "model": "gpt-6-luna",
+        "temperature": None,
         "locations": [
             {
                 "file": FOOD,
@@ -108,8 +108,8 @@ async def test_the_history_says_what_each_model_said_and_which_it_was() -> None:
         "refused": 1,
     }
     assert origin.editor == {
-        "model": "gpt-4.1-mini",
-        "temperature": 0.2,
+        "model": "gpt-6.1-terra",
+        "temperature": None,
         "decision": "proceed",
         "edits": [{"operation": "insert", "path": "food.likes", "display": "An omelette"}],
         "reasoning": "as the fact says",

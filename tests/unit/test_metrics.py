@@ -50,12 +50,14 @@ COUNTED = {
     "tasklore_pipeline_runs_total": {"outcome"},
     "tasklore_pipeline_phases_total": {"outcome"},
     "tasklore_session_hits_total": set(),
+    "tasklore_cards_refused_total": set(),
     "tasklore_analyses_total": {"outcome"},
     "tasklore_analysis_sections_total": {"agent", "outcome"},
     "tasklore_http_requests_total": {"route", "method", "status"},
     "tasklore_http_request_duration_seconds_count": {"route"},
     "tasklore_llm_tokens_total": {"role", "model", "type"},
     "tasklore_llm_cost_usd_total": {"role", "model"},
+    "tasklore_llm_unpriced_tokens_total": {"model"},
     "tasklore_llm_request_duration_seconds_count": {"role", "model"},
     "tasklore_llm_errors_total": {"class"},
     "tasklore_build_info": {"version"},
@@ -87,6 +89,7 @@ def used(metrics: Metrics) -> Metrics:
     end_task(metrics, "A", "t", "completed", queued_s=0.1, run_s=0.2)
     metrics.count_lookup("A", "hit")
     metrics.record("finder", "m", Expense(1, 2, Decimal("0.5")), 0.3, "LlmTimeout")
+    metrics.record("finder", "own", Expense(1, 2, unpriced=True), 0.1, None)
     metrics.count_http_request("/v1/agents", "GET", 200, 0.1)
     return metrics
 
@@ -189,6 +192,8 @@ def test_a_language_model_is_counted_in_tokens_money_and_errors() -> None:
     assert value(metrics, "tasklore_llm_tokens_total", role="finder", model="m", type="input") == 11
     assert value(metrics, "tasklore_llm_tokens_total", role="finder", model="m", type="output") == 22
     assert value(metrics, "tasklore_llm_cost_usd_total", role="finder", model="m") == 0.75
+    metrics.record("finder", "own", Expense(3, 4, unpriced=True), 0.3, None)
+    assert samples(metrics)["tasklore_llm_unpriced_tokens_total"] == {frozenset({("model", "own")}): 10.0}
     assert samples(metrics)["tasklore_llm_errors_total"] == {frozenset({("class", "LlmTimeout")}): 1.0}
 
 

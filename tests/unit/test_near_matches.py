@@ -340,7 +340,7 @@ def an_office(runs: list[Decimal], memory: Any = None) -> Office:
         runs.append(call.limit.value)
         return f"a plan for {call.limit}"
 
-    office.agent.task(name="plan")(plan)
+    office.agent.task(name="plan", remember="shared")(plan)
     return office
 
 
@@ -371,7 +371,8 @@ async def test_a_neighbours_answer_is_served_and_labelled() -> None:
     assert second.memory.distance == 200.0
     assert second.memory.computed_for == Plan.read({"limit": 50_000}).model_dump(mode="json")
     assert second.memory.age_ms == 0
-    entry = keys.ltm("DeskAgent", "1.1", "plan:50000USD:Kiel:no_months")
+    version = office.agent.memory_version(office.agent.tasks["plan"])
+    entry = keys.ltm("DeskAgent", version, "plan:50000USD:Kiel:no_months")
     assert dict(office.hits) == {entry: 1}
     assert [one.key async for one in office.memory.entries()] == [entry]
     assert office.counts.seen["near"] == 1

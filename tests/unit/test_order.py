@@ -37,7 +37,7 @@ class Receipt(BaseModel):
     paid: Amount
 
 
-@agent.task(version=2, deadline=timedelta(minutes=1))
+@agent.task(version=2, deadline=timedelta(minutes=1), remember="shared")
 async def buy(purchase: Purchase) -> Receipt:
     """Buy something."""
     return Receipt(paid=purchase.price)

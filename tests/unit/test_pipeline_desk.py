@@ -179,6 +179,23 @@ async def test_a_run_that_cannot_be_driven_ends_as_failed(tmp_path: Path) -> Non
     assert [one["event"] for one in logged].count("driving_failed") == 4
 
 
+async def test_a_run_over_which_drivers_died_is_driven_by_nobody_until_it_is_resumed(tmp_path: Path) -> None:
+    """Others go on meanwhile."""
+    house = House(tmp_path, echo=echo)
+    await house.begin(a_chain("one"))
+    for holder in ("a", "b", "c"):
+        await house.steal_as(holder)
+    async with at_work(house.desk()):
+        await house.begin(a_chain("one"), session_id="s2")
+        await the_end(house, "s2")
+        ended = await the_end(house)
+        assert ended["state"] == "failed"
+        assert "set aside" in ended["error"]
+        assert house.office.runs["one"] == 1
+        assert (await house.ask("resume")).kind == "accepted"
+        await until(lambda: house.office.runs["one"] == 2)
+
+
 async def test_a_run_that_cannot_even_be_read_disturbs_no_other(tmp_path: Path) -> None:
     """It is left alone; the desk goes on."""
     house = House(tmp_path, echo=echo)

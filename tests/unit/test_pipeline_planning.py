@@ -276,6 +276,11 @@ def test_a_phase_that_is_not_there_is_not_quietly_unchanged() -> None:
         ("a+(b)^$.{1}", ["a+(b)^$.{1}"], ["aab"]),
         ("**a", ["a", "xa"], ["x/a"]),
         ("*a*a*a*a*a*b", ["aaaaab"], ["a" * 60]),
+        ("**/" * 5 + "*?" * 18 + "*~", ["x" * 18 + "~"], ["x" * 60, "a/" * 9 + "x" * 60]),
+        ("[!ab]*[]]", ["c]", "]]"], ["a]", "c"]),
+        ("[!]", ["[!]"], ["!", "a"]),
+        ("[]", ["[]"], ["", "a"]),
+        ("a\n*", ["a\nb"], ["a"]),
     ],
 )
 def test_a_pattern_of_files_means_what_people_expect(glob: str, fitting: list[str], others: list[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from contracts.errors import InvalidInput
 from supervisor.pipelines import watching
-from supervisor.pipelines.watching import DESIGN, STANDARD, changes, file_marks, tag_marks, told, without_times
+from supervisor.pipelines.watching import DESIGN, STANDARD, Budget, changes, file_marks, tag_marks, told, without_times
 
 
 def write(root: Path, **files: str) -> None:
@@ -87,12 +87,47 @@ def test_a_glob_that_leads_out_is_refused(tmp_path: Path, glob: str) -> None:
 def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that match, and those that only lie in the way."""
     write(tmp_path, **{f"f{number}": "" for number in range(5)})
-    monkeypatch.setattr(watching, "MOST_FILES", 4)
-    with pytest.raises(InvalidInput, match="narrower"):
-        file_marks(tmp_path, ["*.py"])
+    with pytest.raises(InvalidInput, match="FINGERPRINT_FILES"):
+        file_marks(tmp_path, ["*.py"], budget=Budget(files=4))
     monkeypatch.setattr(watching, "MOST_PASSED", 4)
     with pytest.raises(InvalidInput, match="nearer root"):
         file_marks(tmp_path, ["*.txt"])
+
+
+def test_what_takes_too_much_is_refused(tmp_path: Path) -> None:
+    """A file that claims to be huge, many that are small together, and time; a file that is known costs nothing."""
+    with (tmp_path / "sparse.py").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(InvalidInput, match="FINGERPRINT_MAX_BYTES"):
+        file_marks(tmp_path, ["*.py"], budget=Budget(size=2**21))
+    stat = (tmp_path / "sparse.py").stat()
+    known = {"f:sparse.py": f"{stat.st_size}:{stat.st_mtime_ns}:known"}
+    assert file_marks(tmp_path, ["*.py"], known, Budget(size=2**21)) == known
+    with pytest.raises(InvalidInput, match="FINGERPRINT_S"):
+        file_marks(tmp_path, ["*.py"], budget=Budget(seconds=-1))
+
+
+def test_a_name_that_is_no_text_stays_the_same(tmp_path: Path) -> None:
+    """Only text can be kept: a name in another encoding is told apart all the same, and one with a line feed is one."""
+    (tmp_path / os.fsdecode(b"caf\xe9.py")).write_text("1")
+    (tmp_path / "two\nlines.py").write_text("2")
+    assert sorted(file_marks(tmp_path, ["*.py"])) == ["f:caf\\xe9.py", "f:two\nlines.py"]
+
+
+def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at a path and its opening somebody may have put a link there."""
+    home = tmp_path / "home"
+    write(home, src__a="1")
+    write(tmp_path, out__a="2")
+    opened = os.open
+
+    def swap(path: Path, flags: int) -> int:
+        (home / "src").rename(home / "was")
+        (home / "src").symlink_to(tmp_path / "out")
+        return opened(path, flags)
+
+    monkeypatch.setattr(watching.os, "open", swap)
+    assert file_marks(home, ["src/*.py"]) == {}
 
 
 def test_the_folders_of_version_control_are_passed_by_unless_they_are_named(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ import re
 
 import pytest
 
+from contracts import subjects
+from deploy.privileges.nats_accounts import nats_accounts, services_of, streams_of
 from deploy.privileges.roles import Cast
 from deploy.privileges.valkey_users import valkey_users, with_passwords
 from memory import keys
-from memory.scripts import SOURCES
+from memory.scripts import LIBRARIES
 
 ROLES = {role.name: role for role in Cast().roles()}
 
@@ -23,7 +25,7 @@ def test_every_kind_of_key_is_somebodys() -> None:
 def test_every_command_of_every_script_may_be_used() -> None:
     """What a script calls is held to the user who runs it."""
     called = {
-        word.lower() for source in SOURCES.values() for word in re.findall(r"redis\.p?call\(['\"]([A-Za-z]+)", source)
+        word.lower() for source in LIBRARIES.values() for word in re.findall(r"redis\.p?call\(['\"]([A-Za-z]+)", source)
     }
     assert len(called) > 20
     assert called <= set(ROLES["supervisor"].commands)
@@ -34,3 +36,33 @@ def test_a_role_without_a_password_is_refused() -> None:
     roles = tuple(ROLES.values())
     with pytest.raises(ValueError, match="no password for memory"):
         with_passwords(valkey_users(roles), {role.name: "x" for role in roles if role.name != "memory"})
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_no_message_passes_two_imports(name: str) -> None:
+    """It would be stored twice, and heard twice."""
+    for imported in (services_of(ROLES[name], {}), streams_of(ROLES[name], ROLES.values())):
+        wanted = list(imported)
+        overlaps = [(one, other) for one in wanted for other in wanted if one < other and _overlap(one, other)]
+        assert overlaps == []
+
+
+def test_nobody_is_a_user_of_the_streams_account() -> None:
+    """Of whoever is, a reply subject is taken as it stands."""
+    text = nats_accounts(tuple(ROLES.values()))
+    (streams,) = re.findall(rf"^  {subjects.ACCOUNT} {{$.*?^  }}$", text, re.MULTILINE | re.DOTALL)
+    assert "jetstream: enabled" in streams
+    assert "users" not in streams
+    assert text.count("jetstream") == 1
+    assert len(set(re.findall(r"nkey: (\$\w+)", text))) == text.count("nkey:") == len(ROLES) + 1
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return whether some subject fits both patterns."""
+    pairs = list(zip(one.split("."), other.split("."), strict=False))
+    for left, right in pairs:
+        if ">" in (left, right):
+            return True
+        if "*" not in (left, right) and left != right:
+            return False
+    return one.count(".") == other.count(".")

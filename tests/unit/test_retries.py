@@ -1,13 +1,14 @@
 """Another run: when, and where the task waits for it."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import cast
 
 import pytest
 
 from contracts import subjects
-from contracts.errors import GiveUp, LlmRateLimited, MemoryUnavailable, RetryLater
+from contracts.errors import GiveUp, LlmRateLimited, LlmUnavailable, MemoryUnavailable, RetryLater
 from runtime.link import Link
 from runtime.outbox import Outbox
 from runtime.pull import PullEngine
@@ -19,11 +20,12 @@ from workers.order import Order, read_order
 from workers.retries import Retries
 
 RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
+TASK = Office().agent.tasks["speak"]
 
 
 def verdict(error: Exception, *, attempt: int = 1, left_s: float | None = None) -> Judgement:
     """Return what follows from *error*, five runs allowed."""
-    return judge(error, attempt=attempt, max_attempts=5, retry=RETRY, now=NOW, left_s=left_s)
+    return judge(error, task=TASK, attempt=attempt, max_attempts=5, retry=RETRY, now=NOW, left_s=left_s)
 
 
 @pytest.mark.parametrize("attempt", [1, 2, 3, 4])
@@ -93,11 +95,23 @@ def test_the_longest_wait_is_shorter_than_the_ledger_and_later_keep(keep: timede
 def test_no_task_dies_of_an_outage_of_the_ledger(attempt: int) -> None:
     """Runs that ended for want of it are not held against the task, and the pauses stay short."""
     pause_s = judge(
-        MemoryUnavailable("away"), attempt=attempt, max_attempts=5, retry=RetryPolicy(60.0, 300.0), now=NOW
+        MemoryUnavailable("away"), task=TASK, attempt=attempt, max_attempts=5, retry=RetryPolicy(60.0, 300.0), now=NOW
     ).pause_s
     assert pause_s is not None
-    assert pause_s <= 5.0
+    assert 1.0 <= pause_s <= 5.0
     assert verdict(MemoryUnavailable("away"), left_s=0.0) == Judgement(dead_reason="deadline")
+
+
+@pytest.mark.parametrize("excused", [0, 1, 7])
+def test_a_task_spins_through_no_outage(excused: int) -> None:
+    """The pauses grow with the runs that were lost to it, though its own retries follow at once."""
+    policy, error = RetryPolicy(0.0, 0.0), MemoryUnavailable("full")
+    pauses = [
+        judge(error, attempt=1, max_attempts=1, retry=policy, now=NOW, excused=excused).pause_s or 0.0
+        for _ in range(200)
+    ]
+    assert min(pauses) >= max(1.0, min(5.0, 2 ** (1 + excused)) / 2)
+    assert max(pauses) <= min(5.0, 2 ** (1 + excused))
 
 
 @pytest.mark.parametrize("after_s", [None, float("nan"), float("inf")])
@@ -170,3 +184,36 @@ async def test_a_short_pause_stays_in_the_queue() -> None:
     await office.work(a_task(task="mutter"))
     assert (office.post.stored, [pause_s for _, pause_s in office.line.handed_back]) == ([], [5.0])
     assert office.counts.seen["retry:nak"] == 1
+
+
+def away(away_s: float) -> LlmUnavailable:
+    """Return what says that the provider of model `m` is away."""
+    error = LlmUnavailable("503")
+    error.away_s, error.model = away_s, "m"
+    return error
+
+
+def test_a_run_that_found_its_model_away_is_none_and_ends_with_the_deadline() -> None:
+    """However many attempts there were: it waits for its provider, and expires."""
+    assert verdict(away(3.0), attempt=5) == Judgement(pause_s=3.0, waits_for="m")
+    assert verdict(away(3.0), attempt=5, left_s=2.0) == Judgement(pause_s=2.0, waits_for="m")
+    assert verdict(LlmUnavailable("503"), attempt=5) == Judgement(dead_reason="attempts")
+
+
+@pytest.mark.parametrize("away_s", [2.0, 9.0])
+async def test_a_task_waits_for_its_model_with_all_its_attempts(away_s: float) -> None:
+    """In its queue or in LATER, each time under an id of its own, or the stream would swallow the second schedule."""
+    office = Office(raising(away(away_s)))
+    clock = [100.0]
+    office.ledger._clock = lambda: clock[0]
+    for number in range(1, 4):
+        delivery = a_task(task="mutter", max_attempts=1)
+        await office.work(replace(delivery, sequence=number, reply=f"$JS.ACK.{number}"))
+        clock[0] += 10
+    assert office.post.reports() == []
+    ids = [message_id for _, _, message_id in office.post.stored]
+    assert ids == ([] if away_s < 5 else ["t1:1:a1:1", "t1:1:a1:2", "t1:1:a1:3"])
+    assert office.counts.seen["waiting:m"] == 3
+    office.does = lambda _word, _context: None
+    await office.work(a_task(task="mutter", max_attempts=1))
+    assert (office.report().status, office.report().attempt) == ("completed", 1)

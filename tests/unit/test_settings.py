@@ -91,6 +91,7 @@ def test_settings_never_change() -> None:
         ("TASKLORE_SUPERVISOR_ID", "a.b", "TASKLORE_SUPERVISOR_ID"),
         ("TASKLORE_HTTP_PORT", "70000", "less than or equal to 65535"),
         ("TASKLORE_LLM_BASE_URL", "localhost", "begins with http://"),
+        ("TASKLORE_LLM_PRICES", "own=cheap", "write MODEL=INPUT/OUTPUT"),
         ("TASKLORE_TIME_ZONE", "Europe/Berln", "did you mean 'Europe/Berlin'?"),
         ("TASKLORE_API_TRUSTED_PROXIES", "10.0.0.1/8", "write one such as 10.0.0.0/8"),
         ("TASKLORE_RETRY_BASE_S", "1000", "must not exceed TASKLORE_RETRY_CAP_S"),
@@ -179,7 +180,7 @@ def test_a_role_of_the_language_model_is_set_by_its_own_variables(monkeypatch: p
     monkeypatch.setenv("TASKLORE_LLM_ATTEMPT_DEADLINE_S", "3")
     llm = Settings.load(llm_base_url="http://127.0.0.1:1/v1").llm()
     assert llm.configured
-    assert (llm.role("finder").model, llm.role("editor").model) == ("tiny", "gpt-4.1-mini")
+    assert (llm.role("finder").model, llm.role("editor").model) == ("tiny", "gpt-6.1-terra")
     assert {llm.role(name).attempt_deadline_s for name in ("finder", "editor", "anybody")} == {3.0}
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from workers.solitude import Solitude, StillBusy
+from workers.solitude import GROUP, Solitude, StillBusy
 
 
 class Room:
@@ -16,14 +16,14 @@ class Room:
         self.inside: list[str] = []
         self.seen: list[list[str]] = []
 
-    async def visit(self, name: str, leaves: asyncio.Event, *, alone: bool = False) -> None:
+    async def visit(self, name: str, leaves: asyncio.Event, *, alone: bool = False, grouped: bool = False) -> None:
         """Be in until *leaves* is set."""
-        await self.solitude.enter(alone=alone)
+        await self.solitude.enter(alone=alone, grouped=grouped)
         self.inside.append(name)
         self.seen.append(list(self.inside))
         await leaves.wait()
         self.inside.remove(name)
-        self.solitude.leave(alone=alone)
+        self.solitude.leave(alone=alone, grouped=grouped)
 
 
 async def _turns(count: int = 5) -> None:
@@ -96,3 +96,24 @@ async def test_nobody_is_waited_for_for_ever() -> None:
     solitude.leave(alone=False)
     await solitude.enter(alone=True)
     assert told == [True, False, True]
+
+
+async def test_a_group_is_small_and_others_go_in_beside_it() -> None:
+    """Whoever waits for its place in a group and gives up takes none."""
+    room, leaves, others_leave = Room(), asyncio.Event(), asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(GROUP):
+            tasks.create_task(room.visit(f"suspect {number}", leaves, grouped=True))
+        await _turns()
+        waiting = [tasks.create_task(room.visit(f"waiting {number}", leaves, grouped=True)) for number in range(2)]
+        await _turns()
+        tasks.create_task(room.visit("other", others_leave))
+        await _turns()
+        assert room.inside == [*(f"suspect {number}" for number in range(GROUP)), "other"]
+        waiting[0].cancel()
+        await _turns()
+        leaves.set()
+        others_leave.set()
+    assert room.told == []
+    assert "waiting 1" in room.seen[-1]
+    await asyncio.wait_for(room.visit("again", leaves, grouped=True), 1)

@@ -32,7 +32,8 @@ class Opinion(BaseModel):
 def curious(uses: tuple[Literal["llm", "clock"], ...] = (), remember: Any = "shared", attempts: int = 5) -> Agent:
     """Return an agent whose tasks touch everything there is."""
     agent = Agent("Curious")
-    task = agent.task(uses=uses, remember=remember, max_attempts=attempts)
+    lifetime: Any = {"remember_for": timedelta(hours=1)} if uses and remember else {}
+    task = agent.task(uses=uses, remember=remember, max_attempts=attempts, **lifetime)
 
     @task
     async def judge(question: Question, context: Context) -> dict[str, Any]:
@@ -86,7 +87,7 @@ async def test_the_memory_of_a_kit_obeys_the_assignment() -> None:
     runs: list[int] = []
     agent = Agent("Counter")
 
-    @agent.task
+    @agent.task(remember="shared")
     async def count(question: Question) -> int:
         """Count runs."""
         runs.append(1)
@@ -276,7 +277,7 @@ async def test_only_completed_results_are_remembered() -> None:
     agent = Agent("Once")
     runs: list[int] = []
 
-    @agent.task
+    @agent.task(remember="shared")
     async def once(question: Question) -> int:
         """Fail at first."""
         runs.append(1)
@@ -350,7 +351,7 @@ def phases() -> Agent:
     """Return an agent whose tasks are phases: one by its parameters alone, one on its session."""
     agent = Agent("Phases")
 
-    @agent.task
+    @agent.task(remember="shared")
     async def measure(question: Question) -> dict[str, int]:
         """Measure a text."""
         return {"letters": len(question.text), "words": len(question.text.split())}

@@ -32,7 +32,7 @@ class Words(Parameters):
     more: tuple[str, ...] = ()
 
 
-@agent.task
+@agent.task(remember="shared")
 async def weigh(words: Words) -> dict[str, str]:
     """Weigh words."""
     return {"text": words.text}

@@ -18,6 +18,7 @@ class BudgetSettings(BaseModel):
 
 agent = Agent(
     "BudgetTrackerAgent",
+    version=2,
     description="Says what is left of a budget, predicts spending and finds unusual periods.",
     keywords=("budget", "limit", "spent", "spending", "spend", "overshoot", "anomaly", "history"),
     settings=BudgetSettings,
@@ -56,7 +57,9 @@ class BudgetReport(BaseModel):
     recommendations: list[str]
 
 
-@agent.task(examples=("Check my budget: limit 50000, spent 42000, history [5000, 7000, 8000, 6000]",))
+@agent.task(
+    remember="shared", examples=("Check my budget: limit 50000, spent 42000, history [5000, 7000, 8000, 6000]",)
+)
 async def analyze_budget(budget: Budget, settings: BudgetSettings) -> BudgetReport:
     """Analyze a budget: what remains, the spending rate, the predicted spending, overshoot risk and anomalies."""
     periods, total = len(budget.history), sum(budget.history, Amount(0))

@@ -16,6 +16,7 @@ from contracts.traces import read_context
 from runtime.outbox import Outbox
 from runtime.partitions import CountsLetters, Erases, PartitionDesk, Whose
 from runtime.pull import Delivery
+from runtime.signatures import Publishers
 
 
 class Appends(Protocol):
@@ -52,8 +53,9 @@ class InflowDesk(PartitionDesk):
         outbox: Outbox,
         meter: InflowMeter,
         appended: Callable[[], None],
+        publishers: Publishers | None = None,
     ) -> None:
-        super().__init__(stream, self._append, whose, outbox=outbox, meter=meter, eraser=eraser)
+        super().__init__(stream, self._append, whose, outbox=outbox, meter=meter, eraser=eraser, publishers=publishers)
         self._queue = queue
         self._turns = meter
         self._appended = appended

@@ -12,6 +12,7 @@ from contracts.errors import ConfigurationError
 from memory.documents.owners import DocumentOwners
 from memory.documents.store import DocumentStore
 from memory.queues import PersonalQueue
+from runtime.access import access_of
 from runtime.erasing import Eraser
 from runtime.leases import Leases
 from runtime.link import Link
@@ -20,6 +21,7 @@ from runtime.outbox import Outbox
 from runtime.partitions import ACK_WAIT_S, Whose, open_partitions, ordered_sources
 from runtime.pull import PullEngine
 from runtime.settings import Settings
+from runtime.signatures import open_publishers
 from runtime.streams import Source
 from workers.agent import Agent
 from workers.context import Services
@@ -147,6 +149,7 @@ async def _engines(
         outbox=ground.outbox,
         meter=ground.metrics,
         appended=outflow.look_soon,
+        publishers=open_publishers(access_of()),
     )
     return await open_partitions(
         ground.link,

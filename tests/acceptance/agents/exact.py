@@ -42,13 +42,13 @@ class Trip(Parameters):
     since: Moment = Field(tolerance="1 hour")
 
 
-@agent.task
+@agent.task(remember="shared")
 async def send(parcel: Parcel) -> str:
     """Send a parcel."""
     return f"{parcel.way} within {parcel.within}"
 
 
-@agent.task
+@agent.task(remember="shared")
 async def travel(trip: Trip) -> str:
     """Plan a trip."""
     return f"{trip.way} within {trip.within}"

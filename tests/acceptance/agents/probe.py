@@ -64,7 +64,7 @@ def note_run(label: str) -> int:
         return len(runs.readlines())
 
 
-@agent.task
+@agent.task(remember="shared")
 async def remembered(wait: Wait) -> Echo:
     """Wait, and be remembered."""
     note_run(wait.label)
@@ -99,6 +99,7 @@ async def fenced(wait: Wait) -> Echo:
 @agent.task(remember=False, retry_base=timedelta(milliseconds=10))
 async def effect(trouble: Trouble, context: Context) -> Echo:
     """Make an effect once, in whichever run, and fail as often as asked after it."""
+    note_run(f"{trouble.label}-begun")
     if await context.once("mail"):
         note_run(f"{trouble.label}-mail")
     if note_run(trouble.label) <= trouble.times:
@@ -140,7 +141,7 @@ async def trouble(trouble: Trouble) -> Echo:
     raise ConnectionRefusedError(f"the bank of {trouble.label} does not answer")
 
 
-@agent.task
+@agent.task(remember="shared")
 async def sulk(trouble: Trouble) -> Echo:
     """Give up at first, and be remembered afterwards."""
     run = note_run(trouble.label)

@@ -27,7 +27,7 @@ def note_run(label: str) -> None:
         runs.write(f"{time.time():.3f}\n")
 
 
-@planner.task
+@planner.task(remember="shared")
 async def plan(label: Label) -> dict[str, str]:
     """Compute something that takes its time, once for all sessions."""
     note_run(label.label)

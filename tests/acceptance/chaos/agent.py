@@ -49,7 +49,7 @@ async def careful(work: Work, context: Context) -> Done:
     return await _work(work, context)
 
 
-@agent.task(max_attempts=50)
+@agent.task(max_attempts=50, remember="shared")
 async def recalled(work: Work, context: Context) -> Done:
     """Work for some milliseconds, and be remembered."""
     return await _work(work, context, makes_effect=False)

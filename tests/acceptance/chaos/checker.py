@@ -36,6 +36,7 @@ def check(events: Sequence[Event]) -> Findings:
     findings.runs = sum(map(len, runs.values()))
     _check_reports(events, findings)
     _check_bodies(events, troubles, findings)
+    _check_stores(events, findings)
     _check_effects(events, runs, troubles, findings)
     _check_runs(events, runs, troubles, findings)
     _check_workers(events, runs, troubles, findings)
@@ -105,6 +106,23 @@ def _check_bodies(events: Iterable[Event], troubles: Troubles, findings: Finding
             findings.told_apart_unexplained.append(task)
         else:
             findings.told_apart.update(filter(None, causes))
+
+
+def _check_stores(events: Iterable[Event], findings: Findings) -> None:
+    """Check that the ledger, where it was read at all, holds every stored report, byte for byte, and no other."""
+    held: dict[tuple[str, int], Event] = {}
+    stored: dict[tuple[str, int], Event] = {}
+    for event in events:
+        if event.kind in ("ledger", "report"):
+            (held if event.kind == "ledger" else stored)[event.task, event.generation] = event
+    if not held:
+        return
+    findings.not_in_ledger = sorted(task for task, _ in stored.keys() - held.keys())
+    findings.contradicted = sorted(
+        f"{event.task} {event.about}/{stored[name].about if name in stored else 'none'}"
+        for name, event in held.items()
+        if name not in stored or stored[name].digest != event.digest
+    )
 
 
 def _check_effects(events: Sequence[Event], runs: dict[str, list[Run]], troubles: Troubles, findings: Findings) -> None:

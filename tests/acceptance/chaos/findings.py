@@ -17,6 +17,9 @@ class Findings:
     #: ledger fenced them were published while it was away.
     told_apart: Counter[str] = field(default_factory=Counter)
     told_apart_unexplained: list[str] = field(default_factory=list)
+    #: Reports of which the ledger holds none, or another, when all is over.
+    not_in_ledger: list[str] = field(default_factory=list)
+    contradicted: list[str] = field(default_factory=list)
     not_completed: list[str] = field(default_factory=list)
     #: Reports on tasks that nobody submitted.
     unasked: list[str] = field(default_factory=list)
@@ -44,6 +47,8 @@ class Findings:
             "lost": self.lost,
             "stored twice": self.stored_twice,
             "different reports, unexplained": self.told_apart_unexplained,
+            "not in the ledger": self.not_in_ledger,
+            "another report in the ledger": self.contradicted,
             "not completed": self.not_completed,
             "unasked": self.unasked,
             "effect twice": self.effects_twice,

@@ -20,12 +20,16 @@ import uvloop
 from contracts.errors import TaskloreError
 from runtime import logs
 from runtime.settings import Settings
+from supervisor.wiring import run_supervisor
 from tests.acceptance.chaos import sabotage
 from workers.loading import load_agents
 from workers.wiring import run_worker
 
 #: Serves until the end and returns the status of the process: takes the agents, and where answers go.
 Serve = Callable[[list[str], int], int]
+
+#: `supervisor` for what serves as one instead of as a worker.
+ROLE_VARIABLE = "CHAOS_ROLE"
 
 #: Status of a worker that could not be served, as `tasklore worker` has it.
 _FAILED = 1
@@ -103,12 +107,17 @@ def _fork(order: dict[str, Any], references: list[str], ours: tuple[int, ...], s
 
 
 def serve_agents(references: list[str], answers: int) -> int:
-    """Serve as `tasklore worker` does, and say when tasks are taken."""
+    """Serve as `tasklore worker` does, or `tasklore supervisor`, and say when work is taken."""
     agents = [agent for reference in references for agent in load_agents(reference)]
     try:
         settings = Settings.load()
         logs.configure(settings.log_level, settings.log_format)
-        uvloop.run(run_worker(agents, settings, on_ready=lambda _address: say({"ready": os.getpid()}, answers)))
+        ready: Callable[[str], None] = lambda _address: say({"ready": os.getpid()}, answers)  # noqa: E731
+        is_supervisor = os.environ.get(ROLE_VARIABLE) == "supervisor"
+        serving = (
+            run_supervisor(settings, on_ready=ready) if is_supervisor else run_worker(agents, settings, on_ready=ready)
+        )
+        uvloop.run(serving)
     except TaskloreError as error:
         sys.stderr.write(f"{error}\n")
         return _FAILED

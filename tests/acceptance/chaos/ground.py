@@ -13,6 +13,7 @@ from typing import Literal
 from runtime.child import ServerProcess
 from runtime.embedded import Durability, EmbeddedServers
 from tests.acceptance.chaos.agent import HISTORY_VARIABLE, agent
+from tests.acceptance.chaos.forge import ROLE_VARIABLE
 from tests.acceptance.chaos.forged import Forged
 from tests.acceptance.chaos.history import History
 from tests.acceptance.chaos.proxy import Cut, Proxy
@@ -54,31 +55,36 @@ class Ground:
         self.program = program
         self.agent_id = agent.agent_id
         self.seats: list[Seat] = []
+        #: Where supervisors sit, who take no tasks.
+        self.supervisors: list[Seat] = []
         self._smith = smith
         self._environment = environment
         self._closing = asyncio.Event()
 
-    async def add_seat(self, stack: AsyncExitStack, keepers: asyncio.TaskGroup, deed: str = "") -> Seat:
-        """Open a seat, whose worker commits *deed* (see `sabotage`), and return once that one takes tasks."""
+    async def add_seat(
+        self, stack: AsyncExitStack, keepers: asyncio.TaskGroup, deed: str = "", role: str = "worker"
+    ) -> Seat:
+        """Open a seat, whose process of *role* commits *deed* (see `sabotage`), and return once that takes work."""
         wires: dict[ServerName, Proxy] = {
             "nats": await stack.enter_async_context(Proxy(self.servers.nats.port)),
             "valkey": await stack.enter_async_context(Proxy(self.servers.valkey.port)),
         }
-        seat = Seat(wires, await self._fork(wires, deed))
-        self.seats.append(seat)
-        keepers.create_task(self._keep(seat, deed))
+        seat = Seat(wires, await self._fork(wires, deed, role))
+        (self.seats if role == "worker" else self.supervisors).append(seat)
+        keepers.create_task(self._keep(seat, deed, role))
         stack.callback(self._empty, seat)
         await seat.worker.begun()
         return seat
 
-    async def _fork(self, wires: Mapping[ServerName, Proxy], deed: str) -> Forged:
+    async def _fork(self, wires: Mapping[ServerName, Proxy], deed: str, role: str) -> Forged:
         addresses = {
+            ROLE_VARIABLE: role,
             "TASKLORE_NATS_URL": f"nats://127.0.0.1:{wires['nats'].port}",
             "TASKLORE_REDIS_URL": f"redis://127.0.0.1:{wires['valkey'].port}",
         }
         return await self._smith.fork({**self._environment, **addresses}, self.history, deed)
 
-    async def _keep(self, seat: Seat, deed: str) -> None:
+    async def _keep(self, seat: Seat, deed: str, role: str) -> None:
         """Replace a worker that died, at once."""
         falls = 0
         while True:
@@ -90,7 +96,7 @@ class Ground:
                 raise RuntimeError(f"{falls} workers in a row could not start; see {self._smith.folder}")
             if falls:
                 await asyncio.sleep(_AFTER_FALL_S)
-            seat.worker = await self._fork(seat.wires, deed)
+            seat.worker = await self._fork(seat.wires, deed, role)
             if self._closing.is_set():
                 seat.worker.dismiss()
 
@@ -99,9 +105,9 @@ class Ground:
         seat.worker.dismiss()
 
     async def leave(self) -> None:
-        """Ask every worker to leave and return when all are gone: what they still had to say is said."""
+        """Ask every process to leave and return when all are gone: what they still had to say is said."""
         self._closing.set()
-        workers = [seat.worker for seat in self.seats]
+        workers = [seat.worker for seat in (*self.seats, *self.supervisors)]
         for worker in workers:
             worker.terminate()
         for worker in workers:
@@ -152,12 +158,13 @@ async def stand(
     folder: Path,
     *,
     seats: int,
+    supervisors: int = 0,
     durability: Durability = "strict",
     servers: EmbeddedServers | None = None,
     deed: str = "",
     **settings: object,
 ) -> AsyncIterator[Ground]:
-    """Put up servers (or take *servers*), *seats* workers that take tasks, and a submitter, for the block.
+    """Put up servers (or take *servers*), *seats* workers that take tasks, *supervisors* and a submitter for the block.
 
     *folder* takes the history and the data; *settings* are the workers', over `tests.acceptance.house.QUICK`.
     """
@@ -176,4 +183,6 @@ async def stand(
         keepers = await stack.enter_async_context(asyncio.TaskGroup())
         for _ in range(seats):
             await ground.add_seat(stack, keepers, deed)
+        for _ in range(supervisors):
+            await ground.add_seat(stack, keepers, deed, "supervisor")
         yield ground

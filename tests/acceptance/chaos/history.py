@@ -20,6 +20,7 @@ Kind = Literal[
     "run-end",  # the run is through, its result not yet reported
     "run-raised",  # the run ended with an error, whose class `about` is
     "report",  # a report lies in the stream at `sequence`; `at` is when the server took it, `about` its status
+    "ledger",  # the ledger holds a report when all is over; `about` is its status
     "heard",  # a report passed by on the core subject; `about` is its status
     "forked",  # `pid` begins to be a worker
     "ready",  # it takes tasks

@@ -11,6 +11,8 @@ from tests.acceptance.chaos.weather import Climate
 _NEVER: tuple[tuple[str, Callable[[Findings], Sequence[object]]], ...] = (
     ("tasks accepted and never reported: 0", lambda findings: findings.lost),
     ("tasks with two stored reports: 0", lambda findings: findings.stored_twice),
+    ("reports that the ledger does not hold: 0", lambda findings: findings.not_in_ledger),
+    ("reports of which the ledger holds another: 0", lambda findings: findings.contradicted),
     ("reports other than completed: 0", lambda findings: findings.not_completed),
     ("reports on tasks that nobody submitted: 0", lambda findings: findings.unasked),
     ("tasks left in the queue after their report: 0", lambda findings: findings.left),

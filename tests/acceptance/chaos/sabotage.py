@@ -6,6 +6,7 @@ from typing import Any
 
 from memory.ledger import Ledger
 from memory.runs import Run
+from supervisor.comparison import ComparisonDesk
 from workers.conclusion import Conclusion
 from workers.context import Context
 
@@ -58,8 +59,19 @@ def _acknowledge_too_early() -> None:
     Conclusion.publish = hasty  # type: ignore[method-assign, assignment]
 
 
+def _never_compare() -> None:
+    """Let a supervisor settle what it is asked to compare: the ledger keeps what it has."""
+
+    async def work(self: ComparisonDesk, batch: Sequence[Any], line: Any) -> None:
+        for delivery in batch:
+            line.settle(delivery)
+
+    ComparisonDesk.work = work  # type: ignore[method-assign]
+
+
 DEEDS: dict[str, Callable[[], None]] = {
     "once": _every_run_may,
     "fence": _fence_nobody,
     "hasty": _acknowledge_too_early,
+    "apart": _never_compare,
 }

@@ -13,17 +13,17 @@ from redis.asyncio import Redis
 
 from memory.tally import Tally
 from tests.acceptance.chaos.agent import agent
-from tests.acceptance.chaos.blows import kill_workers, strike
+from tests.acceptance.chaos.blows import kill_supervisors, kill_workers, strike
 from tests.acceptance.chaos.checker import check
 from tests.acceptance.chaos.findings import Findings
 from tests.acceptance.chaos.ground import Ground, stand
 from tests.acceptance.chaos.history import read_history
 from tests.acceptance.chaos.promises import rows_of
 from tests.acceptance.chaos.smith import Smith
-from tests.acceptance.chaos.submitter import Assignment
+from tests.acceptance.chaos.submitter import Assignment, digest_of
 from tests.acceptance.chaos.table import Row
 from tests.acceptance.chaos.weather import Climate, plan
-from tests.acceptance.ledger_counts import ended
+from tests.acceptance.ledger_counts import ended, reports_in
 
 #: What workers of a storm serve.
 AGENT = "tests.acceptance.chaos.agent"
@@ -33,6 +33,8 @@ SEEDS = 20
 #: Seconds without a new report after which what is missing counts as lost; a task waits for a dead worker's lease,
 #: at most, for a retry, and for its turn.
 QUIET_S = 60.0
+#: Seconds after the last blow in which both stores have to agree.
+AGREED_WITHIN_S = 60.0
 #: Seconds between looks at whether it is over.
 _LOOK_S = 0.05
 
@@ -66,6 +68,7 @@ async def storm(
         smith,
         folder,
         seats=climate.workers,
+        supervisors=climate.supervisors,
         durability=climate.durability,
         deed=deed,
         slots=climate.slots,
@@ -74,13 +77,16 @@ async def storm(
         async with asyncio.TaskGroup() as group:
             group.create_task(ground.program.follow())
             killing = group.create_task(kill_workers(ground, climate, seed))
+            replacing = group.create_task(kill_supervisors(ground, climate, seed))
             blows = [group.create_task(strike(ground, climate, planned, seed)) for planned in plan(climate, seed)]
             await ground.program.submit_all(_assignments(climate))
             for blow in blows:
                 await blow
             await until_reported(ground, quiet_s)
             killing.cancel()
+            replacing.cancel()
             await _until_taken(ground)
+            await compare_stores(ground)
             await _compare_counts(ground)
             await ground.leave()
             ground.program.is_over = True
@@ -117,6 +123,20 @@ async def _until_taken(ground: Ground) -> None:
         left = await ground.program.wire.counts("TASKS", f"tasks.{agent.agent_id}.>")
         for subject, number in left.items():
             ground.history.note("left", about=f"{number} on {subject}")
+
+
+async def compare_stores(ground: Ground, within_s: float = AGREED_WITHIN_S) -> None:
+    """Note what the ledger holds, as soon as that is what the stream holds, or after *within_s* seconds."""
+    gives_up_at = time.monotonic() + within_s
+    async with Redis.from_url(ground.servers.redis_url) as redis:
+        while True:
+            held = await reports_in(redis)
+            digests = {name: digest_of(report) for name, (_, report) in held.items()}
+            if digests == ground.program.digests or time.monotonic() > gives_up_at:
+                break
+            await asyncio.sleep(1.0)
+    for (task, generation), (state, _) in held.items():
+        ground.history.note("ledger", task=task, generation=generation, about=state, digest=digests[task, generation])
 
 
 async def _compare_counts(ground: Ground) -> None:

@@ -57,6 +57,8 @@ class Submitter:
         self.wire = Outside(client, f"Chaos-{uuid.uuid4().hex[:8]}")
         self.accepted: set[str] = set()
         self.reported: set[str] = set()
+        #: The digest of every stored report, by task and generation.
+        self.digests: dict[tuple[str, int], str] = {}
         self._next_sequence = 1
         self.is_over = False
 
@@ -146,11 +148,12 @@ class Submitter:
         at = datetime.fromisoformat(message.headers["Nats-Time-Stamp"]).timestamp()
         report = json.loads(message.data)
         self._note("report", report, message.data, sequence=sequence, at=at)
+        self.digests[report["task_id"], report["generation"]] = digest_of(message.data)
         self.reported.add(report["task_id"])
         self._next_sequence = sequence + 1
 
     def _note(self, kind: Kind, report: dict[str, Any], body: bytes, **facts: Any) -> None:
-        digest = hashlib.blake2b(body, digest_size=16).hexdigest()
+        digest = digest_of(body)
         named = {
             "task": report["task_id"],
             "generation": report["generation"],
@@ -158,6 +161,11 @@ class Submitter:
             "fence": report["fence"],
         }
         self._history.note(kind, digest=digest, **named, **facts)
+
+
+def digest_of(body: bytes) -> str:
+    """Return what tells one report from another."""
+    return hashlib.blake2b(body, digest_size=16).hexdigest()
 
 
 @asynccontextmanager

@@ -85,6 +85,12 @@ VIOLATIONS: dict[str, Callable[[Writing], object]] = {
         writing.submitted(0, "t9").run(30, 31, "t9", effect=False).reported(32, "t9")
     ),
     "recomputed, unexplained": lambda writing: writing.run(16, 17, "t2", 2, effect=False),
+    "not in the ledger": lambda writing: writing.note(41, "ledger", 0, task="t1", digest="a").note(
+        41, "ledger", 0, task="t2", digest="a"
+    ),
+    "another report in the ledger": lambda writing: [
+        writing.note(41, "ledger", 0, task=task, digest="b" if task == "t1" else "a") for task in ("t1", "t2", "t3")
+    ],
     "left in the queue": lambda writing: writing.note(40, "left", 0, about="1 on tasks.X.y"),
     "worker fell": lambda writing: writing.note(40, "died", 2, about="1"),
 }

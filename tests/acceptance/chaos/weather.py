@@ -19,10 +19,11 @@ class Climate:
     task_ms: int = 50
     workers: int = 4
     slots: int = 2
+    supervisors: int = 2
     ack_wait_s: float = 2.0
     kill_every_s: float = 2.0
     #: Where the machine may have much else to do, no task shall meet one kill after another and hardly run between.
-    reports_between_kills: int = 0
+    reports_between_kills: int = 25
     nats_kills: int = 5
     valkey_kills: int = 3
     stops: int = 1

@@ -23,13 +23,13 @@ from memory.pipeline_runs import PipelineRuns
 from memory.session import SessionCache
 from runtime import valkey
 from runtime.embedded import EmbeddedServers
+from tests.acceptance.chaos.forge import ROLE_VARIABLE
 from tests.acceptance.chaos.forged import Forged
 from tests.acceptance.chaos.history import Event, Follower, History
 from tests.acceptance.chaos.smith import Smith
 from tests.acceptance.house import QUICK
 from tests.acceptance.pipeline_storm import misdeeds
 from tests.acceptance.pipeline_storm.agent import FOLDER_VARIABLE, agent, hold_of
-from tests.acceptance.pipeline_storm.forge import ROLE_VARIABLE
 from tests.acceptance.pipeline_storm.moments import VICTIMS, Victim
 from tests.acceptance.pipeline_storm.nine_phases import PIPELINE
 

@@ -59,7 +59,7 @@ class Weight(BaseModel):
     blocks: int
 
 
-@agent.task(max_attempts=1)
+@agent.task(max_attempts=1, remember="shared")
 async def swallow(morsel: Morsel) -> Kept:
     """Swallow an amount and everything else, and remember it."""
     return Kept(said=morsel.model_dump(mode="json"))

@@ -72,7 +72,7 @@ async def noted(shift: Shift) -> Done:
     return Done(number=shift.number, pid=os.getpid())
 
 
-@agent.task
+@agent.task(remember="shared")
 async def known(shift: Shift) -> Done:
     """Leave a line, work for a while, and be remembered."""
     note_run("known", shift.number)
@@ -80,7 +80,7 @@ async def known(shift: Shift) -> Done:
     return Done(number=shift.number, pid=os.getpid())
 
 
-@agent.task
+@agent.task(remember="shared")
 async def let_go(shift: Shift) -> Done:
     """Leave a line, be remembered, and end once there is a file of this name and number beside the lines."""
     note_run("let_go", shift.number)

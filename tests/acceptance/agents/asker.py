@@ -1,0 +1,33 @@
+"""An agent for tests that needs a model, and one task that needs none."""
+
+from pydantic import BaseModel
+
+from workers import Agent, Context, Parameters
+
+agent = Agent("AskerAgent", keywords=("asker",))
+
+
+class Thing(Parameters):
+    """What to ask about."""
+
+    number: int
+
+
+class Colour(BaseModel):
+    """What the model says."""
+
+    reasoning: str
+    colour: str
+
+
+@agent.task(uses=("llm",))
+async def colour(thing: Thing, context: Context) -> str:
+    """Ask for a colour."""
+    answer = await context.llm.ask("default", Colour, system="Name a colour.", user=f"thing {thing.number}")
+    return answer.colour
+
+
+@agent.task
+async def double(thing: Thing) -> int:
+    """Need no model."""
+    return 2 * thing.number

@@ -1,0 +1,80 @@
+"""What a crash costs those that ran beside it, and how often a task that kills its worker may do so."""
+
+import asyncio
+import statistics
+import time
+
+from tests.acceptance.house import PROBE, House, Served
+from tests.acceptance.outside import Outside, outside
+
+#: Tasks in flight when a worker dies, and seconds that each takes.
+FLYING, EACH_S = 40, 4.0
+#: Crashes until a task is convicted that kills its worker each time: two beside all, one in a small group, three alone.
+CRASHES = 6
+
+
+async def test_a_crash_costs_its_neighbours_one_more_run(own_house: House) -> None:
+    """All that ran in a killed worker run again side by side, and quick tasks wait for none of them."""
+    struck = own_house.worker(PROBE, slots=64).ready()
+    quick_s: list[float] = []
+    async with outside(own_house.servers.nats_url) as program:
+        sent_at = time.monotonic()
+        tasks = [await _assign(program, number, EACH_S) for number in range(FLYING)]
+        await program.begun(*tasks)
+        other = own_house.worker(PROBE, slots=64)
+        await asyncio.to_thread(other.ready)
+        await asyncio.to_thread(struck.kill)
+        asking = asyncio.create_task(_ask_quick_ones(program, quick_s))
+        reports = [await program.report_of(task) for task in tasks]
+        slowest_s = time.monotonic() - sent_at
+        asking.cancel()
+    runs = [len(own_house.runs(f"neighbour-{number}")) for number in range(FLYING)]
+    p50_s = statistics.median(quick_s)
+    print(f"slowest {slowest_s:.2f} s, p50 of {len(quick_s)} quick ones {p50_s:.3f} s")  # noqa: T201 - figures
+    assert {report["status"] for report in reports} == {"completed"}
+    assert max(runs) == 2
+    assert slowest_s <= 20
+    assert p50_s <= 0.1
+    assert other.metric("tasklore_crashed_runs_total") == FLYING
+
+
+async def test_a_poisonous_task_among_forty_is_convicted_and_no_neighbour_is(own_house: House) -> None:
+    """It is caught in the act, however many others it takes along; those come through."""
+    workers = [own_house.worker(PROBE, slots=64, ack_wait_s=1).ready()]
+    async with outside(own_house.servers.nats_url) as program:
+        sent_at = time.monotonic()
+        tasks = [await _assign(program, number, 1.0) for number in range(FLYING)]
+        await program.begun(*tasks)
+        poison = await program.assign("ProbeAgent", "trouble", {"label": "poison", "kind": "die"}, max_attempts=1)
+        restarting = asyncio.create_task(_restart(own_house, workers))
+        report = await program.report_of(poison)
+        neighbours = [await program.report_of(task) for task in tasks]
+        print(f"all done after {time.monotonic() - sent_at:.1f} s")  # noqa: T201 - figures
+        await restarting
+    runs = [len(own_house.runs(f"neighbour-{number}")) for number in range(FLYING)]
+    print(f"runs of neighbours {sorted(runs)}")  # noqa: T201 - figures
+    assert (report["status"], report["error"]["type"], report["attempt"]) == ("failed", "WorkerLost", CRASHES)
+    assert {neighbour["status"] for neighbour in neighbours} == {"completed"}
+    assert len(own_house.runs("poison")) == CRASHES
+    # The run that was struck first, once more beside all, once in its group, and then alone.
+    assert max(runs) <= 4
+
+
+async def _assign(program: Outside, number: int, seconds: float) -> str:
+    parameters = {"label": f"neighbour-{number}", "number": number, "ms": int(seconds * 1000)}
+    return await program.assign("ProbeAgent", "fresh", parameters)
+
+
+async def _ask_quick_ones(program: Outside, took_s: list[float]) -> None:
+    while True:
+        sent_at = time.monotonic()
+        await program.ask("ProbeAgent", "fresh", {"label": "quick"})
+        took_s.append(time.monotonic() - sent_at)
+        await asyncio.sleep(0.05)
+
+
+async def _restart(house: House, workers: list[Served]) -> None:
+    """Start another worker after each of the crashes, as a supervisor of processes would."""
+    for _ in range(CRASHES):
+        assert await asyncio.to_thread(workers[-1].wait) == 7
+        workers.append(house.worker(PROBE, slots=64, ack_wait_s=1))

@@ -1,0 +1,163 @@
+"""A provider of language models that is away: tasks wait for it without losing attempts, and nothing else waits."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.acceptance.command import environment, tasklore
+from tests.acceptance.house import AGENTS, House, Served
+from tests.acceptance.outside import Json, Outside, outside
+from tests.llm_double import Asked, Canned, Scripted, ScriptedLlm, fault, rate_limited
+
+ASKER = str(AGENTS / "asker.py")
+MODEL = "scripted"
+TASKS = 60
+#: Seconds after an outage within which work goes on: the longest rest, what is spread, and a schedule that is due.
+RESUMES_S = 10.0
+#: Requests that may be under way when a provider goes away.
+AT_ONCE = 8
+
+
+@dataclass
+class Provider:
+    """Answers *says* until *back_at*, a reading of the monotonic clock, and then as it should; notes each request."""
+
+    says: Canned
+    back_at: float = float("inf")
+    asked_at: list[float] = field(default_factory=list)
+
+    def __call__(self, asked: Asked) -> Scripted:
+        """Answer one request."""
+        self.asked_at.append(time.monotonic())
+        if self.asked_at[-1] < self.back_at:
+            return self.says
+        return {"reasoning": "it is", "colour": "red"}
+
+    def most_a_second(self, start: float) -> int:
+        """Return the most requests within any second from *start* until it is back."""
+        times = [at for at in self.asked_at if start <= at < self.back_at]
+        return max((sum(at <= other < at + 1 for other in times) for at in times), default=0)
+
+
+@dataclass
+class Outage:
+    """A worker whose provider is away."""
+
+    worker: Served
+    program: Outside
+    provider: Provider
+
+    async def assign(self, count: int = TASKS, **fields: Any) -> list[str]:
+        """Send *count* tasks that need the model."""
+        return [await self.program.assign("AskerAgent", "colour", {"number": n}, **fields) for n in range(count)]
+
+    async def reports(self, tasks: list[str]) -> list[Json]:
+        """Return the report of each of *tasks*."""
+        return [await self.program.report_of(task) for task in tasks]
+
+    def said(self) -> str:
+        """Return what the process says of its models."""
+        return str(self.worker.get("/healthz")[1]["checks"]["models"]["detail"])
+
+
+@asynccontextmanager
+async def provider_away(house: House, says: Canned, **settings: Any) -> AsyncIterator[Outage]:
+    """Start a worker whose provider says *says* until somebody sets when it is back."""
+    provider = Provider(says)
+    with ScriptedLlm(respond=provider) as model:
+        worker = house.worker(ASKER, llm_base_url=model.base_url, llm_model=MODEL, **settings)
+        await asyncio.to_thread(worker.ready)
+        async with outside(house.servers.nats_url) as program:
+            yield Outage(worker, program, provider)
+
+
+@pytest.mark.parametrize(
+    ("says", "away_s"),
+    [
+        pytest.param(fault(503), 8.0, id="503"),
+        pytest.param(rate_limited(), 8.0, id="429"),
+        pytest.param(fault(503), 60.0, id="503 for a minute", marks=pytest.mark.long),
+        pytest.param(rate_limited(), 60.0, id="429 for a minute", marks=pytest.mark.long),
+    ],
+)
+async def test_sixty_tasks_outlive_an_outage_of_their_provider(own_house: House, says: Canned, away_s: float) -> None:
+    """With one attempt allowed all of them complete, others go on meanwhile, and the provider is left alone."""
+    async with provider_away(own_house, says) as outage:
+        began = time.monotonic()
+        outage.provider.back_at = began + away_s
+        tasks = await outage.assign(max_attempts=1)
+        await outage.program.eventually(lambda: _is_open(outage))
+        asked_first, opened_at = len(outage.provider.asked_at), time.monotonic()
+        while time.monotonic() < outage.provider.back_at:
+            sent_at = time.monotonic()
+            assert (await outage.program.ask("AskerAgent", "double", {"number": 4}))["result"] == 8
+            assert time.monotonic() - sent_at < 2
+            await asyncio.sleep(0.5)
+        reports = await outage.reports(tasks)
+        took_s = time.monotonic() - outage.provider.back_at
+    asked = sum(at < outage.provider.back_at for at in outage.provider.asked_at)
+    most = outage.provider.most_a_second(opened_at)
+    print(  # noqa: T201 - figures
+        f"{asked} requests in {away_s:g} s, {asked_first} of them at first, then at most {most} within a second; "
+        f"all done {took_s:.1f} s after it was back"
+    )
+    assert {(report["status"], report["attempt"]) for report in reports} == {("completed", 1)}
+    assert asked_first <= 2 * AT_ONCE
+    assert most <= 2
+    assert took_s <= RESUMES_S
+
+
+async def test_an_outage_is_told_until_it_is_over(own_house: House) -> None:
+    """By a metric, the health page and the doctor: which model, since when, and how many wait."""
+    async with provider_away(own_house, fault(503)) as outage:
+        assert outage.said() == ""
+        tasks = await outage.assign(20)
+        await outage.program.eventually(lambda: _is_open(outage))
+        series = f'tasklore_llm_waiting_tasks{{model="{MODEL}"}}'
+        await outage.program.eventually(lambda: _holds(lambda: outage.worker.metric(series) >= 15))
+        said = outage.said()
+        assert said.startswith(f"{MODEL} has been away since ")
+        assert "tasks wait for it" in said
+        assert outage.worker.get("/healthz")[0] == outage.worker.get("/readyz")[0] == 200
+        findings = await asyncio.to_thread(_doctor, own_house)
+        [about] = [finding for finding in findings if finding["check"] == "processes.models"]
+        assert (about["mark"], f"{MODEL} has been away since" in about["found"]) == ("warning", True)
+        outage.provider.back_at = time.monotonic()
+        await outage.reports(tasks)
+        assert outage.said() == ""
+        assert outage.worker.metric("tasklore_llm_breaker_open_seconds") == 0
+
+
+async def test_a_task_whose_deadline_passes_in_an_outage_is_expired(own_house: House) -> None:
+    """It waits until then, and is no dead letter."""
+    async with provider_away(own_house, fault(503)) as outage:
+        [task] = await outage.assign(1, deadline=_in_s(4.0))
+        [report] = await outage.reports([task])
+        assert report["status"] == "expired"
+        assert outage.worker.metric("tasklore_dead_letters_total") == 0
+
+
+async def _is_open(outage: Outage) -> bool:
+    return await _holds(lambda: outage.worker.metric("tasklore_llm_breaker_open_seconds") > 0)
+
+
+async def _holds(fact: Callable[[], bool]) -> bool:
+    return await asyncio.to_thread(fact)
+
+
+def _in_s(seconds: float) -> str:
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+
+
+def _doctor(house: House) -> list[Json]:
+    """Return what `tasklore doctor` finds."""
+    servers = {"TASKLORE_NATS_URL": house.servers.nats_url, "TASKLORE_REDIS_URL": house.servers.redis_url}
+    done = tasklore("doctor", "--json", cwd=house.folder, env=environment(**servers))
+    return list(json.loads(done.stdout)["findings"])

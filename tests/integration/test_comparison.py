@@ -1,0 +1,264 @@
+"""The ledger and REPORTS on real servers: whatever they held, they end with one report, and every reader has it."""
+
+import asyncio
+import contextlib
+import zlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from nats.aio.client import Client
+from redis.asyncio import Redis
+
+from contracts import subjects
+from contracts.identifiers import new_id
+from contracts.messages import CompletionReport, Fence, MemoryNote, Status, TaskAssignment, TaskCall
+from memory.ledger import Ledger
+from memory.runs import Finish
+from runtime.connection import connected
+from runtime.embedded import EmbeddedServers
+from runtime.link import Link
+from runtime.outbox import Outbox, open_outbox
+from runtime.pull import Delivery
+from runtime.streams import Sizes, declare_streams
+from supervisor.comparison import ComparisonDesk
+from supervisor.reports import ReportDesk
+from tests.servers import PATIENCE_S
+from tests.unit.office import Line
+
+
+@dataclass
+class Stores:
+    """Both stores, and a desk that compares them."""
+
+    client: Client
+    outbox: Outbox
+    ledger: Ledger
+    task: str
+
+    def desk(self, ledger: Ledger | None = None) -> ComparisonDesk:
+        """Return another supervisor's desk."""
+        return ComparisonDesk(self.client, ledger or self.ledger, self.outbox)
+
+    async def publish(self, task_id: str, body: bytes, *, generation: int = 1, user: str = "") -> list[str]:
+        """Publish a report as a worker does; return ["known"] when the stream had one."""
+        heard: list[str] = []
+        stored = asyncio.get_running_loop().create_future()
+        self.outbox.send(
+            f"reports.Other.{task_id}.{generation}",
+            body,
+            f"{task_id}:{generation}:report",
+            stored.set_result,
+            headers={subjects.USER_HEADER: user} if user else None,
+            known=lambda: heard.append("known"),
+        )
+        assert await stored is None
+        return heard
+
+    async def in_stream(self, task_id: str, generation: int = 1) -> bytes | None:
+        """Return what a program reads."""
+        subject = f"$JS.API.DIRECT.GET.REPORTS.reports.Other.{task_id}.{generation}"
+        stored = await self.client.request(subject, timeout=PATIENCE_S)
+        return None if (stored.headers or {}).get("Status") else stored.data
+
+    async def in_ledger(self, task_id: str, generation: int = 1) -> bytes | None:
+        """Return what HTTP and the command line read."""
+        entry = await self.ledger.read(task_id)
+        known = entry.generations.get(generation) if entry is not None else None
+        return known.report if known is not None else None
+
+    async def compare(self, task_id: str, generation: int = 1, *, deliveries: int = 1) -> Line:
+        """Let a desk compare, and return what it said."""
+        line = Line()
+        await self.desk().work([asked(task_id, generation, deliveries)], line)  # type: ignore[arg-type]  # a fake
+        return line
+
+
+@pytest.fixture
+async def stores(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stores]:
+    """Open both."""
+    async with contextlib.AsyncExitStack() as stack:
+        client = await stack.enter_async_context(connected(servers.nats_url, "comparison"))
+        await declare_streams(client, Sizes())
+        outbox = await stack.enter_async_context(open_outbox(Link(client)))
+        yield Stores(client, outbox, Ledger(redis, deadline_s=PATIENCE_S), new_id(0))
+
+
+def asked(task_id: str, generation: int = 1, deliveries: int = 1) -> Delivery:
+    """Return a wish for a comparison as a supervisor is offered it."""
+    where = f"reports.Other.{task_id}.{generation}"
+    return Delivery(subjects.comparison(where, "t"), where.encode(), None, f"ack.{task_id}", deliveries, 1, 0.0)
+
+
+def a_report(
+    task_id: str, status: Status = "completed", *, fence: Fence = "none", generation: int = 1, minutes_ago: float = 0
+) -> bytes:
+    """Return a report to a program of somebody else."""
+    report = CompletionReport(
+        task_id=task_id,
+        generation=generation,
+        agent_id="A",
+        supervisor_id="Other",
+        task_name="x",
+        status=status,
+        memory=MemoryNote(outcome="off"),
+        fence=fence,
+        worker_id="w1",
+        finished_at=datetime.now(UTC) - timedelta(minutes=minutes_ago),
+    )
+    return report.model_dump_json().encode()
+
+
+@pytest.mark.parametrize("before", ["nothing", "another status", "its own lost answer", "a wish to cancel"])
+async def test_what_lies_in_reports_stands(stores: Stores, before: str) -> None:
+    """A program may have read it: the ledger is set to it, with whose it was, and nobody is told otherwise later."""
+    stored = a_report(stores.task)
+    await stores.publish(stores.task, stored, user="token")
+    if before == "a wish to cancel":
+        await stores.ledger.cancel(stores.task, None, "enough")
+    elif before != "nothing":
+        status: Status = "expired" if before == "another status" else "completed"
+        await stores.ledger.finish(stores.task, 1, status, a_report(stores.task, status, fence="ledger"))
+
+    line = await stores.compare(stores.task)
+
+    entry = await stores.ledger.read(stores.task)
+    assert entry is not None
+    assert (entry.generations[1].report, entry.generations[1].state, entry.user) == (stored, "completed", "token")
+    assert await stores.in_stream(stores.task) == stored
+    assert len(line.settled) == 1
+    assert await stores.ledger.finish(stores.task, 1, "cancelled", b"late") == stored
+
+
+async def test_what_only_the_ledger_has_is_published(stores: Stores) -> None:
+    """Somebody died between the two, or the stream was emptied; it is looked at once more, and then they agree."""
+    report = a_report(stores.task, "cancelled", fence="ledger")
+    await stores.ledger.finish_many([Finish(stores.task, 1, "cancelled", report, "token")])
+
+    assert [len(said) for said in (await stores.compare(stores.task)).__dict__.values()] == [0, 0, 1]
+    assert len((await stores.compare(stores.task)).settled) == 1
+
+    stored = await stores.client.jetstream().get_last_msg("REPORTS", f"reports.Other.{stores.task}.1")
+    assert (stored.data, (stored.headers or {})[subjects.USER_HEADER]) == (report, "token")
+
+
+async def test_a_report_past_its_hour_is_not_published_again(stores: Stores) -> None:
+    """The stream let go of it; the ledger goes on telling it."""
+    report = a_report(stores.task, fence="ledger", minutes_ago=61)
+    await stores.ledger.finish(stores.task, 1, "completed", report)
+    assert len((await stores.compare(stores.task)).settled) == 1
+    assert (await stores.in_stream(stores.task), await stores.in_ledger(stores.task)) == (None, report)
+
+
+async def test_generations_are_compared_each_by_itself(stores: Stores) -> None:
+    """A report on the second changes nothing of the first."""
+    first, second = a_report(stores.task, "failed", fence="ledger"), a_report(stores.task, generation=2)
+    await stores.ledger.finish(stores.task, 1, "failed", first)
+    rival = a_report(stores.task, "expired", generation=2, fence="ledger")
+    await stores.ledger.finish(stores.task, 2, "expired", rival)
+    await stores.publish(stores.task, second, generation=2)
+    await stores.compare(stores.task, 2)
+    assert [await stores.in_ledger(stores.task, number) for number in (1, 2)] == [first, second]
+
+
+async def test_what_nobody_has_yet_is_looked_for_again_and_then_left(stores: Stores) -> None:
+    """It is asked for before anything is reported; whoever asked may have died."""
+    assert len((await stores.compare(stores.task)).handed_back) == 1
+    assert len((await stores.compare(stores.task, deliveries=15)).settled) == 1
+    assert await stores.ledger.read(stores.task) is None
+
+
+@pytest.mark.parametrize("body", [b"rubbish", b"reports.Other.TASK.x", b"reports.Other.TASK.1", b"\xff.a.b.c"])
+async def test_what_cannot_be_compared_changes_nothing(stores: Stores, body: bytes) -> None:
+    """It is settled: neither a wish that is none, nor a report in another's place, is offered for ever."""
+    await stores.publish(stores.task, a_report("t2"))
+    held = a_report(stores.task, fence="ledger")
+    await stores.ledger.finish(stores.task, 1, "completed", held)
+    line, wish = Line(), asked(stores.task)
+    wish.body = body.replace(b"TASK", stores.task.encode())
+    await stores.desk().work([wish], line)  # type: ignore[arg-type]  # a fake
+    assert line.settled == [wish]
+    assert await stores.in_ledger(stores.task) == held
+
+
+async def test_without_the_ledger_comparisons_wait(stores: Stores) -> None:
+    """All side by side, for one deadline together, however often they were offered."""
+    async with Redis.from_url("redis://127.0.0.1:1") as nowhere:
+        line = Line()
+        batch = [asked(f"t{number}", deliveries=99) for number in range(256)]
+        async with asyncio.timeout(PATIENCE_S):
+            await stores.desk(Ledger(nowhere, deadline_s=0.5)).work(batch, line)  # type: ignore[arg-type]  # a fake
+    assert ([delivery for delivery, _ in line.handed_back], line.settled) == (batch, [])
+
+
+async def test_two_supervisors_and_a_finish_at_once_leave_one_report(stores: Stores) -> None:
+    """In every order: the stream's stands, or where it has none yet, what is published then does."""
+    ids = [f"{stores.task}-{number}" for number in range(60)]
+
+    async def worker(task_id: str, status: Status, fence: Fence) -> None:
+        body = a_report(task_id, status, fence=fence)
+        await asyncio.sleep(0.001 * (zlib.crc32(f"{task_id[-2:]}{status}".encode()) % 7))
+        if fence == "ledger":
+            earlier = await stores.ledger.finish(task_id, 1, status, body)
+            body = earlier if isinstance(earlier, bytes) else body
+        if await stores.publish(task_id, body) or fence == "none":
+            wishes.append(asked(task_id))
+
+    async def supervisor() -> None:
+        line = Line()
+        for _ in range(20):
+            await stores.desk().work(list(wishes), line)  # type: ignore[arg-type]  # a fake
+            await asyncio.sleep(0.002)
+
+    wishes: list[Delivery] = []
+    rivals = (("completed", "none"), ("expired", "ledger"), ("failed", "ledger"))
+    workers = [worker(task_id, *rival) for task_id in ids for rival in rivals]  # type: ignore[arg-type]  # literals
+    await asyncio.gather(*workers, supervisor(), supervisor())
+    await stores.desk().work(wishes, Line())  # type: ignore[arg-type]  # a fake
+
+    for task_id in ids:
+        stored = await stores.in_stream(task_id)
+        assert stored is not None
+        assert stored == await stores.in_ledger(task_id)
+
+
+async def test_a_request_a_program_and_the_ledger_read_one_verdict(stores: Stores) -> None:
+    """A second run's report, which the ledger took and the stream refused, is heard on the wire, and told to nobody."""
+    desk = ReportDesk(stores.client, stores.ledger)
+    await stores.client.subscribe("reports.Other.>", cb=desk.hear_hint)
+    assignment = TaskAssignment(
+        task_id=stores.task, agent_id="A", supervisor_id="Other", task=TaskCall(name="x"), created_at=datetime.now(UTC)
+    )
+    stored, rival = a_report(stores.task), a_report(stores.task, "expired", fence="ledger")
+    await stores.publish(stores.task, stored)
+    await stores.ledger.finish(stores.task, 1, "expired", rival)
+    waiting = asyncio.create_task(desk.report_of(assignment, PATIENCE_S, is_new=True))
+    await asyncio.sleep(0)
+
+    assert await stores.publish(stores.task, rival) == ["known"]
+    told = await waiting
+    again = await desk.report_of(assignment, PATIENCE_S)
+    await stores.compare(stores.task)
+
+    assert told == again == CompletionReport.model_validate_json(stored)
+    assert await stores.in_stream(stores.task) == await stores.in_ledger(stores.task) == stored
+
+
+async def test_a_hint_of_a_task_that_was_sent_again_tells_its_newest_report(stores: Stores) -> None:
+    """An earlier generation may be published once more while the next one runs, or after it."""
+    desk = ReportDesk(stores.client, stores.ledger)
+    assignment = TaskAssignment(
+        task_id=stores.task, agent_id="A", supervisor_id="Other", task=TaskCall(name="x"), created_at=datetime.now(UTC)
+    )
+    await stores.client.subscribe("reports.Other.>", cb=desk.hear_hint)
+    for generation in (2, 3):
+        report = a_report(stores.task, generation=generation, fence="ledger")
+        await stores.ledger.finish(stores.task, generation, "completed", report)
+        await stores.publish(stores.task, report, generation=generation)
+    waiting = asyncio.create_task(desk.report_of(assignment, PATIENCE_S, is_new=True))
+    await asyncio.sleep(0)
+    await stores.publish(stores.task, a_report(stores.task, generation=2, fence="ledger"), generation=2)
+    told = await waiting
+    assert told is not None
+    assert told.generation == 3

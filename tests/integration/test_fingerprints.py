@@ -1,0 +1,125 @@
+"""Fingerprints as child processes take them: what clients name occupies nobody, and leads nowhere it should not."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import InvalidInput
+from supervisor.pipelines.fingerprints import Fingerprints, Look
+
+#: Seconds that a look may take here, and those for what takes none on a busy machine.
+LOOK_S, PATIENCE_S = 2.0, 60.0
+
+
+@pytest.fixture
+def allowed(tmp_path: Path) -> Path:
+    """Make a folder with all that may lie in one, and a secret beside it."""
+    home = tmp_path / "home"
+    (home / "long").mkdir(parents=True)
+    for number in range(30):
+        (home / "long" / (f"{number:02}" + "x" * 58)).write_text("1")
+    (home / "own.py").write_text("1")
+    (tmp_path / "secret.py").write_text("2")
+    (home / "out").symlink_to(tmp_path)
+    (home / "circle").symlink_to(home / "circle")
+    os.mkfifo(home / "pipe.py")
+    (home / "endless.py").symlink_to("/dev/zero")
+    with (home / "sparse").open("wb") as file:
+        file.truncate(2**40)
+    return home
+
+
+@pytest.fixture
+async def fingerprints(allowed: Path) -> AsyncIterator[Fingerprints]:
+    """Take fingerprints below that folder alone."""
+    taken = Fingerprints([allowed], size=2**20, seconds=LOOK_S)
+    yield taken
+    await taken.close()
+
+
+async def took(fingerprints: Fingerprints, root: str, *globs: str, user_id: str = "ada") -> list[str]:
+    """Return the names of the files that *globs* find."""
+    looks: list[Look] = [(globs, {})]
+    async with asyncio.timeout(PATIENCE_S):
+        found = await fingerprints.take(root, looks, user_id=user_id)
+    return sorted(found.marks[0])
+
+
+@pytest.mark.parametrize(
+    "root",
+    ["/", "{0}/..", "{0}/../home2", "{0}/out", "{0}/circle", "{0}\0", "/proc/self/root", "/" + "a/" * 3000, "", "~"],
+)
+async def test_a_root_that_was_not_named_is_refused(fingerprints: Fingerprints, allowed: Path, root: str) -> None:
+    """By its field, with the cure; whatever lies there."""
+    with pytest.raises(InvalidInput, match=r"^root: .*(TASKLORE_PIPELINE_ROOTS|leave it out|give a folder)"):
+        await fingerprints.take(root.format(allowed), user_id="ada")
+
+
+async def test_without_roots_nothing_is_read(allowed: Path) -> None:
+    """No process is started for it."""
+    with pytest.raises(InvalidInput, match=r"^root: .*TASKLORE_PIPELINE_ROOTS names no folder"):
+        await Fingerprints().take(str(allowed), user_id="ada")
+
+
+@pytest.mark.parametrize(
+    ("globs", "found"),
+    [
+        (["**/" + "*?" * 18 + "*~"], []),
+        (["**/" * 20 + "*~"], []),
+        (["*" + "[!y]*" * 190, "[" * 900, "*x" * 400], []),
+        (["*.py", "pipe.py", "endless.py", "circle"], ["f:own.py"]),
+        (["out/*.py", "out/**", "circle/**"], []),
+        (["**/secret.py"], []),
+    ],
+)
+async def test_what_lies_below_is_found_whatever_it_is(
+    fingerprints: Fingerprints, allowed: Path, globs: list[str], found: list[str]
+) -> None:
+    """Patterns that took years, pipes, devices, and links that lead out or nowhere."""
+    assert await took(fingerprints, str(allowed), *globs) == found
+
+
+async def test_a_look_over_its_budget_is_refused_and_the_next_is_served(
+    fingerprints: Fingerprints, allowed: Path
+) -> None:
+    """With the setting that allows more."""
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match=r"reads_files: .*TASKLORE_FINGERPRINT_MAX_BYTES"):
+            await took(fingerprints, str(allowed), "sparse")
+        assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
+
+
+async def test_a_child_that_does_not_answer_is_killed(
+    fingerprints: Fingerprints, allowed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a disk that is away; whoever asks next gets another one."""
+    monkeypatch.setattr("supervisor.pipelines.fingerprints._LATE_S", -1.0)
+    assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
+    [child] = fingerprints._idle
+    os.kill(child.pid, 19)
+    with pytest.raises(InvalidInput, match="TASKLORE_FINGERPRINT_S"):
+        await took(fingerprints, str(allowed), "own.py")
+    async with asyncio.timeout(PATIENCE_S):
+        assert await child.wait() == -9
+    monkeypatch.setattr("supervisor.pipelines.fingerprints._LATE_S", PATIENCE_S)
+    assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
+
+
+async def test_users_take_turns(fingerprints: Fingerprints, allowed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks for a hundred long looks has one at a time; another's is taken beside it."""
+    monkeypatch.setattr("supervisor.pipelines.fingerprints._LATE_S", PATIENCE_S)
+    await took(fingerprints, str(allowed), "own.py", user_id="ada")
+    [child] = fingerprints._idle
+    os.kill(child.pid, 19)
+    hers = [asyncio.create_task(took(fingerprints, str(allowed), "own.py", user_id="eve")) for _ in range(100)]
+    await asyncio.sleep(0)
+    began = time.monotonic()
+    assert await took(fingerprints, str(allowed), "own.py", user_id="ada") == ["f:own.py"]
+    assert time.monotonic() - began < PATIENCE_S
+    assert not any(task.done() for task in hers)
+    os.kill(child.pid, 18)
+    assert await asyncio.gather(*hers) == [["f:own.py"]] * 100

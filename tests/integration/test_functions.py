@@ -1,0 +1,160 @@
+"""The functions that a server is given: by whom, for how long, and what one does that has none."""
+
+import asyncio
+import contextlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+from redis.cluster import key_slot
+from redis.exceptions import ResponseError
+
+from contracts.errors import Forbidden, MemoryUnavailable
+from memory import document_scripts, inbox_scripts, keys, neighbour_scripts, project_scripts, scripts
+from memory.breaker import Breaker
+from memory.exchange import Exchange
+from memory.functions import load_functions
+from memory.ledger import Ledger
+from memory.runs import Run
+from memory.scripts import LIBRARIES
+from runtime.embedded import ValkeyServer
+from tests.servers import PATIENCE_S
+
+LEASE_MS = 30_000
+PROJECT = [f"tl:project:{{x}}:{name}" for name in ("a", "b", "c", "d", "e", "f", "g", "h", "i")]
+INBOX = [f"tl:inbox:{{x}}:{name}" for name in ("said", "ids", "inbox", "state", "digest")]
+#: Calls that went on for ever, or for minutes, with what any role that may call functions can write or say.
+ENDLESS: list[tuple[str, list[str], list[Any]]] = [
+    (project_scripts.SEARCH, [], [1, "-inf", 10, 10, 0, "", 1, "1e18", 0]),
+    (project_scripts.SEARCH, [], [1, "-inf", 10, 10, 0, "", 1, 0, "1e18"]),
+    (project_scripts.SEARCH, [], [1, "-inf", 10, 10, 0, "", "1e18", -2, 0]),
+    (project_scripts.FOLLOW, PROJECT[:3], ["a", "1e18"]),
+    (document_scripts.COMMIT, [], ["1e18", 0, 1, 0, "", "", "", "", "", "", "", -4]),
+    (neighbour_scripts.AROUND, [], ["1e18", "1e18", 1]),
+    (inbox_scripts.TAKE, INBOX, [100, 60_000, "t", 10]),
+]
+
+
+async def test_versions_stand_side_by_side(valkey_or_redis: Redis) -> None:
+    """What another version loaded stays, and loading again changes nothing."""
+    await valkey_or_redis.function_flush("SYNC")
+    earlier = "redis.register_function{function_name='tl_earlier', callback=function() return 7 end}"
+    await valkey_or_redis.function_load(f"#!lua name=tl_earlier\n{earlier}")
+    for _ in range(2):
+        await load_functions(valkey_or_redis)
+    listed = {one[1].decode() for one in await valkey_or_redis.function_list()}
+    assert listed == {"tl_earlier", *LIBRARIES}
+    assert await valkey_or_redis.fcall("tl_earlier", 0) == 7
+
+
+async def test_a_server_that_lacks_a_function_is_given_it(valkey_or_redis: Redis) -> None:
+    """In the middle of work, by whoever may."""
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+    for number in range(2):
+        await valkey_or_redis.function_flush("SYNC")
+        assert await ledger.begin(f"lacks-{number}", 1, "w1", 0, LEASE_MS) == Run(1)
+
+
+async def test_functions_outlive_the_server(tmp_path: Path) -> None:
+    """They lie in the append-only file, so that workers that may not load them go on after a restart."""
+    server = ValkeyServer(tmp_path)
+    for _ in range(2):
+        await server.start()
+        async with Redis.from_url(server.url) as client:
+            if not await client.exists("loaded"):
+                await load_functions(client)
+                await client.set("loaded", 1)
+            await _forbid(client)
+        async with Redis.from_url(server.url, username="guest", password="guest") as guest:
+            assert await guest.fcall(scripts.RENEW, 1, "tl:flight:{x}", "t", 1) == 0
+        await server.stop()
+
+
+async def test_who_may_not_load_is_told_who_does(valkey_or_redis: Redis) -> None:
+    """At a start, and in the middle of work."""
+    await valkey_or_redis.function_flush("SYNC")
+    await _forbid(valkey_or_redis)
+    pool = valkey_or_redis.connection_pool.connection_kwargs
+    async with Redis(host=pool["host"], port=pool["port"], username="guest", password="guest") as guest:
+        with pytest.raises(Forbidden, match="run `tasklore bootstrap`"):
+            await load_functions(guest)
+        with pytest.raises(MemoryUnavailable, match="run `tasklore bootstrap`"):
+            await Exchange(guest, PATIENCE_S).run([("FCALL", scripts.RENEW, 1, "tl:flight:{x}", "t", 1)])
+
+
+async def test_another_error_than_a_wrong_type_removes_nothing(valkey_or_redis: Redis) -> None:
+    """Neither counters nor entries; a key of another type is replaced, as it always was."""
+    ledger, counter = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), keys.ended(keys.task("odd"))
+    await valkey_or_redis.hset(counter, mapping={"completed": "many", "failed": "7"})
+    with pytest.raises(MemoryUnavailable, match="not an integer"):
+        await ledger.finish("odd", 1, "completed", b"{}")
+    assert await valkey_or_redis.hgetall(counter) == {b"completed": b"many", b"failed": b"7"}
+    assert await ledger.read("odd") is None
+    await valkey_or_redis.set(counter, "another type")
+    assert await ledger.finish("odd", 1, "completed", b"{}") is None
+    assert await valkey_or_redis.hgetall(counter) == {b"completed": b"1"}
+
+
+async def test_a_full_server_refuses_what_grows_and_takes_what_ends(valkey_or_redis: Redis) -> None:
+    """A refusal as a whole: the counter keeps its value; leases are renewed and given back; reads go on."""
+    breaker = Breaker(failures=1)
+    ledger, counter = Ledger(valkey_or_redis, deadline_s=PATIENCE_S, breaker=breaker), keys.ended(keys.task("full"))
+    await valkey_or_redis.hset(counter, "completed", 1000)
+    await ledger.begin("full", 1, "w1", 0, LEASE_MS, token="t1")
+    await load_functions(valkey_or_redis)
+    await valkey_or_redis.config_set("maxmemory", 1)
+    try:
+        for refused in (
+            ledger.begin("other", 1, "w1", 0, LEASE_MS),
+            ledger.finish("full", 1, "completed", b"{}"),
+            ledger.once("full", 1, "w1", "mail", "t"),
+            ledger.accept("other", 1, b"{}"),
+        ):
+            with pytest.raises(MemoryUnavailable, match="maxmemory"):
+                await refused
+        assert not breaker.is_open
+        assert await ledger.hold([("full", 1)], "w1", LEASE_MS) == []
+        assert await valkey_or_redis.hget(counter, "completed") == b"1000"
+        entry = await ledger.read("full")
+        assert entry is not None
+        assert entry.generations[1].state == "running"
+    finally:
+        await valkey_or_redis.config_set("maxmemory", 0)
+    assert await ledger.finish("full", 1, "completed", b"{}") is None
+    assert await valkey_or_redis.hget(counter, "completed") == b"1001"
+
+
+async def test_a_full_server_refuses_nothing_that_cannot_grow(valkey_or_redis: Redis) -> None:
+    """A script that it would not let run calls something that takes memory."""
+    flags = {name.upper(): one["flags"] for name, one in (await valkey_or_redis.command()).items()}
+    for library in LIBRARIES.values():
+        called = {word.upper() for word in re.findall(r"(?:call|pcall)\('(\w+)'", library)}
+        if "'no-writes'" not in library and "'allow-oom'" not in library:
+            assert any("denyoom" in flags[word] for word in called), library
+
+
+@pytest.mark.parametrize("task_id", ["0199-aaaa", "x", "{x}"])
+def test_both_keys_of_a_report_lie_in_one_slot(task_id: str) -> None:
+    """A cluster takes a function whose keys are in one slot alone."""
+    key = keys.task(task_id)
+    assert key_slot(key.encode()) == key_slot(keys.ended(key).encode())
+
+
+async def _forbid(client: Redis) -> None:
+    """Let the user `guest` call functions, and not load any."""
+    await client.acl_setuser("guest", enabled=True, passwords=["+guest"], keys=["*"], commands=["+@all", "-function"])
+
+
+async def test_a_call_ends_whatever_it_is_told(valkey_or_redis: Redis) -> None:
+    """A server that runs one without an end answers nobody, and no role may stop it."""
+    await load_functions(valkey_or_redis)
+    await valkey_or_redis.hset(PROJECT[2], mapping={"a": "b", "b": "a"})
+    edge = str(2**53)
+    await valkey_or_redis.hset(INBOX[3], mapping={"seen": edge, "own": edge, "tasks": "x" * 300_000})
+    for name, at, told in ENDLESS:
+        with contextlib.suppress(ResponseError):
+            async with asyncio.timeout(PATIENCE_S):
+                await valkey_or_redis.fcall(name, len(at), *at, *told)
+        assert await valkey_or_redis.ping(), (name, told)

@@ -1,0 +1,181 @@
+"""Values by the hundred thousand: what is wrong with them is told in few words, in time that grows with them."""
+
+import json
+import sys
+import tracemalloc
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from contracts.body_sizes import MOST_VALUES, demand_few_values
+from contracts.errors import InvalidInput, InvalidParameters, InvalidPipeline, MessageTooLarge
+from contracts.messages import PipelineRequest, TaskAssignment, TaskCard
+from contracts.parameters import Field, Parameters
+from contracts.pipelines import MOST_NAMES, MOST_PHASES, Phase, Pipeline
+from supervisor.http.fitting import demand_fit
+from supervisor.http.problems import Refused
+from supervisor.pipelines.checks import problems_in_inputs, problems_of
+from supervisor.pipelines.declarations import pipeline_from
+from supervisor.pipelines.places import read_text
+from supervisor.pipelines.problems import MOST_PROBLEMS
+from supervisor.pipelines.references import MOST_MENTIONS
+
+MANY = 100_000
+
+
+class Inner(BaseModel):
+    """A model inside a list."""
+
+    number: int
+
+
+class Wide(Parameters):
+    """Lists of everything."""
+
+    texts: list[str] = Field(default_factory=list)
+    numbers: list[int] = Field(default_factory=list)
+    models: list[Inner] = Field(default_factory=list)
+
+
+def _calls(work: Callable[[], object]) -> int:
+    """Return how many functions *work* calls, those of the interpreter included."""
+    count = 0
+
+    def note(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("body", [b"1," * MOST_VALUES, b'["a",' * MOST_VALUES, b'{"a":1},' * MOST_VALUES])
+def test_a_body_of_too_many_values_is_too_large(body: bytes) -> None:
+    """Whatever they are."""
+    with pytest.raises(MessageTooLarge, match="send fewer"):
+        demand_few_values(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" + b"1," * (MOST_VALUES - 1) + b"1]",
+        json.dumps({"text": ',"\\,' * MOST_VALUES}).encode(),
+        b'"' + b'\\",' * MOST_VALUES,
+        b'{"a": "' + b"," * MOST_VALUES + b'\\"',
+    ],
+)
+def test_what_is_in_a_text_counts_for_nothing(body: bytes) -> None:
+    """Also in one that nothing closes."""
+    demand_few_values(body)
+
+
+@pytest.mark.parametrize(("field", "items"), [("keys", [1] * MANY), ("design", [{}] * MANY)])
+def test_a_message_tells_of_the_first_wrong_item_of_a_list(field: str, items: list[Any]) -> None:
+    """To tell of each of 400,000 took 5 s and 600 MB."""
+    with pytest.raises(ValidationError) as refused:
+        PipelineRequest.model_validate_json(json.dumps({"action": "run", field: items}))
+    assert refused.value.error_count() == 1
+
+
+def test_so_does_what_a_worker_is_assigned() -> None:
+    """A list inside an assignment is one of a message."""
+    fields = {"task_id": "t", "agent_id": "A", "supervisor_id": "S", "created_at": "2026-01-01T00:00:00Z"}
+    with pytest.raises(ValidationError) as refused:
+        TaskAssignment.model_validate({**fields, "task": {"name": "t"}, "writes": ["/"] * MANY})
+    assert refused.value.error_count() == 1
+
+
+@pytest.mark.parametrize("field", ["texts", "models"])
+def test_parameters_tell_of_the_first_wrong_item_of_a_list(field: str) -> None:
+    """Whatever the list holds."""
+    with pytest.raises(InvalidParameters) as refused:
+        Wide.read({field: [{}] * MANY})
+    assert str(refused.value).startswith(f"{field}.0")
+    assert len(str(refused.value)) < 200
+
+
+def test_a_flood_of_unknown_parameters_is_told_in_one_sentence() -> None:
+    """Each would be told with all that are known."""
+    with pytest.raises(InvalidParameters) as refused:
+        Wide.read({f"p{number}": 1 for number in range(MANY)})
+    assert str(refused.value) == f"there are {MANY:,} parameters; known are texts, numbers, models"
+
+
+def test_unknown_parameters_are_compared_with_the_known_ones_only_as_far_as_they_are_told() -> None:
+    """A name that is like none takes as long to compare as one that is."""
+    card = TaskCard(name="look", parameters=Wide.schema_for_cards())
+
+    def refuse(many: int) -> None:
+        with pytest.raises(Refused):
+            demand_fit(card, {f"text{number}": 1 for number in range(many)})
+
+    refuse(100)
+    assert _calls(lambda: refuse(2_000)) < 1.2 * _calls(lambda: refuse(100))
+
+
+def _phase(name: str, **fields: Any) -> Phase:
+    return Phase(**{"name": name, "agent": "A", "task": "t", **fields})
+
+
+def test_a_list_of_a_phase_has_so_many_names() -> None:
+    """Of 100,000 names to write, each was compared with all before: 100 s in which the supervisor hardly answered."""
+    declared = {"name": "x", "phases": [{"name": "p", "agent": "A", "task": "t"}]}
+    for field in ("writes", "after", "reads", "reads_files", "standards", "design"):
+        declared["phases"] = [{"name": "p", "agent": "A", "task": "t", field: ["w"] * (MOST_NAMES + 1)}]
+        with pytest.raises(InvalidPipeline, match=f"{field} has {MOST_NAMES + 1} items; keep to {MOST_NAMES}"):
+            pipeline_from(declared)
+
+
+def test_phases_beyond_the_most_are_not_looked_at() -> None:
+    """Each of 440,000 numbers was told of: 18 s, and 850 MB."""
+    with pytest.raises(InvalidPipeline) as refused:
+        pipeline_from({"name": "x", "phases": [1] * MANY})
+    assert list(refused.value.problems) == [f"phases has {MANY:,} items; keep to {MOST_PHASES}"]
+
+
+def test_so_many_problems_of_a_pipeline_are_looked_for() -> None:
+    """Each unknown name is compared with all that are known."""
+    phases = [_phase(f"p{number}", after=[f"q{number}{other}" for other in range(50)]) for number in range(100)]
+    assert len(problems_of(Pipeline(name="x", phases=phases))) == MOST_PROBLEMS
+    pipeline = Pipeline(name="x", phases=phases[:1])
+    assert len(problems_in_inputs(pipeline, {f"i{number}": 1 for number in range(1_000)})) == MOST_PROBLEMS
+
+
+def test_a_phase_refers_to_so_many_things() -> None:
+    """A reference takes thirteen bytes, and is looked up several times."""
+    text = "".join(f"${{a:results.p{number}}}" for number in range(2 * MOST_MENTIONS))
+    found = problems_of(Pipeline(name="x", phases=[_phase("a"), _phase("b", parameters={"text": text})]))
+    assert [problem.place for problem in found] == [("phases", 1, "parameters", "text")]
+    assert f"more than {MOST_MENTIONS:,}" in found[0].text
+
+
+def test_what_corrections_cost_to_check_grows_with_their_number() -> None:
+    """For each of a row of corrections, all phases before it were gone through anew."""
+
+    def check(many: int) -> None:
+        row = [_phase("c0"), *(_phase(f"c{n}", corrects=f"c{n - 1}") for n in range(1, many))]
+        readers = [_phase(f"r{n}", reads=["c0:results"]) for n in range(20)]
+        assert problems_of(Pipeline(name="x", phases=[*row, *readers])) == []
+
+    check(3)
+    assert _calls(lambda: check(160)) < 3 * _calls(lambda: check(80))
+
+
+def test_a_text_of_open_references_is_read_in_little_memory() -> None:
+    """Each character of it was a way to go back, at 130 bytes each."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput, match="is not closed"):
+            read_text("${input.a" * 50_000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000_000
