@@ -36,8 +36,9 @@ takes its counters along, and what it had counted since the last scrape.
 generation of a task has exactly one) counts it in the same write, in a hash of the cluster slot of that task. So a
 repetition after a lost reply counts nothing, a killed worker changes nothing, and a crash of the server that takes back
 the last second takes it back of the report and of the count. A supervisor reads the 16,384 counters every 10 s. A
-report that was published while the ledger was away is counted when the supervisor has put it into the ledger. The
-number goes back only when the store's data does; it is not reduced when a task's time to live ends, or when a user is
+report that was published while the ledger was away is counted when the supervisor has put it into the ledger. When
+REPORTS holds another report than the ledger, the ledger takes that over: one state counts one less, another one more.
+The sum goes back only when the store's data does; it is not reduced when a task's time to live ends, or when a user is
 forgotten. It begins with the first report stored by this version: of what older versions stored nothing was counted.
 
 """

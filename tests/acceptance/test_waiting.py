@@ -21,7 +21,7 @@ def starting(kind: str, nats: int, redis: str, folder: Path) -> Iterator[Served]
     """Start one process of *kind* on servers that may be away, its probes at an address that is known beforehand."""
     port = free_port()
     environment = {
-        "TASKLORE_NATS_URL": f"nats://{HOST}:{nats}",
+        "TASKLORE_NATS_URL": f"nats://me:secret@{HOST}:{nats}",
         "TASKLORE_REDIS_URL": redis,
         "TASKLORE_HTTP_PORT": str(port),
     }
@@ -45,7 +45,8 @@ async def test_a_process_waits_for_servers_that_are_away(tmp_path: Path, kind: s
     with starting(kind, nats.port, valkey.url, tmp_path) as served:
         try:
             await asyncio.to_thread(served.await_log, "waiting_for_server")
-            assert f"NATS at nats://{HOST}:{nats.port}" in served.log()
+            assert f"{HOST}:{nats.port}" in served.log()
+            assert "secret" not in served.log()
             assert served.get("/healthz")[0] == 200
             status, page = served.get("/readyz")
             assert (status, page["checks"]["servers"]["ok"]) == (503, False)

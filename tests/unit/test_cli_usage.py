@@ -80,7 +80,7 @@ def test_with_nothing_started_every_command_says_what_to_start(
     assert "`tasklore up`" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [("ask", "x"), ("ltm", "stats"), ("agents", "list"), ("supervisor",)])
+@pytest.mark.parametrize("arguments", [("ask", "x"), ("ltm", "stats"), ("agents", "list")])
 def test_a_server_that_is_away_is_named_without_its_password(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

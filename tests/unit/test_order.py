@@ -95,7 +95,7 @@ def test_an_order_holds_what_its_run_and_its_report_need() -> None:
     assert (found.question, found.outcome, found.queued_ms) == ("buy:5000:~x", "miss", 500) or found.question
     assert found.question.startswith("buy:5000")
     assert found.memory_key is not None
-    assert found.memory_key.startswith("tl:ltm:{ShopAgent}:v3.2:buy:5000")
+    assert found.memory_key.startswith(f"tl:ltm:{{ShopAgent}}:v3.2-{agent.tasks['buy'].code}:buy:5000")
     assert (found.generation, found.attempt) == (1, 1)
     assert found.deadline == datetime(2026, 1, 1, 12, 0, 59, 500_000, tzinfo=UTC)
 
