@@ -21,9 +21,9 @@ from contracts.stories import (
     pair_of,
 )
 from memory.analysis import AnalysisStore
-from memory.fake_analyses import FakeAnalyses
 from memory.fake_stories import FakeStories
 from memory.stories.store import StoryStore
+from tests.fakes.analyses import FakeAnalyses
 
 STORY = "lighthouse"
 KEEP = 100

@@ -9,11 +9,11 @@ from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
 from memory import keys
-from memory.fake_ledger import FakeLedger
 from memory.ledger import Ledger
 from memory.runs import Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
 from memory.tally import Tally
 from runtime.embedded import ValkeyServer
+from tests.fakes.ledger import FakeLedger
 from tests.servers import PATIENCE_S
 
 TASK = "0199-aaaa"

@@ -14,10 +14,10 @@ from contracts.errors import InvalidPipeline, PhaseReplaced, RunSetAside, Unknow
 from contracts.identifiers import user_token
 from contracts.pipelines import Phase, Pipeline
 from memory import keys
-from memory.fake_pipeline_runs import FakePipelineRuns
 from memory.pipeline_records import EndState, NewRun, PhaseState, PhaseStatus, Redeclared, RunRecord
 from memory.pipeline_runs import GRACE_MS, PipelineRuns
 from memory.session import SessionCache
+from tests.fakes.pipeline_runs import FakePipelineRuns
 from tests.servers import PATIENCE_S
 
 Runs = PipelineRuns | FakePipelineRuns

@@ -23,7 +23,6 @@ from contracts.messages import (
     TaskCard,
 )
 from contracts.pipelines import Input, Phase, Pipeline
-from memory.fake_pipeline_runs import FakePipelineRuns
 from memory.fake_project import FakeProject
 from memory.fake_session import FakeSessions
 from memory.pipeline_records import EndState, NewRun, PhaseState, RunRecord
@@ -36,6 +35,7 @@ from supervisor.pipelines.fingerprint_child import answer
 from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts
 from supervisor.pipelines.requests import Driving, PipelineRequests
+from tests.fakes.pipeline_runs import FakePipelineRuns
 
 #: Milliseconds that every task of the fakes takes.
 TOOK_MS = 1_000

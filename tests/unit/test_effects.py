@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from contracts.errors import MemoryUnavailable, RunReplaced
-from memory.fake_ledger import FakeLedger
+from tests.fakes.ledger import FakeLedger
 from tests.unit.office import Office, a_task
 from workers.effects import Effects
 from workers.order import Order, read_order

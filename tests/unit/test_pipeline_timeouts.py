@@ -8,10 +8,10 @@ import pytest
 from nats.aio.client import Client
 
 from contracts.errors import MemoryUnavailable
-from memory.fake_ledger import FakeLedger
 from memory.ledger import LedgerEntry
 from memory.pipeline_records import PhaseState
 from supervisor.reports import ReportDesk
+from tests.fakes.ledger import FakeLedger
 from tests.unit.pipeline_house import House, a_phase, a_pipeline
 
 #: Longer than any test is waited for.

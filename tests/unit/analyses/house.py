@@ -24,7 +24,6 @@ from contracts.messages import (
     Usage,
 )
 from contracts.stories import SeatSettings, StoryBase, StorySettings
-from memory.fake_analyses import FakeAnalyses
 from memory.fake_stories import FakeStories
 from runtime import tracing
 from runtime.metrics import Metrics
@@ -33,6 +32,7 @@ from supervisor.analyses.parts import Parts
 from supervisor.analyses.requests import AnalysisRequests
 from supervisor.cancellation import Cancelling
 from supervisor.catalogue import Catalogue
+from tests.fakes.analyses import FakeAnalyses
 
 STORY = "harbour"
 TEXT = "Mara set the lamp down."
