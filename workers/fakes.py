@@ -181,7 +181,7 @@ class KitServices:
     @cached_property
     def session_flights(self) -> "SingleFlight[Computed]":
         """Return what lets one of many compute an entry."""
-        from memory.fakes import FakeSingleFlight
+        from memory.fake_single_flight import FakeSingleFlight
 
         return FakeSingleFlight()
 

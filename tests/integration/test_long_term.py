@@ -13,9 +13,9 @@ from contracts.errors import InvalidInput, MemoryUnavailable
 from memory import keys
 from memory.breaker import Breaker
 from memory.entries import Remembered
-from memory.fakes import FakeLongTermMemory
 from memory.long_term import LongTermMemory
 from runtime.embedded import ValkeyServer
+from tests.fakes.stores import FakeLongTermMemory
 
 Store = LongTermMemory | FakeLongTermMemory
 

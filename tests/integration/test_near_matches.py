@@ -15,9 +15,9 @@ from deploy.privileges.roles import Cast
 from memory import keys
 from memory.askers import Askers
 from memory.entries import Near
-from memory.fakes import FakeLongTermMemory
 from memory.long_term import LongTermMemory
 from runtime.embedded import ValkeyServer
+from tests.fakes.stores import FakeLongTermMemory
 from tests.servers import PATIENCE_S
 from tests.unit.test_near_matches import a_plan, an_office
 

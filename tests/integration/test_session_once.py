@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from contracts.errors import EntryTooLarge, InvalidInput, MemoryUnavailable, PhaseReplaced, UnknownSession
 from memory import keys
 from memory.fake_session import FakeSessions
-from memory.fakes import FakeSingleFlight
+from memory.fake_single_flight import FakeSingleFlight
 from memory.session import Found, NewEntry, SessionCache
 from memory.session_once import Computed, get_or_compute
 from memory.single_flight import SingleFlight

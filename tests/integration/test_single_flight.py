@@ -9,8 +9,9 @@ from redis.asyncio import Redis
 
 from memory import keys
 from memory.entries import Remembered
-from memory.fakes import FakeLongTermMemory, FakeSingleFlight
+from memory.fake_single_flight import FakeSingleFlight
 from memory.single_flight import Joined, Leader, SingleFlight
+from tests.fakes.stores import FakeLongTermMemory
 from tests.integration.flights import KEY, LONG_S, ROOT, Process, Work, awaited
 
 
@@ -60,7 +61,8 @@ CHILD = """
 import asyncio, sys
 from redis.asyncio import Redis
 from memory.entries import Remembered
-from memory.fakes import FakeLongTermMemory, FakeSingleFlight
+from memory.fake_single_flight import FakeSingleFlight
+from tests.fakes.stores import FakeLongTermMemory
 from memory.long_term import LongTermMemory
 from memory.single_flight import Joined, SingleFlight
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contracts.amounts import Amount
 from contracts.parameters import Field, Parameters
 from memory import keys
-from memory.fakes import FakeLongTermMemory
+from tests.fakes.stores import FakeLongTermMemory
 
 
 class Plan(Parameters):

@@ -13,11 +13,12 @@ from pydantic import BaseModel
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import CompletionReport
 from memory.fake_session import FakeSessions
-from memory.fakes import FakeLongTermMemory, FakeSingleFlight
+from memory.fake_single_flight import FakeSingleFlight
 from memory.runs import Beginning, Ended, Wish
 from runtime.outbox import Settled
 from runtime.pull import Delivery
 from tests.fakes.ledger import FakeLedger
+from tests.fakes.stores import FakeLongTermMemory
 from workers import Agent, Context, Parameters
 from workers.conclusion import Conclusion
 from workers.desk import TaskDesk

@@ -11,10 +11,10 @@ import pytest
 from contracts.errors import ConfigurationError, InvalidInput
 from contracts.parameters import Field, Parameters
 from memory import keys
-from memory.fakes import FakeLongTermMemory
 from tasklore.card_parameters import form_of, parameters_of
 from tasklore.memory_files import Imported, ImportForm, export_text, import_text
 from tasklore.worker_setup import prepare
+from tests.fakes.stores import FakeLongTermMemory
 from workers import Agent, Amount
 from workers.agents.budget import Budget, agent
 from workers.card import card_of

@@ -12,9 +12,9 @@ from contracts.messages import CompletionReport, MemoryNote, TaskCall, TaskCard
 from contracts.neighbours import Neighbourhood
 from contracts.parameters import Field, Parameters
 from memory import keys
-from memory.fakes import FakeLongTermMemory
 from runtime.pull import Delivery
 from supervisor.replies import describe_result
+from tests.fakes.stores import FakeLongTermMemory
 from tests.unit.office import NOW, Office, a_task
 from workers import Context
 from workers.near import parameters_of

@@ -11,12 +11,12 @@ from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge
 from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonReply, PersonRequest
 from contracts.subjects import MAX_BODY
-from memory.fakes import FakeConversations
 from supervisor.catalogue import Catalogue
 from supervisor.combined import fitting
 from supervisor.interpretation.outcome import Unfitting
 from supervisor.service import Publish, Service
 from supervisor.understanding import LOOK_BACK
+from tests.fakes.stores import FakeConversations
 
 
 class Puzzled:

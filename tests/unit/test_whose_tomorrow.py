@@ -6,11 +6,11 @@ import pytest
 
 from contracts.messages import ChatTurn, PersonReply, PersonRequest
 from contracts.parameters import Field, Parameters
-from memory.fakes import FakeConversations
 from supervisor.catalogue import Catalogue
 from supervisor.incoming import Incoming
 from supervisor.interpretation import RuleInterpreter
 from supervisor.understanding import Understanding
+from tests.fakes.stores import FakeConversations
 from tests.interpretation_cases import card_for
 
 #: In Berlin the 22nd has begun, in Los Angeles it is the afternoon of the 21st.

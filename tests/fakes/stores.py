@@ -4,13 +4,9 @@ Times to live run on the clock handed in, monotonic seconds.
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from types import TracebackType
-from typing import Self, TypeVar
-
-from redis.asyncio import Redis
 
 from contracts.neighbours import Neighbourhood
 from memory import keys
@@ -30,36 +26,8 @@ from memory.entries import (
     encode,
     summarise,
 )
-from memory.single_flight import Joined, Place, SingleFlight
-
-T = TypeVar("T")
 
 Clock = Callable[[], float]
-
-
-class FakeSingleFlight(SingleFlight[T]):
-    """Stands for `memory.single_flight.SingleFlight` where one process is all there is: no lease, no server."""
-
-    def __init__(self) -> None:
-        super().__init__(Redis(), owner="fake")
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
-    async def _compete(
-        self,
-        key: str | Place,  # noqa: ARG002 - as in the class it stands for
-        token: str,  # noqa: ARG002
-        recall: Callable[[], Awaitable[T | None]],
-        deadline: float,  # noqa: ARG002
-    ) -> Joined[T] | bool:
-        value = await recall()
-        return False if value is None else Joined(value)
 
 
 class FakeConversations:
@@ -186,7 +154,7 @@ class FakeLongTermMemory:
     async def count_hits(
         self,
         served: Mapping[str, int],
-        own: Mapping[tuple[str, str], int] | None = None,  # noqa: ARG002 - nobody is forgotten here
+        own: Mapping[tuple[str, str], int] | None = None,
     ) -> int:
         """Add how often each entry was served; return how many of them still live."""
         living = [(value, count) for key, count in served.items() if (value := self._living(key)) is not None]
