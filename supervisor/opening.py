@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from redis.asyncio import Redis
 
-from contracts.numerals.locales import mark_of
 from memory.analysis import AnalysisStore
 from memory.inbox import Inbox
 from memory.pipeline_runs import PipelineRuns
 from memory.project import ProjectMemory
 from memory.session import SessionCache
 from memory.stories.store import StoryStore
+from quantities.numerals.locales import mark_of
 from runtime.access import access_of
 from runtime.erasing import Eraser
 from runtime.leases import Leases

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Literal
 
-from contracts.amounts import Amount
 from contracts.messages import AgentCard, ChatTurn, TaskCall, TaskCard
 from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Interpretation, RuleInterpreter, Understood
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
-from contracts.amounts import Amount
 from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
 from tests.data.write_hostile_readings import reading
 from tests.hostile_readings import ANN, Claim, Scene

@@ -9,9 +9,9 @@ from typing import Any
 
 from benchmarks.tables.scores import AMBIGUOUS, Case, Values, spelled, values_of
 from contracts.errors import AmbiguousAmount, InvalidAmount
-from contracts.numerals import Found, find_money, find_numbers, find_percents, parse_number
-from contracts.numerals import find_quantities as find_measures
-from contracts.units import measure_named
+from quantities.numerals import Found, find_money, find_numbers, find_percents, parse_number
+from quantities.numerals import find_quantities as find_measures
+from quantities.units import measure_named
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.tables.scores import Case, Score, Values, judged, timed, values_of
-from contracts.numerals import Ordinal, find_ordinals, find_ranges
-from contracts.times import FoundDuration, find_durations, find_periods
+from quantities.numerals import Ordinal, find_ordinals, find_ranges
+from quantities.times import FoundDuration, find_durations, find_periods
 
 _RECOGNIZERS = "microsoft/Recognizers-Text (MIT)"
 _HINDSIGHT = "vectorize-io/hindsight (MIT)"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from contracts.amounts import canonical
+from quantities.amounts import canonical
 from supervisor.interpretation.conclusions import lacking
 from supervisor.interpretation.earlier_tasks.arithmetic import changed
 from supervisor.interpretation.earlier_tasks.changes import Change, changes_in, without_amounts_of

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from contracts.errors import LlmError
 from contracts.messages import ChatTurn
-from contracts.numerals import DecimalMark
+from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation.believing import as_filled, conclude_with, named_by, offered_as, put_as_question
 from supervisor.interpretation.outcome import (

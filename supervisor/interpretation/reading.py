@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from contracts.amounts import canonical
 from contracts.messages import ChatTurn
+from quantities.amounts import canonical
 from supervisor.interpretation.carrying import ask_left, changes_of, put_changed, put_referred
 from supervisor.interpretation.conclusions import conclude, lacking
 from supervisor.interpretation.doubting import doubt_guesses

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from contracts.messages import ChatTurn
-from contracts.numerals import DecimalMark
+from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation.carrying import refers_back
 from supervisor.interpretation.earlier_tasks.further import further_of

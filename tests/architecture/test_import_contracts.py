@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("contracts", "memory", "runtime", "supervisor", "workers", "tasklore", "examples")
+ROOMS = ("contracts", "quantities", "memory", "runtime", "supervisor", "workers", "tasklore", "examples")
 
 _PREFIX = "importlinter:contract:"
 
@@ -20,8 +20,8 @@ BREACHES = [
     ("down", "supervisor/catalogue.py", "import workers.agent"),
     ("down", "memory/ledger.py", "import runtime.settings"),
     ("down", "contracts/messages.py", "import memory.keys"),
-    ("contracts-are-pure", "contracts/amounts/amount.py", "import redis.asyncio"),
-    ("contracts-are-pure", "contracts/amounts/amount.py", "import asyncio"),
+    ("contracts-are-pure", "quantities/amounts/amount.py", "import redis.asyncio"),
+    ("contracts-are-pure", "quantities/amounts/amount.py", "import asyncio"),
     ("memory-is-mechanical", "memory/long_term.py", "import openai"),
     ("memory-is-mechanical", "memory/conversation.py", "from nats.aio.client import Client"),
     ("agents-use-only-context", "workers/agents/budget.py", "from redis.asyncio import Redis"),

@@ -7,7 +7,6 @@ from decimal import Decimal
 import pytest
 from redis.asyncio import Redis
 
-from contracts.amounts import Amount
 from contracts.identifiers import user_token
 from contracts.neighbours import Neighbourhood
 from contracts.parameters import Field, Parameters
@@ -17,6 +16,7 @@ from memory.askers import Askers
 from memory.entries import Near
 from memory.fakes import FakeLongTermMemory
 from memory.long_term import LongTermMemory
+from quantities.amounts import Amount
 from runtime.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
 from tests.unit.test_near_matches import a_plan, an_office

@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.amounts import Amount
 from contracts.parameters import Field, Parameters
 from memory import keys
 from memory.fakes import FakeLongTermMemory
+from quantities.amounts import Amount
 
 
 class Plan(Parameters):

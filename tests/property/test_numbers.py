@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from contracts.numerals import (
+from quantities.numerals import (
     Found,
     find_amounts,
     find_money,

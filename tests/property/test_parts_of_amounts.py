@@ -5,7 +5,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.amounts import Amount
+from quantities.amounts import Amount
 from supervisor.interpretation import Understood
 from tests.interpretation_cases import understand
 

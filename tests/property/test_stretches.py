@@ -3,8 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contracts.times import stretches
-from contracts.times.languages import OPENERS, TELLING
+from quantities.times import stretches
+from quantities.times.languages import OPENERS, TELLING
 
 #: A word that makes every place before it worth a look, and changes nothing about them.
 _NOW = " ; now"

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from contracts.amounts import Duration, Moment
 from contracts.errors import InvalidAmount
 from contracts.questions import spell_field
-from contracts.times import find_durations, find_moments, find_periods, stretches
-from contracts.times.impossible import impossible_times
+from quantities.amounts import Duration, Moment
+from quantities.times import find_durations, find_moments, find_periods, stretches
+from quantities.times.impossible import impossible_times
 from supervisor.interpretation.words import word_set
 
 NOW = datetime.fromisoformat("2026-11-22T09:30")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from contracts.amounts import Amount
 from contracts.messages import ChatTurn
 from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import (
     Ambiguous,

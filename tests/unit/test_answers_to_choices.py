@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from contracts.amounts import Moment
 from contracts.messages import ChatTurn
 from contracts.parameters import Parameters
+from quantities.amounts import Moment
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Interpretation, RuleInterpreter, Understood
 from supervisor.interpretation.outcome import Ambiguous, Missing, Several, Unfitting

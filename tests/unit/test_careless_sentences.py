@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from contracts.amounts import Amount, Moment
 from contracts.messages import ChatTurn
 from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount, Moment
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import (
     Ambiguous,

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from contracts.amounts import Duration
-from contracts.amounts.duration import of_length
 from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 from contracts.questions import spell_field
-from contracts.times import find_durations
+from quantities.amounts import Duration
+from quantities.amounts.duration import of_length
+from quantities.times import find_durations
 
 ADAPTER = TypeAdapter(Duration)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from contracts.amounts import Amount
 from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Ambiguous, Missing
 from supervisor.interpretation.values.examples import patterned

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from contracts.amounts import Amount
-from contracts.amounts.percent import Percent
-from contracts.amounts.quantity import Quantity
 from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount
+from quantities.amounts.percent import Percent
+from quantities.amounts.quantity import Quantity
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Ambiguous, Missing
 from tests.interpretation_cases import card_for, parameters_of, understand

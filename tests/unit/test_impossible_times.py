@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from contracts.amounts import Moment
 from contracts.parameters import Field, Parameters
-from contracts.times.impossible import impossible_times
+from quantities.amounts import Moment
+from quantities.times.impossible import impossible_times
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Interpretation, RuleInterpreter
 from supervisor.interpretation.outcome import Ambiguous, Several

@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from contracts.amounts import Amount, Duration, Moment
 from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount, Duration, Moment
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.filling import Filled, fill

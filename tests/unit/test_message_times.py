@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from contracts.amounts import Moment
 from contracts.parameters import Field, Parameters
+from quantities.amounts import Moment
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Ambiguous, Interpretation, Missing, RuleInterpreter
 from tests.interpretation_cases import card_for, parameters_of

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from contracts.amounts import Duration, Moment
 from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 from contracts.questions import spell_field
-from contracts.times import find_moments, find_periods, stretches
+from quantities.amounts import Duration, Moment
+from quantities.times import find_moments, find_periods, stretches
 
 ADAPTER = TypeAdapter(Moment)
 #: A Wednesday.

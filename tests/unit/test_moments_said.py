@@ -4,8 +4,8 @@ from datetime import datetime
 
 import pytest
 
-from contracts.amounts.moment import iso_text
-from contracts.times import find_durations, find_moments, find_periods
+from quantities.amounts.moment import iso_text
+from quantities.times import find_durations, find_moments, find_periods
 
 #: A Wednesday.
 NOW = datetime.fromisoformat("2026-11-18T16:40")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from contracts.amounts import Amount, Duration, Moment, Percent, Quantity
 from contracts.messages import CompletionReport, MemoryNote, TaskCall, TaskCard
 from contracts.neighbours import Neighbourhood
 from contracts.parameters import Field, Parameters
 from memory import keys
 from memory.fakes import FakeLongTermMemory
+from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
 from runtime.pull import Delivery
 from supervisor.replies import describe_result
 from tests.unit.office import NOW, Office, a_task

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from contracts.errors import InvalidAmount
-from contracts.numerals import find_amounts, find_money, find_numbers, find_percents, find_quantities, parse_number
+from quantities.numerals import find_amounts, find_money, find_numbers, find_percents, find_quantities, parse_number
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from contracts.numerals import find_amounts, find_money
-from contracts.units import CURRENCIES, unit_named
+from quantities.numerals import find_amounts, find_money
+from quantities.units import CURRENCIES, unit_named
 
 
 def prices(text: str) -> list[tuple[str, str | None]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contracts.numerals import find_ordinals
+from quantities.numerals import find_ordinals
 
 
 @pytest.mark.parametrize(

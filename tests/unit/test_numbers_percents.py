@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from contracts.amounts import Percent
-from contracts.numerals import find_percents
+from quantities.amounts import Percent
+from quantities.numerals import find_percents
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.errors import InvalidAmount
-from contracts.numerals import find_amounts, find_ranges, parse_number
+from quantities.numerals import find_amounts, find_ranges, parse_number
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from contracts.numerals import Found, find_amounts, find_quantities, find_ranges
+from quantities.numerals import Found, find_amounts, find_quantities, find_ranges
 
 
 def said(found: tuple[Found, ...]) -> list[tuple[str | None, str | None]]:

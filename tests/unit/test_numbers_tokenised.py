@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from contracts.numerals import find_amounts, find_money, find_numbers, find_percents, find_quantities
+from quantities.numerals import find_amounts, find_money, find_numbers, find_percents, find_quantities
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from contracts.numerals import find_amounts, find_numbers, find_percents
+from quantities.numerals import find_amounts, find_numbers, find_percents
 
 
 def numbers(text: str) -> list[Decimal | None]:

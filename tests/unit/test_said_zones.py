@@ -4,8 +4,8 @@ from datetime import datetime
 
 import pytest
 
-from contracts.amounts.moment import iso_text
-from contracts.times import find_moments
+from quantities.amounts.moment import iso_text
+from quantities.times import find_moments
 
 #: A Monday.
 NOW = datetime.fromisoformat("2026-11-23T10:00")

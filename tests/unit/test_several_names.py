@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from contracts.amounts import Amount
 from contracts.messages import ChatTurn
 from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Ambiguous, Interpretation, Missing, Several, Understood, Unfitting
 from tests.interpretation_cases import BUDGET, GREETER, card_for, parameters_of, said, understand

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from contracts.amounts import Amount
 from contracts.messages import ChatTurn, TaskCall
 from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
 from tests.interpretation_cases import BUDGET, EVERYBODY, budget_turn, card_for, parameters_of, said, understand

@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from contracts.units import measure_after, measure_named
-from contracts.units.catalogue import base_code
-from contracts.units.measures import BASES, RATES
+from quantities.units import measure_after, measure_named
+from quantities.units.catalogue import base_code
+from quantities.units.measures import BASES, RATES
 
 
 @pytest.mark.parametrize(

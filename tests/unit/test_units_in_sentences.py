@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from contracts.amounts import Quantity
-from contracts.numerals import find_amounts, find_quantities
+from quantities.amounts import Quantity
+from quantities.numerals import find_amounts, find_quantities
 
 
 def quantities(text: str) -> list[tuple[str, str | None, str]]:

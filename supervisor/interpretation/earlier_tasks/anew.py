@@ -2,7 +2,7 @@
 
 import re
 
-from contracts.times import stretches
+from quantities.times import stretches
 from supervisor.interpretation.outcome import Missing, Single, Understood
 from supervisor.interpretation.questions import ask_for
 from supervisor.interpretation.values.cues import Cue

@@ -6,8 +6,8 @@ from decimal import MAX_PREC, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from contracts.amounts import Amount, wire_form
 from contracts.errors import InvalidAmount
+from quantities.amounts import Amount, wire_form
 from supervisor.interpretation.earlier_tasks.changes import Change
 from supervisor.interpretation.values.amounts import Doubt, value_in
 from supervisor.interpretation.values.fields import FieldShape

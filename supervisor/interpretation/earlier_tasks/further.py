@@ -2,7 +2,7 @@
 
 import re
 
-from contracts.times import stretches
+from quantities.times import stretches
 from supervisor.interpretation.earlier_tasks.references import Past
 from supervisor.interpretation.outcome import Span, Understood
 from supervisor.interpretation.values.fields import FieldShape

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from contracts.messages import ChatTurn
-from contracts.numerals import DecimalMark
+from quantities.numerals import DecimalMark
 from supervisor.interpretation.earlier_tasks.references import reference_in
 from supervisor.interpretation.proof.evidence import Proven, Source, Used, prove
 from supervisor.interpretation.proof.recollection import read_agreed

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contracts.errors import InvalidAmount
-from contracts.numerals import parse_number
+from quantities.numerals import parse_number
 from supervisor.interpretation.outcome import Span
 from supervisor.interpretation.values.amounts import Doubt, value_in
 from supervisor.interpretation.values.fields import FieldShape

@@ -6,7 +6,7 @@ being nothing else that it could be confused with. Where neither is so, the pers
 
 from collections.abc import Sequence
 
-from contracts.units import CURRENCIES
+from quantities.units import CURRENCIES
 from supervisor.interpretation.outcome import Span
 from supervisor.interpretation.proof.evidence import Proven, Used
 from supervisor.interpretation.values.amounts import is_year

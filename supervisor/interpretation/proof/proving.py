@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import structlog
 
 from contracts.messages import ChatTurn
-from contracts.numerals import DecimalMark
+from quantities.numerals import DecimalMark
 from supervisor.interpretation.outcome import Span
 from supervisor.interpretation.proof.claims import QuotedValue
 from supervisor.interpretation.proof.earlier import prove_earlier, said_earlier

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
-from contracts.amounts import Amount
-from contracts.units import CURRENCIES, is_counted
+from quantities.amounts import Amount
+from quantities.units import CURRENCIES, is_counted
 from supervisor.interpretation.values.counting import PERSON
 from supervisor.interpretation.values.cues import Cue, Distances
 from supervisor.interpretation.values.fields import FieldShape

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from contracts.numerals import Found
-from contracts.units import CURRENCIES
+from quantities.numerals import Found
+from quantities.units import CURRENCIES
 
 _MARKS = r"[\s,.;:()!\u2013\u2014-]"
 #: Said between two amounts, it takes back the first, even when a word or two stand between ("4 people, sorry, 5").

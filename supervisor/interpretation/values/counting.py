@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-from contracts.numerals import Found
+from quantities.numerals import Found
 from supervisor.interpretation.values.corrections import is_correction, is_denied, is_either
 from supervisor.interpretation.values.members import Party
 from supervisor.interpretation.values.parties import ONLY, parties

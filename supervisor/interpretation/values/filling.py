@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from contracts.units import CURRENCIES
+from quantities.units import CURRENCIES
 from supervisor.interpretation.questions import ask_for, ask_in_currency, ask_which_value
 from supervisor.interpretation.values.absence import nothing_said
 from supervisor.interpretation.values.alike import alike, may_answer

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
-from contracts.times import stretches
+from quantities.times import stretches
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.words import STOP, stems_of
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from contracts.units import CURRENCIES
+from quantities.units import CURRENCIES
 from supervisor.interpretation.values.amounts import Claim
 from supervisor.interpretation.values.cues import Cue
 from supervisor.interpretation.values.fields import FieldShape

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from contracts.times import find_moments, stretches
+from quantities.times import find_moments, stretches
 from supervisor.interpretation.outcome import Span
 from supervisor.interpretation.questions import ask_for
 from supervisor.interpretation.values.amounts import Doubt

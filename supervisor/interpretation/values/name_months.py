@@ -2,7 +2,7 @@
 
 import re
 
-from contracts.times.words import MONTHS
+from quantities.times.words import MONTHS
 from supervisor.interpretation.questions import ask_for
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.fields import DATED

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from contracts.times import stretches
-from contracts.times.impossible import impossible_times
-from contracts.times.words import MONTHS
+from quantities.times import stretches
+from quantities.times.impossible import impossible_times
+from quantities.times.words import MONTHS
 from supervisor.interpretation.outcome import Span
 from supervisor.interpretation.values.fields import DATED
 from supervisor.interpretation.values.filled import Filled

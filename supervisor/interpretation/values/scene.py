@@ -9,10 +9,10 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from contracts.numerals import DecimalMark, Found, find_amounts
-from contracts.times import FoundMoment, find_moments, stretches
-from contracts.times.calendar import Lean
-from contracts.times.impossible import Impossible, impossible_times
+from quantities.numerals import DecimalMark, Found, find_amounts
+from quantities.times import FoundMoment, find_moments, stretches
+from quantities.times.calendar import Lean
+from quantities.times.impossible import Impossible, impossible_times
 from supervisor.interpretation.values.corrections import Place, corrected
 from supervisor.interpretation.words import Token, tokens_of
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from contracts.amounts import Amount
-from contracts.amounts.spellings import shown
 from contracts.errors import InvalidAmount, InvalidInput
 from contracts.messages import TaskCard
+from quantities.amounts import Amount
+from quantities.amounts.spellings import shown
 
 #: Characters of one task's schema: ten times that of a large class; all of it is indexed, and shown to a model.
 MOST_CHARACTERS = 64 * 1024

@@ -2,7 +2,7 @@
 
 import re
 
-from contracts.times import stretches
+from quantities.times import stretches
 from supervisor.interpretation.values.afterthoughts import without_afterthoughts, without_politeness
 
 #: "and is it cold", "and what's the time": a question of its own.

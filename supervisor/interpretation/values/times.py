@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
-from contracts.amounts import Duration
-from contracts.amounts.duration import of_length
-from contracts.amounts.moment import iso_text
 from contracts.errors import InvalidAmount
-from contracts.times import FoundMoment, find_durations
-from contracts.times.calendar import Lean
+from quantities.amounts import Duration
+from quantities.amounts.duration import of_length
+from quantities.amounts.moment import iso_text
+from quantities.times import FoundMoment, find_durations
+from quantities.times.calendar import Lean
 from supervisor.interpretation.questions import ask_for, ask_which_value
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.corrections import is_correction, is_denied, replaces

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from contracts.numerals import find_amounts
+from quantities.numerals import find_amounts
 from supervisor.interpretation.questions import ask_for
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.cues import Cue

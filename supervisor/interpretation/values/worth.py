@@ -6,11 +6,11 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from contracts.amounts import Amount, canonical, wire_form
-from contracts.amounts.percent import Percent
-from contracts.amounts.quantity import Quantity
 from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
-from contracts.numerals import Found
+from quantities.amounts import Amount, canonical, wire_form
+from quantities.amounts.percent import Percent
+from quantities.amounts.quantity import Quantity
+from quantities.numerals import Found
 from supervisor.interpretation.questions import ask_which_value
 from supervisor.interpretation.values.counting import PERSON
 from supervisor.interpretation.values.fields import FieldShape, Kind

@@ -7,8 +7,8 @@ told: of most sentences that name a year, a page or a price beside their wish, n
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from contracts.amounts import canonical
-from contracts.units import CURRENCIES
+from quantities.amounts import canonical
+from quantities.units import CURRENCIES
 from supervisor.interpretation.outcome import Missing, Single, Understood, Unfitting
 from supervisor.interpretation.values.filling import fill
 from supervisor.interpretation.values.scene import Item, Scene

@@ -7,7 +7,7 @@ only sure where three are told apart, or where the second one is announced like 
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from contracts.times import stretches
+from quantities.times import stretches
 from supervisor.interpretation.values.cues import Cue
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.joined_names import is_one_name

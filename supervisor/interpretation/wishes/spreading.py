@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from contracts.times import stretches
+from quantities.times import stretches
 from supervisor.interpretation.outcome import Ambiguous, Single, Span, Understood
 from supervisor.interpretation.questions import ask_as_one, ask_which_name
 from supervisor.interpretation.values.scene import Scene, scene_of
