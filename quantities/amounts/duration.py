@@ -14,8 +14,7 @@ from typing import Final, Self
 from quantities.amounts.frozen import TextValue
 from quantities.amounts.spellings import EXACT, LONGEST, QUOTIENT, WIDE, canonical, is_factor, kept, plain, shown, worth
 from quantities.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
-from quantities.times.durations import Length, parse_duration
-from quantities.times.numbers import AMBIGUOUS
+from quantities.times.durations import AMBIGUOUS, Length, parse_duration
 from quantities.times.words import SHORT_UNITS, UNITS
 
 __all__ = ["Duration"]

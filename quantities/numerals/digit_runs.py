@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 DecimalMark = Literal[".", ","]
@@ -45,6 +46,20 @@ def read_run(run: str, decimal_mark: DecimalMark | None = None, *, has_unit: boo
     if "," not in run or "'" in run or "_" in run:
         return ()
     return tuple(_listed(run, decimal_mark))
+
+
+@lru_cache(2048)
+def pieces_of(run: str, decimal_mark: DecimalMark | None, has_unit: bool) -> tuple[Piece, ...]:
+    """Return what `read_run` does, from memory where the same digits were read before; an exponent may end them."""
+    digits, mark, power = run.lower().partition("e")
+    pieces = read_run(digits, decimal_mark, has_unit=has_unit)
+    if not mark or not pieces:
+        return pieces
+    exponent = int(power) if len(power) <= 5 else LONGEST_RUN + 1
+    # "1.500e3" is scientific, hence a decimal point
+    last = pieces[-1]
+    raised = Piece(last.start, len(run), (last.readings[0].scaleb(exponent),))
+    return (*pieces[:-1], raised) if abs(exponent) <= LONGEST_RUN else ()
 
 
 def _listed(run: str, decimal_mark: DecimalMark | None) -> Iterator[Piece]:

@@ -1,26 +1,32 @@
-"""What is found in a sentence, and how widely to look for it."""
+"""What is found in a sentence."""
 
 from dataclasses import dataclass
-from decimal import Decimal
-from enum import Enum
+from decimal import Context, Decimal, Inexact
+from fractions import Fraction
+from typing import Literal
 
+from quantities.units import CURRENCIES
+
+#: Whatever the caller's thread rounds to, values stay exact: 60 digits times any scale.
+CALCULATION = Context(prec=240)
 _ONE = Decimal(1)
+_EXACT = Context(prec=240, traps=[Inexact])
+#: Digits kept of a fraction that does not end (1/3).
+_QUOTIENT = Context(prec=34)
 
 
-def plain(value: Decimal) -> Decimal:
-    """Return *value* without trailing zeros after the point and without an exponent on whole numbers."""
-    value = value.normalize() if value else Decimal(0)
-    return value.quantize(_ONE) if 0 < int(value.as_tuple().exponent) <= 120 else value
-
-
-class View(Enum):
-    """How a sentence is read: for parameters, as it is worded, as a table of numbers, for prices or for percentages."""
-
-    AMOUNTS = "amounts"
-    WORDED = "worded"
-    NUMBERS = "numbers"
-    MONEY = "money"
-    PERCENTS = "percents"
+def plain(value: Decimal | Fraction | int) -> Decimal:
+    """Return *value* without trailing zeros after the point and without an exponent; 34 digits where it never ends."""
+    if isinstance(value, Fraction):
+        top, bottom = Decimal(value.numerator), Decimal(value.denominator)
+        try:
+            value = _EXACT.divide(top, bottom)
+        except Inexact:
+            value = _QUOTIENT.divide(top, bottom)
+    elif isinstance(value, int):
+        return Decimal(value)
+    value = value.normalize(_EXACT) if value else Decimal(0)
+    return value.quantize(_ONE, context=_EXACT) if 0 < int(value.as_tuple().exponent) <= 120 else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +35,7 @@ class Found:
 
     *value* is None when the text has two *readings*. *unit* is an ISO currency code, "%" or a unit such as "km"; cents
     are already turned into their currency, and *said* and *said_unit* keep what was worded ("470 pence": 470 and
-    "pence" where value and unit are 4.70 and GBP). *also* lists the other units that the wording can mean ("$"). A
-    *vague* wording ("a few") has a value by custom only: confirm it before acting on it.
+    "pence" where value and unit are 4.70 and GBP). *also* lists the other units that the wording can mean ("$").
     """
 
     value: Decimal | None
@@ -42,4 +47,10 @@ class Found:
     also: tuple[str, ...] = ()
     said: Decimal | None = None
     said_unit: str = ""
-    is_vague: bool = False
+
+    @property
+    def kind(self) -> Literal["number", "money", "percent", "measure"]:
+        """What it is an amount of."""
+        if self.unit is None:
+            return "number"
+        return "percent" if self.unit == "%" else "money" if self.unit in CURRENCIES else "measure"

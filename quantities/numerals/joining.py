@@ -1,140 +1,195 @@
-"""Tokens that are one number although spaces stand between them: "50 000", "59 . 2 %", "7 3 / 4 %"."""
+"""Amounts that are one although they are said in two: "3 dollars and 50 cents", "5 ft 2 in"; units said once for two.
 
-from collections.abc import Iterator, Sequence
+Only units are shared. A scale may or may not be meant for both ("5 to 10 million dollars"): then the first end has two
+readings.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 
-from quantities.numerals.digit_runs import LONGEST_RUN
-from quantities.numerals.token import FRACTIONS, Token
+from quantities.numerals.found import Found, plain
 from quantities.numerals.words import SCALES, SHORT_SCALES
-from quantities.units import LONGEST_NAME, SYMBOLS, currency_code, measure_after, unit_named
-from quantities.units.currencies import PREFIX_NAMES
+from quantities.units import CURRENCIES, compound, measure_named
+from quantities.units.currencies import PART_NAMES
 
-#: Denominators of the fractions in which prices and rates are quoted.
-_QUOTED_IN = frozenset({"2", "3", "4", "5", "8", "16", "32", "64", "100"})
+#: Characters between two parts of one amount (" and " with a space to spare) and between two ends (" through ").
+_WIDEST_GAP, _WIDEST_SPAN = 8, 10
+#: Characters that hold the word before a span.
+_OPENER = 16
+_HUNDRED, _ONE, _THOUSAND = Decimal(100), Decimal(1), Decimal(1000)
+#: After "15 dollars 50" these show that the 50 counts nothing else.
+_ENDS = re.compile(
+    r"\s*(?:$|[.,;:!?)\]](?!\d)|(?:and|or|more|each|per|please|thanks)\b"
+    r"|an? (?:piece|share|head|person|hour|day|night|week|month|year|kilo|litre|liter|gallon|mile|minute)\b)",
+    re.IGNORECASE,
+)
+_JOINTS = frozenset({"to", "till", "until", "through", "thru"})
+#: Between these the second number has to be the larger one; "3 - 2 km" is no span.
+_RISING = frozenset({"-", "~", "or", "\u2013", "\u2014"})
+#: Between the sides of a thing, which has a unit of length or pixels.
+_TIMES = frozenset({"x", "\u00d7", "by"})
+_EXTENTS = frozenset({"length", "pixels"})
+_BETWEEN = re.compile(r"\bbetween(?: about)? $", re.IGNORECASE)
+_LETTERS = re.compile(r"[^\W\d_]+")
+_FACTORS = SCALES | SHORT_SCALES
 
 
-def join_groups(tokens: Iterator[Token]) -> Iterator[Token]:
-    """Join "50 000" and "1 234 567.5": one to three digits, then groups of three, one space apart."""
-    waiting: list[Token] = []
-    for token in tokens:
-        if waiting and _continues(waiting[-1], token):
-            waiting.append(token)
+def join_parts(amounts: Iterator[Found], text: str) -> Iterator[Found]:
+    """Join the *amounts* of *text* that make one, each with its neighbour."""
+    last: Found | None = None
+    # what the last part said is a part of: 1 for dollars, 0.1 for mao, 0.01 for cents
+    step = _ONE
+    for amount in amounts:
+        joined = _joined(last, amount, text, step) if last and amount.start - last.end <= _WIDEST_GAP else None
+        if last and not joined:
+            yield last
+        step = _step(amount, step) if joined else _ONE
+        last = joined or amount
+    if last:
+        yield last
+
+
+def _step(amount: Found, step: Decimal) -> Decimal:
+    if amount.said and amount.value and amount.unit:
+        return abs(amount.value / amount.said)
+    return step / (_HUNDRED if step == 1 else 10)
+
+
+def _joined(last: Found, amount: Found, text: str, step: Decimal) -> Found | None:
+    if last.value is None or amount.value is None:
+        return None
+    gap = text[last.end : amount.start].strip().lower()
+    if gap == "(":
+        return _repeated(last, amount, text)
+    if last.unit is None:
+        return None
+    whole = text[last.start : amount.end]
+    if together := compound(text, last, amount):
+        value, unit = together
+        return replace(last, value=value, unit=unit, readings=(value,), also=(), end=amount.end, text=whole, said=value)
+    if gap not in {"", "and"}:
+        return None
+    if parted := _with_fraction(last, amount, gap):
+        value, said = parted
+        return replace(last, value=value, readings=(value,), end=amount.end, text=whole, said=said)
+    total = _with_parts(last, amount, step) if amount.unit else _with_bare(last, amount, gap, text, step)
+    return None if total is None else replace(
+        last, value=total, readings=(total,), end=amount.end, text=whole, said=total
+    )  # fmt: skip
+
+
+def _with_fraction(last: Found, amount: Found, gap: str) -> tuple[Decimal, Decimal] | None:
+    """Add the half of "two dollars and a half": what the whole is worth, and what was said."""
+    is_part = gap == "and" and amount.unit is None and amount.text[:1].isalpha()
+    if not is_part or last.value is None or amount.value is None or not last.said:
+        return None
+    if not (last.said == last.said.to_integral_value() and last.said > 0 and 0 < amount.value < 1):
+        return None
+    said = last.said + amount.value
+    return last.value * said / last.said, said
+
+
+def _repeated(last: Found, amount: Found, text: str) -> Found | None:
+    """Join "forty-five (45)" and "thirty (30) days", whose unit stands behind the bracket."""
+    if ")" in amount.text:
+        is_same = last.unit is None and last.said == amount.said
+        return replace(amount, start=last.start, text=text[last.start : amount.end]) if is_same else None
+    if last.value != amount.value or (last.unit and amount.unit and last.unit != amount.unit):
+        return None
+    if text[amount.end : amount.end + 1] != ")":
+        return None
+    return replace(last, end=amount.end + 1, text=text[last.start : amount.end + 1], unit=last.unit or amount.unit)
+
+
+def _with_parts(last: Found, amount: Found, step: Decimal) -> Decimal | None:
+    """Add the cents of "3 dollars and 50 cents" and the fen of "1 yuan 5 jiao 5 fen"."""
+    if last.value is None or amount.value is None or last.unit not in (amount.unit, *amount.also):
+        return None
+    said = amount.said_unit.lower()
+    is_part = said in PART_NAMES or said in {"c", "p", "¢"}
+    if not (is_part and last.value % step == 0 and 0 < amount.value < step):
+        return None
+    return last.value + amount.value.copy_sign(last.value)
+
+
+def _with_bare(last: Found, amount: Found, gap: str, text: str, step: Decimal) -> Decimal | None:
+    """Add the 50 of "15 dollars 50" as cents, when nothing is counted by it; after cents the next smaller coin."""
+    if last.value is None or amount.value is None or last.unit not in CURRENCIES or last.said != last.value or gap:
+        return None
+    is_plain = amount.text.isdigit() or amount.text[:1].isalpha()
+    is_whole = is_plain and amount.value == amount.value.to_integral_value() and 0 < amount.value < _HUNDRED
+    is_named = step < 1 or (bool(last.said_unit) and last.text.endswith(last.said_unit))
+    if not is_whole or not is_named or last.value % step or not _ENDS.match(text, amount.end):
+        return None
+    if step == Decimal("0.1"):
+        # "one kuai and five mao five"
+        return last.value + amount.value / _HUNDRED if amount.value < 10 else None
+    if step < 1 or amount.value < 10:
+        return None
+    return last.value + (amount.value / _HUNDRED).copy_sign(last.value)
+
+
+# -- units said once for two --------------------------------------------------------------------------------------
+
+
+def share_units(amounts: list[Found], text: str) -> tuple[Found, ...]:
+    """Return *amounts*, neighbours in *text*, with the unit of each span at both its ends."""
+    for place in range(len(amounts) - 2, -1, -1):
+        first, second = amounts[place], amounts[place + 1]
+        if second.start - first.end > _WIDEST_SPAN or (first.unit is None and second.unit is None):
             continue
-        yield from _flush(waiting)
-        waiting = [token] if token.kind == "number" else []
-        if not waiting:
-            yield token
-    yield from _flush(waiting)
+        if not _is_span(text, amounts[place - 1].end if place else 0, first, second):
+            continue
+        if second.unit is None and _stands_before(first):
+            # a unit behind the first end counts that end alone: "5 km to 10"
+            second = amounts[place + 1] = _in_unit_of(first, second)
+        amounts[place] = _first_end(first, second)
+    return tuple(amounts)
 
 
-def _continues(last: Token, token: Token) -> bool:
-    return token.kind == "number" and token.start == last.end + 1 and last.text.isdigit()
-
-
-def _flush(run: list[Token]) -> Iterator[Token]:
-    first, groups = run[:1], run[1:]
-    whole = [group.text.replace(",", ".").partition(".")[0] for group in groups]
-    # "500 600 700" is a list, "500 000" and "5 600 700" are not
-    is_list = first and len(first[0].text) == 3 and not any(digits[:1] == "0" for digits in whole)
-    fits = (
-        groups
-        and not is_list
-        and len(first[0].text) <= 3
-        and first[0].text[0] != "0"
-        and all(len(digits) == 3 for digits in whole)
-    )
-    # "600,000" is a group of its own, "567,89" the end of "1 234 567,89"
-    is_grouped = groups and "," in groups[-1].text and len(groups[-1].text) > len("567,89")
-    if not fits or len(run) > LONGEST_RUN // 3 or is_grouped or not whole[-1].isdigit():
-        yield from run
-        return
-    written = "".join(token.text for token in run).replace(",", ".")
-    yield Token("number", written, run[0].start, run[-1].end, (Decimal(written),))
-
-
-def join_spaced(tokens: Sequence[Token], text: str) -> list[Token]:
-    """Join what tokenised *text* keeps apart, where a unit or a whole number beside it shows that it is one number."""
-    joined: list[Token] = []
-    place = 0
-    while place < len(tokens):
-        whole, after = _one(tokens, place, joined[-1] if joined else None, text) or (tokens[place], place + 1)
-        joined.append(whole)
-        place = after
-    return joined
-
-
-def _one(tokens: Sequence[Token], place: int, before: Token | None, text: str) -> tuple[Token, int] | None:
-    """Return the number or fraction that opens at *place* and the place after it."""
-    first = tokens[place]
-    if first.kind != "number" or not first.text.isdigit() or len(first.text) > LONGEST_RUN:
-        return None
-    end = place + 1
-    while _follows(tokens, end, ",") and len(tokens[end + 1].text) == len("000") and end - place < LONGEST_RUN:
-        end += 2
-    if _follows(tokens, end, "."):
-        end += 2
-    if end == place + 1:
-        return _fraction(tokens, place, before, text)
-    is_grouped = tokens[place + 1].text == ","
-    if len(first.text) > len("999") or (is_grouped and first.text[0] == "0"):
-        return None
-    if not (_opens_money(before) or _is_unit(tokens, end, text)):
-        return None
-    written = "".join(token.text for token in tokens[place:end]).replace(",", "")
-    if len(written) > LONGEST_RUN:
-        return None
-    return Token("number", written, first.start, tokens[end - 1].end, (Decimal(written),)), end
-
-
-def _fraction(tokens: Sequence[Token], place: int, before: Token | None, text: str) -> tuple[Token, int] | None:
-    if not _follows(tokens, place + 1, "/"):
-        return None
-    first, second = tokens[place], tokens[place + 2]
-    is_part = second.text in _QUOTED_IN and int(first.text) < int(second.text)
-    is_whole = before is not None and before.kind == "number" and before.text.isdigit()
-    if not is_part or not (is_whole or _is_unit(tokens, place + 3, text)):
-        return None
-    value = FRACTIONS.divide(Decimal(first.text), Decimal(second.text))
-    return Token("fraction", f"{first.text}/{second.text}", first.start, second.end, (value,)), place + 3
-
-
-def _follows(tokens: Sequence[Token], place: int, mark: str) -> bool:
-    """True when *mark* stands at *place* with a space on either side and plain digits after it."""
-    if place + 1 >= len(tokens) or tokens[place].text != mark:
+def _is_span(text: str, after: int, first: Found, second: Found) -> bool:
+    if first.value is None or second.value is None:
         return False
-    second = tokens[place + 1]
-    is_spaced = tokens[place].start == tokens[place - 1].end + 1 and second.start == tokens[place].end + 1
-    return is_spaced and second.kind == "number" and second.text.isdigit() and len(second.text) <= LONGEST_RUN
-
-
-def _opens_money(token: Token | None) -> bool:
-    if token is None:
-        return False
-    if token.kind == "symbol":
-        return token.text in SYMBOLS and token.text != "%"
-    return token.kind == "word" and (token.text in PREFIX_NAMES or currency_code(token.text) is not None)
-
-
-def _is_unit(tokens: Sequence[Token], place: int, text: str) -> bool:
-    """True when a scale, money, a percentage or a measure stands at *place*, behind a hyphen or not."""
-    if measure_after(text, tokens[place - 1].end):
+    gap = text[first.end : second.start].strip().lower()
+    if gap in _TIMES:
+        measure = measure_named(second.unit) if second.unit else None
+        return measure is not None and measure.dimension in _EXTENTS
+    if gap in _RISING:
+        return (first.said or 0) < (second.said or 0)
+    if gap in _JOINTS:
         return True
-    place += place + 1 < len(tokens) and tokens[place].text == "-"
-    if place >= len(tokens):
-        return False
-    kind, name = tokens[place][:2]
-    if kind == "symbol":
-        return name in SYMBOLS
-    if kind != "word":
-        return False
-    if name == "of" and place + 2 < len(tokens) and tokens[place + 1].text in {"a", "an", "one"}:
-        return _is_unit(tokens, place + 2, text)
-    if name in SCALES or name in SHORT_SCALES or name == "per":
-        return True
-    words = [token.text for token in tokens[place : place + LONGEST_NAME]]
-    return any(_is_money(" ".join(words[:count])) for count in range(1, len(words) + 1))
+    return gap == "and" and _BETWEEN.search(text, max(after, first.start - _OPENER), first.start) is not None
 
 
-def _is_money(name: str) -> bool:
-    unit = unit_named(name)
-    return unit is not None and (unit.is_currency or unit.code == "%")
+def _stands_before(amount: Found) -> bool:
+    return bool(amount.said_unit) and amount.text.startswith(amount.said_unit)
+
+
+def _first_end(first: Found, second: Found) -> Found:
+    """Return the first end of a span as the second one completes it."""
+    if first.unit is None and second.unit is not None and not _stands_before(second):
+        shared = _in_unit_of(second, first)
+    elif first.unit == second.unit and _stands_before(first):
+        shared = first
+    else:
+        return first
+    scale = max((_FACTORS.get(word.lower(), 1) for word in _LETTERS.findall(second.text)), default=1)
+    has_scale = any(word.lower() in _FACTORS for word in _LETTERS.findall(first.text))
+    if shared.value is None or second.value is None or has_scale or scale < _THOUSAND:
+        return shared
+    if shared.value * scale >= second.value:
+        return shared
+    return replace(shared, value=None, said=None, readings=(plain(shared.value * scale), shared.value))
+
+
+def _in_unit_of(lender: Found, amount: Found) -> Found:
+    """Return *amount* in the unit of *lender*, cents as parts of their currency."""
+    factor = _ONE
+    if lender.value and lender.said and lender.said_unit and abs(lender.value) < abs(lender.said):
+        factor = lender.value / lender.said
+    readings = tuple(plain(reading * factor) for reading in amount.readings)
+    value = readings[0] if len(readings) == 1 else None
+    unit, also, said_unit = lender.unit, lender.also, lender.said_unit
+    return replace(amount, value=value, readings=readings, unit=unit, also=also, said_unit=said_unit)

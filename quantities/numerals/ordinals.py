@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from quantities.numerals import words
-from quantities.numerals.grammar import Grammar
-from quantities.numerals.token import Token
-from quantities.numerals.tokens import fold, tokens_of
+from quantities.numerals.numbers import number_at
+from quantities.numerals.whole import Numbers
+from quantities.numerals.words import ARTICLES, OPENING_WORDS, ORDINALS, ROUND
+from quantities.sentence import Sentence
 
 RelativeTo = Literal["start", "current", "end"]
 
@@ -27,101 +27,83 @@ class Ordinal:
     text: str
 
 
-#: Words before an ordinal that can belong to it ("nine hundred ninety-nine thousand nine hundred ninety-").
-_MOST_TOKENS = 40
 _MISSPELLED = {"nineth": "ninth", "twelth": "twelfth", "fourtieth": "fortieth", "eigth": "eighth", "fith": "fifth"}
-#: Words that make a part of the ordinal after them.
-_ONE_OF = frozenset({"a", "an", "one"})
-#: Marks inside an ordinal in words, and what joins its last word: "two hundred and tenth", "twenty-first".
-_INSIDE, _BEFORE_LAST_WORD = frozenset("-,"), frozenset({"-", "and"})
-_DIGITS = re.compile(r"(?<![\w.,/:-])(\d{1,15})(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
-_BEFORE_LAST = (
-    r"penultimate|(?:next|second|2nd)[ -](?:to|from)[ -](?:the[ -])?last|(?:the )?one before (?:the )?last(?: one)?"
-)
 #: Ways to count from the end and from where one stands.
-_WAYS: tuple[tuple[str, int, RelativeTo], ...] = (
-    (r"antepenultimate|third[ -](?:to|from)[ -](?:the[ -])?last", -2, "end"),
-    (_BEFORE_LAST, -1, "end"),
-    (r"previous(?: one)?|preceding(?: one)?|prior one", -1, "current"),
-    (r"next(?: one)?|following one", 1, "current"),
-    (r"current(?: one)?|present one", 0, "current"),
-    (r"last(?: one)?", 0, "end"),
+_WAYS: dict[str, tuple[str, int, RelativeTo]] = {
+    "third_last": (r"antepenultimate|third[ -](?:to|from)[ -](?:the[ -])?last", -2, "end"),
+    "second_last": (
+        r"penultimate|(?:next|second|2nd)[ -](?:to|from)[ -](?:the[ -])?last|(?:the )?one before (?:the )?last(?: one)?",
+        -1, "end",
+    ),
+    "previous": (r"previous(?: one)?|preceding(?: one)?", -1, "current"),
+    "next": (r"next(?: one)?|following one", 1, "current"),
+    "current": (r"current(?: one)?", 0, "current"),
+    "last": (r"last(?: one)?", 0, "end"),
+}  # fmt: skip
+_RELATIVE = re.compile(
+    rf"(?<!\w)(?:{'|'.join(f'(?P<{name}>{pattern})' for name, (pattern, *_) in _WAYS.items())})(?!\w)", re.IGNORECASE
 )
-_PATTERNS = tuple(re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE) for pattern, _, _ in _WAYS)
+_DIGITS = re.compile(r"(?<![\w.,/:-])(\d{1,15})(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
+_BEFORE_SECOND = frozenset({"a", "per", "one", "each", "every"})
 
 
 def find_ordinals(text: str) -> tuple[Ordinal, ...]:
     """Return the ordinals in *text*, in order; "a hundredth" and "three fifths" are fractions and no places."""
-    folded = fold(text)
-    found = [*_relative(folded), *_digits(folded), *_spelled(folded)]
-    return tuple(_apart(sorted(found, key=lambda one: (one.start, -one.end)), text))
+    sentence = Sentence(text)
+    found = sorted((*_written(sentence), *_spelled(sentence)), key=lambda one: (one.start, -one.end))
+    apart: list[Ordinal] = []
+    for one in found:
+        if not apart or one.start >= apart[-1].end:
+            apart.append(one)
+    return tuple(apart)
 
 
-def _apart(ordinals: list[Ordinal], text: str) -> Iterator[Ordinal]:
-    end = 0
-    for one in ordinals:
-        if one.start >= end:
-            end = one.end
-            yield Ordinal(one.place, one.relative_to, one.start, one.end, text[one.start : one.end])
+def _written(sentence: Sentence) -> Iterator[Ordinal]:
+    for match in _RELATIVE.finditer(sentence.text):
+        _, place, relative_to = _WAYS[match.lastgroup or ""]
+        yield Ordinal(place, relative_to, *match.span(), sentence.written[match.start() : match.end()])
+    for match in _DIGITS.finditer(sentence.text):
+        yield Ordinal(int(match[1]), "start", *match.span(), sentence.written[match.start() : match.end()])
 
 
-def _relative(text: str) -> Iterator[Ordinal]:
-    for pattern, (_, place, relative_to) in zip(_PATTERNS, _WAYS, strict=True):
-        for match in pattern.finditer(text):
-            yield Ordinal(place, relative_to, match.start(), match.end(), match.group())
-
-
-def _digits(text: str) -> Iterator[Ordinal]:
-    for match in _DIGITS.finditer(text):
-        yield Ordinal(int(match.group(1)), "start", match.start(), match.end(), match.group())
-
-
-def _spelled(text: str) -> Iterator[Ordinal]:
-    tokens = tokens_of(text)
-    for index, token in enumerate(tokens):
-        part = words.ORDINAL_PARTS.get(_MISSPELLED.get(token.text, token.text)) if token.kind == "word" else None
-        if part is None:
+def _spelled(sentence: Sentence) -> Iterator[Ordinal]:
+    numbers = Numbers(sentence)
+    place = 0
+    while place < len(sentence.tokens):
+        found = ordinal_at(numbers, place)
+        if found is None:
+            # a number that no ordinal ends is read once: "two hundred and five"
+            read = number_at(numbers, place) if sentence.word(place) in OPENING_WORDS else None
+            place = max(read[1], place + 1) if read else place + 1
             continue
-        first, worth = _with_words_before(text, tokens, index, part)
-        if worth and not (part == 2 and _is_time(tokens, first)):
-            yield Ordinal(worth, "start", tokens[first].start, token.end, "")
+        value, end = found
+        is_part = value >= ROUND and sentence.word(place - 1) in {*ARTICLES, "one"}
+        is_time = value == 2 and sentence.word(place - 1) in _BEFORE_SECOND
+        if not is_part and not is_time:
+            yield Ordinal(value, "start", *sentence.cut(place, end))
+        place = end
 
 
-def _with_words_before(text: str, tokens: list[Token], index: int, part: int) -> tuple[int, int]:
-    """Return where the ordinal begins and its value, 0 for the name of a fraction ("a hundredth")."""
-    first = index
-    while first > max(0, index - _MOST_TOKENS) and (
-        tokens[first - 1].text in words.WORTH or tokens[first - 1].text in _INSIDE
-    ):
-        first -= 1
-    for start in range(first, index):
-        stop = index - (tokens[index - 1].text in _BEFORE_LAST_WORD)
-        # "two thousand, fifth" is one place, "twenty, fifth" are two numbers
-        stop -= tokens[stop - 1].text == "," and tokens[stop - 2].text in words.SCALES
-        before_it = tokens[start:stop]
-        if not before_it or before_it[-1].text == "," or tokens[start].text not in words.WORTH:
-            continue
-        before_it = [token for token in before_it if token.text != ","]
-        reading = Grammar(text, before_it).cardinal(0)
-        if reading is None or reading.end != len(before_it):
-            continue
-        before = int(reading.value)
-        if part >= words.ROUND and before > 1:
-            # "a five hundredth" is one part of five hundred
-            is_one_part = start > 0 and tokens[start - 1].text in _ONE_OF
-            return start, 0 if is_one_part else _multiplied(before, part)
-        if part < words.ROUND and before > 1 and before % (10 if part < 10 else words.ROUND) == 0:
-            return start, before + part
-    is_fraction = part >= words.ROUND and index > 0 and tokens[index - 1].text in _ONE_OF
-    return index, 0 if is_fraction else part
-
-
-def _multiplied(before: int, part: int) -> int:
-    """Return "two million three hundred thousandth" as 2,300,000: only what is below the part counts it."""
-    counted = before % part
-    return before - counted + counted * part if counted else before * part
-
-
-def _is_time(tokens: list[Token], index: int) -> bool:
-    """True for the second of "a second" and "per second"."""
-    return index > 0 and tokens[index - 1].text in {"a", "per", "one", "each", "every"}
+def ordinal_at(numbers: Numbers, place: int) -> tuple[int, int] | None:
+    """Return the ordinal in words at *place* ("fifth", "twenty-first", "two hundredth") and the place after it."""
+    sentence = numbers.sentence
+    word = sentence.word(place)
+    if (value := ORDINALS.get(_MISSPELLED.get(word, word))) is not None:
+        return value, place + 1
+    before = numbers.cardinal(place) if word in OPENING_WORDS else None
+    if before is None or before.value != int(before.value):
+        return None
+    after = sentence.after_and(before.end) or sentence.after_hyphen(before.end)
+    # "two thousand, fifth" is one place
+    after += sentence.symbol(after) == "," and before.scale > 1
+    name = sentence.word(after)
+    last, value = ORDINALS.get(_MISSPELLED.get(name, name)), int(before.value)
+    if last is None or value < 1:
+        return None
+    if last >= ROUND:
+        if word in ARTICLES or value == 1:
+            return (value * last, after + 1) if word in ARTICLES and before.scale == 1 and value > 1 else None
+        counted = value % last
+        return (value - counted + counted * last if counted else value * last), after + 1
+    is_open = value % (10 if last < 10 else ROUND) == 0
+    return (value + last, after + 1) if is_open and not (last == 2 and after == before.end) else None

@@ -3,9 +3,7 @@
 import calendar
 from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import Final, Literal, NamedTuple
-
-from quantities.times.words import LengthUnit
+from typing import Literal, NamedTuple
 
 #: Which way a day without a year is looked for: "future" takes the next one to come, "past" the latest one gone.
 Lean = Literal["past", "future"]
@@ -13,11 +11,6 @@ Grain = Literal["day", "week", "weekend", "month", "quarter", "year", "decade", 
 
 #: Years around now in which a day is looked for: 29 February can be eight years away.
 _REACH = 9
-#: How many units ago the period begins and ends.
-_SPANS: Final = {"few": (5, 2), "couple": (3, 1)}
-#: Nobody who says "a few months" means days of the calendar.
-_DAYS_OF_MONTH: Final = 30
-_YEAR: Final = 12
 _MONTHS_OF = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200}
 
 
@@ -67,7 +60,7 @@ def around(day: date, grain: Grain, steps: int = 0) -> Period:
         OverflowError: it lies outside the years 1 to 9999.
     """
     if grain == "day":
-        return _days(day + timedelta(days=steps), 0)
+        return Period(day + timedelta(days=steps), day + timedelta(days=steps))
     if grain in {"week", "weekend"}:
         monday = day + timedelta(days=7 * steps - day.weekday())
         return _days(monday, 6) if grain == "week" else _days(monday + timedelta(days=5), 1)
@@ -105,16 +98,3 @@ def weekdays_meant(today: date, weekday: int, step: int | None, lean: Lean) -> I
         yield nearest_one
         if around(nearest_one, "week") == around(today, "week"):
             yield nearest_one + timedelta(days=7 * step)
-
-
-def vague_period(today: date, word: str, unit: LengthUnit) -> Period:
-    """Return the days that "a few" (5 to 2) or "a couple of" (3 to 1) units ago may mean; a month counts 30 days.
-
-    Raises:
-        OverflowError: days before the year 1.
-    """
-    first, last = _SPANS[word]
-    if unit.months >= _YEAR:
-        return Period(shifted(today, -first * unit.months), shifted(today, -last * unit.months))
-    days = unit.months * _DAYS_OF_MONTH + int(unit.seconds // 86_400)
-    return Period(today - timedelta(days=first * days), today - timedelta(days=last * days))

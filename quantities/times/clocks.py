@@ -3,23 +3,21 @@
 from datetime import time, tzinfo
 from typing import NamedTuple
 
-from quantities.times.numbers import cardinal_at
-from quantities.times.said_zones import zone_at
-from quantities.times.tokens import Sentence
-from quantities.times.words import UNITS, WEEKDAYS
+from quantities.sentence import Sentence
+from quantities.times.words import UNITS, small_at
+from quantities.times.zones import zone_at
 from quantities.units import unit_named
 
-_NOONS = {"noon": 12, "midday": 12, "noontime": 12}
+_NOONS = frozenset({"noon", "midday"})
 _PAST = {"past": 1, "after": 1, "to": -1, "before": -1, "till": -1}
-#: The half of the day that "in the ..." and "at night" say: True for the hours from noon.
+#: The half of the day that "in the ..." says: True for the hours from noon.
 _PARTS_OF_DAY = {"morning": False, "afternoon": True, "evening": True}
 _DIGITS_OF_SECOND = 6
 #: Hours that "at night" puts into one half of the day: True for that from noon.
 _AT_NIGHT = {7: True, 8: True, 9: True, 10: True, 11: True, 1: False, 2: False, 3: False}
-_BEFORE_HALF = frozenset({"at", "by", "around", "about", "until", "till", "before", "after"})
-_AFTER_HALF = frozenset({
-    "am", "pm", "in", "on", "at", "this", "today", "tomorrow", "tonight", "and", "or", "please", "for", "next", "with",
-}) | frozenset(WEEKDAYS)  # fmt: skip
+_OCLOCK = frozenset({"o'clock", "oclock"})
+#: Behind the 5 of "tomorrow at 5" only these marks may stand.
+_MARKS = frozenset('.,!?;)"\n')
 
 
 class Hour(NamedTuple):
@@ -46,7 +44,10 @@ def clock_at(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
     clock = _named(sentence, at) or _written(sentence, at) or _spoken(sentence, at)
     if clock is None and at > place:
         clock = _bare(sentence, at, has_day=has_day)
-    return _with_zone(sentence, clock) if clock else None
+    if clock is None:
+        return None
+    zones, end = zone_at(sentence, clock.end)
+    return Clock(clock.hours, end, zones)
 
 
 def _named(sentence: Sentence, place: int) -> Clock | None:
@@ -58,13 +59,15 @@ def _named(sentence: Sentence, place: int) -> Clock | None:
 
 
 def _written(sentence: Sentence, place: int) -> Clock | None:
-    """Read "15:30", "3:30 pm", "3pm" and "3.30 p.m."."""
+    """Read "15:30", "3:30 pm", "3pm", "3.30 p.m." and "0900 hours"."""
     token = sentence.token(place)
     if token is None or token.kind not in {"clock", "number"}:
         return None
-    hour_text, _, rest = token.text.replace(".", ":", token.kind == "number").partition(":")
     half, end = _half_of_day(sentence, place + 1)
-    if token.kind == "number" and (half is None or len(hour_text) > 2 or (rest and len(rest) != 2)):
+    if token.kind == "number" and half is None:
+        return _in_full(sentence, place)
+    hour_text, _, rest = token.text.replace(".", ":", token.kind == "number").partition(":")
+    if token.kind == "number" and not (hour_text.isdigit() and len(hour_text) <= 2 and (not rest or _is_pair(rest))):
         return None
     minute_text, _, second_text = (rest or "0").partition(":")
     whole, _, part = second_text.partition(".")
@@ -74,64 +77,47 @@ def _written(sentence: Sentence, place: int) -> Clock | None:
     hour, minute, second = int(hour_text), int(minute_text), int(whole or 0)
     if (hour, minute, second, micros) == (24, 0, 0, 0) and half is None:
         return Clock((Hour(time(0), 1),), end)
-    return _clock(hour, minute, second, micros, half, end)
-
-
-def _clock(hour: int, minute: int, second: int, micros: int, half: bool | None, end: int) -> Clock | None:
-    if hour > 23 or minute > 59 or second > 59 or (half is not None and hour == 0 and half):
+    if hour > 23 or minute > 59 or second > 59 or (half and hour == 0):
         return None
     if half is not None and hour <= 12:
-        hour = hour % 12 + (12 if half else 0)
+        hour = hour % 12 + 12 * half
     return Clock((Hour(time(hour, minute, second, micros)),), end)
 
 
+def _is_pair(text: str) -> bool:
+    return len(text) == 2 and text.isdigit()
+
+
+def _in_full(sentence: Sentence, place: int) -> Clock | None:
+    """Read "0900 hours" and "at 1530 hours"."""
+    number, text = sentence.whole(place), sentence.tokens[place].text
+    if number is None or len(text) != 4 or sentence.word(place + 1) not in {"hours", "hrs"}:
+        return None
+    is_clock = text[0] == "0" or sentence.word(place - 1) == "at"
+    hour, minute = divmod(number, 100)
+    return Clock((Hour(time(hour, minute)),), place + 2) if is_clock and hour < 24 and minute < 60 else None
+
+
 def _spoken(sentence: Sentence, place: int) -> Clock | None:
-    """Read "half past three", "a quarter to 5", "ten past six", "seven pm", "8 o'clock"."""
-    if sentence.kind(place) == "number" and (full := in_full(sentence, place)) is not None:
-        return full
+    """Read "half past three", "a quarter to 5", "ten past six", "seven thirty pm", "8 o'clock"."""
     minutes, end = _minutes(sentence, place)
-    if minutes is None and sentence.word(place) == "half" and _is_half_seven(sentence, place):
-        minutes, end = 30, place + 1
     if minutes is not None:
         hour, end = _hour(sentence, end)
         if hour is None:
             return None
         total = (hour * 60 + minutes) % (24 * 60)
-        if sentence.word(end) in {"o'clock", "oclock"}:
-            end += 1
-        return _either(total // 60, total % 60, hour, sentence, end)
+        return _either(total // 60, total % 60, hour, sentence, end + (sentence.word(end) in _OCLOCK))
     hour, end = _hour(sentence, place, most=23)
     if hour is None:
         return None
-    if sentence.word(end) in {"o'clock", "oclock"}:
+    if sentence.word(end) in _OCLOCK:
         return _either(hour, 0, hour, sentence, end + 1)
-    if hour > 12:
-        return None
-    minute = cardinal_at(sentence, end)
-    spoken = minute is not None and 10 <= minute.value <= 59 and sentence.kind(place) == "word"
-    after = minute.end if spoken and minute else end
+    spoken = small_at(sentence, end) if sentence.kind(place) == "word" else None
+    minute, after = spoken if spoken and 10 <= spoken[0] <= 59 else (0, end)
     half, stop = _half_of_day(sentence, after, hour)
-    if half is None:
+    if half is None or hour > 12 or (hour == 0 and half):
         return None
-    return _clock(hour, int(minute.value) if spoken and minute else 0, 0, 0, half, stop)
-
-
-def in_full(sentence: Sentence, place: int) -> Clock | None:
-    """Read "0900 hours" and "at 1530 hours"."""
-    number = sentence.whole(place)
-    if number is None or len(sentence.tokens[place].text) != 4 or sentence.word(place + 1) not in {"hours", "hrs"}:
-        return None
-    is_clock = sentence.tokens[place].text[0] == "0" or sentence.word(place - 1) == "at"
-    hour, minute = divmod(number, 100)
-    return Clock((Hour(time(hour, minute)),), place + 2) if is_clock and hour < 24 and minute < 60 else None
-
-
-def _is_half_seven(sentence: Sentence, place: int) -> bool:
-    """True for the "half" of "at half seven", which is half past seven wherever it is said in English."""
-    if sentence.word(place - 1) not in _BEFORE_HALF:
-        return False
-    hour, end = _hour(sentence, place + 1)
-    return bool(hour) and (sentence.kind(end) != "word" or sentence.word(end) in _AFTER_HALF)
+    return Clock((Hour(time(hour % 12 + 12 * half, minute)),), stop)
 
 
 def _bare(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
@@ -143,12 +129,10 @@ def _bare(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
     after = sentence.token(end)
     goes_on = after is not None and (
         (after.kind == "word" and (after.is_glued or after.text in UNITS or unit_named(after.text) is not None))
-        or (after.kind == "symbol" and after.text not in {".", ",", "!", "?", ";", ")", '"'})
+        or (after.kind == "symbol" and after.text not in _MARKS)
         or after.kind in {"number", "fraction"}
     )
-    if half is None and (not has_day or goes_on):
-        return None
-    return _either(hour, 0, hour, sentence, end)
+    return None if half is None and (not has_day or goes_on) else _either(hour, 0, hour, sentence, end)
 
 
 def _either(hour: int, minute: int, said: int, sentence: Sentence, end: int) -> Clock | None:
@@ -158,19 +142,16 @@ def _either(hour: int, minute: int, said: int, sentence: Sentence, end: int) -> 
         return Clock((Hour(time(hour, minute)),), end)
     if half is None:
         return Clock((Hour(time(hour % 12, minute)), Hour(time(hour % 12 + 12, minute))), end)
-    return Clock((Hour(time(hour % 12 + (12 if half else 0), minute)),), stop)
+    return Clock((Hour(time(hour % 12 + 12 * half, minute)),), stop)
 
 
 def _hour(sentence: Sentence, place: int, most: int = 12) -> tuple[int | None, int]:
     number = sentence.whole(place)
-    if number is not None and len(sentence.tokens[place].text) > 2:
-        return None, place
-    if number is None and (count := cardinal_at(sentence, place)):
-        # "three thirty" is an hour and its minutes
-        number, end = int(count.value), count.end
+    if number is not None:
+        found = (number, place + 1) if len(sentence.tokens[place].text) <= 2 else None
     else:
-        end = place + 1
-    return (number, end) if number is not None and 0 <= number <= most else (None, place)
+        found = small_at(sentence, place)
+    return found if found and 0 <= found[0] <= most else (None, place)
 
 
 def _minutes(sentence: Sentence, place: int) -> tuple[int | None, int]:
@@ -181,22 +162,17 @@ def _minutes(sentence: Sentence, place: int) -> tuple[int | None, int]:
         minutes, end = 30 if word == "half" else 15, start + 1
     elif (whole := sentence.whole(start)) is not None:
         minutes, end = whole, start + 1
-    elif count := cardinal_at(sentence, start):
-        minutes, end = int(count.value), count.end
+    elif count := small_at(sentence, start):
+        minutes, end = count
     else:
         return None, place
     end += sentence.word(end) in {"minute", "minutes", "mins", "min"}
     sign = _PAST.get(sentence.word(end))
     if sign is None or not 0 < minutes < 60 or (word == "half" and sign < 0):
         return None, place
-    # "5 to 7" is a range, "five to seven" a time only when nothing else reads so
-    if sign < 0 and word != "quarter" and not _is_spoken_minutes(sentence, start, minutes):
-        return None, place
-    return sign * minutes, end + 1
-
-
-def _is_spoken_minutes(sentence: Sentence, place: int, minutes: int) -> bool:
-    return sentence.kind(place) == "word" and minutes % 5 == 0 and sentence.word(place - 1) == "at"
+    # "5 to 7" is a range, "at five to seven" a time
+    is_spoken = sentence.kind(start) == "word" and minutes % 5 == 0 and sentence.word(start - 1) == "at"
+    return (sign * minutes, end + 1) if sign > 0 or word == "quarter" or is_spoken else (None, place)
 
 
 def _half_of_day(sentence: Sentence, place: int, hour: int | None = None) -> tuple[bool | None, int]:
@@ -214,8 +190,3 @@ def _half_of_day(sentence: Sentence, place: int, hour: int | None = None) -> tup
     if word == "at" and sentence.word(place + 1) == "night" and hour in _AT_NIGHT:
         return _AT_NIGHT[hour], place + 2
     return None, place
-
-
-def _with_zone(sentence: Sentence, clock: Clock) -> Clock:
-    zones, end = zone_at(sentence, clock.end)
-    return Clock(clock.hours, end, zones)

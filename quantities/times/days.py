@@ -1,45 +1,64 @@
-"""Period in words and digits: "1 March 2026", "01/03/2026", "next friday", "the end of the month"; every reading.
+"""Days in words and digits: "1 March 2026", "01/03/2026", "next friday", "the end of the month"; every reading.
 
 A day that is reckoned from now ("tomorrow", "5 May") says so, whatever now is.
 """
 
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
 
-from quantities.times.calendar import around, day_of, nearest
-from quantities.times.clocks import clock_at
-from quantities.times.languages import MONTHS, OF, RELATIVE_DAYS
-from quantities.times.numbers import ordinal_at
-from quantities.times.reckoning import (
-    Day,
-    Reckoning,
-    counts_something,
-    full_year,
-    step_at,
-    stretch_of,
-    year_at,
-    year_said_later,
-)  # fmt: skip
-from quantities.times.tokens import Sentence
-from quantities.times.weekdays import coming_weekday, counted_weekday, weekday_at, weekday_of_week, weeks_on
-from quantities.times.words import FEASTS, STEPS, WEEKDAYS
+from quantities.sentence import Sentence
+from quantities.times.calendar import Grain, Lean, Period, around, day_of, nearest, shifted, weekdays_meant
+from quantities.times.words import MONTHS, RELATIVE_DAYS, STEPS, UNSURE_WEEKDAYS, WEEKDAYS, ordinal_at
+from quantities.units import unit_named
 
-#: The part of a day between its name and an hour ("friday morning at 9").
-DAY_PARTS = frozenset({"morning", "afternoon", "evening", "night"})
+_GRAINS: dict[str, Grain] = {
+    "day": "day", "week": "week", "weekend": "weekend", "month": "month", "quarter": "quarter", "year": "year",
+    "decade": "decade", "century": "century",
+}  # fmt: skip
+#: Two digits from here on are a year of the last century, as POSIX has it.
+_FIRST_OF_1900S = 69
+#: Of weekdays in a month there are five at most.
+_MOST_WEEKS = 5
 #: Beside a "may" they make it a verb.
 _WHO = frozenset({"i", "you", "we", "they", "he", "she", "it", "who", "that", "this", "which", "people", "one"})
 _DOES = frozenset({"be", "have", "not", "also", "still", "well", "work", "need", "want", "cost", "take", "go", "come",
                    "get", "do", "help", "seem", "fit", "like", "times", "people"})  # fmt: skip
-_ENDS = {"end": True, "close": True, "last": True, "start": False, "beginning": False, "first": False}
-#: What may follow all of an answer.
-_MARKS = frozenset(".!?")
-#: Days that share a month; more are no sentence.
-_MOST_SHARED = 8
-_COMING = frozenset({"coming", "upcoming"})
+_EDGES = {"end": True, "last": True, "start": False, "beginning": False, "first": False}
+#: A short name of a weekday that is another word too counts after these.
+_BEFORE_SHORT = frozenset({"on", "by", "until", "from", "till", "for"})
 #: After "on the 5th" they show that the day of the month is meant, and no fifth floor.
-_AFTER_DAY = frozenset(
-    {"at", "or", "and", "for", "to", "until", "till", "in", "with", "i", "we", "please", "by", "from"}
-)
+_AFTER_DAY = frozenset({"at", "or", "and", "for", "to", "until", "till", "in", "with", "i", "we", "please", "by"})
+_BEFORE_DAY = frozenset({"on", "by", "until", "from", "to", "since"})
+
+
+class Reckoning(NamedTuple):
+    """What a day is reckoned from, which way it leans, and whether the day or the month is written first, if known."""
+
+    now: datetime
+    lean: Lean = "future"
+    day_first: bool | None = None
+
+    @property
+    def today(self) -> date:
+        """The day of now, where now is told."""
+        return self.now.date()
+
+
+class Day(NamedTuple):
+    """The days that some words can mean, before token *end*; *is_relative* when another now would give another day."""
+
+    readings: tuple[date, ...]
+    end: int
+    is_relative: bool = False
+
+
+class Reach(NamedTuple):
+    """A period that ends before token *end*; *is_relative* when another now would give another one."""
+
+    period: Period
+    end: int
+    is_relative: bool
 
 
 def day_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
@@ -50,7 +69,8 @@ def day_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     """
     kind = sentence.kind(place)
     if kind == "iso":
-        found = _iso_day(sentence.tokens[place].text)
+        text = sentence.tokens[place].text
+        found = day_of(int(text[:4]), int(text[5:7]), int(text[8:10])) if len(text) == len("2026-01-01") else None
         return Day((found,), place + 1) if found else None
     if kind == "date":
         return _slashed(sentence, place, reckoning.day_first)
@@ -64,27 +84,78 @@ def day_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     if word in WEEKDAYS:
         return _weekday(sentence, place, reckoning)
     if word in RELATIVE_DAYS:
-        day = reckoning.today + timedelta(days=RELATIVE_DAYS[word])
-        return weeks_on(sentence, Day((day,), place + 1, is_relative=True))
-    if word in FEASTS:
-        return _feast(sentence, place, reckoning)
+        return Day((reckoning.today + timedelta(days=RELATIVE_DAYS[word]),), place + 1, is_relative=True)
     reader = _READERS.get(word)
     return reader(sentence, place, reckoning) if reader else _day_month(sentence, place, reckoning)
 
 
-def _feast(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
-    """Read "christmas eve 2026" and "new year's day": the day of the month that is called so."""
-    last = place + 1
-    if sentence.word(place) == "new":
-        if sentence.word(last) not in {"year", "years"}:
-            return None
-        last += 1
-    feast = FEASTS[sentence.word(place)].get(sentence.word(last))
-    return _dated(sentence, last + 1, *feast, reckoning) if feast else None
+# -- what a day, a month or a year is -----------------------------------------------------------------------------
 
 
-def _iso_day(text: str) -> date | None:
-    return day_of(int(text[:4]), int(text[5:7]), int(text[8:10])) if len(text) == len("2026-01-01") else None
+def grain_at(sentence: Sentence, place: int) -> Grain | None:
+    """Return the "week", "month", "year", ... at *place*."""
+    return _GRAINS.get(sentence.word(place))
+
+
+def full_year(short: int) -> int:
+    """Return the year that the two digits *short* stand for."""
+    return short + (1900 if short >= _FIRST_OF_1900S else 2000)
+
+
+def year_at(sentence: Sentence, place: int) -> tuple[int, int] | None:
+    """Return the year at *place*, after a comma, "of" or "in", or "'26", and the place after it."""
+    if sentence.symbol(place) == "'" and sentence.is_glued(place + 1):
+        short = sentence.whole(place + 1)
+        is_short = short is not None and len(sentence.tokens[place + 1].text) == 2
+        return (full_year(short), place + 2) if is_short and short is not None else None
+    at = place + (sentence.symbol(place) == "," or sentence.word(place) in {"of", "in"})
+    year = sentence.whole(at)
+    if year is None or len(sentence.tokens[at].text) != 4 or year == 0 or counts_something(sentence, at + 1):
+        return None
+    return year, at + 1
+
+
+def counts_something(sentence: Sentence, place: int) -> bool:
+    """True when a unit, a mark of money or more letters at *place* make the number before it something else."""
+    token = sentence.token(place)
+    if token is None or token.kind not in {"word", "symbol"}:
+        return False
+    if token.kind == "symbol":
+        return token.text in {"%", "$", "€", "£", "¥", "₹"}
+    return token.is_glued or unit_named(token.text) is not None
+
+
+def number_of_day(sentence: Sentence, place: int) -> tuple[int, int] | None:
+    """Return the day of the month at *place*, "3" or "3rd", and the place after it."""
+    if found := ordinal_at(sentence, place):
+        return found if 1 <= found[0] <= 31 else None
+    number = sentence.whole(place)
+    is_day = number is not None and 1 <= number <= 31 and len(sentence.tokens[place].text) <= 2
+    return (number, place + 1) if number and is_day else None
+
+
+def stretch_of(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
+    """Return the week, month or year at *place* ("next year", "March 2026", "the month").
+
+    Raises:
+        OverflowError: days outside the years 1 to 9999.
+    """
+    at = place + (sentence.word(place) == "the")
+    if month := MONTHS.get(sentence.word(at)):
+        if year := year_at(sentence, at + 1):
+            return Reach(around(date(year[0], month, 1), "month"), year[1], is_relative=False)
+        near = nearest(around(reckoning.today, "month").start, month, 1, reckoning.lean)
+        return Reach(around(near, "month"), at + 1, is_relative=True) if near else None
+    if year := year_at(sentence, at):
+        return Reach(around(date(year[0], 1, 1), "year"), year[1], is_relative=False)
+    step = STEPS.get(sentence.word(at))
+    grain = grain_at(sentence, at + (step is not None))
+    if grain is None or (step is None and at == place):
+        return None
+    return Reach(around(reckoning.today, grain, step or 0), at + 1 + (step is not None), is_relative=True)
+
+
+# -- days with their month ----------------------------------------------------------------------------------------
 
 
 def _slashed(sentence: Sentence, place: int, day_first: bool | None) -> Day | None:
@@ -92,61 +163,49 @@ def _slashed(sentence: Sentence, place: int, day_first: bool | None) -> Day | No
     text = sentence.tokens[place].text
     mark = next(letter for letter in text if not letter.isdigit())
     parts = text.split(mark)
-    numbers = [int(part) for part in parts]
+    first, second, third = map(int, parts)
     if len(parts[0]) == 4:
-        found = day_of(*numbers)
+        found = day_of(first, second, third)
         return Day((found,), place + 1) if found else None
-    first, second, year = numbers
-    year = full_year(year) if len(parts[2]) == 2 else year
+    year = full_year(third) if len(parts[2]) == 2 else third
     # with points it is day, month, year wherever it is written so
     day_first = True if mark == "." else day_first
-    orders = (
-        [(second, first), (first, second)] if day_first is None else [(second, first) if day_first else (first, second)]
-    )
-    days = dict.fromkeys(day for month, day_number in orders if (day := day_of(year, month, day_number)))
+    orders = [(second, first), (first, second)]
+    orders = orders if day_first is None else orders[:1] if day_first else orders[1:]
+    days = dict.fromkeys(day for month, number in orders if (day := day_of(year, month, number)))
     return Day(tuple(days), place + 1) if days else None
 
 
 def _day_month(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
-    """Read "5 May", "the 5th of May, 2026", "twenty-first March"."""
-    number, end = _day_number(sentence, place)
-    if number is None:
-        return counted_weekday(sentence, place, reckoning)
+    """Read "5 May", "the 5th of May, 2026", "twenty-first March", "20-Nov-2026", "the 3rd of next month"."""
+    found = number_of_day(sentence, place)
+    if found is None:
+        return _counted_weekday(sentence, place, reckoning)
+    number, end = found
+    end += sentence.symbol(end) == "." and sentence.is_glued(end)
     is_dashed = sentence.symbol(end) == "-" and sentence.after_hyphen(end) > end
-    end += is_dashed or sentence.word(end) in OF
+    end += is_dashed or sentence.word(end) == "of"
     month = MONTHS.get(sentence.word(end))
     if month is None:
-        return (
-            counted_weekday(sentence, place, reckoning)
-            or _of_said_month(sentence, place, end, number, reckoning)
-            or _of_shared_month(sentence, place, end, number, reckoning)
-        )
+        return _counted_weekday(sentence, place, reckoning) or _of_said_month(sentence, place, end, number, reckoning)
     if _is_verb(sentence, end, end + 1):
         return None
-    if is_dashed:
-        return _dashed(sentence, end + 1, month, number, reckoning)
-    end += sentence.symbol(end + 1) == "." and sentence.is_glued(end + 1) and sentence.whole(end + 2) is not None
-    return _dated(sentence, end + 1, month, number, reckoning)
-
-
-def _dashed(sentence: Sentence, end: int, month: int, number: int, reckoning: Reckoning) -> Day | None:
-    """Read the year of "20-Nov-2026", dashes and all."""
-    year = sentence.whole(end + 1) if sentence.after_hyphen(end) > end else None
-    if year is None:
-        return _dated(sentence, end, month, number, reckoning)
-    found = day_of(full_year(year) if year < 100 else year, month, number)
-    return Day((found,), end + 2) if found else None
+    end += 1
+    year = sentence.whole(end + 1) if is_dashed and sentence.after_hyphen(end) > end else None
+    if year is not None:
+        day = day_of(full_year(year) if year < 100 else year, month, number)
+        return Day((day,), end + 2) if day else None
+    end += sentence.symbol(end) == "." and sentence.is_glued(end) and sentence.whole(end + 1) is not None
+    return _dated(sentence, end, month, number, reckoning)
 
 
 def _of_said_month(sentence: Sentence, place: int, end: int, number: int, reckoning: Reckoning) -> Day | None:
     """Read "the 3rd of next month" and "the first of the month" from the ordinal on; *end* is behind its "of"."""
-    said = sentence.token(end + 1)
-    is_possessive = said is not None and sentence.text.endswith("'s", said.start, said.end)
-    if ordinal_at(sentence, place) is None or sentence.word(end + 1) != "month" or is_possessive:
+    if ordinal_at(sentence, place) is None or sentence.word(end + 1) != "month":
         return None
     if sentence.word(end) == "the":
         return _of_month(number, end + 2, reckoning)
-    step = step_at(sentence, end)
+    step = STEPS.get(sentence.word(end))
     if step is None:
         return None
     first = around(reckoning.today, "month", step).start
@@ -154,25 +213,17 @@ def _of_said_month(sentence: Sentence, place: int, end: int, number: int, reckon
     return Day((found,), end + 2, is_relative=True) if found else None
 
 
-def _day_number(sentence: Sentence, place: int) -> tuple[int | None, int]:
-    if ordinal := ordinal_at(sentence, place):
-        return ordinal if 1 <= ordinal[0] <= 31 else (None, place)
-    number = sentence.whole(place)
-    if number is None or not 1 <= number <= 31 or len(sentence.tokens[place].text) > 2:
-        return None, place
-    # "3. März" has a point
-    return number, place + 1 + (sentence.symbol(place + 1) == "." and sentence.is_glued(place + 1))
-
-
 def _month_day(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     """Read "May 5", "March 1st, 2026", "Sept. 3", "May the fourth"."""
     after = place + 1 + (sentence.symbol(place + 1) == "." and sentence.is_glued(place + 1))
     after += sentence.word(after) == "the"
-    number, end = (None, after) if sentence.is_glued(after) else _day_number(sentence, after)
-    is_other = counts_something(sentence, end) or _is_decimal_place(sentence, end) or _is_verb(sentence, place, end)
-    if number is None or is_other:
+    found = None if sentence.is_glued(after) and sentence.symbol(after - 1) != "." else number_of_day(sentence, after)
+    if found is None:
         return None
-    end = end - 1 if sentence.symbol(end - 1) == "." else end
+    number, end = found
+    is_decimal = sentence.symbol(end) in {"-", "/"} and sentence.is_glued(end) and sentence.kind(end + 1) == "word"
+    if is_decimal or counts_something(sentence, end) or _is_verb(sentence, place, end):
+        return None
     return _dated(sentence, end, MONTHS[sentence.tokens[place].text], number, reckoning)
 
 
@@ -183,119 +234,12 @@ def _is_verb(sentence: Sentence, place: int, end: int) -> bool:
     return sentence.word(place - 1) in _WHO or sentence.word(end) in _DOES
 
 
-def _is_decimal_place(sentence: Sentence, place: int) -> bool:
-    return sentence.symbol(place) in {"-", "/"} and sentence.is_glued(place) and sentence.kind(place + 1) == "word"
-
-
 def _dated(sentence: Sentence, end: int, month: int, number: int, reckoning: Reckoning) -> Day | None:
     if year := year_at(sentence, end):
         found = day_of(year[0], month, number)
         return Day((found,), year[1]) if found else None
-    if shared := year_said_later(sentence, end, month):
-        found = day_of(shared, month, number)
-        return Day((found,), end) if found else None
     found = nearest(reckoning.today, month, number, reckoning.lean)
     return Day((found,), end, is_relative=True) if found else None
-
-
-def _weekday(sentence: Sentence, place: int, reckoning: Reckoning, step: int | None = None) -> Day | None:
-    """Read "friday", and "friday, 5 May" as the day that it names."""
-    after = place + 1 + (sentence.symbol(place + 1) in {",", "."})
-    after += sentence.word(after) == "the"
-    if step is None and (day := day_at(sentence, after, reckoning) if _opens_date(sentence, after) else None):
-        return day
-    return weekday_at(sentence, place, reckoning, step)
-
-
-def _opens_date(sentence: Sentence, place: int) -> bool:
-    return sentence.kind(place) in {"iso", "date", "number"} or (
-        sentence.kind(place) == "word" and (sentence.word(place) in MONTHS or ordinal_at(sentence, place) is not None)
-    )
-
-
-def _stepped(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
-    """Read "next friday", "last 5 May" no further than the weekday; "last day of the month"."""
-    if sentence.word(place) == "last":
-        day = _edge(sentence, place, reckoning) or counted_weekday(sentence, place, reckoning)
-        if day:
-            return day
-    if day := weekday_of_week(sentence, place, reckoning):
-        return day
-    coming = place + (sentence.word(place) in {"this", "the"})
-    if sentence.word(coming) in _COMING and (day := coming_weekday(sentence, coming + 1, reckoning)):
-        return day
-    if sentence.word(place + 1) in WEEKDAYS:
-        return _weekday(sentence, place + 1, reckoning, STEPS[sentence.word(place)])
-    # "this morning at 9": the hour decides, and "morning" alone has none
-    is_part = sentence.word(place) == "this" and sentence.word(place + 1) in DAY_PARTS
-    has_hour = sentence.word(place + 2) == "at" and sentence.kind(place + 3) in {"number", "clock"}
-    return Day((reckoning.today,), place + 1, is_relative=True) if is_part and has_hour else None
-
-
-def _edge(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
-    """Read "end of the month", "the first day of next year", "the beginning of March 2026"."""
-    word = sentence.word(place)
-    after = place + 1
-    if word in {"first", "last"}:
-        if sentence.word(after) != "day":
-            return None
-        after += 1
-    if sentence.word(after) not in {"of", "in"}:
-        return None
-    stretch = stretch_of(sentence, after + 1, reckoning)
-    if stretch is None:
-        return None
-    days, end, is_relative = stretch
-    return Day((days.end if _ENDS[word] else days.start,), end, is_relative)
-
-
-def _the(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
-    """Read "the day after tomorrow", "the 5th of May", "the end of the month" and the bare "on the 5th"."""
-    word = sentence.word(place + 1)
-    if word == "day" and sentence.word(place + 2) in {"after", "before"}:
-        return _beside(sentence, place + 1, reckoning)
-    if word in _ENDS and (day := _edge(sentence, place + 1, reckoning)):
-        return day
-    if day := _day_month(sentence, place + 1, reckoning):
-        return day
-    ordinal = ordinal_at(sentence, place + 1)
-    if ordinal is None:
-        return None
-    number, end = ordinal
-    # "the 25th at 6pm"; "the 1st" is all of an answer
-    is_all = all(sentence.symbol(one) in _MARKS for one in range(end, min(end + 3, len(sentence.tokens))))
-    is_day = place == 0 and (is_all or clock_at(sentence, end, has_day=True) is not None)
-    if not is_day and sentence.word(place - 1) not in {"on", "by", "until", "from", "to", "since"}:
-        return None
-    if sentence.kind(end) in {"number", "fraction"} or (sentence.word(end) and sentence.word(end) not in _AFTER_DAY):
-        return None
-    return _of_month(number, end, reckoning)
-
-
-def _month_said_later(sentence: Sentence, place: int) -> int | None:
-    """Return where the month stands that the days from *place* share with the one before: "the 3rd and 4th of May"."""
-    for _ in range(_MOST_SHARED):
-        if sentence.word(place) not in {"and", "or"} and sentence.symbol(place) not in {",", "&"}:
-            return None
-        place += 1 + (sentence.symbol(place) == "," and sentence.word(place + 1) in {"and", "or"})
-        place += sentence.word(place) == "on"
-        number, end = _day_number(sentence, place + (sentence.word(place) == "the"))
-        if number is None:
-            return None
-        place = end
-        month = place + (sentence.word(place) in OF)
-        if sentence.word(month) in MONTHS and not _is_verb(sentence, month, month + 1):
-            return month
-    return None
-
-
-def _of_shared_month(sentence: Sentence, place: int, end: int, number: int, reckoning: Reckoning) -> Day | None:
-    """Read the "3rd" of "the 3rd and 4th of May"; a number without its ending may be of the name before it."""
-    month = _month_said_later(sentence, end) if ordinal_at(sentence, place) else None
-    if month is None:
-        return None
-    day = _dated(sentence, month + 1, MONTHS[sentence.word(month)], number, reckoning)
-    return day._replace(end=end) if day else None
 
 
 def _of_month(number: int, end: int, reckoning: Reckoning) -> Day | None:
@@ -308,6 +252,146 @@ def _of_month(number: int, end: int, reckoning: Reckoning) -> Day | None:
     return None
 
 
+# -- weekdays -----------------------------------------------------------------------------------------------------
+
+
+def _weekday(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
+    """Read "friday", "friday of next week", and "friday, 5 May" as the day that it names."""
+    after = place + 1 + (sentence.symbol(place + 1) in {",", "."})
+    after += sentence.word(after) == "the"
+    is_dated = sentence.kind(after) in {"iso", "date", "number"} or sentence.word(after) in MONTHS
+    if (is_dated or ordinal_at(sentence, after)) and (day := day_at(sentence, after, reckoning)):
+        return day
+    word = sentence.word(place)
+    if (word in UNSURE_WEEKDAYS and sentence.word(place - 1) not in _BEFORE_SHORT) or _is_counted(sentence, place):
+        return None
+    if week := _week_at(sentence, place + 1):
+        first = around(reckoning.today, "week", week[0]).start
+        return Day((first + timedelta(days=WEEKDAYS[word]),), week[1], is_relative=True)
+    days = tuple(weekdays_meant(reckoning.today, WEEKDAYS[word], None, reckoning.lean))
+    return Day(days, place + 1, is_relative=True)
+
+
+def _is_counted(sentence: Sentence, place: int) -> bool:
+    """True for the "tuesday" of "the second tuesday", which no day is without its month."""
+    before = sentence.word(place - 1)
+    found = ordinal_at(sentence, place - 2 if sentence.is_glued(place - 1) and before else place - 1)
+    return found is not None and found[1] == place and found[0] <= _MOST_WEEKS
+
+
+def _week_at(sentence: Sentence, place: int) -> tuple[int, int] | None:
+    """Return which week "next week", "of last week" at *place* says, and the place after it."""
+    at = place + (sentence.word(place) == "of")
+    step = STEPS.get(sentence.word(at))
+    return (step, at + 2) if step is not None and sentence.word(at + 1) == "week" else None
+
+
+def weekday_of_week(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
+    """Return the day of "next week on friday" and "last week friday", from the "next" on."""
+    week = _week_at(sentence, place)
+    if week is None:
+        return None
+    at = week[1] + (sentence.word(week[1]) == "on")
+    weekday = WEEKDAYS.get(sentence.word(at))
+    if weekday is None or _week_at(sentence, at + 1):
+        return None
+    return Day((around(reckoning.today, "week", week[0]).start + timedelta(days=weekday),), at + 1, is_relative=True)
+
+
+def _counted_weekday(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
+    """Return the day of "first monday of december" or "last friday of next month", from the ordinal on."""
+    is_last = sentence.word(place) == "last"
+    number, at = (0, place + 1) if is_last else ordinal_at(sentence, place) or (_MOST_WEEKS + 1, place)
+    weekday = WEEKDAYS.get(sentence.word(at))
+    is_repeated = not {"every", "each"}.isdisjoint({sentence.word(place - 1), sentence.word(place - 2)})
+    if weekday is None or number > _MOST_WEEKS or is_repeated or sentence.word(at + 1) not in {"of", "in"}:
+        return None
+    reach = stretch_of(sentence, at + 2, reckoning)
+    if reach is None or (reach.period.end - reach.period.start).days < 4 * 7 - 1:
+        return None
+    found = _in_period(reach.period, weekday, number)
+    is_behind = found and (found < reckoning.today if reckoning.lean == "future" else found > reckoning.today)
+    # "of november" is that of another year, "of the month" that of another month, once it is behind
+    months = 12 if sentence.word(reach.end - 1) in MONTHS else 1 if sentence.word(reach.end - 2) == "the" else 0
+    if is_behind and reach.is_relative and months:
+        first = shifted(reach.period.start, months if reckoning.lean == "future" else -months)
+        found = _in_period(around(first, "month"), weekday, number)
+    return Day((found,), reach.end, reach.is_relative) if found else None
+
+
+def _in_period(days: Period, weekday: int, number: int) -> date | None:
+    """Return the *number*-th such weekday of *days*, the last one for 0, None when there are not so many."""
+    if not number:
+        return days.end - timedelta(days=(days.end.weekday() - weekday) % 7)
+    found = days.start + timedelta(days=(weekday - days.start.weekday()) % 7 + 7 * (number - 1))
+    return found if found <= days.end else None
+
+
+# -- days that other words open -----------------------------------------------------------------------------------
+
+
+def _stepped(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
+    """Read "next friday", "last week on friday" and "last day of the month"."""
+    word = sentence.word(place)
+    if word == "last":
+        day = _edge(sentence, place, reckoning) or _counted_weekday(sentence, place, reckoning)
+        if day:
+            return day
+    if day := weekday_of_week(sentence, place, reckoning):
+        return day
+    at = place + 1 + (word == "this" and sentence.word(place + 1) in {"coming", "upcoming"})
+    weekday = WEEKDAYS.get(sentence.word(at))
+    if weekday is not None:
+        today = reckoning.today
+        if sentence.word(at - 1) in {"coming", "upcoming"}:
+            return Day((today + timedelta(days=(weekday - today.weekday()) % 7 or 7),), at + 1, is_relative=True)
+        return Day(tuple(weekdays_meant(today, weekday, STEPS[word], reckoning.lean)), at + 1, is_relative=True)
+    # "this morning at 9": the hour decides, and "morning" alone has none
+    is_part = word == "this" and sentence.word(place + 1) in {"morning", "afternoon", "evening"}
+    has_hour = sentence.word(place + 2) == "at" and sentence.kind(place + 3) in {"number", "clock"}
+    return Day((reckoning.today,), place + 1, is_relative=True) if is_part and has_hour else None
+
+
+def _edge(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
+    """Read "end of the month", "the first day of next year", "the beginning of March 2026"."""
+    word = sentence.word(place)
+    after = place + 1
+    if word in {"first", "last"}:
+        if sentence.word(after) != "day":
+            return None
+        after += 1
+    reach = stretch_of(sentence, after + 1, reckoning) if sentence.word(after) in {"of", "in"} else None
+    if reach is None:
+        return None
+    return Day((reach.period.end if _EDGES[word] else reach.period.start,), reach.end, reach.is_relative)
+
+
+def _the(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
+    """Read "the day after tomorrow", "the 5th of May", "the end of the month" and the bare "on the 5th"."""
+    word = sentence.word(place + 1)
+    if word == "day":
+        return _beside(sentence, place + 1, reckoning)
+    if word in _EDGES and (day := _edge(sentence, place + 1, reckoning)):
+        return day
+    if word in {"last", "coming", "next"}:
+        return _counted_weekday(sentence, place + 1, reckoning)
+    if day := _day_month(sentence, place + 1, reckoning):
+        return day
+    ordinal = ordinal_at(sentence, place + 1)
+    if ordinal is None:
+        return None
+    number, end = ordinal
+    # "the 25th at 6pm"; "the 1st" is all of an answer
+    is_all = place == 0 and (sentence.word(end) == "at" or all(
+        sentence.symbol(one) in {".", "!", "?"} for one in range(end, min(end + 3, len(sentence.tokens)))
+    ))  # fmt: skip
+    if not is_all and sentence.word(place - 1) not in _BEFORE_DAY:
+        return None
+    if sentence.kind(end) in {"number", "fraction"} or (sentence.word(end) and sentence.word(end) not in _AFTER_DAY):
+        return None
+    return _of_month(number, end, reckoning)
+
+
 def _beside(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     """Read "day after tomorrow" and "day before 5 May"."""
     sign = {"after": 1, "before": -1}.get(sentence.word(place + 1))
@@ -315,15 +399,12 @@ def _beside(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     # "the day after the day after ..." would never end
     is_again = "day" in {sentence.word(at), sentence.word(at + 1)}
     day = day_at(sentence, at, reckoning) if sign is not None and not is_again else None
-    if sign is None:
-        return None
-    if day is None:
+    if sign is None or day is None:
         return None
     return Day(tuple(one + timedelta(days=sign) for one in day.readings), day.end, day.is_relative)
 
 
 _READERS: dict[str, Callable[[Sentence, int, Reckoning], Day | None]] = {
-    "the": _the, "day": _beside, "end": _edge, "close": _edge, "start": _edge, "beginning": _edge, "last": _stepped,
-    "next": _stepped, "this": _stepped, "coming": _stepped, "previous": _stepped, "past": _stepped,
-    "upcoming": _stepped,
+    "the": _the, "day": _beside, "end": _edge, "start": _edge, "beginning": _edge, "last": _stepped, "next": _stepped,
+    "this": _stepped, "coming": _stepped, "previous": _stepped, "past": _stepped, "upcoming": _stepped,
 }  # fmt: skip

@@ -2,35 +2,28 @@
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
+from quantities.sentence import Sentence
 from quantities.times.calendar import Lean, shifted
 from quantities.times.clocks import Clock, clock_at
-from quantities.times.days import DAY_PARTS, day_at
-from quantities.times.durations import Length, Stretch, is_length, length_at, two_lengths_at
-from quantities.times.following import day_after_at
-from quantities.times.joint import TwoDays, two_days_at
-from quantities.times.languages import end_of_openings, may_open
-from quantities.times.places import in_fixed_zone
-from quantities.times.reckoning import Day, Reckoning
-from quantities.times.said_zones import zone_at
-from quantities.times.tokens import Sentence, sentence_of
-from quantities.times.words import DAY, FORTNIGHT, WEEK, WEEKDAYS
+from quantities.times.days import Day, Reckoning, day_at
+from quantities.times.durations import Length, Stretch, lengths_at
+from quantities.times.spans import two_days_at
+from quantities.times.words import DAY, end_of_openings, may_open
+from quantities.times.zones import in_fixed_zone, zone_at
 
 _ISO = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s?([Zz]|[+-]\d{2}(?::?\d{2})?)?")
 #: A now for those who only ask where moments stand.
 ANY_DAY = datetime(2020, 6, 15, 12, tzinfo=UTC)
 #: Words that may stand before a moment that is all of a text.
 _BEFORE_ALONE = frozenset({"", "on", "at", "by", "the", "for", "on the"})
+#: The part of a day between its name and an hour ("friday morning at 9").
+_DAY_PARTS = frozenset({"morning", "afternoon", "evening", "night"})
 #: From this hour on "tonight" is before midnight.
 _EVENING = 5
 _BESIDE_NOW = frozenset({"later", "hence", "ago", "earlier"})
-#: Before "a week on friday" they say how long, or how often.
-_HOW_LONG = frozenset({
-    "for", "per", "once", "twice", "thrice", "times", "every", "of", "book", "booked", "take", "took", "need", "want",
-    "spend", "spent", "last", "next", "the", "rent", "hire", "reserve",
-})  # fmt: skip
 
 
 class FoundMoment(NamedTuple):
@@ -75,7 +68,7 @@ def find_moments(
         lean: a day without a year, a weekday or an hour is the next one to come, or with "past" the latest one gone.
         day_first: what the writer puts first in "01/03/2026" when that is known.
     """
-    found = scan_moments(sentence_of(text), Reckoning(now or ANY_DAY, lean, day_first))
+    found = _scan(Sentence(text), Reckoning(now or ANY_DAY, lean, day_first))
     return tuple(one for one in found if now is not None or not one.is_relative)
 
 
@@ -86,60 +79,32 @@ def parse_moment(
 
     Without *now* a moment that is reckoned from now is returned all the same, and its readings mean nothing.
     """
-    sentence = sentence_of(text)
-    found = list(scan_moments(sentence, Reckoning(now or ANY_DAY, lean, day_first)))
+    found = list(_scan(Sentence(text), Reckoning(now or ANY_DAY, lean, day_first)))
     if len(found) != 1:
         return None
     before, after = text[: found[0].start].strip().lower(), text[found[0].end :].strip(" .!?\t\n")
     return found[0] if before in _BEFORE_ALONE and not after else None
 
 
-def scan_moments(sentence: Sentence, reckoning: Reckoning) -> Iterator[FoundMoment]:
-    """Yield every moment of *sentence*, those reckoned from now too."""
+def _scan(sentence: Sentence, reckoning: Reckoning) -> Iterator[FoundMoment]:
     place, behind = 0, end_of_openings(sentence)
-    last: Moments | None = None
     while place < behind:
         if not may_open(sentence, place):
             place += 1
-        elif two := _two_days(sentence, place, reckoning):
-            first, last = (
-                Moments((day,), end, two.is_relative) for day, end in ((two.first, two.joint), (two.last, two.end))
-            )
-            yield _found(sentence, place, first)
-            yield _found(sentence, two.after_joint, last)
+        elif two := two_days_at(sentence, place, reckoning):
+            yield _found(sentence, place, Moments((two.first,), two.joint, two.is_relative))
+            yield _found(sentence, two.after_joint, Moments((two.last,), two.end, two.is_relative))
             place = two.end
-        elif moments := moment_at(sentence, place, reckoning) or _next_day(sentence, place, last):
+        elif moments := moment_at(sentence, place, reckoning):
             yield _found(sentence, place + (sentence.word(place) == "at"), moments)
-            place, last = moments.end, moments
+            place = moments.end
         else:
             place += 1
-
-
-def _next_day(sentence: Sentence, place: int, last: Moments | None) -> Moments | None:
-    """Read "tomorrow at 9 *and the day after*": at the same time, when no other is said."""
-    if sentence.word(place) != "the" or last is None or not last.has_day:
-        return None
-    days = tuple(dict.fromkeys(one.date() if isinstance(one, datetime) else one for one in last.readings))
-    try:
-        day = day_after_at(sentence, place, last.end, days)
-        found = _on_day(sentence, day) if day else None
-        if day is None or found is None or found.end > day.end or not isinstance(last.readings[0], datetime):
-            return found
-        return found._replace(readings=tuple(one + timedelta(days=1) for one in last.readings))
-    except OverflowError:
-        return None
 
 
 def _found(sentence: Sentence, first: int, moments: Moments) -> FoundMoment:
     start, end, text = sentence.cut(first, moments.end)
     return FoundMoment(moments.readings, start, end, text, moments.is_relative, moments.is_offset, moments.has_day)
-
-
-def _two_days(sentence: Sentence, place: int, reckoning: Reckoning) -> TwoDays | None:
-    try:
-        return two_days_at(sentence, place, reckoning)
-    except OverflowError:
-        return None
 
 
 def moment_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments | None:
@@ -155,10 +120,10 @@ def _moment_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments 
     if kind in {"symbol", "length", "other", ""} and sentence.symbol(place) != "@":
         return None
     if kind == "iso" and len(sentence.tokens[place].text) > len("2026-01-01"):
-        moment = read_iso(sentence.tokens[place].text)
+        moment = _read_iso(sentence.tokens[place].text)
         return _in_zone(sentence, moment, place + 1) if moment else None
     if sentence.word(place) == "now":
-        return Moments((_second(reckoning.now),), place + 1, is_relative=True)
+        return Moments((reckoning.now.replace(microsecond=0),), place + 1, is_relative=True)
     if day := day_at(sentence, place, reckoning):
         return _on_day(sentence, day)
     if clock := clock_at(sentence, place, has_day=False):
@@ -170,16 +135,7 @@ def _moment_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments 
     return _by_length(sentence, place, reckoning)
 
 
-def _in_zone(sentence: Sentence, moment: datetime, end: int) -> Moments:
-    """Read the "UTC" of "2026-03-01 10:00 UTC"."""
-    if moment.tzinfo is not None:
-        return Moments((moment,), end, is_relative=False)
-    zones, end = zone_at(sentence, end)
-    told = [one for zone in zones or (None,) for one in in_fixed_zone(moment.replace(tzinfo=zone))]
-    return Moments(tuple(told), end, is_relative=False)
-
-
-def read_iso(text: str) -> datetime | None:
+def _read_iso(text: str) -> datetime | None:
     """Return the date and time that *text* writes as ISO 8601 does; None past microseconds or off the calendar."""
     match = _ISO.fullmatch(text)
     if match is None or len(match[4] or "") > len("123456"):
@@ -192,17 +148,31 @@ def read_iso(text: str) -> datetime | None:
         return None
 
 
+def _in_zone(sentence: Sentence, moment: datetime, end: int) -> Moments:
+    """Read the "UTC" of "2026-03-01 10:00 UTC"."""
+    if moment.tzinfo is not None:
+        return Moments((moment,), end, is_relative=False)
+    zones, end = zone_at(sentence, end)
+    told = [one for zone in zones or (None,) for one in in_fixed_zone(moment.replace(tzinfo=zone))]
+    return Moments(tuple(told), end, is_relative=False)
+
+
+# -- days and clocks ----------------------------------------------------------------------------------------------
+
+
 def _on_day(sentence: Sentence, day: Day) -> Moments:
     """Read the time that follows a day: "tomorrow at 3 pm", "5 May 2026, 15:30", "friday morning at 9"."""
-    place = day.end
-    part = sentence.word(place) if sentence.word(place) in DAY_PARTS else ""
-    place += part != ""
-    part = "night" if sentence.word(day.end - 1) == "tonight" else part
-    place += sentence.symbol(place) == ","
-    clock = clock_at(sentence, place, has_day=True)
+    part, place = _part_after(sentence, day)
+    clock = clock_at(sentence, place + (sentence.symbol(place) == ","), has_day=True)
     if clock is None:
         return Moments(day.readings, day.end, day.is_relative)
     return Moments(_combined(day.readings, _within(clock, part)), clock.end, day.is_relative)
+
+
+def _part_after(sentence: Sentence, day: Day) -> tuple[str, int]:
+    """Return the "morning" of "friday morning" and the place after it; "tonight" has its own."""
+    part = sentence.word(day.end) if sentence.word(day.end) in _DAY_PARTS else ""
+    return "night" if sentence.word(day.end - 1) == "tonight" else part, day.end + (part != "")
 
 
 def _within(clock: Clock, part: str) -> Clock:
@@ -224,42 +194,36 @@ def _at_clock(sentence: Sentence, clock: Clock, reckoning: Reckoning) -> Moments
     place = clock.end + (sentence.symbol(clock.end) == ",")
     place += sentence.word(place) in {"on", "of"}
     day, today = day_at(sentence, place, reckoning), reckoning.today
-    if day is None and sentence.word(place) == "this" and sentence.word(place + 1) in DAY_PARTS:
+    if day is None and sentence.word(place) == "this" and sentence.word(place + 1) in _DAY_PARTS:
         # "quarter to six this evening"
         day = Day((today,), place + 1, is_relative=True)
     if day is not None:
-        part = sentence.word(day.end) if sentence.word(day.end) in DAY_PARTS else ""
-        end = day.end + (part != "")
-        part = "night" if sentence.word(day.end - 1) == "tonight" else part
+        part, end = _part_after(sentence, day)
         if not clock.zones:
             # "at 9am tomorrow New York time"
             zones, end = zone_at(sentence, end)
             clock = clock._replace(zones=zones)
         return Moments(_combined(day.readings, _within(clock, part)), end, day.is_relative)
-    around = tuple(today + timedelta(days=days) for days in (-1, 0, 1))
-    readings = []
-    for hour in clock.hours:
-        one = clock._replace(hours=(hour,))
-        readings.append(_nearest(_combined(around, one), reckoning))
-    return Moments(tuple(dict.fromkeys(readings)), clock.end, is_relative=True, has_day=False)
+    near = tuple(today + timedelta(days=days) for days in (-1, 0, 1))
+    found = (_nearest(_combined(near, clock._replace(hours=(hour,))), reckoning) for hour in clock.hours)
+    return Moments(tuple(dict.fromkeys(found)), clock.end, is_relative=True, has_day=False)
 
 
-def _nearest(moments: tuple[date | datetime, ...], reckoning: Reckoning) -> date | datetime:
-    """Return the first of *moments* to come, or the last one gone."""
+def _nearest(moments: tuple[datetime, ...], reckoning: Reckoning) -> datetime:
+    """Return the first of *moments* to come, or with a lean to the past the last one gone."""
     now = reckoning.now
 
-    def ahead(moment: date | datetime) -> timedelta:
-        told = moment if isinstance(moment, datetime) else datetime.combine(moment, time())
-        if told.tzinfo is None:
-            return told - now.replace(tzinfo=None)
-        return told - (now if now.tzinfo else now.replace(tzinfo=UTC))
+    def ahead(moment: datetime) -> timedelta:
+        if moment.tzinfo is None:
+            return moment - now.replace(tzinfo=None)
+        return moment - (now if now.tzinfo else now.replace(tzinfo=UTC))
 
     if reckoning.lean == "future":
         return min((one for one in moments if ahead(one) >= timedelta(0)), key=ahead)
     return max((one for one in moments if ahead(one) <= timedelta(0)), key=ahead)
 
 
-def _combined(days: tuple[date, ...], clock: Clock) -> tuple[date | datetime, ...]:
+def _combined(days: tuple[date, ...], clock: Clock) -> tuple[datetime, ...]:
     zones: tuple[tzinfo | None, ...] = clock.zones or (None,)
     told = (
         datetime.combine(day + timedelta(days=hour.days), hour.at, zone)
@@ -270,64 +234,42 @@ def _combined(days: tuple[date, ...], clock: Clock) -> tuple[date | datetime, ..
     return tuple(dict.fromkeys(one for moment in told for one in in_fixed_zone(moment)))
 
 
+# -- counts of time -----------------------------------------------------------------------------------------------
+
+
 def _by_length(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments | None:
-    """Read "in 3 days", "two weeks ago", "a week from tomorrow", "3 days before 5 May", "an hour later"."""
+    """Read "in 3 days", "two weeks ago", "a week from tomorrow", "3 days before 5 May", "in 2 to 3 days"."""
     is_in = sentence.word(place) == "in"
-    two = two_lengths_at(sentence, place + is_in)
-    stretch = two.second if two else length_at(sentence, place + is_in)
-    if stretch is None:
+    stretches = lengths_at(sentence, place + is_in)
+    if not stretches:
         return None
-    lengths = (two.first.length, two.second.length) if two else (stretch.length,)
-    found = [_counted(sentence, stretch._replace(length=one), reckoning, is_in=is_in) for one in lengths]
+    last = stretches[-1][1]
+    found = [_counted(sentence, last._replace(length=one.length), reckoning, is_in=is_in) for _, one in stretches]
     readings = tuple(reading for one in found if one for reading in one.readings)
     first = found[0]
-    if first is None or None in found:
-        return None if two else _weeks_before_day(sentence, place, stretch, reckoning)
-    return first._replace(readings=readings)
+    return None if first is None or None in found else first._replace(readings=readings)
 
 
 def _counted(sentence: Sentence, stretch: Stretch, reckoning: Reckoning, *, is_in: bool) -> Moments | None:
     """Return the moment that *stretch* counts from now or from a day: "ago", "from now" or "before 5 May" is behind."""
     is_whole = stretch.unit.rank >= DAY.rank
     word, after = sentence.word(stretch.end), stretch.end + 1
-    is_before = word in {"ago", "earlier", "before"} and not is_in
-    length = _negative(stretch.length) if is_before else stretch.length
+    length = -stretch.length if word in {"ago", "earlier", "before"} and not is_in else stretch.length
     now_at = stretch.end if is_in else after if word in _BESIDE_NOW else None
     if word == "from" and sentence.word(after) == "now" and not is_in:
         now_at = after + 1
     if now_at is not None:
-        found = _offset(reckoning.now, length, now_at, is_whole=is_whole)
-        return _at_time(sentence, found) if found else None
+        return _from_now(sentence, now_at, length, reckoning, is_whole=is_whole)
     if word not in {"from", "after", "before"}:
         return None
-    beside = _days_beside if is_whole else _hours_beside
-    return beside(sentence, after, length, reckoning)
-
-
-def _at_time(sentence: Sentence, found: Moments) -> Moments:
-    """Read the time of day after a day that was counted to: "in 3 days at 5 pm"."""
-    days = tuple(one for one in found.readings if not isinstance(one, datetime))
-    if len(days) != len(found.readings):
-        return found
-    return _on_day(sentence, Day(days, found.end, found.is_relative))._replace(is_offset=True)
-
-
-def _days_beside(sentence: Sentence, place: int, length: Length, reckoning: Reckoning) -> Moments | None:
-    """Return the day that is *length* away from the one at *place*: "3 days before 5 May"."""
-    day = day_at(sentence, place, reckoning)
-    ends = [_moved(one, length) for one in day.readings] if day else []
-    readings = tuple(one for one in ends if one is not None)
-    if day is None or len(readings) != len(ends):
-        return None
-    return _at_time(sentence, Moments(readings, day.end, day.is_relative, is_offset=True))
-
-
-def _hours_beside(sentence: Sentence, place: int, length: Length, reckoning: Reckoning) -> Moments | None:
-    """Return the time that is *length* away from the one at *place*: "an hour before noon tomorrow"."""
-    day, clock = day_at(sentence, place, reckoning), clock_at(sentence, place, has_day=False)
-    if day is None and clock is None:
-        return None
-    base = _on_day(sentence, day) if day else _at_clock(sentence, clock, reckoning) if clock else None
+    day = day_at(sentence, after, reckoning)
+    if is_whole:
+        ends = [_moved(one, length) for one in day.readings] if day else []
+        days = tuple(one for one in ends if one is not None)
+        return _on_counted_day(sentence, days, day.end, day.is_relative) if day and len(days) == len(ends) else None
+    base = _on_day(sentence, day) if day else None
+    if base is None and (clock := clock_at(sentence, after, has_day=False)):
+        base = _at_clock(sentence, clock, reckoning)
     if base is None or length.months:
         return None
     span = timedelta(seconds=float(length.seconds))
@@ -335,32 +277,22 @@ def _hours_beside(sentence: Sentence, place: int, length: Length, reckoning: Rec
     return base._replace(readings=readings, is_offset=True) if len(readings) == len(base.readings) else None
 
 
-def _weeks_before_day(sentence: Sentence, place: int, stretch: Stretch, reckoning: Reckoning) -> Moments | None:
-    """Read "a week today" and "two weeks on friday": that many weeks after the day; "for a week on friday" is none."""
-    if stretch.unit not in {WEEK, FORTNIGHT} or reckoning.lean == "past" or not is_length(sentence, place, stretch):
-        return None
-    if sentence.word(place - 1) in _HOW_LONG:
-        return None
-    after = stretch.end + (sentence.word(stretch.end) == "on")
-    word = sentence.word(after)
-    is_day = word in WEEKDAYS if after > stretch.end else word in {"today", "tomorrow"}
-    return _days_beside(sentence, after, stretch.length, reckoning) if is_day else None
-
-
-def _negative(length: Length) -> Length:
-    return Length(-length.months, -length.seconds)
-
-
-def _offset(now: datetime, length: Length, end: int, *, is_whole: bool) -> Moments | None:
-    """Return now and *length*: a day when days or longer are counted, else to the second."""
+def _from_now(sentence: Sentence, end: int, length: Length, reckoning: Reckoning, *, is_whole: bool) -> Moments | None:
+    """Return now and *length*: a day when days or longer are counted, with a time behind it, else to the second."""
+    now = reckoning.now
     if is_whole and length.seconds % 86_400 == 0:
         day = _moved(now.date(), length)
-        return Moments((day,), end, is_relative=True, is_offset=True) if day else None
+        return _on_counted_day(sentence, (day,), end, is_relative=True) if day else None
     if length.months.denominator != 1:
         return None
-    day = shifted(now.date(), int(length.months))
-    moment = _second(datetime.combine(day, now.timetz()) + timedelta(seconds=float(length.seconds)))
+    moment = datetime.combine(shifted(now.date(), int(length.months)), now.timetz())
+    moment = (moment + timedelta(seconds=float(length.seconds))).replace(microsecond=0)
     return Moments((moment,), end, is_relative=True, is_offset=True)
+
+
+def _on_counted_day(sentence: Sentence, days: tuple[date, ...], end: int, is_relative: bool) -> Moments:
+    """Read the time of day after a day that was counted to: "in 3 days at 5 pm"."""
+    return _on_day(sentence, Day(days, end, is_relative))._replace(is_offset=True)
 
 
 def _moved(day: date, length: Length) -> date | None:
@@ -368,7 +300,3 @@ def _moved(day: date, length: Length) -> date | None:
     if length.months.denominator != 1 or length.seconds % 86_400:
         return None
     return shifted(day, int(length.months)) + timedelta(days=int(length.seconds // 86_400))
-
-
-def _second(moment: datetime) -> datetime:
-    return moment.replace(microsecond=0)

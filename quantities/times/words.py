@@ -1,34 +1,17 @@
-"""The English words of days, clocks and lengths of time with their values, and nothing else."""
+"""The English words of days, clocks and lengths of time with their values, and what can open or tell a time."""
 
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from quantities.numerals import words as numerals
+from quantities.numerals.words import OPENING_WORDS, TEENS, TENS
+from quantities.numerals.words import ORDINALS as PLACES
+from quantities.numerals.words import UNITS as SMALL
+from quantities.sentence import Sentence
 
-#: Small whole numbers in words.
-CARDINALS: Final = {**numerals.UNITS, **numerals.TEENS, **numerals.TENS}
-TENS: Final = frozenset(numerals.TENS)
-#: Scale words of counts of time ("a million years").
-SCALES: Final = {"thousand": 1000, "million": 10**6, "billion": 10**9}
-
-_BELOW_TWENTY = (
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth"
-    " sixteenth seventeenth eighteenth nineteenth twentieth"
-)
 #: "first" is 1, up to "thirty-first", whose halves are read apart.
-ORDINALS: Final = {word: number for number, word in enumerate(_BELOW_TWENTY.split(), start=1)} | {"thirtieth": 30}
+ORDINALS: Final = {word: place for word, place in PLACES.items() if place <= 31}
 #: Endings of an ordinal in digits.
-ORDINAL_ENDINGS: Final = frozenset({"st", "nd", "rd", "th", "er"})
-
-#: Names of parts of a unit ("a third of an hour").
-PARTS: Final = {
-    "half": Fraction(1, 2), "quarter": Fraction(1, 4), "third": Fraction(1, 3), "fifth": Fraction(1, 5),
-    "sixth": Fraction(1, 6), "eighth": Fraction(1, 8), "tenth": Fraction(1, 10),
-}  # fmt: skip
-VULGAR: Final = {
-    "½": Fraction(1, 2), "¼": Fraction(1, 4), "¾": Fraction(3, 4), "⅓": Fraction(1, 3), "⅔": Fraction(2, 3),
-    "⅕": Fraction(1, 5), "⅛": Fraction(1, 8),
-}  # fmt: skip
+ORDINAL_ENDINGS: Final = frozenset({"st", "nd", "rd", "th"})
 
 
 class LengthUnit(NamedTuple):
@@ -51,18 +34,18 @@ DECADE, CENTURY, MILLENNIUM = (LengthUnit(12 * years, Fraction(0), 10 + power) f
     (10, 100, 1000), start=1))  # fmt: skip
 
 _NAMES: Final = (
-    (NANOSECOND, "nanosecond nanoseconds nanosec nanosecs"), (MICROSECOND, "microsecond microseconds"),
+    (NANOSECOND, "nanosecond nanoseconds"), (MICROSECOND, "microsecond microseconds"),
     (MILLISECOND, "millisecond milliseconds millisec millisecs msec msecs"), (SECOND, "second seconds sec secs"),
     (MINUTE, "minute minutes min mins"), (HOUR, "hour hours hr hrs"), (DAY, "day days"), (WEEK, "week weeks wk wks"),
     (FORTNIGHT, "fortnight fortnights"), (MONTH, "month months mth mths mos"), (YEAR, "year years yr yrs"),
-    (DECADE, "decade decades"), (CENTURY, "century centuries"), (MILLENNIUM, "millennium millennia millenniums"),
+    (DECADE, "decade decades"), (CENTURY, "century centuries"), (MILLENNIUM, "millennium millennia"),
 )  # fmt: skip
 #: Names that stand for a unit after any count.
 UNITS: Final = {name: unit for unit, names in _NAMES for name in names.split()}
 #: Short names that mean a unit only right after digits; "m" only beside another of them ("1h30m").
 SHORT_UNITS: Final = {
     "ns": NANOSECOND, "us": MICROSECOND, "µs": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "h": HOUR, "d": DAY,
-    "w": WEEK, "mo": MONTH, "mos": MONTH, "mon": MONTH, "y": YEAR, "m": MINUTE,
+    "w": WEEK, "mo": MONTH, "y": YEAR, "m": MINUTE,
 }  # fmt: skip
 
 _MONTH_NAMES = "january february march april may june july august september october november december"
@@ -80,14 +63,8 @@ WEEKDAYS: Final = {name: number for number, name in enumerate(_WEEKDAY_NAMES.spl
 #: Weekdays whose short name is another word too: they count only beside a date or "next", "last", "this", "on".
 UNSURE_WEEKDAYS: Final = frozenset({"mon", "tue", "wed", "thu", "fri", "sat", "sun"})
 
-#: Days that are called by a name, as month and day, by its first word and its last; "new" has "year's" between them.
-FEASTS: Final = {
-    "christmas": {"day": (12, 25), "eve": (12, 24)}, "new": {"day": (1, 1), "eve": (12, 31)},
-    "boxing": {"day": (12, 26)}, "valentine": {"day": (2, 14)}, "valentines": {"day": (2, 14)},
-}  # fmt: skip
-
 #: Days from the day of speaking.
-RELATIVE_DAYS: Final = {"today": 0, "tonight": 0, "tomorrow": 1, "tmrw": 1, "tomorow": 1, "yesterday": -1}
+RELATIVE_DAYS: Final = {"today": 0, "tonight": 0, "tomorrow": 1, "tmrw": 1, "yesterday": -1}
 #: Which one of a row of weeks, months or weekdays.
 STEPS: Final = {
     "this": 0, "current": 0, "next": 1, "coming": 1, "upcoming": 1, "following": 1, "last": -1, "previous": -1,
@@ -103,3 +80,70 @@ ZONES: Final = {
     "hkt": (480,), "awst": (480,), "acst": (570,), "acdt": (630,), "akst": (-540,), "akdt": (-480,), "hst": (-600,),
     "sast": (120,), "pkt": (300,),
 }  # fmt: skip
+
+_OTHERS: Final = (
+    "couple another all full whole entire in at noon midday midnight now between from since q h the day end start"
+    " beginning first last week month quarter year"
+)
+#: Words that can open a length, a day, a time or a period; no other word is looked at twice.
+_OPENERS: Final = (
+    frozenset(_OTHERS.split()) | OPENING_WORDS | frozenset(ORDINALS) | frozenset(WEEKDAYS) | frozenset(STEPS)
+    | frozenset(MONTHS) | frozenset(RELATIVE_DAYS)
+)  # fmt: skip
+_TELLING: Final = (
+    "now noon midday midnight am pm a p morning afternoon evening night quarter past o'clock oclock end start beginning"
+    " first last ago earlier later hence q h weekend between from since"
+)
+#: Words without any of which no words and bare numbers tell a day, a time of day or a period.
+_TELLERS: Final = (
+    frozenset(_TELLING.split()) | frozenset(ORDINALS) | ORDINAL_ENDINGS | frozenset(WEEKDAYS) | frozenset(STEPS)
+    | frozenset(UNITS) | frozenset(SHORT_UNITS) | frozenset(MONTHS) | frozenset(RELATIVE_DAYS)
+)  # fmt: skip
+#: Of these openers the next word has to be one too: "in 3 days" and "at noon", not "in Lima" and "at Nobu".
+_LEADS: Final = frozenset({"in", "at"})
+_WRITTEN: Final = frozenset({"iso", "length", "date", "clock"})
+
+
+def end_of_openings(sentence: Sentence) -> int:
+    """Return the place from which on no day, time of day or period can start: 0 in most sentences."""
+    for place in range(len(sentence.tokens) - 1, -1, -1):
+        token = sentence.tokens[place]
+        if token.text in _TELLERS or token.kind in _WRITTEN:
+            return min(place + 2, len(sentence.tokens))
+    return 0
+
+
+def may_open(sentence: Sentence, place: int) -> bool:
+    """False when nothing of time can start with the token at *place*."""
+    token = sentence.tokens[place]
+    if token.kind != "word":
+        return token.kind != "symbol" or token.text == "@"
+    if token.text in _LEADS:
+        after = sentence.word(place + 1)
+        return after in _OPENERS if after else sentence.kind(place + 1) != ""
+    return token.text in _OPENERS
+
+
+def small_at(sentence: Sentence, place: int) -> tuple[int, int] | None:
+    """Return the number below a hundred in words at *place* ("five", "forty-five") and the place after it."""
+    word = sentence.word(place)
+    if (tens := TENS.get(word)) is not None:
+        after = sentence.after_hyphen(place + 1)
+        unit = SMALL.get(sentence.word(after), 0)
+        return (tens + unit, after + 1) if unit else (tens, place + 1)
+    value = TEENS.get(word, SMALL.get(word))
+    return None if value is None else (value, place + 1)
+
+
+def ordinal_at(sentence: Sentence, place: int) -> tuple[int, int] | None:
+    """Return the ordinal at *place* ("5th", "fifth", "twenty-first") and the place after it, or None."""
+    number = sentence.whole(place)
+    if number is not None:
+        is_ordinal = sentence.is_glued(place + 1) and sentence.word(place + 1) in ORDINAL_ENDINGS
+        return (number, place + 2) if is_ordinal else None
+    word = sentence.word(place)
+    if word in TENS:
+        after = sentence.after_hyphen(place + 1)
+        rest = ORDINALS.get(sentence.word(after), 0)
+        return (TENS[word] + rest, after + 1) if 0 < rest < 10 else None
+    return (ORDINALS[word], place + 1) if word in ORDINALS else None

@@ -8,8 +8,6 @@ from quantities.units.codes import CURRENCIES, currency_code
 from quantities.units.compounds import compound
 from quantities.units.names import (
     DOLLAR_PREFIXES,
-    GLUED_PREFIX,
-    LONGEST_NAME,
     NAMES,
     SYMBOLS,
     is_counted,
@@ -22,8 +20,6 @@ from quantities.units.unit import Unit
 __all__ = [
     "CURRENCIES",
     "DOLLAR_PREFIXES",
-    "GLUED_PREFIX",
-    "LONGEST_NAME",
     "NAMES",
     "SYMBOLS",
     "Measure",

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Protocol
 
 from quantities.units.catalogue import Measure
+from quantities.units.codes import CURRENCIES
 from quantities.units.reading import measure_named
 
 #: What stands between the parts of one quantity; comma and stop only between parts that are always said together.
@@ -52,11 +53,14 @@ def compound(text: str, first: Said, second: Said) -> tuple[Decimal, str] | None
     """
     if first.value is None or second.value is None or first.unit is None or second.start - first.end > len(" and "):
         return None
+    larger = [unit for unit in (first.unit, *first.also) if unit not in CURRENCIES]
+    if not larger:
+        return None
     joint = text[first.end : second.start].strip().lower()
     smaller = (second.unit, *second.also) if second.unit else _unsaid(text, first, second, joint)
     if not smaller or (joint not in _JOINTS and joint not in _STOPS) or text.endswith("between ", 0, first.start):
         return None
-    for unit, part in product((first.unit, *first.also), smaller):
+    for unit, part in product(larger, smaller):
         # "11 stone 4 pounds" is a weight; elsewhere pounds keep to money
         is_likeliest = second.unit is None or part == second.unit
         if (joint in _STOPS or not is_likeliest) and (unit, part) not in _PAIRS:

@@ -7,7 +7,6 @@ likeliest and lists the others, so that a field that declares one of them settle
 from collections.abc import Iterator
 from decimal import Decimal
 
-from quantities.units.codes import IN_CAPITALS, IN_SMALL
 from quantities.units.unit import Unit
 
 _HUNDREDTH = Decimal("0.01")
@@ -136,10 +135,6 @@ _ENGLISH = frozenset([
     "kina", "leke", "mark", "punt", "punts", "lats", "colon", "colons", "loti", "sovereign", "rs", "kr", "rmb",
     "dong", "dongs", "crown", "tala", "sum", "sums", "zaire", "zaires", "sucre",
 ])  # fmt: skip
-#: Those of them that are money all the same behind a scale ("2 million lats").
-_MONEY_BEHIND_SCALES = frozenset([
-    "reals", "soms", "lev", "levs", "lek", "leke", "kina", "punt", "punts", "lats", "tala", "sucre", "zaires",
-])  # fmt: skip
 #: English words that are money all the same right after a number.
 _MONEY_ALL_THE_SAME = frozenset(["buck", "bucks", "rs", "kr", "rmb", "dong", "dongs"])
 
@@ -161,15 +156,6 @@ def _families() -> Iterator[tuple[str, Unit]]:
                 for demonym in demonyms:
                     yield f"{demonym} {noun}", Unit(code)
 
-
-#: Nouns that are money behind a scale alone, in small letters.
-NAMES_BEHIND_SCALES = {
-    noun: Unit(codes[0], also=codes[1:])
-    for nouns, countries in _FAMILIES
-    for codes in (tuple(_split(country)[0] for country in countries),)
-    for noun in nouns.split()
-    if noun in _MONEY_BEHIND_SCALES
-}
 
 _DOLLAR = dict(_families())["dollar"]
 _CENT = Unit("USD", _HUNDREDTH, also=(*_DOLLAR.also, "EUR", "ZAR"))
@@ -242,14 +228,14 @@ PREFIX_NAMES = {
     "fmk": Unit("FIM"), "dfl": Unit("NLG"), "hfl": Unit("NLG"), "ffr": Unit("FRF"), "bfr": Unit("BEF"),
     "lfr": Unit("LUF"), "ptas": Unit("ESP"), "pta": Unit("ESP"), "dhs": Unit("AED", also=("MAD",)),
     "shs": Unit("KES", also=("TZS", "UGX", "SOS")), "fr": Unit("CHF", also=("FRF", "BEF", "XOF", "XAF")),
-    "ff": Unit("FRF"), "fl": Unit("NLG", also=("AWG",)), "lit": Unit("ITL"), "bs": Unit("VES", also=("BOB",)),
-    "gs": Unit("PYG"), "esc": Unit("PTE"), "sh": Unit("KES", also=("TZS", "UGX", "SOS")), "dh": Unit("AED"),
-    "ntd": Unit("TWD"), "r": Unit("ZAR"), "n": Unit("NGN"), "p": Unit("PHP", also=("BWP",)),
+    "ntd": Unit("TWD"), "rupees": Unit("INR", also=("PKR", "LKR", "NPR", "MUR", "SCR")),
 }  # fmt: skip
 #: Words of `PREFIX_NAMES` that must be written in capitals.
-CAPITAL_PREFIXES = frozenset({"rm", "dm", "nis", "php"})
-#: Those that are money only before a number that no page, seat or age has: "Fr. 25.50", "R 2,500", "Sh 2 billion".
-PRICE_PREFIXES = frozenset({"fr", "ff", "fl", "lit", "bs", "gs", "esc", "sh", "dh", "r", "n", "p"})
+CAPITAL_PREFIXES = frozenset({"rm", "dm", "nis", "php", "fr"})
+#: Those that stand behind a number as well, written as their countries do: "15,000 Rp", "20 RM", "50 Tk".
+BEHIND = frozenset(
+    {"Rp", "RM", "DM", "Fr", "SFr", "KSh", "Tk", "tk", "Dhs", "dhs", "Ptas", "ptas", "SKr", "NKr", "DKr"}
+)
 
 _OTHERS = {
     "quid": Unit("GBP"), "pound sterling": Unit("GBP"), "pounds sterling": Unit("GBP"), "sterling": Unit("GBP"),
@@ -287,18 +273,3 @@ def _parts() -> Iterator[tuple[str, Unit]]:
 CURRENCY_NAMES = {name: unit for name, unit in _families() if not name.startswith(" ")} | dict(_parts()) | _OTHERS
 #: Parts smaller than one of their currency, which a sum may end in ("3 dollars 50 cents").
 PART_NAMES = frozenset(name for name, unit in CURRENCY_NAMES.items() if unit.factor < 1)
-
-#: A currency glued to the digits after it ("USD115", "Rs.500"); anything else glued before digits is an identifier.
-GLUED_PREFIX = "|".join(
-    [
-        # "INR.500" as "Rs.500"; of "USD.50" nobody knows whether the point belongs to the number
-        rf"(?:{'|'.join(sorted(IN_CAPITALS))})\.(?=\d{{3}}|\d{{1,2}}(?:,\d|\.\d))",
-        *sorted(IN_CAPITALS),
-        *sorted(code.lower() for code in IN_SMALL),
-        r"[Rr]s\.?",
-        # "R5.5 million", "N50bn": a letter alone is a name anywhere else
-        r"(?:[RNP]|Shs?)(?=\d[\d.,]{0,16}[ ]?(?:m|mn|bn|tn|million|billion|trillion)\b)",
-        r"(?:[rnp]|shs?)(?=\d[\d.,]{0,16}[ ](?:million|billion|trillion)\b)",
-        "RM|RMB|Rp|DM|SFr|Sfr|KSh|Ksh|NIS|kr|Kr|SKr|NKr|DKr|FFr|BFr|Dfl|Dhs|[Ee]uro|EURO",
-    ]
-)

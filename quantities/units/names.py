@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from quantities.units.catalogue import Measure
 from quantities.units.codes import CURRENCIES, currency_code
-from quantities.units.currencies import CURRENCY_NAMES, DOLLAR_PREFIXES, GLUED_PREFIX
+from quantities.units.currencies import CURRENCY_NAMES, DOLLAR_PREFIXES
 from quantities.units.currencies import SYMBOLS as CURRENCY_SYMBOLS
 from quantities.units.reading import measure_named
 from quantities.units.unit import Unit
@@ -16,8 +16,6 @@ from quantities.units.unit import Unit
 __all__ = [
     "CURRENCIES",
     "DOLLAR_PREFIXES",
-    "GLUED_PREFIX",
-    "LONGEST_NAME",
     "NAMES",
     "SYMBOLS",
     "Unit",
@@ -44,8 +42,6 @@ _SHARES = {
 NAMES = _SHARES | CURRENCY_NAMES
 #: Without a sign of money "two pounds" is a weight as well.
 NAMES |= {name: replace(NAMES[name], also=(*NAMES[name].also, "lb")) for name in ("pound", "pounds")}
-#: Words in the longest name ("saint helena pounds").
-LONGEST_NAME = max(name.count(" ") for name in NAMES) + 1
 
 
 def unit_named(name: str) -> Unit | None:

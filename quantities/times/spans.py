@@ -3,12 +3,10 @@
 from datetime import date
 from typing import NamedTuple
 
+from quantities.sentence import Sentence
 from quantities.times.calendar import day_of, nearest
-from quantities.times.days import day_at
-from quantities.times.languages import MONTHS
-from quantities.times.numbers import ordinal_at
-from quantities.times.reckoning import Reckoning, counts_something, year_at
-from quantities.times.tokens import Sentence
+from quantities.times.days import Reckoning, counts_something, day_at, number_of_day, year_at
+from quantities.times.words import MONTHS
 
 _TO = frozenset({"to", "until", "till", "through", "thru", "and"})
 
@@ -24,14 +22,13 @@ class TwoDays(NamedTuple):
     is_relative: bool
 
 
-def after_joint(sentence: Sentence, place: int, end: int) -> int | None:
+def after_span_joint(sentence: Sentence, place: int, end: int) -> int | None:
     """Return the place after the "to" or dash at *end* that joins two ends of a period which opens at *place*.
 
     An "and" joins them only after "between".
     """
-    is_between = sentence.word(place - 1) == "between" or (
-        sentence.word(place - 1) == "the" and sentence.word(place - 2) == "between"
-    )
+    before = sentence.word(place - 1)
+    is_between = (sentence.word(place - 2) if before == "the" else before) == "between"
     word = sentence.word(end)
     if word in _TO and is_between == (word == "and"):
         return end + 1
@@ -41,39 +38,29 @@ def after_joint(sentence: Sentence, place: int, end: int) -> int | None:
 def two_days_at(sentence: Sentence, place: int, reckoning: Reckoning) -> TwoDays | None:
     """Return the two days that *place* opens, the month being named before the first or after the last."""
     place += sentence.word(place) == "the"
-    is_month_first = sentence.word(place) in MONTHS
-    first = number_of_day(sentence, place + is_month_first)
-    joint = after_joint(sentence, place, first[1]) if first else None
+    month = MONTHS.get(sentence.word(place))
+    first = number_of_day(sentence, place + (month is not None))
+    joint = after_span_joint(sentence, place, first[1]) if first else None
     if first is None or joint is None:
         return None
-    if is_month_first:
-        return _month_first(sentence, MONTHS[sentence.word(place)], first, joint, reckoning)
-    return _month_last(sentence, first, joint, reckoning)
-
-
-def number_of_day(sentence: Sentence, place: int) -> tuple[int, int] | None:
-    """Return the day of the month at *place*, "3" or "3rd", and the place after it."""
-    if found := ordinal_at(sentence, place):
-        return found
-    number = sentence.whole(place)
-    return (number, place + 1) if number and number <= 31 and len(sentence.tokens[place].text) <= 2 else None
+    try:
+        if month is None:
+            return _month_last(sentence, first, joint, reckoning)
+        return _month_first(sentence, month, first, joint, reckoning)
+    except OverflowError:
+        return None
 
 
 def _month_last(sentence: Sentence, first: tuple[int, int], joint: int, reckoning: Reckoning) -> TwoDays | None:
-    last = day_at(sentence, joint, reckoning) if sentence.kind(joint) in {"number", "word"} else None
-    if last is None or not _names_month(sentence, joint, last.end):
+    at = joint + (sentence.word(joint) == "the")
+    last = day_at(sentence, joint, reckoning) if number_of_day(sentence, at) else None
+    if last is None or not any(sentence.word(one) in MONTHS for one in range(at, last.end)):
         return None
     end = last.readings[0]
     start = day_of(end.year, end.month, first[0])
     if start is None or start > end:
         return None
     return TwoDays(start, end, first[1], joint, last.end, last.is_relative)
-
-
-def _names_month(sentence: Sentence, place: int, end: int) -> bool:
-    """True when the day between *place* and *end* is a number of a month, and no "tomorrow"."""
-    at = place + (sentence.word(place) == "the")
-    return number_of_day(sentence, at) is not None and any(sentence.word(one) in MONTHS for one in range(at, end))
 
 
 def _month_first(
