@@ -183,6 +183,10 @@ class _Finder:
         if ratio := self._ratio(prefix, readings, end):
             readings, end = ratio
         suffix = self.units.suffix(end, prefix)
+        if suffix.unit is None and sentence.symbol(end) == ")" and sentence.symbol(place - 1) == "(":
+            # "thirty (30) days"
+            behind = self.units.unit_after(end + 1)
+            suffix = behind if behind.unit else suffix
         return (self._made(place, prefix, readings, suffix),), suffix.end
 
     def _opens_number(self, place: int) -> bool:
@@ -210,7 +214,8 @@ class _Finder:
         return Found(value, None, first, end, self.sentence.written[first:end], readings, said=value)
 
     def _single(self, place: int) -> tuple[tuple[Found, ...], int]:
-        suffix = self.units.single(place) if self.sentence.word(place) in words.ARTICLES else None
+        is_one = self.sentence.word(place) in words.ARTICLES and place != self.previous_end
+        suffix = self.units.single(place) if is_one else None
         if suffix is None:
             return (), place + 1
         return (self._made(place, Prefix(None, 1, place), (1,), suffix),), suffix.end

@@ -54,3 +54,8 @@ class Found:
         if self.unit is None:
             return "number"
         return "percent" if self.unit == "%" else "money" if self.unit in CURRENCIES else "measure"
+
+    @property
+    def is_vague(self) -> bool:
+        """True for "a couple", whose value is a custom: confirm it before acting on it."""
+        return "couple" in self.text.lower()

@@ -25,6 +25,8 @@ _ENDS = re.compile(
     r"|an? (?:piece|share|head|person|hour|day|night|week|month|year|kilo|litre|liter|gallon|mile|minute)\b)",
     re.IGNORECASE,
 )
+#: A half of something else: "5 dollars and half the crew".
+_OF_OTHERS = re.compile(r" (?:the|of|an?|my|our)\b", re.IGNORECASE)
 _JOINTS = frozenset({"to", "till", "until", "through", "thru"})
 #: Between these the second number has to be the larger one; "3 - 2 km" is no span.
 _RISING = frozenset({"-", "~", "or", "\u2013", "\u2014"})
@@ -71,7 +73,7 @@ def _joined(last: Found, amount: Found, text: str, step: Decimal) -> Found | Non
         return replace(last, value=value, unit=unit, readings=(value,), also=(), end=amount.end, text=whole, said=value)
     if gap not in {"", "and"}:
         return None
-    if parted := _with_fraction(last, amount, gap):
+    if parted := None if _OF_OTHERS.match(text, amount.end) else _with_fraction(last, amount, gap):
         value, said = parted
         return replace(last, value=value, readings=(value,), end=amount.end, text=whole, said=said)
     total = _with_parts(last, amount, step) if amount.unit else _with_bare(last, amount, gap, text, step)

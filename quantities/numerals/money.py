@@ -20,7 +20,7 @@ _OPENERS = frozenset("([{=:<>,;|~\n\t")
 #: Single letters that belong to a dollar sign only when nothing stands between ("a $5 cake").
 _ARTICLE_LIKE = frozenset({"a", "s", "r", "j", "z", "b", "g", "l", "n", "t"})
 #: Money that is something else as well, so that only much of it counts: "1,000 won", not "5 won the race".
-_DOUBTFUL = frozenset({"won", "mark", "marks", "crown", "crowns", "guineas"})
+_DOUBTFUL = frozenset({"won", "mark", "marks", "crown", "crowns"})
 #: Of money and measures that people say "a" of: one of it; what is a thing as well has to be counted.
 _SINGLE = frozenset({
     "dollar", "euro", "pound", "buck", "penny", "cent", "mile", "kilometer", "kilometre", "meter", "metre", "kilo",
@@ -33,7 +33,7 @@ _PERCENT = frozenset({"percent", "percentage", "pct", "per"})
 _PENCE = re.compile(r"(?<![\d.,])\d{1,2}\Z")
 _DEGREES = frozenset({"degree", "°C", "°F", "K"})
 #: What can open the name of a measure, hyphens and brackets before it included.
-_MEASURE_MARKS = frozenset("-([{<'\"°º℃℉ΩÅ′″”")
+_MEASURE_MARKS = frozenset("-([{<'\"°º℃℉ΩÅ\u2032\u2033\u201d")
 
 
 def _lengths() -> dict[str, tuple[int, ...]]:
@@ -125,7 +125,7 @@ class Units:
             return (Unit(code), place + 2) if is_close else (None, place)
         if word in PREFIX_NAMES:
             after = place + 1 + (sentence.symbol(place + 1) == ".")
-            is_written = word not in CAPITAL_PREFIXES or self._written(place).isupper()
+            is_written = word not in CAPITAL_PREFIXES or not self._written(place).islower()
             return (PREFIX_NAMES[word], after) if is_written and self._is_number(after) else (None, place)
         if word in _PERCENT and place == 0:
             return self._percent_of(place)

@@ -32,7 +32,7 @@ _MISSPELLED = {"nineth": "ninth", "twelth": "twelfth", "fourtieth": "fortieth", 
 _WAYS: dict[str, tuple[str, int, RelativeTo]] = {
     "third_last": (r"antepenultimate|third[ -](?:to|from)[ -](?:the[ -])?last", -2, "end"),
     "second_last": (
-        r"penultimate|(?:next|second|2nd)[ -](?:to|from)[ -](?:the[ -])?last|(?:the )?one before (?:the )?last(?: one)?",
+        r"penultimate|(?:next|second|2nd)[ -](?:to|from)[ -](?:the[ -])?last|(?:the )?one before (?:the )?last",
         -1, "end",
     ),
     "previous": (r"previous(?: one)?|preceding(?: one)?", -1, "current"),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from quantities.sentence import Sentence
 from quantities.times.words import UNITS, small_at
-from quantities.times.zones import zone_at
+from quantities.times.zones import UnknownZone, zone_at
 from quantities.units import unit_named
 
 _NOONS = frozenset({"noon", "midday"})
@@ -38,7 +38,7 @@ class Clock(NamedTuple):
 def clock_at(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
     """Return the time of day at *place*, after an "at" or not; a bare number counts only after "at" beside a day.
 
-    An hour from 1 to 12 that does not say which half of the day it means gives both.
+    An hour from 1 to 12 that does not say which half of the day it means gives both; one in an unknown zone is None.
     """
     at = place + (sentence.word(place) == "at" or sentence.symbol(place) == "@")
     clock = _named(sentence, at) or _written(sentence, at) or _spoken(sentence, at)
@@ -46,7 +46,10 @@ def clock_at(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
         clock = _bare(sentence, at, has_day=has_day)
     if clock is None:
         return None
-    zones, end = zone_at(sentence, clock.end)
+    try:
+        zones, end = zone_at(sentence, clock.end)
+    except UnknownZone:
+        return None
     return Clock(clock.hours, end, zones)
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from quantities.sentence import Sentence
 from quantities.times.calendar import Grain, Lean, Period, around, day_of, nearest, shifted, weekdays_meant
+from quantities.times.clocks import clock_at
 from quantities.times.words import MONTHS, RELATIVE_DAYS, STEPS, UNSURE_WEEKDAYS, WEEKDAYS, ordinal_at
 from quantities.units import unit_named
 
@@ -20,6 +21,8 @@ _GRAINS: dict[str, Grain] = {
 _FIRST_OF_1900S = 69
 #: Of weekdays in a month there are five at most.
 _MOST_WEEKS = 5
+#: Days that share a month; more are no sentence.
+_MOST_SHARED = 8
 #: Beside a "may" they make it a verb.
 _WHO = frozenset({"i", "you", "we", "they", "he", "she", "it", "who", "that", "this", "which", "people", "one"})
 _DOES = frozenset({"be", "have", "not", "also", "still", "well", "work", "need", "want", "cost", "take", "go", "come",
@@ -29,6 +32,9 @@ _EDGES = {"end": True, "last": True, "start": False, "beginning": False, "first"
 _BEFORE_SHORT = frozenset({"on", "by", "until", "from", "till", "for"})
 #: After "on the 5th" they show that the day of the month is meant, and no fifth floor.
 _AFTER_DAY = frozenset({"at", "or", "and", "for", "to", "until", "till", "in", "with", "i", "we", "please", "by"})
+_WEEK = timedelta(days=7)
+#: Between two days or months of which the second says the year of both.
+_SHARING = frozenset({"and", "or", "to", "until", "till", "through"})
 _BEFORE_DAY = frozenset({"on", "by", "until", "from", "to", "since"})
 
 
@@ -84,7 +90,7 @@ def day_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     if word in WEEKDAYS:
         return _weekday(sentence, place, reckoning)
     if word in RELATIVE_DAYS:
-        return Day((reckoning.today + timedelta(days=RELATIVE_DAYS[word]),), place + 1, is_relative=True)
+        return _weeks_on(sentence, (reckoning.today + timedelta(days=RELATIVE_DAYS[word]),), place + 1)
     reader = _READERS.get(word)
     return reader(sentence, place, reckoning) if reader else _day_month(sentence, place, reckoning)
 
@@ -201,8 +207,10 @@ def _day_month(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
 
 def _of_said_month(sentence: Sentence, place: int, end: int, number: int, reckoning: Reckoning) -> Day | None:
     """Read "the 3rd of next month" and "the first of the month" from the ordinal on; *end* is behind its "of"."""
-    if ordinal_at(sentence, place) is None or sentence.word(end + 1) != "month":
+    if ordinal_at(sentence, place) is None:
         return None
+    if sentence.word(end + 1) != "month":
+        return _of_shared_month(sentence, end, number, reckoning)
     if sentence.word(end) == "the":
         return _of_month(number, end + 2, reckoning)
     step = STEPS.get(sentence.word(end))
@@ -211,6 +219,23 @@ def _of_said_month(sentence: Sentence, place: int, end: int, number: int, reckon
     first = around(reckoning.today, "month", step).start
     found = day_of(first.year, first.month, number)
     return Day((found,), end + 2, is_relative=True) if found else None
+
+
+def _of_shared_month(sentence: Sentence, end: int, number: int, reckoning: Reckoning) -> Day | None:
+    """Read the "3rd" of "the 3rd and 4th of May", from behind it on."""
+    place = end
+    for _ in range(_MOST_SHARED):
+        is_joined = sentence.word(place) in {"and", "or"} or sentence.symbol(place) in {",", "&"}
+        place += 1 + (sentence.word(place + 1) == "the")
+        following = number_of_day(sentence, place) if is_joined else None
+        if following is None:
+            return None
+        place = following[1]
+        month = MONTHS.get(sentence.word(place + (sentence.word(place) == "of")))
+        if month is not None:
+            day = _dated(sentence, place + 1 + (sentence.word(place) == "of"), month, number, reckoning)
+            return day._replace(end=end) if day else None
+    return None
 
 
 def _month_day(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
@@ -238,8 +263,25 @@ def _dated(sentence: Sentence, end: int, month: int, number: int, reckoning: Rec
     if year := year_at(sentence, end):
         found = day_of(year[0], month, number)
         return Day((found,), year[1]) if found else None
+    if shared := year_said_later(sentence, end, month):
+        found = day_of(shared, month, number)
+        return Day((found,), end) if found else None
     found = nearest(reckoning.today, month, number, reckoning.lean)
     return Day((found,), end, is_relative=True) if found else None
+
+
+def year_said_later(sentence: Sentence, place: int, month: int) -> int | None:
+    """Return the year that a *month* before *place* shares with the next one: "3 May to 10 June 2025"."""
+    if sentence.word(place) not in _SHARING and sentence.symbol(place) != "-":
+        return None
+    place += 1 + (sentence.word(place + 1) == "the")
+    first = number_of_day(sentence, place)
+    place = first[1] if first else place
+    place += sentence.word(place) == "of"
+    later = MONTHS.get(sentence.word(place))
+    second = number_of_day(sentence, place + 1)
+    year = year_at(sentence, second[1] if second else place + 1) if later else None
+    return year[0] - (later < month) if year and later else None
 
 
 def _of_month(number: int, end: int, reckoning: Reckoning) -> Day | None:
@@ -268,8 +310,18 @@ def _weekday(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None
     if week := _week_at(sentence, place + 1):
         first = around(reckoning.today, "week", week[0]).start
         return Day((first + timedelta(days=WEEKDAYS[word]),), week[1], is_relative=True)
-    days = tuple(weekdays_meant(reckoning.today, WEEKDAYS[word], None, reckoning.lean))
-    return Day(days, place + 1, is_relative=True)
+    if (sentence.word(place + 1), sentence.word(place + 2)) == ("after", "next"):
+        days = tuple(weekdays_meant(reckoning.today, WEEKDAYS[word], 1, reckoning.lean))
+        return Day(tuple(one + _WEEK for one in days), place + 3, is_relative=True)
+    return _weeks_on(sentence, tuple(weekdays_meant(reckoning.today, WEEKDAYS[word], None, reckoning.lean)), place + 1)
+
+
+def _weeks_on(sentence: Sentence, days: tuple[date, ...], end: int) -> Day:
+    """Return *days* with the weeks that a word at *end* adds: "friday week", "tomorrow fortnight"."""
+    weeks = {"week": 1, "fortnight": 2}.get(sentence.word(end), 0)
+    follows = sentence.word(end + 1)
+    is_added = weeks and (not follows or follows in _AFTER_DAY) and sentence.kind(end + 1) != "number"
+    return Day(tuple(one + weeks * _WEEK for one in days) if is_added else days, end + bool(is_added), is_relative=True)
 
 
 def _is_counted(sentence: Sentence, place: int) -> bool:
@@ -382,9 +434,8 @@ def _the(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
         return None
     number, end = ordinal
     # "the 25th at 6pm"; "the 1st" is all of an answer
-    is_all = place == 0 and (sentence.word(end) == "at" or all(
-        sentence.symbol(one) in {".", "!", "?"} for one in range(end, min(end + 3, len(sentence.tokens)))
-    ))  # fmt: skip
+    is_last = all(sentence.symbol(one) in {".", "!", "?"} for one in range(end, min(end + 3, len(sentence.tokens))))
+    is_all = place == 0 and (is_last or clock_at(sentence, end, has_day=True) is not None)
     if not is_all and sentence.word(place - 1) not in _BEFORE_DAY:
         return None
     if sentence.kind(end) in {"number", "fraction"} or (sentence.word(end) and sentence.word(end) not in _AFTER_DAY):

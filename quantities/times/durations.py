@@ -243,6 +243,10 @@ def count_at(sentence: Sentence, place: int) -> Count | None:
         return Count(Fraction(2), place + 1 + (sentence.word(place + 1) == "of"))
     if word in {"a", "an"} and (sentence.word(after) in UNITS or sentence.word(after) in _FILLING):
         return Count(Fraction(1), after)
+    if word == "quarter":
+        of = after + (sentence.word(after) == "of")
+        is_part = sentence.word(of) in {"a", "an"} or sentence.word(after) == "hour"
+        return Count(Fraction(1, 4), of + (sentence.word(of) in {"a", "an"})) if is_part else None
     numbers = Numbers(sentence)
     numbers.measured = place
     if kind == "number" and sentence.word(place + 1) in SHORT_UNITS:

@@ -11,8 +11,8 @@ from quantities.times.clocks import Clock, clock_at
 from quantities.times.days import Day, Reckoning, day_at
 from quantities.times.durations import Length, Stretch, lengths_at
 from quantities.times.spans import two_days_at
-from quantities.times.words import DAY, end_of_openings, may_open
-from quantities.times.zones import in_fixed_zone, zone_at
+from quantities.times.words import DAY, FORTNIGHT, WEEK, WEEKDAYS, end_of_openings, may_open
+from quantities.times.zones import UnknownZone, in_fixed_zone, zone_at
 
 _ISO = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s?([Zz]|[+-]\d{2}(?::?\d{2})?)?")
 #: A now for those who only ask where moments stand.
@@ -23,6 +23,8 @@ _BEFORE_ALONE = frozenset({"", "on", "at", "by", "the", "for", "on the"})
 _DAY_PARTS = frozenset({"morning", "afternoon", "evening", "night"})
 #: From this hour on "tonight" is before midnight.
 _EVENING = 5
+#: Before "a week on friday" they say how long, or how often.
+_HOW_LONG = frozenset({"for", "per", "once", "twice", "times", "every", "of", "book", "take", "need", "spend", "the"})
 _BESIDE_NOW = frozenset({"later", "hence", "ago", "earlier"})
 
 
@@ -111,7 +113,7 @@ def moment_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments |
     """Return the moment that starts at *place*, None when there is none that the calendar holds."""
     try:
         return _moment_at(sentence, place, reckoning)
-    except OverflowError:
+    except (OverflowError, UnknownZone):
         return None
 
 
@@ -247,7 +249,20 @@ def _by_length(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments 
     found = [_counted(sentence, last._replace(length=one.length), reckoning, is_in=is_in) for _, one in stretches]
     readings = tuple(reading for one in found if one for reading in one.readings)
     first = found[0]
-    return None if first is None or None in found else first._replace(readings=readings)
+    if first is None or None in found:
+        return _weeks_before_day(sentence, place, last, reckoning)
+    return first._replace(readings=readings)
+
+
+def _weeks_before_day(sentence: Sentence, place: int, stretch: Stretch, reckoning: Reckoning) -> Moments | None:
+    """Read "a week today" and "two weeks on friday": that many weeks after the day; "for a week on friday" is none."""
+    after = stretch.end + (sentence.word(stretch.end) == "on")
+    is_day = sentence.word(after) in ({"today", "tomorrow"} if after == stretch.end else WEEKDAYS)
+    if stretch.unit not in {WEEK, FORTNIGHT} or not is_day or sentence.word(place - 1) in _HOW_LONG:
+        return None
+    day = day_at(sentence, after, reckoning)
+    days = [_moved(one, stretch.length) for one in day.readings] if day else []
+    return _on_counted_day(sentence, tuple(one for one in days if one), day.end, is_relative=True) if day else None
 
 
 def _counted(sentence: Sentence, stretch: Stretch, reckoning: Reckoning, *, is_in: bool) -> Moments | None:
@@ -266,7 +281,11 @@ def _counted(sentence: Sentence, stretch: Stretch, reckoning: Reckoning, *, is_i
     if is_whole:
         ends = [_moved(one, length) for one in day.readings] if day else []
         days = tuple(one for one in ends if one is not None)
-        return _on_counted_day(sentence, days, day.end, day.is_relative) if day and len(days) == len(ends) else None
+        return (
+            _on_counted_day(sentence, days, day.end, is_relative=day.is_relative)
+            if day and len(days) == len(ends)
+            else None
+        )
     base = _on_day(sentence, day) if day else None
     if base is None and (clock := clock_at(sentence, after, has_day=False)):
         base = _at_clock(sentence, clock, reckoning)
@@ -290,7 +309,7 @@ def _from_now(sentence: Sentence, end: int, length: Length, reckoning: Reckoning
     return Moments((moment,), end, is_relative=True, is_offset=True)
 
 
-def _on_counted_day(sentence: Sentence, days: tuple[date, ...], end: int, is_relative: bool) -> Moments:
+def _on_counted_day(sentence: Sentence, days: tuple[date, ...], end: int, *, is_relative: bool) -> Moments:
     """Read the time of day after a day that was counted to: "in 3 days at 5 pm"."""
     return _on_day(sentence, Day(days, end, is_relative))._replace(is_offset=True)
 

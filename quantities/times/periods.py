@@ -18,6 +18,7 @@ from quantities.times.days import (
     stretch_of,
     weekday_of_week,
     year_at,
+    year_said_later,
 )
 from quantities.times.moments import ANY_DAY, moment_at
 from quantities.times.spans import after_span_joint, two_days_at
@@ -175,9 +176,9 @@ def _is_plain_word(sentence: Sentence, place: int) -> bool:
     """True for the "may" and "march" that are verbs: no year, day or "in" stands beside them."""
     if sentence.word(place) not in UNSURE_MONTHS or year_at(sentence, place + 1):
         return False
-    is_joined = after_span_joint(sentence, place, place + 1) and sentence.word(place + 2) in MONTHS
-    is_named = sentence.word(place - 1) in _BEFORE_MONTH or is_joined
-    return not is_named and sentence.kind(place + 1) != "number"
+    if year_said_later(sentence, place + 1, MONTHS[sentence.word(place)]):
+        return False
+    return sentence.word(place - 1) not in _BEFORE_MONTH and sentence.kind(place + 1) != "number"
 
 
 def _month(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
@@ -187,6 +188,9 @@ def _month(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None
         is_dated = is_dated or year_at(sentence, place + 1) is None
     if is_dated or day_at(sentence, place, reckoning) is not None:
         return None
+    number = MONTHS[sentence.word(place)]
+    if year_at(sentence, place + 1) is None and (year := year_said_later(sentence, place + 1, number)):
+        return Reach(around(date(year, number, 1), "month"), place + 1, is_relative=False)
     return stretch_of(sentence, place, reckoning)
 
 
@@ -208,7 +212,7 @@ def _part_of_year(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach
     word = sentence.word(place)
     if word in {"q", "h"} and sentence.is_glued(place + 1):
         number, end, size = sentence.whole(place + 1), place + 2, 3 if word == "q" else 6
-    elif (which := ordinal_at(sentence, place)) and sentence.word(which[1]) in {"half", "quarter"}:
+    elif (which := _which(sentence, place)) and sentence.word(which[1]) in {"half", "quarter"}:
         number, end, size = which[0], which[1] + 1, 6 if sentence.word(which[1]) == "half" else 3
     else:
         return None
@@ -226,6 +230,13 @@ def _part_of_year(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach
         return None
     first = date(year, (number - 1) * size + 1, 1)
     return Reach(Period(first, shifted(first, size) - timedelta(days=1)), end, is_relative)
+
+
+def _which(sentence: Sentence, place: int) -> tuple[int, int] | None:
+    """Return the "second" of "second quarter"; the last one of a year is its fourth quarter or second half."""
+    if sentence.word(place) == "last" and sentence.word(place + 2) == "of":
+        return 4 if sentence.word(place + 1) == "quarter" else 2, place + 1
+    return ordinal_at(sentence, place)
 
 
 # -- weeks and spans from now -------------------------------------------------------------------------------------

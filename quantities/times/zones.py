@@ -31,11 +31,17 @@ _OTHER_PLACES: Final = frozenset({"easter", "wake", "midway", "west", "north", "
 _AFTER_ZONE: Final = frozenset(
     {"time", "on", "tomorrow", "today", "tonight", "please", "for", "with", "and", "to", "this", "next"}
 )
+#: In a capital, with no noun behind it, it needs no "time": "2pm Pacific tomorrow".
+_AMERICAN: Final = frozenset({"eastern", "central", "mountain", "pacific"})
 #: Before "time" they say that no other zone is meant.
 _HERE: Final = frozenset({"local", "my", "our"})
 #: Words of a place before "time" ("San Francisco"), and characters of its name.
 _MOST_WORDS, _LONGEST = 3, 64
 _MOST_HOURS = 14
+
+
+class UnknownZone(Exception):
+    """A time of day is told in a place whose zone is not known here, so nothing can be read of it."""
 
 
 def zone_at(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int]:
@@ -107,8 +113,13 @@ def _placed(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int]:
                 return (), place + 2
             start, stop, name = sentence.cut(place, place + count)
             zone = zone_called(name) if stop - start <= _LONGEST else None
+            if zone is None and name[0].isupper():
+                raise UnknownZone(name)
             return ((zone,), place + count + 1) if zone else ((), place)
-    return (), place
+    token, follows = sentence.tokens[place] if sentence.word(place) in _AMERICAN else None, sentence.word(place + 1)
+    is_zone = token is not None and sentence.text[token.start].isupper() and (not follows or follows in _AFTER_ZONE)
+    american = zone_called(sentence.word(place)) if is_zone else None
+    return ((american,), place + 1) if american else ((), place)
 
 
 def zone_called(name: str) -> tzinfo | None:

@@ -247,7 +247,7 @@ _OTHERS = {
     "chinese yuan renminbi": Unit("CNY"), "renminbi yuan": Unit("CNY"), "chinese renminbi yuan": Unit("CNY"),
     "loonie": Unit("CAD"), "loonies": Unit("CAD"), "cruzeiro real": Unit("BRR"), "cruzeiros reais": Unit("BRR"),
     "k\u010d": Unit("CZK"), "元": Unit("CNY"), "円": Unit("JPY"), "원": Unit("KRW"), "nis": Unit("ILS"),
-    "guineas": Unit("GBP", Decimal("1.05")), "xbt": Unit("BTC"), "ntd": Unit("TWD"),
+    "xbt": Unit("BTC"), "ntd": Unit("TWD"),
     "american cent": Unit("USD", _HUNDREDTH), "american cents": Unit("USD", _HUNDREDTH),
     "us cent": Unit("USD", _HUNDREDTH), "us cents": Unit("USD", _HUNDREDTH), "u s cents": Unit("USD", _HUNDREDTH),
     "euro cent": Unit("EUR", _HUNDREDTH), "euro cents": Unit("EUR", _HUNDREDTH),
