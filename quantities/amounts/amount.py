@@ -3,13 +3,14 @@
 import decimal
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from functools import total_ordering
 from typing import Self, TypeVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, SerializationInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
-from quantities.amounts.frozen import refusal
+from quantities.amounts.frozen import Frozen, refusal
 from quantities.amounts.spellings import (
     EXACT,
     JSON_DIGITS,
@@ -41,7 +42,8 @@ _ONE = Decimal(1)
 _A = TypeVar("_A", bound="Amount")
 
 
-class Amount:
+@total_ordering
+class Amount(Frozen):
     """An exact quantity: `Amount("50k")`, `Amount(50_000)` and `Amount("$50,000.00")` hold the same value.
 
     Calculates with Amount, int and Decimal; a float or a bool is a TypeError, two different units are a UnitMismatch.
@@ -86,12 +88,6 @@ class Amount:
             meant = None
         return _made(cls, number, meant.code if meant else None)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"an Amount cannot be changed; make a new one instead of setting {name!r}")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"an Amount cannot be changed; {name!r} stays")
-
     def __reduce__(self) -> tuple[Callable[..., "Amount"], tuple[type["Amount"], Decimal, str | None]]:
         return _made, (type(self), self.value, self.unit)
 
@@ -109,31 +105,17 @@ class Amount:
 
     def __lt__(self, other: "Amount | int | Decimal") -> bool:
         operand = _operand(other)
-        return NotImplemented if operand is None else self._compared(operand) < 0
-
-    def __le__(self, other: "Amount | int | Decimal") -> bool:
-        operand = _operand(other)
-        return NotImplemented if operand is None else self._compared(operand) <= 0
-
-    def __gt__(self, other: "Amount | int | Decimal") -> bool:
-        operand = _operand(other)
-        return NotImplemented if operand is None else self._compared(operand) > 0
-
-    def __ge__(self, other: "Amount | int | Decimal") -> bool:
-        operand = _operand(other)
-        return NotImplemented if operand is None else self._compared(operand) >= 0
-
-    def _compared(self, other: "Amount") -> int:
-        _shared_unit("compare", self, other)
-        return int(self.value.compare(other.value, EXACT))
+        if operand is None:
+            return NotImplemented
+        _shared_unit("compare", self, operand)
+        return self.value.compare(operand.value, EXACT) < 0
 
     # -- arithmetic -----------------------------------------------------------------------------------------------
 
     def __add__(self, other: "Amount | int | Decimal") -> "Amount":
         return _combined(_add, self, other)
 
-    def __radd__(self, other: int | Decimal) -> "Amount":
-        return _combined(_add, other, self)
+    __radd__ = __add__
 
     def __sub__(self, other: "Amount | int | Decimal") -> "Amount":
         return _combined(_subtract, self, other)
@@ -144,8 +126,7 @@ class Amount:
     def __mul__(self, other: "Amount | int | Decimal") -> "Amount":
         return _combined(_multiply, self, other)
 
-    def __rmul__(self, other: int | Decimal) -> "Amount":
-        return _combined(_multiply, other, self)
+    __rmul__ = __mul__
 
     def __truediv__(self, other: "Amount | int | Decimal") -> "Amount":
         return _combined(_divide, self, other)
@@ -349,23 +330,24 @@ def _divide(left: Amount, right: Amount) -> Amount:
     return _result(QUOTIENT.divide(left.value, right.value), None if left.unit and right.unit else unit)
 
 
-def _floor_and_rest(left: Amount, right: Amount) -> tuple[Decimal, Decimal]:
+def _divided(left: Amount, right: Amount) -> tuple[Decimal, Decimal, str | None]:
+    """Return quotient, rest and the unit that both share; whole numbers of Python go down, and so do amounts."""
+    unit = _shared_unit("divide", left, right)
     _nonzero(right)
     whole, rest = WIDE.divmod(left.value, right.value)
-    # Decimal cuts towards zero; whole numbers of Python go down, and so do amounts
     if rest and (rest < 0) != (right.value < 0):
-        return WIDE.subtract(whole, _ONE), WIDE.add(rest, right.value)
-    return whole, rest
+        whole, rest = WIDE.subtract(whole, _ONE), WIDE.add(rest, right.value)
+    return whole, rest, unit
 
 
 def _floor(left: Amount, right: Amount) -> Amount:
-    unit = _shared_unit("divide", left, right)
-    return _result(_floor_and_rest(left, right)[0], None if left.unit and right.unit else unit)
+    whole, _, unit = _divided(left, right)
+    return _result(whole, None if left.unit and right.unit else unit)
 
 
 def _remainder(left: Amount, right: Amount) -> Amount:
-    unit = _shared_unit("divide", left, right)
-    return _result(EXACT.plus(_floor_and_rest(left, right)[1]), unit)
+    _, rest, unit = _divided(left, right)
+    return _result(EXACT.plus(rest), unit)
 
 
 def _power(left: Amount, right: Amount) -> Amount:

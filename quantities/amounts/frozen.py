@@ -10,8 +10,25 @@ from pydantic_core import PydanticCustomError, core_schema
 from quantities.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 
 
-class TextValue:
-    """Base of values that travel as text: frozen, read from every wording, written to JSON as its own text."""
+class Frozen:
+    """Base of values that never change."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{_named(self)} cannot be changed; make a new one instead of setting {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{_named(self)} cannot be changed; {name!r} stays")
+
+
+def _named(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+
+
+class TextValue(Frozen):
+    """Base of values that travel as text: read from every wording, written to JSON as its own text."""
 
     __slots__ = ()
 
@@ -20,12 +37,6 @@ class TextValue:
     _described: ClassVar[str]
     #: What else it says, for who has the card alone.
     _marks: ClassVar[dict[str, Any]] = {}
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a {type(self).__name__} cannot be changed; make a new one instead of setting {name!r}")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a {type(self).__name__} cannot be changed; {name!r} stays")
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
