@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from supervisor.understanding.routing import Choice, Router
 from supervisor.understanding.slots import fill
-from supervisor.understanding.utterance import STOP, Utterance
+from supervisor.understanding.utterance import STOP, Utterance, word_set
 
 #: Tasks of one utterance; more start nothing.
 MOST_TASKS = 8
@@ -19,6 +19,8 @@ _CUT = re.compile(
     r"|(?:\s*,\s*|\s+)(?:and then|and also|and|then|also|but also|plus|as well as)\s+|\s*,\s+",
     re.IGNORECASE,
 )
+#: Words that open a request of their own.
+_OPENERS = word_set("i i'm i'd i've we what what's how where when who which can could please is are let tell give show")
 
 
 class Segment(NamedTuple):
@@ -69,12 +71,13 @@ def _begins_anew(
     """Return whether *part* asks for another task than *last* does, or for the same once more."""
     if choice is None or choice.rivals or choice.score < _STRONG or last[2] is None:
         return False
-    first = next((token for token in part.tokens if token.is_word and token.text not in STOP), None)
-    if first is None or first.stem not in choice.task.names | choice.task.known:
+    words = [token for token in part.tokens if token.is_word]
+    first = next((token for token in words if token.text not in STOP), None)
+    if first is None or not (words[0].text in _OPENERS or first.stem in choice.task.openers):
         return False
     if choice.task is not last[2].task:
         return last[2].task not in choice.rivals
-    if first.stem not in choice.task.names:
+    if first.stem not in choice.task.openers:
         return False
     before = fill(whole.part(last[0], last[1]), choice.task).values
     now = fill(part, choice.task).values
