@@ -5,7 +5,7 @@ fit the budget; of many, the likeliest are, and the rest by name.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -127,7 +127,7 @@ def question(sources: Mapping[str, Shown], tasks: Sequence[Task], names: Sequenc
     parts = [f"reference date: {utterance.now:%A %Y-%m-%d %H:%M} {zone}", "tasks:", *map(card, tasks)]
     if names:
         parts += ["more tasks, by name only:", *_listed(names)]
-    turns = [_turn(source) for source in sources.values() if source.turn is not None]
+    turns = [_turn(source.name, source.turn) for source in sources.values() if source.turn is not None]
     if turns:
         parts += ["conversation:", *turns]
     memories = [source for source in sources.values() if source.memory is not None]
@@ -136,14 +136,17 @@ def question(sources: Mapping[str, Shown], tasks: Sequence[Task], names: Sequenc
     return "\n".join([*parts, "utterance:", _json(utterance.text)])
 
 
-def narrow(tasks: Sequence[Task], ranked: Sequence[Task], budget: int = TASK_TOKENS) -> tuple[list[Task], list[Task]]:
-    """Return which of *tasks* to show in full and which by name; *ranked* has them likeliest first.
+def narrow(
+    tasks: Sequence[Task], rank: Callable[[], Sequence[Task]], budget: int = TASK_TOKENS
+) -> tuple[list[Task], list[Task]]:
+    """Return which of *tasks* to show in full and which by name; *rank* returns them likeliest first.
 
     All are shown in full, in their own order, when that takes at most *budget* tokens.
     """
     costs = [_cost(card(task)) for task in tasks]
     if sum(costs) <= budget:
         return list(tasks), []
+    ranked = rank()
     full: list[Task] = []
     left = int(budget * _IN_FULL)
     for task in ranked:
@@ -189,10 +192,8 @@ def _listed(tasks: Sequence[Task]) -> list[str]:
     return [f"- {agent}: {', '.join(names)}" for agent, names in agents.items()]
 
 
-def _turn(source: Shown) -> str:
-    turn = source.turn
-    assert turn is not None
-    said: dict[str, str] = {"id": source.name, "speaker": turn.speaker, "text": turn.text[:_LONGEST_TURN]}
+def _turn(name: str, turn: ChatTurn) -> str:
+    said: dict[str, str] = {"id": name, "speaker": turn.speaker, "text": turn.text[:_LONGEST_TURN]}
     if turn.task is not None:
         said |= {"task": f"{turn.agent_id}.{turn.task.name}", "call": _spelled(turn.task)}
     return _json(said)
