@@ -7,11 +7,12 @@ readings.
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Context, Decimal
+from itertools import product
 
 from quantities.numerals.found import Found, plain
 from quantities.numerals.words import SCALES, SHORT_SCALES
-from quantities.units import CURRENCIES, compound, measure_named
+from quantities.units import CURRENCIES, measure_named
 from quantities.units.currencies import PART_NAMES
 
 #: Characters between two parts of one amount (" and " with a space to spare) and between two ends (" through ").
@@ -27,6 +28,16 @@ _ENDS = re.compile(
 )
 #: A half of something else: "5 dollars and half the crew".
 _OF_OTHERS = re.compile(r" (?:the|of|an?|my|our)\b", re.IGNORECASE)
+#: What stands between the parts of one quantity; comma and stop only between those that are always said together.
+_COMPOUND_JOINTS = frozenset({"", "and", "-", "&", ",", "."})
+_PAIRS = frozenset({
+    ("ft", "inch"), ("yd", "ft"), ("lb", "oz"), ("stone", "lb"), ("day", "hour"), ("hour", "minute"),
+    ("minute", "second"), ("week", "day"), ("year", "month"), ("degree", "arcminute"), ("arcminute", "arcsecond"),
+})  # fmt: skip
+#: What a bare number after a unit is counted in: "six foot two", "ten stone four".
+_UNSAID = {"ft": ("inch",), "stone": ("lb",)}
+_IS_LAST = re.compile(r"\s*(?:[.,;:!?)]|$)(?!\d)")
+_QUOTIENT = Context(prec=34)
 _JOINTS = frozenset({"to", "till", "until", "through", "thru"})
 #: Between these the second number has to be the larger one; "3 - 2 km" is no span.
 _RISING = frozenset({"-", "~", "or", "\u2013", "\u2014"})
@@ -68,7 +79,7 @@ def _joined(last: Found, amount: Found, text: str, step: Decimal) -> Found | Non
     if last.unit is None:
         return None
     whole = text[last.start : amount.end]
-    if together := compound(text, last, amount):
+    if together := _compound(last, amount, gap, text):
         value, unit = together
         return replace(last, value=value, unit=unit, readings=(value,), also=(), end=amount.end, text=whole, said=value)
     if gap not in {"", "and"}:
@@ -80,6 +91,36 @@ def _joined(last: Found, amount: Found, text: str, step: Decimal) -> Found | Non
     return None if total is None else replace(
         last, value=total, readings=(total,), end=amount.end, text=whole, said=total
     )  # fmt: skip
+
+
+def _compound(first: Found, second: Found, joint: str, text: str) -> tuple[Decimal, str] | None:
+    """Return what "5 ft 2 in" and "six foot two" are together in the unit of the first, to 34 digits."""
+    units = [unit for unit in (first.unit, *first.also) if unit and unit not in CURRENCIES]
+    if not units or joint not in _COMPOUND_JOINTS or text.endswith("between ", 0, first.start):
+        return None
+    parts: tuple[str, ...] = (second.unit, *second.also) if second.unit else ()
+    if second.unit is None and joint in {"", "-"} and _IS_LAST.match(text, second.end) and second.text.isalnum():
+        parts = _UNSAID.get(units[0], ())
+    for unit, part in product(units, parts):
+        # "11 stone 4 pounds" is a weight; elsewhere pounds keep to money, and commas stand between closest kin alone
+        is_likely = second.unit in {None, part} and joint not in {",", "."}
+        if (is_likely or (unit, part) in _PAIRS) and (whole := _added(first.value, unit, second.value, part)):
+            return whole, unit
+    return None
+
+
+def _added(first: Decimal | None, unit: str, second: Decimal | None, part: str) -> Decimal | None:
+    left, right = measure_named(unit), measure_named(part)
+    if first is None or second is None or left is None or right is None or left.code == right.code:
+        return None
+    if left.dimension != right.dimension or left.shift or right.shift or left.scale is None or right.scale is None:
+        return None
+    # the "2 hours 30 minutes" of "2 hours 30 minutes 5 seconds" are no whole number of hours any more
+    is_whole = first == first.to_integral_value() or left.dimension == "time"
+    if first < 0 or second < 0 or not is_whole:
+        return None
+    rest = _QUOTIENT.divide(second * right.scale * left.per, left.scale * right.per)
+    return _QUOTIENT.add(first, rest).normalize(_QUOTIENT) if rest < 1 else None
 
 
 def _with_fraction(last: Found, amount: Found, gap: str) -> tuple[Decimal, Decimal] | None:

@@ -1,5 +1,7 @@
 """The letters that stand for currencies: ISO 4217 codes, and which of them may be read in running text."""
 
+from dataclasses import dataclass
+from decimal import Decimal
 from itertools import product
 
 #: Every code of ISO 4217 that money is kept in, those of money that is gone among them, and the letters by which the
@@ -65,3 +67,17 @@ def currency_code(written: str) -> str | None:
         return None
     upper = written.upper()
     return upper if upper in (IN_CAPITALS if written.isupper() else IN_SMALL) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a name of a unit means: *code* to keep, *factor* to multiply by, *also* the other codes it can mean."""
+
+    code: str
+    factor: Decimal = Decimal(1)
+    also: tuple[str, ...] = ()
+
+    @property
+    def is_currency(self) -> bool:
+        """True for money, the only unit that a field without a unit lets go."""
+        return self.code in CURRENCIES

@@ -7,7 +7,7 @@ likeliest and lists the others, so that a field that declares one of them settle
 from collections.abc import Iterator
 from decimal import Decimal
 
-from quantities.units.unit import Unit
+from quantities.units.codes import Unit
 
 #: What several countries call their money: the noun with its plurals, then each code with whose it is.
 _FAMILIES = (

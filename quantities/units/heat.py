@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from quantities.units.unit import Unit
+from quantities.units.codes import Unit
 
 _CELSIUS, _FAHRENHEIT = Unit("°C"), Unit("°F", also=("farad",))
 

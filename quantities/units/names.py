@@ -7,36 +7,24 @@ from dataclasses import replace
 from decimal import Decimal
 
 from quantities.units.catalogue import Measure
-from quantities.units.codes import CURRENCIES, currency_code
-from quantities.units.currencies import CURRENCY_NAMES, DOLLAR_PREFIXES
+from quantities.units.codes import CURRENCIES, Unit, currency_code
+from quantities.units.currencies import CURRENCY_NAMES
 from quantities.units.currencies import SYMBOLS as CURRENCY_SYMBOLS
 from quantities.units.reading import measure_named
-from quantities.units.unit import Unit
-
-__all__ = [
-    "CURRENCIES",
-    "DOLLAR_PREFIXES",
-    "NAMES",
-    "SYMBOLS",
-    "Unit",
-    "currency_code",
-    "is_counted",
-    "unit_named",
-    "unit_of",
-]
 
 SYMBOLS = CURRENCY_SYMBOLS | {"%": Unit("%"), "\u2030": Unit("%", Decimal("0.1"))}
 
-_PERCENT = Unit("%")
-_BASIS_POINT = Unit("%", Decimal("0.01"))
 #: Percentages; a hundredth of a percent is turned into percent.
 _SHARES = {
-    "percent": _PERCENT, "percents": _PERCENT, "per cent": _PERCENT, "per cents": _PERCENT, "percentage": _PERCENT,
-    "percentages": _PERCENT, "pct": _PERCENT, "pcts": _PERCENT, "p.c.": _PERCENT, "perc": _PERCENT,
-    "percentage point": _PERCENT, "percentage points": _PERCENT, "percent points": _PERCENT, "pct points": _PERCENT,
-    "per mille": Unit("%", Decimal("0.1")), "per mil": Unit("%", Decimal("0.1")), "basis point": _BASIS_POINT,
-    "basis points": _BASIS_POINT, "bp": _BASIS_POINT, "bps": _BASIS_POINT,
-}  # fmt: skip
+    name: Unit("%", Decimal(factor))
+    for factor, names in (
+        ("1", "percent,percents,per cent,per cents,percentage,percentages,pct,pcts,p.c.,percentage point"),
+        ("1", "percentage points,percent points,pct points"),
+        ("0.1", "per mille,per mil"),
+        ("0.01", "basis point,basis points,bp,bps"),
+    )
+    for name in names.split(",")
+}
 
 #: Money and percent; measures are named in `quantities.units.catalogue`.
 NAMES = _SHARES | CURRENCY_NAMES
