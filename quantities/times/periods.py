@@ -1,47 +1,23 @@
 """Stretches of days in sentences: "last week", "in March 2025", "between 3 and 7 May", "the first half of 2026"."""
 
-from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from quantities.numerals.numbers import number_at
 from quantities.numerals.whole import Numbers
 from quantities.sentence import Sentence
+from quantities.times import days, words
 from quantities.times.calendar import Lean, Period, around, nearest, shifted
-from quantities.times.days import (
-    Reach,
-    Reckoning,
-    counts_something,
-    day_at,
-    grain_at,
-    number_of_day,
-    stretch_of,
-    weekday_of_week,
-    year_at,
-    year_said_later,
-)
-from quantities.times.moments import ANY_DAY, moment_at
+from quantities.times.days import Reach, Reckoning
+from quantities.times.moments import moment_at
 from quantities.times.spans import after_span_joint, two_days_at
-from quantities.times.words import (
-    DAY,
-    MONTHS,
-    STEPS,
-    UNITS,
-    UNSURE_MONTHS,
-    WEEKDAYS,
-    end_of_openings,
-    may_open,
-    ordinal_at,
-)
+from quantities.times.words import MONTHS, STEPS
 
 _BEFORE_MONTH = frozenset({"in", "during", "since", "for", "of", "from", "until", "this", "by", "last", "next"})
 _BEFORE_YEAR = frozenset({"in", "during", "since", "year", "until"})
 #: Bare numbers that may be the two ends of a period.
 _YEARS = range(1900, 2101)
 _A_WEEK = timedelta(days=7)
-_RECKONING = Reckoning(ANY_DAY)
-#: Words between bare years that are a count or a name all the same.
-_BARE = frozenset({"", "s", "to", "and", "until", "from", "between", "since", "through"})
 
 
 class FoundPeriod(NamedTuple):
@@ -68,18 +44,15 @@ def find_periods(
         lean: a month or a day without a year is the latest one gone, or with "future" the next one to come.
         day_first: what the writer puts first in "01/03/2026" when that is known.
     """
-    return tuple(_scan(Sentence(text), Reckoning(now, lean, day_first)))
-
-
-def _scan(sentence: Sentence, reckoning: Reckoning) -> Iterator[FoundPeriod]:
+    sentence, reckoning = Sentence(text), Reckoning(now, lean, day_first)
+    found: list[FoundPeriod] = []
     place = 0
     while place < len(sentence.tokens):
-        reach = _period_at(sentence, place, reckoning) if may_open(sentence, place) else None
-        if reach is None:
-            place += 1
-            continue
-        yield FoundPeriod(reach.period, *sentence.cut(place, reach.end), reach.is_relative)
-        place = reach.end
+        reach = _period_at(sentence, place, reckoning) if words.may_open(sentence, place) else None
+        if reach is not None:
+            found.append(FoundPeriod(reach.period, *sentence.cut(place, reach.end), reach.is_relative))
+        place = reach.end if reach else place + 1
+    return tuple(found)
 
 
 def _period_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
@@ -89,83 +62,30 @@ def _period_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | 
         return None
 
 
-def stretches(text: str) -> tuple[tuple[int, int], ...]:
-    """Return the (start, end) of every date, time of day and period in *text*, for readers who leave its digits alone.
-
-    Counts of time stay amounts ("3 months", "in 3 days", "2 weeks ago"), and so do bare years.
-    """
-    sentence = Sentence(text)
-    found: list[tuple[int, int]] = []
-    place, last = 0, end_of_openings(sentence)
-    while place < last:
-        end = _end_of_time(sentence, place) if may_open(sentence, place) else None
-        if end is not None:
-            found.append(sentence.cut(place, end)[:2])
-        place = end or place + 1
-    return tuple(found)
-
-
-def _end_of_time(sentence: Sentence, place: int) -> int | None:
-    try:
-        span = _span_at(sentence, place, _RECKONING)
-    except OverflowError:
-        span = None
-    if span is not None:
-        words = [sentence.word(one) for one in range(place, span.end)]
-        is_written = any(sentence.kind(one) in {"iso", "date"} for one in range(place, span.end))
-        if is_written or not (any(word in UNITS for word in words[1:-1]) or _BARE.issuperset(words)):
-            is_counted = words[-1] in UNITS and any(sentence.whole(one) for one in range(place, span.end))
-            if not is_counted:
-                return span.end
-    moment = moment_at(sentence, place, _RECKONING)
-    return moment.end if moment and not moment.is_offset else None
-
-
 def _span_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
-    """Return a period of several days at *place*, None for a single day.
-
-    Raises:
-        OverflowError: days outside the years 1 to 9999.
-    """
+    """Return a period of several days at *place*, None for a single day."""
     kind, word = sentence.kind(place), sentence.word(place)
-    if kind == "word" and (found := _worded(sentence, place, word, reckoning)):
-        return found
-    if kind not in {"word", "number", "iso", "date"}:
-        return None
-    return _between(sentence, place, reckoning) or (_year(sentence, place) if kind == "number" else None)
-
-
-def _worded(sentence: Sentence, place: int, word: str, reckoning: Reckoning) -> Reach | None:
+    if kind == "number":
+        return _between(sentence, place, reckoning) or _year(sentence, place)
     if word in {"between", "from"}:
         return _between(sentence, place + 1, reckoning)
     if word == "since":
         first = _end_at(sentence, place + 1, reckoning)
         is_gone = first is not None and first.period.start <= reckoning.today
         return Reach(Period(first.period.start, reckoning.today), first.end, True) if first and is_gone else None
-    if word in {"week", "weekend"} and (found := _week_of(sentence, place, reckoning)):
-        return found
-    if found := _part_of_year(sentence, place, reckoning) or _stepped(sentence, place, reckoning):
-        return found
-    if word in MONTHS and not _is_plain_word(sentence, place):
-        return _between(sentence, place, reckoning) or _month(sentence, place, reckoning)
-    return None
-
-
-def _week_of(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
-    """Read "week of 2 November": the week that holds the day."""
-    grain = grain_at(sentence, place)
-    day = day_at(sentence, place + 2, reckoning) if sentence.word(place + 1) in {"of", "starting"} else None
-    if grain is None or day is None or len(day.readings) != 1:
+    if word in MONTHS and _is_plain_word(sentence, place):
         return None
-    return Reach(around(day.readings[0], grain), day.end, day.is_relative)
+    found = _part_of_year(sentence, place, reckoning) or _stepped(sentence, place, reckoning)
+    found = found or (_between(sentence, place, reckoning) if kind in {"word", "iso", "date"} else None)
+    return found or (_month(sentence, place, reckoning) if word in MONTHS else None)
 
 
 def _day(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
     moment = moment_at(sentence, place, reckoning)
-    days = {one.date() if isinstance(one, datetime) else one for one in moment.readings} if moment else set()
-    if moment is None or len(days) != 1:
+    told = {one.date() if isinstance(one, datetime) else one for one in moment.readings} if moment else set()
+    if moment is None or len(told) != 1:
         return None
-    day = days.pop()
+    day = told.pop()
     return Reach(Period(day, day), moment.end, moment.is_relative)
 
 
@@ -174,55 +94,55 @@ def _day(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
 
 def _is_plain_word(sentence: Sentence, place: int) -> bool:
     """True for the "may" and "march" that are verbs: no year, day or "in" stands beside them."""
-    if sentence.word(place) not in UNSURE_MONTHS or year_at(sentence, place + 1):
+    word = sentence.word(place)
+    if word not in words.UNSURE_MONTHS or days.year_at(sentence, place + 1):
         return False
-    if year_said_later(sentence, place + 1, MONTHS[sentence.word(place)]):
-        return False
-    return sentence.word(place - 1) not in _BEFORE_MONTH and sentence.kind(place + 1) != "number"
+    is_named = sentence.word(place - 1) in _BEFORE_MONTH or days.year_said_later(sentence, place + 1, MONTHS[word])
+    return not is_named and sentence.kind(place + 1) != "number"
 
 
 def _month(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
     """Read "March 2025" and "March"; no month when a day stands beside it, be it one that the calendar lacks."""
-    is_dated = number_of_day(sentence, place - 1) or sentence.whole(place + 1) == 0
-    if sentence.word(place) in UNSURE_MONTHS and sentence.kind(place + 1) == "number":
-        is_dated = is_dated or year_at(sentence, place + 1) is None
-    if is_dated or day_at(sentence, place, reckoning) is not None:
+    number, after = MONTHS[sentence.word(place)], place + 1
+    year = days.year_at(sentence, after)
+    is_dated = days.number_of_day(sentence, place - 1) or sentence.whole(after) == 0
+    is_unsure = sentence.word(place) in words.UNSURE_MONTHS and sentence.kind(after) == "number" and year is None
+    if is_dated or is_unsure or days.day_at(sentence, place, reckoning) is not None:
         return None
-    number = MONTHS[sentence.word(place)]
-    if year_at(sentence, place + 1) is None and (year := year_said_later(sentence, place + 1, number)):
-        return Reach(around(date(year, number, 1), "month"), place + 1, is_relative=False)
-    return stretch_of(sentence, place, reckoning)
+    if year is None and (shared := days.year_said_later(sentence, after, number)):
+        return Reach(around(date(shared, number, 1), "month"), after, is_relative=False)
+    return days.stretch_of(sentence, place, reckoning)
 
 
 def _year(sentence: Sentence, place: int) -> Reach | None:
-    """Read the 2025 of "in 2025" and "year 2025", and "the 1990s"."""
+    """Read the 2025 of "in 2025" and "year 2025"."""
     number = sentence.whole(place)
-    if number is None or len(sentence.tokens[place].text) != 4 or number == 0:
+    if not number or len(sentence.tokens[place].text) != 4 or sentence.word(place - 1) not in _BEFORE_YEAR:
         return None
-    if sentence.word(place + 1) == "s" and sentence.is_glued(place + 1) and number % 10 == 0:
-        return Reach(around(date(number, 1, 1), "decade"), place + 2, is_relative=False)
-    if sentence.word(place - 1) not in _BEFORE_YEAR or counts_something(sentence, place + 1):
+    if days.counts_something(sentence, place + 1):
         return None
     return Reach(around(date(number, 1, 1), "year"), place + 1, is_relative=False)
 
 
 def _part_of_year(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
-    """Read "Q3 2025", "H1", "first half of 2026", "the second quarter of last year"."""
+    """Read "Q3 2025", "H1", "first half of 2026", "the last quarter of last year"."""
     place += sentence.word(place) == "the"
-    word = sentence.word(place)
+    word, name = sentence.word(place), sentence.word(place + 1)
     if word in {"q", "h"} and sentence.is_glued(place + 1):
         number, end, size = sentence.whole(place + 1), place + 2, 3 if word == "q" else 6
-    elif (which := _which(sentence, place)) and sentence.word(which[1]) in {"half", "quarter"}:
+    elif word == "last" and name in {"half", "quarter"} and sentence.word(place + 2) == "of":
+        number, end, size = (4, place + 2, 3) if name == "quarter" else (2, place + 2, 6)
+    elif (which := words.ordinal_at(sentence, place)) and sentence.word(which[1]) in {"half", "quarter"}:
         number, end, size = which[0], which[1] + 1, 6 if sentence.word(which[1]) == "half" else 3
     else:
         return None
     if number is None or not 1 <= number <= 12 // size:
         return None
     year, is_relative = reckoning.today.year, True
-    if said := year_at(sentence, end):
+    if said := days.year_at(sentence, end):
         (year, end), is_relative = said, False
-    elif sentence.word(end) in {"of", "in"}:
-        whole = stretch_of(sentence, end + 1, reckoning)
+    elif sentence.word(end) == "of":
+        whole = days.stretch_of(sentence, end + 1, reckoning)
         if whole is None or around(whole.period.start, "year") != whole.period:
             return None
         year, end = whole.period.start.year, whole.end
@@ -232,13 +152,6 @@ def _part_of_year(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach
     return Reach(Period(first, shifted(first, size) - timedelta(days=1)), end, is_relative)
 
 
-def _which(sentence: Sentence, place: int) -> tuple[int, int] | None:
-    """Return the "second" of "second quarter"; the last one of a year is its fourth quarter or second half."""
-    if sentence.word(place) == "last" and sentence.word(place + 2) == "of":
-        return 4 if sentence.word(place + 1) == "quarter" else 2, place + 1
-    return ordinal_at(sentence, place)
-
-
 # -- weeks and spans from now -------------------------------------------------------------------------------------
 
 
@@ -246,30 +159,32 @@ def _stepped(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | No
     """Read "last week", "next month", "the past two weeks", "last March", "next 3 days"."""
     place += sentence.word(place) == "the"
     step = STEPS.get(sentence.word(place))
-    if step is None or weekday_of_week(sentence, place, reckoning):
+    if step is None or days.weekday_of_week(sentence, place, reckoning):
         return None
-    if grain := grain_at(sentence, place + 1):
+    if grain := days.grain_at(sentence, place + 1):
         if sentence.word(place) == "past" and grain not in {"weekend", "day"}:
-            return _counted(sentence, place + 1, reckoning, -1, 1)
+            return _counted(sentence, place + 1, reckoning, -1)
         return Reach(around(reckoning.today, grain, step), place + 2, is_relative=True)
+    if not step:
+        return None
     if month := MONTHS.get(sentence.word(place + 1)):
         today = around(reckoning.today, "month").start
         near = nearest(shifted(today, step), month, 1, "past" if step < 0 else "future")
-        is_free = step and near is not None and sentence.kind(place + 2) != "number"
+        is_free = near is not None and sentence.kind(place + 2) != "number"
         return Reach(around(near, "month"), place + 2, is_relative=True) if is_free and near else None
-    found = number_at(Numbers(sentence), place + 1) if step else None
+    found = number_at(Numbers(sentence), place + 1)
     if found is None or len(found[0]) != 1 or found[0][0] != int(found[0][0]) or found[0][0] < 1:
         return None
-    return _counted(sentence, found[1], reckoning, step, int(found[0][0]))
+    return _counted(sentence, found[1], reckoning, step * int(found[0][0]))
 
 
-def _counted(sentence: Sentence, place: int, reckoning: Reckoning, step: int, count: int) -> Reach | None:
+def _counted(sentence: Sentence, place: int, reckoning: Reckoning, count: int) -> Reach | None:
     """Return the last or next *count* units up to today; None for units below a day."""
-    unit = UNITS.get(sentence.word(place))
-    if unit is None or unit.rank < DAY.rank:
+    unit = words.UNITS.get(sentence.word(place))
+    if unit is None or unit.rank < words.DAY.rank:
         return None
     today = reckoning.today
-    other = shifted(today, unit.months * step * count) + timedelta(days=int(unit.seconds // 86_400) * step * count)
+    other = shifted(today, unit.months * count) + timedelta(days=int(unit.seconds // 86_400) * count)
     return Reach(Period(min(today, other), max(today, other)), place + 1, is_relative=True)
 
 
@@ -290,7 +205,7 @@ def _between(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | No
         # "March to June 2025": the year is said once
         moved = shifted(start, 12 * (end.year - start.year))
         start = moved if moved <= end else shifted(moved, -12)
-    elif start > end and sentence.word(place) in WEEKDAYS and start - end < _A_WEEK:
+    elif start > end and sentence.word(place) in words.WEEKDAYS and start - end < _A_WEEK:
         # "from monday to friday", said between them
         end, start = (end + _A_WEEK, start) if reckoning.lean == "future" else (end, start - _A_WEEK)
     elif start > end and last.is_relative:
@@ -304,6 +219,6 @@ def _end_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | Non
     if sentence.word(place) in MONTHS and (month := _month(sentence, place, reckoning)):
         return month
     number = sentence.whole(place)
-    if number is not None and number in _YEARS and not counts_something(sentence, place + 1):
+    if number is not None and number in _YEARS and not days.counts_something(sentence, place + 1):
         return Reach(around(date(number, 1, 1), "year"), place + 1, is_relative=False)
     return _day(sentence, place, reckoning) or _stepped(sentence, place, reckoning)
