@@ -5,7 +5,7 @@ A day that is reckoned from now ("tomorrow", "5 May") says so, whatever now is.
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from quantities.sentence import Sentence
 from quantities.times.calendar import Grain, Lean, Period, around, day_of, nearest, shifted, weekdays_meant
@@ -13,10 +13,7 @@ from quantities.times.clocks import clock_at
 from quantities.times.words import MONTHS, RELATIVE_DAYS, STEPS, UNSURE_WEEKDAYS, WEEKDAYS, ordinal_at
 from quantities.units import unit_named
 
-_GRAINS: dict[str, Grain] = {
-    "day": "day", "week": "week", "weekend": "weekend", "month": "month", "quarter": "quarter", "year": "year",
-    "decade": "decade", "century": "century",
-}  # fmt: skip
+_GRAINS: dict[str, Grain] = {grain: grain for grain in get_args(Grain)}
 #: Two digits from here on are a year of the last century, as POSIX has it.
 _FIRST_OF_1900S = 69
 #: Of weekdays in a month there are five at most.
@@ -305,7 +302,10 @@ def _weekday(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None
     if (is_dated or ordinal_at(sentence, after)) and (day := day_at(sentence, after, reckoning)):
         return day
     word = sentence.word(place)
-    if (word in UNSURE_WEEKDAYS and sentence.word(place - 1) not in _BEFORE_SHORT) or _is_counted(sentence, place):
+    # no day is "the second tuesday" without its month
+    counted = ordinal_at(sentence, place - 1 - sentence.is_glued(place - 1))
+    is_counted = counted is not None and counted[1] == place and counted[0] <= _MOST_WEEKS
+    if (word in UNSURE_WEEKDAYS and sentence.word(place - 1) not in _BEFORE_SHORT) or is_counted:
         return None
     if week := _week_at(sentence, place + 1):
         first = around(reckoning.today, "week", week[0]).start
@@ -322,13 +322,6 @@ def _weeks_on(sentence: Sentence, days: tuple[date, ...], end: int) -> Day:
     follows = sentence.word(end + 1)
     is_added = weeks and (not follows or follows in _AFTER_DAY) and sentence.kind(end + 1) != "number"
     return Day(tuple(one + weeks * _WEEK for one in days) if is_added else days, end + bool(is_added), is_relative=True)
-
-
-def _is_counted(sentence: Sentence, place: int) -> bool:
-    """True for the "tuesday" of "the second tuesday", which no day is without its month."""
-    before = sentence.word(place - 1)
-    found = ordinal_at(sentence, place - 2 if sentence.is_glued(place - 1) and before else place - 1)
-    return found is not None and found[1] == place and found[0] <= _MOST_WEEKS
 
 
 def _week_at(sentence: Sentence, place: int) -> tuple[int, int] | None:

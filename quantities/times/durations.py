@@ -8,23 +8,12 @@ from typing import NamedTuple
 from quantities.numerals.numbers import number_at
 from quantities.numerals.whole import Numbers
 from quantities.sentence import Sentence
-from quantities.times.words import (
-    DAY,
-    HOUR,
-    MINUTE,
-    MONTH,
-    SECOND,
-    SHORT_UNITS,
-    UNITS,
-    WEEK,
-    YEAR,
-    LengthUnit,
-    may_open,
-)
+from quantities.times import words
+from quantities.times.words import DAY, HOUR, MINUTE, SECOND, SHORT_UNITS, UNITS, YEAR, LengthUnit
 from quantities.units import unit_named
 
 _ISO = re.compile(r"(\d+(?:[.,]\d+)?)([YMWDHS])")
-_DATE_UNITS = {"Y": YEAR, "M": MONTH, "W": WEEK, "D": DAY}
+_DATE_UNITS = {"Y": YEAR, "M": words.MONTH, "W": words.WEEK, "D": DAY}
 _CLOCK_UNITS = {"H": HOUR, "M": MINUTE, "S": SECOND}
 #: Before "a day" they count how often, not how long.
 _RATES = frozenset({"times", "time", "once", "twice", "thrice", "per", "many", "much", "bit"})
@@ -116,7 +105,7 @@ def _of_clock(text: str) -> Length | None:
 def _durations_in(sentence: Sentence) -> Iterator[tuple[int, Stretch]]:
     place = 0
     while place < len(sentence.tokens):
-        stretches = lengths_at(sentence, place) if may_open(sentence, place) else ()
+        stretches = lengths_at(sentence, place) if words.may_open(sentence, place) else ()
         if stretches and not is_length(sentence, place, stretches[0][1]):
             place = max(stretches[0][1].end, place + 1)
             continue
@@ -125,13 +114,9 @@ def _durations_in(sentence: Sentence) -> Iterator[tuple[int, Stretch]]:
 
 
 def lengths_at(sentence: Sentence, place: int) -> tuple[tuple[int, Stretch], ...]:
-    """Return the length that starts at *place* with its place; both of "2 to 3 hours" and "an hour or two"."""
+    """Return the length that starts at *place* with its place; both of "2 to 3 hours"."""
     stretch = length_at(sentence, place)
     if stretch is not None:
-        is_or_two = (sentence.word(stretch.end), sentence.word(stretch.end + 1)) == ("or", "two")
-        if is_or_two and sentence.word(place) in {"a", "an"} and sentence.word(stretch.end + 2) not in UNITS:
-            two = _stretch(Count(Fraction(2), stretch.end + 2), stretch.unit, stretch.end + 2)
-            return (place, stretch), (stretch.end + 1, two)
         return ((place, stretch),)
     count = None if sentence.word(place) in _NO_NUMBERS else count_at(sentence, place)
     joint = after_joint(sentence, place, count.end) if count and not _is_part_of_name(sentence, place) else None
