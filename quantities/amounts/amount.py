@@ -10,22 +10,19 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, SerializationIn
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
+from quantities.amounts import spellings
 from quantities.amounts.frozen import Frozen, refusal
 from quantities.amounts.spellings import (
     EXACT,
     JSON_DIGITS,
-    LARGEST_INT,
     LONGEST,
     QUOTIENT,
     WIDE,
     canonical,
-    declared_unit,
     fitted,
-    in_metres,
     kept,
     plain,
     shown,
-    worth,
 )
 from quantities.errors import InvalidAmount, UnitMismatch
 from quantities.units import Unit, is_counted
@@ -63,9 +60,9 @@ class Amount(Frozen):
             AmbiguousAmount: a wording with two readings.
             UnitMismatch: *value* names another unit than *unit*.
         """
-        number, meant = _taken(in_metres(value, unit))
+        number, meant = _taken(spellings.in_metres(value, unit))
         if unit is not None:
-            number, meant = fitted(value, number, meant, declared_unit(unit))
+            number, meant = fitted(value, number, meant, spellings.declared_unit(unit))
         _set_value(self, number)
         _set_unit(self, meant.code if meant else None)
 
@@ -77,9 +74,9 @@ class Amount(Frozen):
         with one, a bare number is taken as that unit, cents become parts of it and "$" any dollar. Raises as the
         constructor does.
         """
-        number, meant = _taken(in_metres(raw, unit))
+        number, meant = _taken(spellings.in_metres(raw, unit))
         if unit is not None:
-            number, meant = fitted(raw, number, meant, declared_unit(unit))
+            number, meant = fitted(raw, number, meant, spellings.declared_unit(unit))
         elif meant is not None and not (meant.is_currency or is_counted(meant.code)):
             raise UnitMismatch(
                 f"{shown(raw)} is in {meant.code} where a plain number is expected; send it without a unit"
@@ -257,7 +254,7 @@ def _validated(raw: object) -> Amount:
     kind = type(raw)
     if kind is Amount:
         return raw  # type: ignore[return-value]  # narrowed by the exact type, which costs half of isinstance
-    if kind is int and -LARGEST_INT <= raw <= LARGEST_INT:  # type: ignore[operator]  # the same
+    if kind is int and -spellings.LARGEST_INT <= raw <= spellings.LARGEST_INT:  # type: ignore[operator]  # the same
         return _made(Amount, Decimal(raw), None)  # type: ignore[arg-type]  # the same
     try:
         return Amount(raw)
@@ -268,7 +265,7 @@ def _validated(raw: object) -> Amount:
 def _taken(raw: object) -> tuple[Decimal, Unit | None]:
     if isinstance(raw, Amount):
         return raw.value, Unit(raw.unit) if raw.unit else None
-    return worth(raw)
+    return spellings.worth(raw)
 
 
 # -- calculating --------------------------------------------------------------------------------------------------

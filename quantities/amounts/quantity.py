@@ -8,23 +8,13 @@ import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal, Inexact
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, total_ordering
 from typing import Final, Self
 
+from quantities.amounts import spellings
 from quantities.amounts.amount import Amount
 from quantities.amounts.frozen import TextValue
-from quantities.amounts.spellings import (
-    EXACT,
-    LONGEST,
-    QUOTIENT,
-    canonical,
-    in_metres,
-    is_factor,
-    kept,
-    shown,
-    unmistakable,
-    worth,
-)
+from quantities.amounts.spellings import EXACT, LONGEST, QUOTIENT, canonical, is_factor, kept, shown, unmistakable
 from quantities.errors import InvalidAmount, UnitMismatch
 from quantities.units import Measure, Unit, measure_named
 from quantities.units.catalogue import of_code
@@ -37,6 +27,7 @@ _SURE: Final = Context(prec=QUOTIENT.prec - 4, rounding=ROUND_HALF_EVEN)
 _WRITTEN = re.compile(r"(-?\d{1,60}(?:\.\d{1,60})?) (\S.{0,31})")
 
 
+@total_ordering
 class Quantity(TextValue):
     """A measured quantity: `Quantity("5 km")`, `Quantity(5, "km")` and `Quantity("5000 metres")` are equal.
 
@@ -110,15 +101,6 @@ class Quantity(TextValue):
     def __lt__(self, other: "Quantity") -> bool:
         return _order(self, other) < 0 if isinstance(other, Quantity) else NotImplemented
 
-    def __le__(self, other: "Quantity") -> bool:
-        return _order(self, other) <= 0 if isinstance(other, Quantity) else NotImplemented
-
-    def __gt__(self, other: "Quantity") -> bool:
-        return _order(self, other) > 0 if isinstance(other, Quantity) else NotImplemented
-
-    def __ge__(self, other: "Quantity") -> bool:
-        return _order(self, other) >= 0 if isinstance(other, Quantity) else NotImplemented
-
     # -- arithmetic -----------------------------------------------------------------------------------------------
 
     def __add__(self, other: "Quantity") -> "Quantity":
@@ -173,7 +155,7 @@ def _taken(raw: object, target: Measure | None) -> tuple[Decimal, Measure]:
     elif isinstance(raw, str) and (written := _written(raw)) and (not target or written[1] == target):
         return written
     else:
-        number, meant = worth(in_metres(raw, target.code if target else None))
+        number, meant = spellings.worth(spellings.in_metres(raw, target.code if target else None))
     if meant is None:
         if target is None:
             raise InvalidAmount(f"{shown(raw)} names no unit; say which, as '5 km'")

@@ -17,9 +17,8 @@ _MOST_SCALES, _MOST_ZEROS = 3, 4
 _DIGITS_AFTER_POINT = 60
 #: Letters of a unit in the plural; shorter ones ("ms", "us") are symbols and other words.
 _SHORTEST_PLURAL = 4
+_SIGNS = SYMBOLS.keys() - {"%"}
 _SPOKEN_ZERO = frozenset({"oh", "o"})
-#: What "hundred dollar" and "thousand yen" are said of: money in paper.
-_PAPER = frozenset({"bill", "bills", "note", "notes", "banknote", "banknotes"})
 
 
 class Reading(NamedTuple):
@@ -75,32 +74,25 @@ class Numbers:
         return Reading(factor, place + 1)
 
     def _is_scale(self, word: str, place: int) -> bool:
-        """True for an "M", and for the "m" of "5m" that is neither metres nor the m of "5 m"."""
+        """True for an "M", for what counts money, and for the "m" of "5m" that is no metre."""
         sentence = self.sentence
-        token = sentence.tokens[place]
         if sentence.kind(place + 1) == "number" and sentence.is_glued(place + 1):
             return False
-        if sentence.text[token.start : token.end].isupper() or self.is_money(place + 1):
+        first, last = sentence.tokens[place - 1], sentence.tokens[place]
+        if sentence.text[last.start : last.end].isupper() or self.is_money(place + 1):
             return True
-        before = sentence.symbol(place - 2)
-        if before in SYMBOLS and before != "%" and word != "mm":
-            return True
-        return sentence.is_glued(place) and word != "mm" and (word == "b" or not self._is_metre(place))
+        is_price = sentence.symbol(place - 2) in _SIGNS or currency_code(sentence.word(place - 2)) is not None
+        if is_price or word != "m" or not last.is_glued:
+            return word != "mm" and (is_price or last.is_glued)
+        if self._is_about_extent is None:
+            self._is_about_extent = speaks_of_extent(sentence.text)
+        return not (self._is_about_extent or means_metres(sentence.text, first.start, last.end))
 
     def is_money(self, place: int) -> bool:
         """True when the word or sign at *place* names money."""
-        word, symbol = self.sentence.word(place), self.sentence.symbol(place)
-        unit = NAMES.get(word) or (SYMBOLS.get(symbol) if self.sentence.is_glued(place) else None)
-        return (unit is not None and unit.is_currency) or (word != "" and currency_code(word) is not None)
-
-    def _is_metre(self, place: int) -> bool:
-        """True for the "m" of "1.8m tall", and of "48m" in a sentence about lengths."""
-        sentence = self.sentence
-        if self._is_about_extent is None:
-            self._is_about_extent = speaks_of_extent(sentence.text)
-        first, last = sentence.tokens[place - 1], sentence.tokens[place]
-        is_coded = currency_code(sentence.word(place - 2)) is not None
-        return not is_coded and (self._is_about_extent or means_metres(sentence.text, first.start, last.end))
+        word = self.sentence.word(place)
+        unit = NAMES.get(word) or (SYMBOLS.get(self.sentence.symbol(place)) if self.sentence.is_glued(place) else None)
+        return (unit is not None and unit.is_currency) or currency_code(word) is not None
 
     # -- below a hundred and a thousand ---------------------------------------------------------------------------
 
@@ -169,8 +161,6 @@ class Numbers:
         """True for what "hundred percent" and "thousand dollars" count; a "million dollar question" counts nothing."""
         word = self.sentence.word(place)
         if self.sentence.symbol(place) == "%" or word in {"percent", "pct"}:
-            return True
-        if self.sentence.word(place + 1) in _PAPER and self.is_money(place):
             return True
         return len(word) >= _SHORTEST_PLURAL and word.endswith("s") and unit_named(word) is not None
 

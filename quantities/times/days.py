@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple, get_args
 
 from quantities.sentence import Sentence
-from quantities.times.calendar import Grain, Lean, Period, around, day_of, nearest, shifted, weekdays_meant
+from quantities.times.calendar import Grain, Lean, Period, around, day_of, nearest, weekdays_meant
 from quantities.times.clocks import clock_at
 from quantities.times.words import MONTHS, RELATIVE_DAYS, STEPS, UNSURE_WEEKDAYS, WEEKDAYS, ordinal_at
 from quantities.units import unit_named
@@ -16,7 +16,7 @@ from quantities.units import unit_named
 _GRAINS: dict[str, Grain] = {grain: grain for grain in get_args(Grain)}
 #: Two digits from here on are a year of the last century, as POSIX has it.
 _FIRST_OF_1900S = 69
-#: Of weekdays in a month there are five at most.
+#: Of weekdays in a month there are five at most; "the second tuesday" is no day without its month.
 _MOST_WEEKS = 5
 #: Days that share a month; more are no sentence.
 _MOST_SHARED = 8
@@ -183,14 +183,14 @@ def _day_month(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
     """Read "5 May", "the 5th of May, 2026", "twenty-first March", "20-Nov-2026", "the 3rd of next month"."""
     found = number_of_day(sentence, place)
     if found is None:
-        return _counted_weekday(sentence, place, reckoning)
+        return None
     number, end = found
     end += sentence.symbol(end) == "." and sentence.is_glued(end)
     is_dashed = sentence.symbol(end) == "-" and sentence.after_hyphen(end) > end
     end += is_dashed or sentence.word(end) == "of"
     month = MONTHS.get(sentence.word(end))
     if month is None:
-        return _counted_weekday(sentence, place, reckoning) or _of_said_month(sentence, place, end, number, reckoning)
+        return _of_said_month(sentence, place, end, number, reckoning)
     if _is_verb(sentence, end, end + 1):
         return None
     end += 1
@@ -302,7 +302,6 @@ def _weekday(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None
     if (is_dated or ordinal_at(sentence, after)) and (day := day_at(sentence, after, reckoning)):
         return day
     word = sentence.word(place)
-    # no day is "the second tuesday" without its month
     counted = ordinal_at(sentence, place - 1 - sentence.is_glued(place - 1))
     is_counted = counted is not None and counted[1] == place and counted[0] <= _MOST_WEEKS
     if (word in UNSURE_WEEKDAYS and sentence.word(place - 1) not in _BEFORE_SHORT) or is_counted:
@@ -343,49 +342,21 @@ def weekday_of_week(sentence: Sentence, place: int, reckoning: Reckoning) -> Day
     return Day((around(reckoning.today, "week", week[0]).start + timedelta(days=weekday),), at + 1, is_relative=True)
 
 
-def _counted_weekday(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
-    """Return the day of "first monday of december" or "last friday of next month", from the ordinal on."""
-    is_last = sentence.word(place) == "last"
-    number, at = (0, place + 1) if is_last else ordinal_at(sentence, place) or (_MOST_WEEKS + 1, place)
-    weekday = WEEKDAYS.get(sentence.word(at))
-    is_repeated = not {"every", "each"}.isdisjoint({sentence.word(place - 1), sentence.word(place - 2)})
-    if weekday is None or number > _MOST_WEEKS or is_repeated or sentence.word(at + 1) not in {"of", "in"}:
-        return None
-    reach = stretch_of(sentence, at + 2, reckoning)
-    if reach is None or (reach.period.end - reach.period.start).days < 4 * 7 - 1:
-        return None
-    found = _in_period(reach.period, weekday, number)
-    is_behind = found and (found < reckoning.today if reckoning.lean == "future" else found > reckoning.today)
-    # "of november" is that of another year, "of the month" that of another month, once it is behind
-    months = 12 if sentence.word(reach.end - 1) in MONTHS else 1 if sentence.word(reach.end - 2) == "the" else 0
-    if is_behind and reach.is_relative and months:
-        first = shifted(reach.period.start, months if reckoning.lean == "future" else -months)
-        found = _in_period(around(first, "month"), weekday, number)
-    return Day((found,), reach.end, reach.is_relative) if found else None
-
-
-def _in_period(days: Period, weekday: int, number: int) -> date | None:
-    """Return the *number*-th such weekday of *days*, the last one for 0, None when there are not so many."""
-    if not number:
-        return days.end - timedelta(days=(days.end.weekday() - weekday) % 7)
-    found = days.start + timedelta(days=(weekday - days.start.weekday()) % 7 + 7 * (number - 1))
-    return found if found <= days.end else None
-
-
 # -- days that other words open -----------------------------------------------------------------------------------
 
 
 def _stepped(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     """Read "next friday", "last week on friday" and "last day of the month"."""
     word = sentence.word(place)
-    if word == "last":
-        day = _edge(sentence, place, reckoning) or _counted_weekday(sentence, place, reckoning)
-        if day:
-            return day
+    if word == "last" and (day := _edge(sentence, place, reckoning)):
+        return day
     if day := weekday_of_week(sentence, place, reckoning):
         return day
     at = place + 1 + (word == "this" and sentence.word(place + 1) in {"coming", "upcoming"})
     weekday = WEEKDAYS.get(sentence.word(at))
+    if weekday is not None and sentence.word(at + 1) in {"of", "in"} and stretch_of(sentence, at + 2, reckoning):
+        # "the last friday of May" is counted from its month, which nothing here does
+        return None
     if weekday is not None:
         today = reckoning.today
         if sentence.word(at - 1) in {"coming", "upcoming"}:
@@ -418,8 +389,6 @@ def _the(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
         return _beside(sentence, place + 1, reckoning)
     if word in _EDGES and (day := _edge(sentence, place + 1, reckoning)):
         return day
-    if word in {"last", "coming", "next"}:
-        return _counted_weekday(sentence, place + 1, reckoning)
     if day := _day_month(sentence, place + 1, reckoning):
         return day
     ordinal = ordinal_at(sentence, place + 1)

@@ -49,20 +49,15 @@ _LENGTH = (
     Base("yd", "length", "0.9144", "yard yd"),
     Base("mile", "length", "1609.344", "mile", "mi"),
     Base("nmi", "length", "1852", "nautical_mile", "nmi NM"),
-    Base("fathom", "length", "1.8288", "fathom"),
-    Base("furlong", "length", "201.168", "furlong"),
     Base("micron", "length", "1E-6", "micron"),
     Base("angstrom", "length", "1E-10", "angstrom ångström", "Å"),
     Base("ly", "length", "9460730472580800", "light_year light-year lightyear", "ly"),
     Base("au", "length", "149597870700", "astronomical_unit"),
-    Base("league", "length", "", "league"),
-    Base("parsec", "length", "", "parsec"),
     Base("pixel", "pixels", "1", "pixel", "px", "M G", counted=True),
 )
 _AREA = (
     Base("acre", "area", "4046.8564224", "acre"),
     Base("ha", "area", "10000", "hectare", "ha"),
-    Base("dunam", "area", "1000", "dunam"),
 )
 _VOLUME = (
     Base("l", "volume", "0.001", "liter litre", "l L", _ALL, "k h d c m µ"),
@@ -72,18 +67,10 @@ _VOLUME = (
     Base("qt", "volume", "0.000946352946", "quart qt"),
     Base("pint", "volume", "0.000473176473", "pint", counted=True),
     Base("cup", "volume", "0.0002365882365", "cup", counted=True),
-    Base("gill", "volume", "0.00011829411825", "gill"),
     Base("fl oz", "volume", "0.0000295735295625", "fluid_ounce us_fluid_ounce fluid_oz", "fl_oz fl._oz fl._oz. floz"),
     Base("tbsp", "volume", "0.00001478676478125", "tablespoon tbsp tbs tablespoonful"),
     Base("tsp", "volume", "0.00000492892159375", "teaspoon tsp teaspoonful"),
     Base("barrel", "volume", "0.158987294928", "barrel bbl", counted=True),
-    Base("bushel", "volume", "0.03523907016688", "bushel", "bu"),
-    Base("peck", "volume", "0.00880976754172", "peck", counted=True),
-    Base("fluid dram", "volume", "", "fluid_dram"),
-    Base("minim", "volume", "", "minim"),
-    Base("cord", "volume", "", "cord", counted=True),
-    Base("hogshead", "volume", "", "hogshead"),
-    Base("acre foot", "volume", "1233.48183754752", "acre_foot", plurals="acre_feet"),
 )
 _WEIGHT = (
     Base("g", "weight", "1", "gram gramme", "g", _ALL, "k h m µ n"),
@@ -100,13 +87,6 @@ _WEIGHT = (
     Base("stone", "weight", "6350.29318", "stone", counted=True),
     Base("grain", "weight", "0.06479891", "grain", counted=True),
     Base("carat", "weight", "0.2", "carat karat"),
-    Base("troy pound", "weight", "373.2417216", "troy_pound"),
-    Base("pennyweight", "weight", "1.55517384", "pennyweight", "dwt"),
-    Base("cwt", "weight", "", "hundredweight", "cwt"),
-    Base("short hundredweight", "weight", "45359.237", "short_hundredweight"),
-    Base("long hundredweight", "weight", "50802.34544", "long_hundredweight"),
-    Base("dram", "weight", "1.7718451953125", "dram"),
-    Base("quintal", "weight", "100000", "quintal"),
 )
 #: A month has no length in seconds, so months and years are a dimension of their own.
 _TIME = (
@@ -127,7 +107,6 @@ _TIME = (
 )
 _INFORMATION = (
     Base("bit", "information", "1", "bit", "", _LARGE, _LARGE, counted=True),
-    Base("baud", "symbol rate", "1", "baud", plurals="bauds"),
     Base("Kb", "information", "1000", "", "Kb"),
     Base("byte", "information", "8", "byte"),
     Base("KB", "information", "8000", "kilobyte kbyte", "KB kB kb"),
@@ -161,7 +140,6 @@ _ANGLE = (
     Base("arcminute", "angle", "60", "arcminute arc_minute"),
     Base("arcsecond", "angle", "1", "second_of_arc", plurals="seconds_of_arc"),
     Base("arcsecond", "angle", "1", "arcsecond arc_second"),
-    Base("gradian", "angle", "3240", "gradian"),
     Base("radian", "angle", "", "radian", "rad rads", "m"),
     Base("turn", "angle", "1296000", "turn revolution", counted=True),
 )
@@ -175,7 +153,6 @@ _PHYSICS = (
     Base("atm", "pressure", "101325", "atmosphere", "atm"),
     Base("psi", "pressure", "", "pound_per_square_inch", "psi PSI", plurals="pounds_per_square_inch"),
     Base("mmHg", "pressure", "", "", "mmHg mm_Hg"),
-    Base("torr", "pressure", "", "torr"),
     Base("J", "energy", "1", "joule", "", "P T G M k m µ", "T G M k m"),
     Base("Wh", "energy", "3600", "watt_hour watthour watt-hour", "Wh wh", "P T G M k m", "T G M k"),
     Base("cal", "energy", "4.184", "calorie", "cal", "k", "k"),
@@ -187,7 +164,6 @@ _PHYSICS = (
     Base("hp", "power", "", "horsepower", "hp HP bhp", plurals="horsepower"),
     Base("N", "force", "1", "newton", "", "M k m", "M k"),
     Base("Nm", "torque", "1", "newton_meter newton_metre", "Nm N·m"),
-    Base("lbf", "force", "4.4482216152605", "pound_force", "lbf"),
     Base("V", "voltage", "1", "volt", "V", "M k m µ", "M k m µ"),
     Base("A", "current", "1", "ampere amp", "", "k m µ n", "k m µ"),
     Base("Ah", "charge", "1", "ampere_hour amp_hour amp-hour", "Ah", "m", "m"),
