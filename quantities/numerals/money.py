@@ -10,7 +10,7 @@ from quantities.sentence import Sentence
 from quantities.units import DOLLAR_PREFIXES, NAMES, SYMBOLS, Unit, currency_code, measure_after, unit_of
 from quantities.units.codes import CODES_IN_SMALL, SCALED_CODES
 from quantities.units.currencies import BEHIND, CAPITAL_PREFIXES, PREFIX_NAMES
-from quantities.units.heat import degrees_after, speaks_of_heat
+from quantities.units.heat import degrees_after
 
 __all__ = ["Prefix", "Suffix", "Units", "opens_with_unit"]
 
@@ -77,7 +77,6 @@ class Units:
     def __init__(self, numbers: Numbers) -> None:
         self.numbers = numbers
         self.sentence = numbers.sentence
-        self._heat: bool | None = None
 
     # -- before the number ----------------------------------------------------------------------------------------
 
@@ -223,9 +222,7 @@ class Units:
             return Suffix(named[0], named[1], 1, self._said(end + 1, named[1])) if named else Suffix(None, end)
         place = sentence.after_hyphen(end)
         tokens_end = sentence.tokens[end - 1].end
-        degrees = None
-        if sentence.word(end) in {"c", "f"}:
-            degrees = degrees_after(sentence.text, tokens_end, self._is_about_heat)
+        degrees = degrees_after(sentence.text, tokens_end) if sentence.word(end) in {"c", "f"} else None
         if degrees is None and (found := self._money_after(place)) is not None:
             return Suffix(found[0], found[1], 1, self._said(place, found[1]))
         if degrees is None and not (sentence.word(end) or sentence.symbol(end) in _MEASURE_MARKS):
@@ -238,11 +235,6 @@ class Units:
         while after < len(sentence.tokens) and sentence.tokens[after].start < named_unit[1]:
             after += 1
         return Suffix(named_unit[0], after, 1, self._said(place, after) if after > place else "")
-
-    def _is_about_heat(self) -> bool:
-        if self._heat is None:
-            self._heat = speaks_of_heat(self.sentence.text)
-        return self._heat
 
     def _after_part(self, end: int) -> int:
         """Return the place of "percent" in "half of one percent" and of "mile" in "quarter of a mile", else *end*."""

@@ -13,13 +13,12 @@ from quantities.times.clocks import clock_at
 from quantities.times.words import MONTHS, RELATIVE_DAYS, STEPS, UNSURE_WEEKDAYS, WEEKDAYS, ordinal_at
 from quantities.units import unit_named
 
-_GRAINS: dict[str, Grain] = {grain: grain for grain in get_args(Grain)}
+#: The "week", "month", "year", ... that a step can be taken by.
+GRAINS: dict[str, Grain] = {grain: grain for grain in get_args(Grain)}
 #: Two digits from here on are a year of the last century, as POSIX has it.
 _FIRST_OF_1900S = 69
 #: Of weekdays in a month there are five at most; "the second tuesday" is no day without its month.
 _MOST_WEEKS = 5
-#: Days that share a month; more are no sentence.
-_MOST_SHARED = 8
 #: Beside a "may" they make it a verb.
 _WHO = frozenset({"i", "you", "we", "they", "he", "she", "it", "who", "that", "this", "which", "people", "one"})
 _DOES = frozenset({"be", "have", "not", "also", "still", "well", "work", "need", "want", "cost", "take", "go", "come",
@@ -95,11 +94,6 @@ def day_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
 # -- what a day, a month or a year is -----------------------------------------------------------------------------
 
 
-def grain_at(sentence: Sentence, place: int) -> Grain | None:
-    """Return the "week", "month", "year", ... at *place*."""
-    return _GRAINS.get(sentence.word(place))
-
-
 def full_year(short: int) -> int:
     """Return the year that the two digits *short* stand for."""
     return short + (1900 if short >= _FIRST_OF_1900S else 2000)
@@ -152,7 +146,7 @@ def stretch_of(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | 
     if year := year_at(sentence, at):
         return Reach(around(date(year[0], 1, 1), "year"), year[1], is_relative=False)
     step = STEPS.get(sentence.word(at))
-    grain = grain_at(sentence, at + (step is not None))
+    grain = GRAINS.get(sentence.word(at + (step is not None)))
     if grain is None or (step is None and at == place):
         return None
     return Reach(around(reckoning.today, grain, step or 0), at + 1 + (step is not None), is_relative=True)
@@ -204,10 +198,8 @@ def _day_month(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
 
 def _of_said_month(sentence: Sentence, place: int, end: int, number: int, reckoning: Reckoning) -> Day | None:
     """Read "the 3rd of next month" and "the first of the month" from the ordinal on; *end* is behind its "of"."""
-    if ordinal_at(sentence, place) is None:
+    if ordinal_at(sentence, place) is None or sentence.word(end + 1) != "month":
         return None
-    if sentence.word(end + 1) != "month":
-        return _of_shared_month(sentence, end, number, reckoning)
     if sentence.word(end) == "the":
         return _of_month(number, end + 2, reckoning)
     step = STEPS.get(sentence.word(end))
@@ -216,23 +208,6 @@ def _of_said_month(sentence: Sentence, place: int, end: int, number: int, reckon
     first = around(reckoning.today, "month", step).start
     found = day_of(first.year, first.month, number)
     return Day((found,), end + 2, is_relative=True) if found else None
-
-
-def _of_shared_month(sentence: Sentence, end: int, number: int, reckoning: Reckoning) -> Day | None:
-    """Read the "3rd" of "the 3rd and 4th of May", from behind it on."""
-    place = end
-    for _ in range(_MOST_SHARED):
-        is_joined = sentence.word(place) in {"and", "or"} or sentence.symbol(place) in {",", "&"}
-        place += 1 + (sentence.word(place + 1) == "the")
-        following = number_of_day(sentence, place) if is_joined else None
-        if following is None:
-            return None
-        place = following[1]
-        month = MONTHS.get(sentence.word(place + (sentence.word(place) == "of")))
-        if month is not None:
-            day = _dated(sentence, place + 1 + (sentence.word(place) == "of"), month, number, reckoning)
-            return day._replace(end=end) if day else None
-    return None
 
 
 def _month_day(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:

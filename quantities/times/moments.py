@@ -11,7 +11,7 @@ from quantities.times.clocks import Clock, clock_at
 from quantities.times.days import Day, Reckoning, day_at
 from quantities.times.durations import Length, Stretch, lengths_at
 from quantities.times.spans import two_days_at
-from quantities.times.words import DAY, FORTNIGHT, WEEK, WEEKDAYS, end_of_openings, may_open
+from quantities.times.words import DAY, FORTNIGHT, WEEK, WEEKDAYS, may_open
 from quantities.times.zones import UnknownZone, in_fixed_zone, zone_at
 
 _ISO = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s?([Zz]|[+-]\d{2}(?::?\d{2})?)?")
@@ -89,8 +89,8 @@ def parse_moment(
 
 
 def _scan(sentence: Sentence, reckoning: Reckoning) -> Iterator[FoundMoment]:
-    place, behind = 0, end_of_openings(sentence)
-    while place < behind:
+    place = 0
+    while place < len(sentence.tokens):
         if not may_open(sentence, place):
             place += 1
         elif two := two_days_at(sentence, place, reckoning):

@@ -161,7 +161,7 @@ def _stepped(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | No
     step = STEPS.get(sentence.word(place))
     if step is None or days.weekday_of_week(sentence, place, reckoning):
         return None
-    if grain := days.grain_at(sentence, place + 1):
+    if grain := days.GRAINS.get(sentence.word(place + 1)):
         if sentence.word(place) == "past" and grain not in {"weekend", "day"}:
             return _counted(sentence, place + 1, reckoning, -1)
         return Reach(around(reckoning.today, grain, step), place + 2, is_relative=True)

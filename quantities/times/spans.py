@@ -1,4 +1,4 @@
-"""Two days of one month, said once: "3 to 7 May", "May 3-7, 2026", "between the 3rd and the 7th of May"."""
+"""Two days of one month, said once: "3 to 7 May", "May 3-7, 2026", "the 3rd and 4th of May"."""
 
 from datetime import date
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from quantities.sentence import Sentence
 from quantities.times.calendar import day_of, nearest
 from quantities.times.days import Reckoning, counts_something, day_at, number_of_day, year_at
-from quantities.times.words import MONTHS
+from quantities.times.words import MONTHS, ordinal_at
 
 _TO = frozenset({"to", "until", "till", "through", "thru", "and"})
 
@@ -39,8 +39,11 @@ def two_days_at(sentence: Sentence, place: int, reckoning: Reckoning) -> TwoDays
     """Return the two days that *place* opens, the month being named before the first or after the last."""
     place += sentence.word(place) == "the"
     month = MONTHS.get(sentence.word(place))
-    first = number_of_day(sentence, place + (month is not None))
+    at = place + (month is not None)
+    first = number_of_day(sentence, at)
     joint = after_span_joint(sentence, place, first[1]) if first else None
+    if first and sentence.word(first[1]) in {"and", "or"} and ordinal_at(sentence, at):
+        joint = first[1] + 1
     if first is None or joint is None:
         return None
     try:

@@ -90,38 +90,21 @@ _OPENERS: Final = (
     frozenset(_OTHERS.split()) | OPENING_WORDS | frozenset(ORDINALS) | frozenset(WEEKDAYS) | frozenset(STEPS)
     | frozenset(MONTHS) | frozenset(RELATIVE_DAYS)
 )  # fmt: skip
-_TELLING: Final = (
-    "now noon midday midnight am pm a p morning afternoon evening night quarter past o'clock oclock end start beginning"
-    " first last ago earlier later hence q h weekend between from since"
-)
-#: Words without any of which no words and bare numbers tell a day, a time of day or a period.
-_TELLERS: Final = (
-    frozenset(_TELLING.split()) | frozenset(ORDINALS) | ORDINAL_ENDINGS | frozenset(WEEKDAYS) | frozenset(STEPS)
-    | frozenset(UNITS) | frozenset(SHORT_UNITS) | frozenset(MONTHS) | frozenset(RELATIVE_DAYS)
-)  # fmt: skip
 #: Of these openers the next word has to be one too: "in 3 days" and "at noon", not "in Lima" and "at Nobu".
 _LEADS: Final = frozenset({"in", "at"})
-_WRITTEN: Final = frozenset({"iso", "length", "date", "clock"})
-
-
-def end_of_openings(sentence: Sentence) -> int:
-    """Return the place from which on no day, time of day or period can start: 0 in most sentences."""
-    for place in range(len(sentence.tokens) - 1, -1, -1):
-        token = sentence.tokens[place]
-        if token.text in _TELLERS or token.kind in _WRITTEN:
-            return min(place + 2, len(sentence.tokens))
-    return 0
 
 
 def may_open(sentence: Sentence, place: int) -> bool:
-    """False when nothing of time can start with the token at *place*."""
-    token = sentence.tokens[place]
-    if token.kind != "word":
-        return token.kind != "symbol" or token.text == "@"
-    if token.text in _LEADS:
+    """False when nothing of time can start with the token at *place*; most tokens of most texts cost this look."""
+    kind, text, *_ = sentence.tokens[place]
+    if kind == "number":
+        return sentence.kind(place + 1) in {"word", "fraction"} or sentence.symbol(place + 1) in {"-", "."}
+    if kind != "word":
+        return kind != "symbol" or text == "@"
+    if text in _LEADS:
         after = sentence.word(place + 1)
         return after in _OPENERS if after else sentence.kind(place + 1) != ""
-    return token.text in _OPENERS
+    return text in _OPENERS
 
 
 def small_at(sentence: Sentence, place: int) -> tuple[int, int] | None:
