@@ -88,8 +88,6 @@ class Amount(Frozen):
     def __reduce__(self) -> tuple[Callable[..., "Amount"], tuple[type["Amount"], Decimal, str | None]]:
         return _made, (type(self), self.value, self.unit)
 
-    # -- what it is equal to --------------------------------------------------------------------------------------
-
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Amount):
             return self.value == other.value and self.unit == other.unit
@@ -106,8 +104,6 @@ class Amount(Frozen):
             return NotImplemented
         _shared_unit("compare", self, operand)
         return self.value.compare(operand.value, EXACT) < 0
-
-    # -- arithmetic -----------------------------------------------------------------------------------------------
 
     def __add__(self, other: "Amount | int | Decimal") -> "Amount":
         return _combined(_add, self, other)
@@ -176,8 +172,6 @@ class Amount(Frozen):
 
     def __bool__(self) -> bool:
         return bool(self.value)
-
-    # -- spelling -------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         return canonical(self.value) if self.unit is None else f"{canonical(self.value)} {self.unit}"
@@ -266,9 +260,6 @@ def _taken(raw: object) -> tuple[Decimal, Unit | None]:
     if isinstance(raw, Amount):
         return raw.value, Unit(raw.unit) if raw.unit else None
     return spellings.worth(raw)
-
-
-# -- calculating --------------------------------------------------------------------------------------------------
 
 
 def _operand(raw: object) -> Amount | None:

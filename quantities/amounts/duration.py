@@ -11,8 +11,8 @@ from fractions import Fraction
 from functools import total_ordering
 from typing import Final, Self
 
-from quantities.amounts.frozen import TextValue
-from quantities.amounts.spellings import EXACT, LONGEST, QUOTIENT, WIDE, canonical, is_factor, kept, plain, shown, worth
+from quantities.amounts.frozen import Scaled
+from quantities.amounts.spellings import EXACT, LONGEST, WIDE, canonical, kept, plain, shown, worth
 from quantities.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 from quantities.times.durations import AMBIGUOUS, Length, parse_duration
 from quantities.times.words import SHORT_UNITS, UNITS
@@ -30,7 +30,7 @@ _NONE = Decimal(0)
 
 
 @total_ordering
-class Duration(TextValue):
+class Duration(Scaled):
     """A length of time: `Duration("90 minutes")`, `Duration("1.5 hours")` and `Duration("PT1H30M")` are equal.
 
     A day is 24 hours and a week 7 days; a year is 12 months, and a month is never a number of days. *months* and
@@ -80,8 +80,6 @@ class Duration(TextValue):
         except OverflowError as error:
             raise InvalidAmount(f"{self} is longer than a timedelta holds; send a shorter time") from error
 
-    # -- what it is equal to --------------------------------------------------------------------------------------
-
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Duration):
             return self.months == other.months and self.seconds == other.seconds
@@ -95,8 +93,6 @@ class Duration(TextValue):
     def __lt__(self, other: "Duration | timedelta") -> bool:
         operand = _operand(other)
         return NotImplemented if operand is None else _order(self, operand) < 0
-
-    # -- arithmetic -----------------------------------------------------------------------------------------------
 
     def __add__(self, other: "Duration | timedelta") -> "Duration":
         operand = _operand(other)
@@ -114,36 +110,11 @@ class Duration(TextValue):
         operand = _operand(other)
         return NotImplemented if operand is None else operand + -self
 
-    def __mul__(self, factor: int | Decimal) -> "Duration":
-        if not is_factor(factor):
-            return NotImplemented
-        times = Decimal(factor)
-        return _result(EXACT.multiply(self.months, times), EXACT.multiply(self.seconds, times))
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, divisor: int | Decimal) -> "Duration":
-        """Return the part of it, to 34 digits where it does not end."""
-        if not is_factor(divisor):
-            return NotImplemented
-        if not divisor:
-            raise ZeroDivisionError("a duration cannot be divided by zero")
-        parts = Decimal(divisor)
-        return _result(QUOTIENT.divide(self.months, parts), QUOTIENT.divide(self.seconds, parts))
-
-    def __neg__(self) -> "Duration":
-        return _result(EXACT.minus(self.months), EXACT.minus(self.seconds))
-
-    def __pos__(self) -> "Duration":
-        return self
-
-    def __abs__(self) -> "Duration":
-        return _result(EXACT.abs(self.months), EXACT.abs(self.seconds))
+    def _each(self, change: Callable[[Decimal], Decimal]) -> "Duration":
+        return _result(change(self.months), change(self.seconds))
 
     def __bool__(self) -> bool:
         return bool(self.months or self.seconds)
-
-    # -- spelling -------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         """Return the one ISO 8601 spelling: years and months, days, hours, minutes, seconds; "PT0S" for none."""
@@ -176,9 +147,6 @@ def _result(months: Decimal, seconds: Decimal) -> Duration:
             f"{canonical(months)} months and {canonical(seconds)} seconds point apart; keep one of them"
         )
     return _made(kept(months, months), kept(seconds, seconds))
-
-
-# -- reading ------------------------------------------------------------------------------------------------------
 
 
 def _taken(raw: object, unit: str | None) -> tuple[Decimal, Decimal]:
@@ -253,9 +221,6 @@ def _exact(value: Fraction, raw: object) -> Decimal:
 def _of_timedelta(span: timedelta) -> Decimal:
     micros = Decimal(span // timedelta(microseconds=1))
     return kept(EXACT.multiply(micros, _MICROSECOND), micros)
-
-
-# -- calculating and spelling -------------------------------------------------------------------------------------
 
 
 def _operand(raw: object) -> Duration | None:

@@ -1,12 +1,14 @@
 """What values that travel as text have in common: they never change, and pydantic reads and writes them."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn
+from decimal import Decimal
+from typing import Any, ClassVar, NoReturn, Self
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
+from quantities.amounts.spellings import EXACT, QUOTIENT, is_factor
 from quantities.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 
 
@@ -52,6 +54,38 @@ class TextValue(Frozen):
     ) -> JsonSchemaValue:
         """Describe a text whose `format` names the type; `unit` beside it is the unit that the field declares."""
         return {"type": "string", "format": cls._format, "description": cls._described, **cls._marks}
+
+
+class Scaled(TextValue):
+    """Base of values that are multiplied with and divided by int and Decimal; a float or a bool is a TypeError."""
+
+    __slots__ = ()
+
+    def _each(self, change: Callable[[Decimal], Decimal]) -> Self:
+        """Return the value of which each number is changed so."""
+        raise NotImplementedError
+
+    def __mul__(self, factor: int | Decimal) -> Self:
+        return self._each(lambda part: EXACT.multiply(part, Decimal(factor))) if is_factor(factor) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: int | Decimal) -> Self:
+        """Return the part of it, to 34 digits where it does not end."""
+        if not is_factor(divisor):
+            return NotImplemented
+        if not divisor:
+            raise ZeroDivisionError(f"{_named(self)} cannot be divided by zero")
+        return self._each(lambda part: QUOTIENT.divide(part, Decimal(divisor)))
+
+    def __neg__(self) -> Self:
+        return self._each(EXACT.minus)
+
+    def __pos__(self) -> Self:
+        return self
+
+    def __abs__(self) -> Self:
+        return self._each(EXACT.abs)
 
 
 def _validated(cls: Callable[[Any], Any], raw: object) -> Any:

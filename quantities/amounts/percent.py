@@ -9,8 +9,8 @@ from functools import total_ordering
 from typing import Self
 
 from quantities.amounts.amount import Amount
-from quantities.amounts.frozen import TextValue
-from quantities.amounts.spellings import EXACT, is_factor, kept, shown, unmistakable, worth
+from quantities.amounts.frozen import Scaled
+from quantities.amounts.spellings import EXACT, kept, shown, unmistakable, worth
 from quantities.errors import UnitMismatch
 
 __all__ = ["Percent"]
@@ -20,7 +20,7 @@ _HUNDREDTH = Decimal("0.01")
 
 
 @total_ordering
-class Percent(TextValue):
+class Percent(Scaled):
     """A percentage: `Percent("20%")`, `Percent("twenty per cent")` and `Percent(20)` are equal.
 
     A bare number counts percent points, so 0.2 is a fifth of one percent and never 20 %. Adds and subtracts
@@ -74,8 +74,6 @@ class Percent(TextValue):
     def __reduce__(self) -> tuple[Callable[..., "Percent"], tuple[Decimal]]:
         return type(self), (self.value,)
 
-    # -- what it is equal to --------------------------------------------------------------------------------------
-
     def __eq__(self, other: object) -> bool:
         return self.value == other.value if isinstance(other, Percent) else NotImplemented
 
@@ -85,23 +83,14 @@ class Percent(TextValue):
     def __lt__(self, other: "Percent") -> bool:
         return self.value < other.value if isinstance(other, Percent) else NotImplemented
 
-    # -- arithmetic -----------------------------------------------------------------------------------------------
-
     def __add__(self, other: "Percent") -> "Percent":
         return _result(EXACT.add(self.value, other.value)) if isinstance(other, Percent) else NotImplemented
 
     def __sub__(self, other: "Percent") -> "Percent":
         return _result(EXACT.subtract(self.value, other.value)) if isinstance(other, Percent) else NotImplemented
 
-    def __mul__(self, factor: int | Decimal) -> "Percent":
-        if not is_factor(factor):
-            return NotImplemented
-        return _result(EXACT.multiply(self.value, Decimal(factor)))
-
-    __rmul__ = __mul__
-
-    def __neg__(self) -> "Percent":
-        return _result(EXACT.minus(self.value))
+    def _each(self, change: Callable[[Decimal], Decimal]) -> "Percent":
+        return _result(change(self.value))
 
     def __bool__(self) -> bool:
         return bool(self.value)

@@ -13,8 +13,8 @@ from typing import Final, Self
 
 from quantities.amounts import spellings
 from quantities.amounts.amount import Amount
-from quantities.amounts.frozen import TextValue
-from quantities.amounts.spellings import EXACT, LONGEST, QUOTIENT, canonical, is_factor, kept, shown, unmistakable
+from quantities.amounts.frozen import Scaled
+from quantities.amounts.spellings import EXACT, LONGEST, QUOTIENT, canonical, kept, shown, unmistakable
 from quantities.errors import InvalidAmount, UnitMismatch
 from quantities.units import Measure, Unit, measure_named
 from quantities.units.catalogue import of_code
@@ -28,7 +28,7 @@ _WRITTEN = re.compile(r"(-?\d{1,60}(?:\.\d{1,60})?) (\S.{0,31})")
 
 
 @total_ordering
-class Quantity(TextValue):
+class Quantity(Scaled):
     """A measured quantity: `Quantity("5 km")`, `Quantity(5, "km")` and `Quantity("5000 metres")` are equal.
 
     Equal is what is worth the same in one dimension. Adds and subtracts what has the same dimension, in the unit of the
@@ -90,8 +90,6 @@ class Quantity(TextValue):
     def __reduce__(self) -> tuple[Callable[..., "Quantity"], tuple[Decimal, str]]:
         return type(self), (self.value, self.unit)
 
-    # -- what it is equal to --------------------------------------------------------------------------------------
-
     def __eq__(self, other: object) -> bool:
         return self.base == other.base if isinstance(other, Quantity) else NotImplemented
 
@@ -100,8 +98,6 @@ class Quantity(TextValue):
 
     def __lt__(self, other: "Quantity") -> bool:
         return _order(self, other) < 0 if isinstance(other, Quantity) else NotImplemented
-
-    # -- arithmetic -----------------------------------------------------------------------------------------------
 
     def __add__(self, other: "Quantity") -> "Quantity":
         if not isinstance(other, Quantity):
@@ -113,26 +109,8 @@ class Quantity(TextValue):
             return NotImplemented
         return _result(self, EXACT.subtract(self.value, _addend(self, other)))
 
-    def __mul__(self, factor: int | Decimal) -> "Quantity":
-        if not is_factor(factor):
-            return NotImplemented
-        return _result(self, EXACT.multiply(self.value, Decimal(factor)))
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, divisor: int | Decimal) -> "Quantity":
-        """Return the part of it, to 34 digits where it does not end."""
-        if not is_factor(divisor):
-            return NotImplemented
-        if not divisor:
-            raise ZeroDivisionError("a quantity cannot be divided by zero")
-        return _result(self, QUOTIENT.divide(self.value, Decimal(divisor)))
-
-    def __neg__(self) -> "Quantity":
-        return _result(self, EXACT.minus(self.value))
-
-    def __abs__(self) -> "Quantity":
-        return _result(self, EXACT.abs(self.value))
+    def _each(self, change: Callable[[Decimal], Decimal]) -> "Quantity":
+        return _result(self, change(self.value))
 
     def __bool__(self) -> bool:
         return bool(self.value)
@@ -142,9 +120,6 @@ class Quantity(TextValue):
 
     def __repr__(self) -> str:
         return f"Quantity({canonical(self.value)!r}, {self.unit!r})"
-
-
-# -- reading ------------------------------------------------------------------------------------------------------
 
 
 def _taken(raw: object, target: Measure | None) -> tuple[Decimal, Measure]:
@@ -197,9 +172,6 @@ def _measure(unit: str) -> Measure:
     if found is None:
         raise UnitMismatch(f"{shown(unit)} is no known measure; use one such as 'km', or an Amount with this unit")
     return found
-
-
-# -- converting ---------------------------------------------------------------------------------------------------
 
 
 def _exact_worth(value: Decimal, measure: Measure) -> Fraction:

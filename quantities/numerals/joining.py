@@ -174,9 +174,6 @@ def _with_bare(last: Found, amount: Found, gap: str, text: str, step: Decimal) -
     return last.value + (amount.value / _HUNDRED).copy_sign(last.value)
 
 
-# -- units said once for two --------------------------------------------------------------------------------------
-
-
 def share_units(amounts: list[Found], text: str) -> tuple[Found, ...]:
     """Return *amounts*, neighbours in *text*, with the unit of each span at both its ends."""
     for place in range(len(amounts) - 2, -1, -1):

@@ -78,8 +78,6 @@ class Units:
         self.numbers = numbers
         self.sentence = numbers.sentence
 
-    # -- before the number ----------------------------------------------------------------------------------------
-
     def prefix(self, place: int, previous_end: int) -> Prefix | None:
         """Return what stands before the number that the token at *place* opens, None for a dash or a subtraction."""
         signed = self._signed(place, previous_end)
@@ -152,8 +150,6 @@ class Units:
 
     def _is_number(self, place: int) -> bool:
         return self.sentence.kind(place) in {"number", "fraction"}
-
-    # -- after the number -----------------------------------------------------------------------------------------
 
     def suffix(self, end: int, before: Prefix) -> Suffix:
         """Return the unit after a number that ends before the token at *end*; it agrees with the one before it."""
@@ -265,8 +261,6 @@ class Units:
         is_last = sentence.kind(end) != "word" and sentence.symbol(end) not in {"-", "'", "/"}
         is_free = is_last or is_parted or sentence.word(end) in {"of", "and", "or", "to", "for", "in", "from"}
         return suffix if is_free and not is_possessive else None
-
-    # -- names of money -------------------------------------------------------------------------------------------
 
     def _said(self, start: int, end: int) -> str:
         return self.sentence.cut(start, end)[2] if end > start else ""

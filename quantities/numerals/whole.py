@@ -94,8 +94,6 @@ class Numbers:
         unit = NAMES.get(word) or (SYMBOLS.get(self.sentence.symbol(place)) if self.sentence.is_glued(place) else None)
         return (unit is not None and unit.is_currency) or currency_code(word) is not None
 
-    # -- below a hundred and a thousand ---------------------------------------------------------------------------
-
     def below_hundred(self, place: int) -> Reading | None:
         """Read "seven", "seventeen", "seventy-seven", "zero seven"; also "one twenty two", the spoken 122."""
         sentence = self.sentence
@@ -189,8 +187,6 @@ class Numbers:
         """True for the "one half" in "two hundred and one half" and the "three quarters" of them."""
         word = self.sentence.word(self.sentence.after_hyphen(rest.end))
         return word in words.PART if rest.value == 1 else rest.value < words.PARTS.get(word, 0)
-
-    # -- with scales ----------------------------------------------------------------------------------------------
 
     def _part(self, place: int, *, is_first: bool = False) -> Part | None:
         found = self._hundreds(place, is_first=is_first)

@@ -67,16 +67,12 @@ def around(day: date, grain: Grain, steps: int = 0) -> Period:
     months = _MONTHS_OF[grain]
     count = (day.year * 12 + day.month - 1) // months * months
     first = shifted(date(day.year, day.month, 1), count - (day.year * 12 + day.month - 1) + months * steps)
-    return Period(first, shifted(first, months - 1).replace(day=calendar.monthrange(*_last_month(first, months))[1]))
+    last = shifted(first, months - 1)
+    return Period(first, last.replace(day=calendar.monthrange(last.year, last.month)[1]))
 
 
 def _days(first: date, more: int) -> Period:
     return Period(first, first + timedelta(days=more))
-
-
-def _last_month(first: date, months: int) -> tuple[int, int]:
-    last = shifted(first, months - 1)
-    return last.year, last.month
 
 
 def weekdays_meant(today: date, weekday: int, step: int | None, lean: Lean) -> Iterator[date]:

@@ -91,9 +91,6 @@ def day_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     return reader(sentence, place, reckoning) if reader else _day_month(sentence, place, reckoning)
 
 
-# -- what a day, a month or a year is -----------------------------------------------------------------------------
-
-
 def full_year(short: int) -> int:
     """Return the year that the two digits *short* stand for."""
     return short + (1900 if short >= _FIRST_OF_1900S else 2000)
@@ -150,9 +147,6 @@ def stretch_of(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | 
     if grain is None or (step is None and at == place):
         return None
     return Reach(around(reckoning.today, grain, step or 0), at + 1 + (step is not None), is_relative=True)
-
-
-# -- days with their month ----------------------------------------------------------------------------------------
 
 
 def _slashed(sentence: Sentence, place: int, day_first: bool | None) -> Day | None:
@@ -266,9 +260,6 @@ def _of_month(number: int, end: int, reckoning: Reckoning) -> Day | None:
     return None
 
 
-# -- weekdays -----------------------------------------------------------------------------------------------------
-
-
 def _weekday(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     """Read "friday", "friday of next week", and "friday, 5 May" as the day that it names."""
     after = place + 1 + (sentence.symbol(place + 1) in {",", "."})
@@ -315,9 +306,6 @@ def weekday_of_week(sentence: Sentence, place: int, reckoning: Reckoning) -> Day
     if weekday is None or _week_at(sentence, at + 1):
         return None
     return Day((around(reckoning.today, "week", week[0]).start + timedelta(days=weekday),), at + 1, is_relative=True)
-
-
-# -- days that other words open -----------------------------------------------------------------------------------
 
 
 def _stepped(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:

@@ -159,9 +159,6 @@ def _in_zone(sentence: Sentence, moment: datetime, end: int) -> Moments:
     return Moments(tuple(told), end, is_relative=False)
 
 
-# -- days and clocks ----------------------------------------------------------------------------------------------
-
-
 def _on_day(sentence: Sentence, day: Day) -> Moments:
     """Read the time that follows a day: "tomorrow at 3 pm", "5 May 2026, 15:30", "friday morning at 9"."""
     part, place = _part_after(sentence, day)
@@ -234,9 +231,6 @@ def _combined(days: tuple[date, ...], clock: Clock) -> tuple[datetime, ...]:
         for zone in zones
     )
     return tuple(dict.fromkeys(one for moment in told for one in in_fixed_zone(moment)))
-
-
-# -- counts of time -----------------------------------------------------------------------------------------------
 
 
 def _by_length(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments | None:

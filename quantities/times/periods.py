@@ -89,9 +89,6 @@ def _day(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
     return Reach(Period(day, day), moment.end, moment.is_relative)
 
 
-# -- months, years and their parts --------------------------------------------------------------------------------
-
-
 def _is_plain_word(sentence: Sentence, place: int) -> bool:
     """True for the "may" and "march" that are verbs: no year, day or "in" stands beside them."""
     word = sentence.word(place)
@@ -152,9 +149,6 @@ def _part_of_year(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach
     return Reach(Period(first, shifted(first, size) - timedelta(days=1)), end, is_relative)
 
 
-# -- weeks and spans from now -------------------------------------------------------------------------------------
-
-
 def _stepped(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:
     """Read "last week", "next month", "the past two weeks", "last March", "next 3 days"."""
     place += sentence.word(place) == "the"
@@ -186,9 +180,6 @@ def _counted(sentence: Sentence, place: int, reckoning: Reckoning, count: int) -
     today = reckoning.today
     other = shifted(today, unit.months * count) + timedelta(days=int(unit.seconds // 86_400) * count)
     return Reach(Period(min(today, other), max(today, other)), place + 1, is_relative=True)
-
-
-# -- from one day to another --------------------------------------------------------------------------------------
 
 
 def _between(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | None:

@@ -1,5 +1,6 @@
 """Zones beside a time of day: "UTC", "9am est", "GMT+2", "14:00 +02:00", "Eastern time", "New York time", "ET"."""
 
+import re
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import cache
 from typing import Final
@@ -23,6 +24,7 @@ _FIXED: Final = {
 _LETTERS: Final = {
     "et": "America/New_York", "ct": "America/Chicago", "mt": "America/Denver", "pt": "America/Los_Angeles",
 }  # fmt: skip
+_IANA: Final = re.compile(r"[A-Z][A-Za-z]{1,15}/[A-Z][A-Za-z_/-]{1,30}[A-Za-z]")
 _REGIONS: Final = ("Europe", "America", "Asia", "Africa", "Australia", "Pacific", "Atlantic", "Indian")
 #: Zones whose letters, small ones, are a word; places whose names are other words.
 _OTHER_WORDS: Final = frozenset({"west", "wet", "z"})
@@ -98,12 +100,10 @@ def _offset(sentence: Sentence, place: int) -> int | None:
 
 def _placed(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int]:
     """Read "New York time", "Eastern Standard Time" and "Europe/Berlin"; "local time" is none of them."""
-    if sentence.symbol(place + 1) == "/" and sentence.is_glued(place + 2) and sentence.word(place):
-        end = place + 3
-        while sentence.symbol(end) in {"_", "/"} and sentence.is_glued(end) and sentence.kind(end + 1) == "word":
-            end += 2
-        start, stop, name = sentence.cut(place, min(end, len(sentence.tokens)))
-        zone = zone_called(name) if stop - start <= _LONGEST else None
+    if sentence.symbol(place + 1) == "/" and (iana := _IANA.match(sentence.text, sentence.tokens[place].start)):
+        zone, end = zone_called(iana.group()), place
+        while end < len(sentence.tokens) and sentence.tokens[end].start < iana.end():
+            end += 1
         return ((zone,), end) if zone else ((), place)
     for count in range(1, _MOST_WORDS + 1):
         if not sentence.word(place + count - 1):

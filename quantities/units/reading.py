@@ -101,9 +101,6 @@ def speaks_of_extent(text: str) -> bool:
     return _SPEAKS_OF_EXTENT.search(text) is not None
 
 
-# -- names --------------------------------------------------------------------------------------------------------
-
-
 def _expression(text: str, start: int) -> tuple[Measure, int] | None:
     """Read a measure at *start*: a one-word rate, or a name with a power and what it is counted per."""
     alias = _ALIAS.match(text, start)
@@ -203,9 +200,6 @@ def _plain(words: list[tuple[str, int]]) -> tuple[Measure, int] | None:
         if found:
             return found, end
     return None
-
-
-# -- marks and doubtful words -------------------------------------------------------------------------------------
 
 
 def _marked(text: str, end: int) -> tuple[Measure, int] | None:
