@@ -150,7 +150,7 @@ class _Finder:
             return self.units.unit_after(place).end > place + 1
         written = sentence.text[token.start : token.end]
         return (
-            word in {"c", "f", "per"}
+            word == "per"
             or word in words.SHORT_SCALES
             or word in words.SCALES
             or word in words.HUNDREDS

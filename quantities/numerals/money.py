@@ -184,7 +184,7 @@ class Units:
         behind = self.unit_after(end)
         if behind.unit and behind.unit.code in _DEGREES and (unit is None or unit.code == "degree"):
             unit, end = behind.unit, behind.end
-        is_heat = unit is not None and unit.code in _DEGREES
+        is_heat = unit is None or unit.code in _DEGREES
         return Suffix(unit, end, -1, found.said or behind.said) if is_heat else None
 
     def _opens_next(self, place: int, after: int) -> bool:
@@ -301,9 +301,12 @@ class Units:
         word = sentence.word(place)
         if not word:
             return None
-        if word in {"c", "p"} and sentence.is_glued(place):
-            is_pence = word == "c" or _PENCE.search(sentence.text, 0, sentence.tokens[place].start)
-            return (SYMBOLS["¢"] if word == "c" else NAMES["pence"], place + 1) if is_pence else None
+        if self._written(place) == "c" and sentence.is_glued(place):
+            return SYMBOLS["¢"], place + 1
+        if word == "p" and sentence.is_glued(place):
+            start = sentence.tokens[place].start
+            is_pence = _PENCE.search(sentence.text, max(0, start - 4), start)
+            return (NAMES["pence"], place + 1) if is_pence else None
         if word == "u" and (after := self._after_us(place)):
             us_unit = Unit("USD") if sentence.symbol(after) == "$" else NAMES.get(f"us {sentence.word(after)}")
             return (us_unit, after + 1) if us_unit and not self._is_number(after + 1) else None

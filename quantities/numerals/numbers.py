@@ -147,7 +147,7 @@ def _is_measured(numbers: Numbers, place: int) -> bool:
         return True
     if sentence.word(following) in _PERCENT:
         return True
-    measure = measure_after(sentence.text, sentence.tokens[place].end)
+    measure = measure_after(sentence.text, sentence.tokens[following - 1].end)
     return measure is not None and measure[0].dimension in _EXTENTS
 
 

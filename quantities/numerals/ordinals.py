@@ -92,5 +92,5 @@ def _ordinal_at(numbers: Numbers, place: int) -> tuple[int, int]:
         counted = value % last
         place_in_order = value - counted + counted * last if counted else value * last
         return (0 if value == 1 else place_in_order), after + 1
-    is_open = value % (10 if last < 10 else ROUND) == 0 and not (last == 2 and after == before.end)
+    is_open = value % (10 if last < 10 else ROUND) == 0
     return (value + last, after + 1) if is_open else (0, before.end)

@@ -323,7 +323,7 @@ def fraction_of(written: str) -> Fraction | None:
     value = _VULGAR.get(written)
     if value is not None:
         return value
-    top, _, bottom = written.partition("/")
+    top, _, bottom = written.rstrip("thsrnd").partition("/")
     is_none = (top[0] == "0" != top) or bottom[0] == "0" or written == "24/7"
     return None if is_none else Fraction(int(top), int(bottom))
 

@@ -21,7 +21,7 @@ HUNDREDS = frozenset({"hundred", "hundreds"})
 _POWERS = {
     "thousand": 3, "lakh": 5, "lac": 5, "lkh": 5, "crore": 7, "krore": 7, "million": 6, "billion": 9, "milliard": 9,
     "trillion": 12, "quadrillion": 15, "quintillion": 18, "sextillion": 21, "septillion": 24, "octillion": 27,
-    "nonillion": 30,
+    "nonillion": 30, "thousend": 3, "milion": 6, "millon": 6, "bilion": 9, "trilion": 12,
 }  # fmt: skip
 #: Scale words after which a number may go on ("three crore twelve lakh").
 SCALES = {name: 10**power for singular, power in _POWERS.items() for name in (singular, f"{singular}s")} | {

@@ -192,7 +192,9 @@ def _day_month(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
 
 def _of_said_month(sentence: Sentence, place: int, end: int, number: int, reckoning: Reckoning) -> Day | None:
     """Read "the 3rd of next month" and "the first of the month" from the ordinal on; *end* is behind its "of"."""
-    if ordinal_at(sentence, place) is None or sentence.word(end + 1) != "month":
+    said = sentence.token(end + 1)
+    # "this month's bills" are no month
+    if ordinal_at(sentence, place) is None or said is None or sentence.text[said.start : said.end] != "month":
         return None
     if sentence.word(end) == "the":
         return _of_month(number, end + 2, reckoning)

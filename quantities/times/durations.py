@@ -114,10 +114,14 @@ def _durations_in(sentence: Sentence) -> Iterator[tuple[int, Stretch]]:
 
 
 def lengths_at(sentence: Sentence, place: int) -> tuple[tuple[int, Stretch], ...]:
-    """Return the length that starts at *place* with its place; both of "2 to 3 hours"."""
+    """Return the length that starts at *place* with its place; both of "2 to 3 hours" and "an hour or two"."""
     stretch = length_at(sentence, place)
     if stretch is not None:
-        return ((place, stretch),)
+        is_or_two = sentence.word(stretch.end) == "or" and sentence.word(stretch.end + 1) == "two"
+        if not is_or_two or sentence.word(place) not in {"a", "an"} or sentence.word(stretch.end + 2) in UNITS:
+            return ((place, stretch),)
+        two = _stretch(Count(Fraction(2), 0), stretch.unit, stretch.end + 2)
+        return (place, stretch), (stretch.end + 1, two)
     count = None if sentence.word(place) in _NO_NUMBERS else count_at(sentence, place)
     joint = after_joint(sentence, place, count.end) if count and not _is_part_of_name(sentence, place) else None
     if count is None or joint is None or sentence.word(joint) in _NO_NUMBERS:

@@ -10,8 +10,8 @@ from contracts.parameters import Parameters
 from quantities.amounts import Moment
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Interpretation, RuleInterpreter, Understood
-from supervisor.understanding.outcome import Ambiguous, Missing, Several, Unfitting
 from supervisor.interpretation.picks import pick
+from supervisor.understanding.outcome import Ambiguous, Missing, Several, Unfitting
 from tests.interpretation_cases import BUDGET, TRIP, card_for
 
 NOW = datetime(2026, 11, 23, 10, 0, tzinfo=UTC)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from contracts.messages import TaskCall
-from supervisor.understanding.outcome import Missing, Unfitting
 from supervisor.interpretation.written_json import HOW_TO_SEND, is_json
+from supervisor.understanding.outcome import Missing, Unfitting
 from tests.interpretation_cases import budget_turn, parameters_of, said, understand
 
 TWO = {"budget_limit": 50_000, "spent": 42_000}
