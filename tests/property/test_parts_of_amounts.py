@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quantities.amounts import Amount
-from supervisor.interpretation import Understood
-from tests.interpretation_cases import understand
+from supervisor.understanding import Understood
+from tests.understanding_cases import understand
 
 
 @given(

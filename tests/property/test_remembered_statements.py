@@ -2,15 +2,15 @@
 
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-
-from supervisor.understanding.outcome import Span
 from supervisor.interpretation.proof.evidence import Source
 from supervisor.interpretation.proof.plain_statements import _NEUTRAL, is_plain
 from supervisor.interpretation.values.cues import CueIndex
 from supervisor.interpretation.values.fields import shape_of
 from supervisor.interpretation.values.scene import scene_of
 from supervisor.interpretation.words import tokens_of
-from tests.interpretation_cases import BUDGET
+
+from supervisor.understanding.outcome import Span
+from tests.understanding_cases import BUDGET
 
 SHAPE = shape_of(BUDGET.tasks[0])
 CUES = CueIndex(SHAPE)

@@ -2,10 +2,10 @@
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
-from supervisor.catalogue import Catalogue
 from supervisor.interpretation.values.scene import scene_of
 from supervisor.interpretation.wishes.routing import Choice, Router
+
+from supervisor.catalogue import Catalogue
 from tests.unit.test_routing import HOLIDAY, INVOICES, OFFICE, OUTAGES, ROOMS, card
 
 ROUTER = Router(OFFICE)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.interpretation import Several, Single, Understood
-from tests.interpretation_cases import understand
+from supervisor.understanding import Several, Single, Understood
+from tests.understanding_cases import understand
 
 _AMOUNTS = st.one_of(
     st.integers(10, 900_000).map(str),

@@ -10,7 +10,7 @@ from contracts.messages import ChatTurn
 from contracts.parameters import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import (
+from supervisor.understanding import (
     Ambiguous,
     Interpretation,
     Missing,
@@ -19,7 +19,7 @@ from supervisor.interpretation import (
     Understood,
     Unfitting,
 )
-from tests.interpretation_cases import GREETER, card_for, said
+from tests.understanding_cases import GREETER, card_for, said
 
 #: A Monday.
 NOW = datetime(2026, 11, 23, 10, 0, tzinfo=UTC)

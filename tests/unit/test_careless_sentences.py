@@ -9,7 +9,7 @@ from contracts.messages import ChatTurn
 from contracts.parameters import Field, Parameters
 from quantities.amounts import Amount, Moment
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import (
+from supervisor.understanding import (
     Ambiguous,
     Interpretation,
     Missing,
@@ -18,7 +18,7 @@ from supervisor.interpretation import (
     Understood,
     Unfitting,
 )
-from tests.interpretation_cases import GREETER, card_for, parameters_of, said
+from tests.understanding_cases import GREETER, card_for, parameters_of, said
 
 #: A Wednesday.
 NOW = datetime(2026, 11, 18, 16, 40, tzinfo=UTC)

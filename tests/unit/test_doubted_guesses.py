@@ -3,7 +3,7 @@
 import pytest
 
 from supervisor.understanding.outcome import Ambiguous, Missing
-from tests.interpretation_cases import parameters_of, understand
+from tests.understanding_cases import parameters_of, understand
 
 
 @pytest.mark.parametrize(

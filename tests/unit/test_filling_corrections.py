@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from supervisor.interpretation import Ambiguous, Missing, Understood
-from tests.interpretation_cases import parameters_of, understand
+from supervisor.understanding import Ambiguous, Missing, Understood
+from tests.understanding_cases import parameters_of, understand
 
 
 def budget(limit: object, spent: object) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from contracts.errors import ConfigurationError
 from contracts.parameters import Field, Parameters
 from runtime.settings import Settings
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, RuleInterpreter, Understood
-from tests.interpretation_cases import EVERYBODY, card_for, parameters_of, understand
+from supervisor.understanding import Ambiguous, RuleInterpreter, Understood
+from tests.understanding_cases import EVERYBODY, card_for, parameters_of, understand
 
 
 class Marks(Parameters):

@@ -3,16 +3,16 @@
 from typing import Any
 
 import pytest
-
-from contracts.parameters import Field, Parameters
-from quantities.amounts import Amount
-from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, Missing
 from supervisor.interpretation.values.examples import patterned
 from supervisor.interpretation.values.fields import shape_of
 from supervisor.interpretation.values.plain_values import Reading
 from supervisor.interpretation.values.scene import scene_of
-from tests.interpretation_cases import card_for, parameters_of, understand
+
+from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount
+from supervisor.catalogue import Catalogue
+from supervisor.understanding import Ambiguous, Missing
+from tests.understanding_cases import card_for, parameters_of, understand
 
 
 class Verdict(Parameters):

@@ -5,8 +5,8 @@ import pytest
 from contracts.messages import TaskCall
 from contracts.parameters import Field, Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, Missing, Understood
-from tests.interpretation_cases import card_for, said, understand
+from supervisor.understanding import Ambiguous, Missing, Understood
+from tests.understanding_cases import card_for, said, understand
 
 
 class Outing(Parameters):

@@ -4,7 +4,7 @@ import pytest
 
 from contracts.parameters import Field, Parameters
 from supervisor.catalogue import Catalogue
-from tests.interpretation_cases import card_for, parameters_of, understand
+from tests.understanding_cases import card_for, parameters_of, understand
 
 
 class Tide(Parameters):

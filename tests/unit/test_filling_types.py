@@ -9,8 +9,8 @@ from quantities.amounts import Amount
 from quantities.amounts.percent import Percent
 from quantities.amounts.quantity import Quantity
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, Missing
-from tests.interpretation_cases import card_for, parameters_of, understand
+from supervisor.understanding import Ambiguous, Missing
+from tests.understanding_cases import card_for, parameters_of, understand
 
 
 class Loan(Parameters):

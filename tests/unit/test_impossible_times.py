@@ -9,9 +9,9 @@ from contracts.parameters import Field, Parameters
 from quantities.amounts import Moment
 from quantities.times.impossible import impossible_times
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Interpretation, RuleInterpreter
+from supervisor.understanding import Interpretation, RuleInterpreter
 from supervisor.understanding.outcome import Ambiguous, Several
-from tests.interpretation_cases import card_for, parameters_of
+from tests.understanding_cases import card_for, parameters_of
 
 #: A Monday.
 NOW = datetime(2026, 11, 23, 10, tzinfo=UTC)

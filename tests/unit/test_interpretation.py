@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, Missing, RuleInterpreter, Understood, Unfitting
-from tests.interpretation_cases import BUDGET, EVERYBODY, budget_turn, parameters_of, understand
+from supervisor.understanding import Ambiguous, Missing, RuleInterpreter, Understood, Unfitting
+from tests.understanding_cases import BUDGET, EVERYBODY, budget_turn, parameters_of, understand
 from workers.agents.budget import agent as shipped_budget
 from workers.card import card_of
 

@@ -4,12 +4,12 @@ import itertools
 import random
 
 import pytest
-
-from supervisor.interpretation import Missing, Understood
 from supervisor.interpretation.values.fields import shape_of
 from supervisor.interpretation.values.matching import match_cheapest
 from supervisor.interpretation.words import evened, stem
-from tests.interpretation_cases import BUDGET, EVERYBODY, RIDE, budget_turn, parameters_of, understand
+
+from supervisor.understanding import Missing, Understood
+from tests.understanding_cases import BUDGET, EVERYBODY, RIDE, budget_turn, parameters_of, understand
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from supervisor.interpretation.llm import TaskReading
 
 from contracts.errors import LlmCutOff, LlmError, LlmMalformed, LlmRefused, LlmTimeout, LlmUnavailable
 from contracts.messages import ChatTurn
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import (
+from supervisor.understanding import (
     Ambiguous,
     Interpretation,
     LlmInterpreter,
@@ -21,8 +22,7 @@ from supervisor.interpretation import (
     Unfitting,
     make_interpreter,
 )
-from supervisor.interpretation.llm import TaskReading
-from tests.interpretation_cases import BUDGET, EVERYBODY, budget_turn, parameters_of, said, understand
+from tests.understanding_cases import BUDGET, EVERYBODY, budget_turn, parameters_of, said, understand
 
 
 class _Answer:

@@ -5,12 +5,16 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
+from supervisor.interpretation.values.amounts import strangeness
+from supervisor.interpretation.values.filling import Filled, fill
+from supervisor.interpretation.values.scene import scene_of
+from supervisor.interpretation.wishes.routing import Router
 
 from contracts.messages import ChatTurn
 from contracts.parameters import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import (
+from supervisor.understanding import (
     Ambiguous,
     Interpretation,
     Missing,
@@ -19,11 +23,7 @@ from supervisor.interpretation import (
     Understood,
     Unfitting,
 )
-from supervisor.interpretation.values.amounts import strangeness
-from supervisor.interpretation.values.filling import Filled, fill
-from supervisor.interpretation.values.scene import scene_of
-from supervisor.interpretation.wishes.routing import Router
-from tests.interpretation_cases import AT, BUDGET, budget_turn, card_for, said
+from tests.understanding_cases import AT, BUDGET, budget_turn, card_for, said
 
 
 class _Gift(Parameters):

@@ -3,17 +3,17 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-
-from contracts.parameters import Field, Parameters
-from quantities.amounts import Amount, Duration, Moment
-from supervisor.catalogue import Catalogue
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.filling import Filled, fill
 from supervisor.interpretation.values.plain_values import Reading
 from supervisor.interpretation.values.scene import scene_of
 from supervisor.interpretation.values.times import dated
 from supervisor.interpretation.wishes.routing import Prepared, Router
-from tests.interpretation_cases import card_for
+
+from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount, Duration, Moment
+from supervisor.catalogue import Catalogue
+from tests.understanding_cases import card_for
 
 #: A Wednesday.
 NOW = datetime(2026, 11, 18, 16, 40, tzinfo=UTC)

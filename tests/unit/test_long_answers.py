@@ -9,9 +9,9 @@ import pytest
 from contracts.messages import ChatTurn
 from contracts.parameters import Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import RuleInterpreter
+from supervisor.understanding import RuleInterpreter
 from supervisor.understanding.outcome import Missing
-from tests.interpretation_cases import AT, BUDGET, GREETER, RIDE, TRIP, card_for, said
+from tests.understanding_cases import AT, BUDGET, GREETER, RIDE, TRIP, card_for, said
 
 
 class Pair(Parameters):

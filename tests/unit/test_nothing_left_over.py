@@ -6,8 +6,8 @@ import pytest
 
 from contracts.messages import ChatTurn
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, Interpretation, Missing, Several, Understood, Unfitting
-from tests.interpretation_cases import AT, BUDGET, TRIP, parameters_of, said, understand
+from supervisor.understanding import Ambiguous, Interpretation, Missing, Several, Understood, Unfitting
+from tests.understanding_cases import AT, BUDGET, TRIP, parameters_of, said, understand
 
 BOTH = Catalogue([BUDGET, TRIP])
 FIRST, SECOND = {"budget_limit": 10_000, "spent": 2_000}, {"budget_limit": 20_000, "spent": 5_000}

@@ -4,11 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-
-from contracts.messages import ChatTurn
-from supervisor.interpretation import Ambiguous, Interpretation, LlmInterpreter, Missing, RuleInterpreter, Understood
 from supervisor.interpretation.llm import TaskReading
-from supervisor.understanding.outcome import Span
 from supervisor.interpretation.proof.evidence import Source
 from supervisor.interpretation.proof.plain_statements import is_plain
 from supervisor.interpretation.proof.recollection import Recollection, Remembered
@@ -17,7 +13,11 @@ from supervisor.interpretation.values.cues import CueIndex
 from supervisor.interpretation.values.fields import shape_of
 from supervisor.interpretation.values.plain_values import chosen
 from supervisor.interpretation.values.scene import scene_of
-from tests.interpretation_cases import BUDGET, EVERYBODY, GREETER, RIDE, parameters_of, said
+
+from contracts.messages import ChatTurn
+from supervisor.understanding import Ambiguous, Interpretation, LlmInterpreter, Missing, RuleInterpreter, Understood
+from supervisor.understanding.outcome import Span
+from tests.understanding_cases import BUDGET, EVERYBODY, GREETER, RIDE, parameters_of, said
 
 TEXT = "Check my budget as usual, I spent 42000"
 

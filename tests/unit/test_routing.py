@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 import pytest
+from supervisor.interpretation.wishes.likeness import FEWEST_EXAMPLES, learn
+from supervisor.interpretation.wishes.vocabulary import NUMBER, everyday
 
 from contracts.messages import AgentCard, TaskCard
 from contracts.parameters import Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, RuleInterpreter, Understood, Unfitting
-from supervisor.interpretation.wishes.likeness import FEWEST_EXAMPLES, learn
-from supervisor.interpretation.wishes.vocabulary import NUMBER, everyday
-from tests.interpretation_cases import BUDGET
+from supervisor.understanding import Ambiguous, RuleInterpreter, Understood, Unfitting
+from tests.understanding_cases import BUDGET
 
 
 class NoValues(Parameters):

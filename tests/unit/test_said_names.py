@@ -7,8 +7,8 @@ import pytest
 
 from contracts.parameters import Field, Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, Interpretation, Missing, RuleInterpreter, Understood
-from tests.interpretation_cases import card_for, parameters_of
+from supervisor.understanding import Ambiguous, Interpretation, Missing, RuleInterpreter, Understood
+from tests.understanding_cases import card_for, parameters_of
 
 #: A Monday.
 NOW = datetime(2026, 11, 23, 9, tzinfo=UTC)

@@ -9,8 +9,8 @@ from contracts.messages import ChatTurn
 from contracts.parameters import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, Interpretation, Missing, Several, Understood, Unfitting
-from tests.interpretation_cases import BUDGET, GREETER, card_for, parameters_of, said, understand
+from supervisor.understanding import Ambiguous, Interpretation, Missing, Several, Understood, Unfitting
+from tests.understanding_cases import BUDGET, GREETER, card_for, parameters_of, said, understand
 
 
 class _Forecast(Parameters):

@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
+from supervisor.interpretation.values.fields import shape_of
+from supervisor.interpretation.values.looks import resembles, simple_pattern
 
 from contracts.messages import TaskCard
 from contracts.parameters import Field, Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, Missing, Understood
-from supervisor.interpretation.values.fields import shape_of
-from supervisor.interpretation.values.looks import resembles, simple_pattern
-from tests.interpretation_cases import card_for, said, understand
+from supervisor.understanding import Ambiguous, Missing, Understood
+from tests.understanding_cases import card_for, said, understand
 
 
 def house_of(name: str, cue: str, examples: tuple[str, ...] = (), **constraints: Any) -> Catalogue:

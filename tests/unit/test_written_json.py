@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from supervisor.interpretation.written_json import HOW_TO_SEND, is_json
 
 from contracts.messages import TaskCall
 from supervisor.understanding.outcome import Missing, Unfitting
-from supervisor.interpretation.written_json import HOW_TO_SEND, is_json
-from tests.interpretation_cases import budget_turn, parameters_of, said, understand
+from tests.understanding_cases import budget_turn, parameters_of, said, understand
 
 TWO = {"budget_limit": 50_000, "spent": 42_000}
 

@@ -7,9 +7,9 @@ import pytest
 from contracts.messages import ChatTurn, TaskCall
 from contracts.parameters import Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, Missing, Understood, Unfitting
 from supervisor.replies import report_reply
-from tests.interpretation_cases import EVERYBODY, budget_turn, card_for, parameters_of, said, understand
+from supervisor.understanding import Ambiguous, Missing, Understood, Unfitting
+from tests.understanding_cases import EVERYBODY, budget_turn, card_for, parameters_of, said, understand
 from tests.unit.test_replies import ASSIGNMENT, report
 
 EARLIER = {"budget_limit": 800, "spent": 250, "history": [30, 40]}

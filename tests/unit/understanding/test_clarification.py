@@ -4,15 +4,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from supervisor.understanding.clarification import pick
 
 from contracts.messages import ChatTurn
 from contracts.parameters import Parameters
 from quantities.amounts import Moment
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Interpretation, RuleInterpreter, Understood
+from supervisor.understanding import Interpretation, RuleInterpreter, Understood
 from supervisor.understanding.outcome import Ambiguous, Missing, Several, Unfitting
-from supervisor.interpretation.picks import pick
-from tests.interpretation_cases import BUDGET, TRIP, card_for
+from tests.understanding_cases import BUDGET, TRIP, card_for
 
 NOW = datetime(2026, 11, 23, 10, 0, tzinfo=UTC)
 

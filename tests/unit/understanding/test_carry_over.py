@@ -6,8 +6,8 @@ import pytest
 
 from contracts.messages import ChatTurn, TaskCall
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, Interpretation, Missing, Understood, Unfitting
-from tests.interpretation_cases import BUDGET, EVERYBODY, budget_turn, parameters_of, said, understand
+from supervisor.understanding import Ambiguous, Interpretation, Missing, Understood, Unfitting
+from tests.understanding_cases import BUDGET, EVERYBODY, budget_turn, parameters_of, said, understand
 
 FOUR = [5000, 7000, 8000, 6000]
 BEFORE = budget_turn(budget_limit=50000, spent=42000, history=FOUR)

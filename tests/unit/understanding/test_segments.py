@@ -8,8 +8,8 @@ from contracts.messages import ChatTurn, TaskCall
 from contracts.parameters import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
-from tests.interpretation_cases import BUDGET, EVERYBODY, budget_turn, card_for, parameters_of, said, understand
+from supervisor.understanding import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
+from tests.understanding_cases import BUDGET, EVERYBODY, budget_turn, card_for, parameters_of, said, understand
 
 
 class Weather(Parameters):

@@ -8,9 +8,9 @@ import pytest
 from contracts.messages import ChatTurn
 from contracts.parameters import Field, Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Interpretation, Understood
+from supervisor.understanding import Interpretation, Understood
 from supervisor.understanding.outcome import Ambiguous, Missing, Several, Single
-from tests.interpretation_cases import EVERYBODY, card_for, said, understand
+from tests.understanding_cases import EVERYBODY, card_for, said, understand
 
 
 class Weather(Parameters):
