@@ -16,7 +16,7 @@ from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.carry_over import carry_over, goes_on
 from supervisor.understanding.clarification import Clarification
-from supervisor.understanding.conclusion import conclude
+from supervisor.understanding.conclusion import Filled, conclude
 from supervisor.understanding.conversation import Open, Past, open_questions, past_tasks
 from supervisor.understanding.fixed_replies import is_denied, reply_without_task
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Several, Single, Span, Understood, Unfitting
@@ -24,7 +24,7 @@ from supervisor.understanding.picks import INSTEAD
 from supervisor.understanding.questions import ask_which_task, leave
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.segments import MOST_TASKS, Segment, segments_of
-from supervisor.understanding.slots import Filled, fill
+from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import Utterance, evened, without_list_numbers
 
 #: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them.

@@ -35,7 +35,7 @@ class Segment(NamedTuple):
 
 
 def segments_of(utterance: Utterance, router: Router, about: Collection[Task] = ()) -> list[Segment]:
-    """Return the segments of *utterance*, mostly one; a part that asks for no task of its own stays with its neighbour.
+    """Return the segments of *utterance*, mostly one; a part that asks for no task stays with its neighbour.
 
     The first may ask for none where it answers a question *about* a task, or goes on with it.
     """
@@ -62,7 +62,7 @@ def segments_of(utterance: Utterance, router: Router, about: Collection[Task] = 
 
 def _cuts(utterance: Utterance) -> Iterator[tuple[int, int]]:
     """Yield where *utterance* may be cut, outside of its values and of what is quoted."""
-    closed = [(one.start, one.end) for one in (*utterance.quoted, *utterance.amounts, *utterance.moments)]
+    closed = (*utterance.quoted_spans, *utterance.value_spans)
     for number, match in enumerate(_CUT.finditer(utterance.text)):
         if number >= _MOST_CUTS:
             return

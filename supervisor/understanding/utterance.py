@@ -143,6 +143,17 @@ class Utterance:
         """Lengths of time."""
         return find_durations(self.text)
 
+    @_Once
+    def value_spans(self) -> tuple[tuple[int, int], ...]:
+        """Where numbers, days and times stand."""
+        amounts, moments = self.amounts, self.moments
+        return (*((one.start, one.end) for one in amounts), *((one.start, one.end) for one in moments))
+
+    @_Once
+    def quoted_spans(self) -> tuple[tuple[int, int], ...]:
+        """Where quoted texts stand, inside their marks."""
+        return tuple((one.start, one.end) for one in self.quoted)
+
     def index_at(self, position: int) -> int:
         """Return the index of the first token that ends after *position*."""
         return bisect_right(self._token_ends, position)
