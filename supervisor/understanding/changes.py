@@ -13,7 +13,7 @@ from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import LIGHT, Utterance, stem, word_set
 from supervisor.understanding.values import amount_for
 
-_TIMES = {
+_TIMES: dict[str, int | Fraction] = {
     "double": 2, "doubled": 2, "doubling": 2, "twice": 2, "triple": 3, "tripled": 3, "treble": 3, "thrice": 3,
     "quadruple": 4, "halve": Fraction(1, 2), "halved": Fraction(1, 2), "half": Fraction(1, 2),
     "third": Fraction(1, 3), "quarter": Fraction(1, 4),
@@ -85,7 +85,11 @@ class _Reader:
                 told = f"{token.text} of" if is_share else _TOLD.get(token.text, token.text)
                 told = f"a {told}" if is_share and token.text != "half" else told
                 yield from self._multiple(place, place + 1, Fraction(_TIMES[token.text]), told)
-            elif amount is not None and amount.value is not None:
+            elif (
+                amount is not None
+                and amount.value is not None
+                and not _SHARES.intersection(amount.text.lower().split())
+            ):
                 yield from self._with_amount(place, self.ends[place], amount)
             elif token.text == "another" and place + 1 in self.starting:
                 cue = self.starting[place + 1]

@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeGuard
 
 from quantities.numerals import Found
-from supervisor.understanding.schema import Slot, TaskSchema
+from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, stems_of, word_set
 
 if TYPE_CHECKING:
+    from supervisor.understanding.conclusion import Filled
     from supervisor.understanding.cues import Cue
     from supervisor.understanding.routing import Task
-    from supervisor.understanding.slots import Filled
 
 #: What a slot is called that holds a sentence, in which a comma ends nothing.
 _SENTENCE = frozenset(
@@ -32,6 +32,7 @@ _LONGEST = 2_000
 #: Who or what was meant has to be asked: these are no names.
 _WHOEVER = word_set("him her it them me us someone somebody anyone anybody something this that these those one myself")
 _DETERMINERS = word_set("a an the my our your his her their some any this that")
+_LEADS_ON = word_set("a an the my our your to for in at about of on me us from")
 _SMALL = word_set("to from at in for with by about into of on as and")
 _AND = re.compile(r"(?:(?:and|or|plus|&)\s+)?", re.IGNORECASE)
 _CHUNK = re.compile(r"[^\s\"'(,;]+")
@@ -54,12 +55,12 @@ def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int
         if not token.is_word or not text[token.start].isupper() or token.text.split("'")[0] == "i":
             continue
         before = text[: token.start].rstrip()
-        is_first = place == 0 or before[-1:] in ".!?\n" or before[-1:] in '"\u201c('
+        is_first = place == 0 or before[-1:] in '.!?\n"\u201c(' or (place == 2 and not tokens[1].is_word)
         if found and token.stem not in known and not text[found[-1][1] : token.start].strip(" -'.&"):
             found[-1] = (found[-1][0], token.end)
         elif not is_first and token.stem not in known and (token.text not in STOP or _is_led_on(tokens, place, text)):
             found.append((token.start, token.end))
-    times = [(one.start, one.end) for one in (*utterance.moments, *utterance.amounts)]
+    times = utterance.value_spans
     return [one for one in found if not any(start <= one[0] and one[1] <= end for start, end in times)]
 
 
@@ -72,7 +73,7 @@ def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
     """Return where digits stand that are no amount and no date: "A4", "2x"."""
     if not any(letter.isdigit() for letter in utterance.text):
         return []
-    taken = [(one.start, one.end) for one in (*utterance.amounts, *utterance.moments, *utterance.durations)]
+    taken = [*utterance.value_spans, *((one.start, one.end) for one in utterance.durations)]
     found = []
     for match in _DIGITS.finditer(utterance.text):
         end = match.end() - len(match.group()) + len(match.group().rstrip(".,;:!?)"))
@@ -101,17 +102,17 @@ def simple_pattern(pattern: str) -> re.Pattern[str] | None:
 
 
 def announced_texts(
-    utterance: Utterance, cues: Sequence["Cue"], filled: "Filled", schema: TaskSchema, asked: Sequence[Slot]
+    utterance: Utterance, task: "Task", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
 ) -> Iterator[tuple[Slot, int, int]]:
     """Yield the texts that are said beyond doubt: by their pattern, as one of the examples, or behind a cue.
 
     An answer to a question for one text is that text, as far as nothing else is found in it.
     """
-    texts = [slot for slot in schema.slots if slot.kind == "text"]
+    texts = [slot for slot in task.schema.slots if slot.kind == "text"]
     for slot in texts:
         if filled.is_open(slot) and not slot.is_list and (found := _by_looks(utterance, slot, filled)) is not None:
             yield slot, *found
-    behind = _behind_cues(utterance, cues, filled)
+    behind = _behind_cues(utterance, task, cues, filled)
     for slot, start, end in behind:
         if filled.is_open(slot):
             yield from ((slot, *part) for part in (_items(utterance, start, end) if slot.is_list else [(start, end)]))
@@ -143,7 +144,9 @@ def _is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 2 < len(value) < _LONGEST_CODE
 
 
-def _behind_cues(utterance: Utterance, cues: Sequence["Cue"], filled: "Filled") -> list[tuple[Slot, int, int]]:
+def _behind_cues(
+    utterance: Utterance, task: "Task", cues: Sequence["Cue"], filled: "Filled"
+) -> list[tuple[Slot, int, int]]:
     """Return the texts behind their cues; a slot may be announced twice, and the first that leads a text counts."""
     text, tokens = utterance.text, utterance.tokens
     found: list[tuple[Slot, int, int]] = []
@@ -151,7 +154,7 @@ def _behind_cues(utterance: Utterance, cues: Sequence["Cue"], filled: "Filled") 
         slot = cue.slot
         if slot.kind != "text" or cue.side == "left" or not filled.is_open(slot):
             continue
-        if any(one is slot for one, _, _ in found) or not _leads(utterance, cue, cues):
+        if any(one is slot for one, _, _ in found) or not _leads(utterance, task, cue, cues):
             continue
         others = [one for one in cues if one.first >= cue.end and one.slot is not slot]
         if not slot.is_list:
@@ -167,7 +170,7 @@ def _is_inside(cue: "Cue", tokens: Sequence[Token]) -> bool:
     return cue.end - cue.first == 1 and tokens[cue.first].text in _SMALL
 
 
-def _leads(utterance: Utterance, cue: "Cue", cues: Sequence["Cue"]) -> bool:
+def _leads(utterance: Utterance, task: "Task", cue: "Cue", cues: Sequence["Cue"]) -> bool:
     """Return whether a text may begin behind *cue*: "name: Ada", "with the words Hello"; not "name and age"."""
     tokens, place = utterance.tokens, cue.end
     if any(one.slot is cue.slot and place <= one.first <= place + 1 for one in cues):
@@ -176,6 +179,8 @@ def _leads(utterance: Utterance, cue: "Cue", cues: Sequence["Cue"]) -> bool:
         return False
     token = tokens[place]
     is_light = all(one.text in LIGHT for one in tokens[cue.first : cue.end])
+    if is_light and token.stem in task.names | task.openers | task.verbs:
+        return False
     if token.text in _ANNOUNCING or utterance.text[token.start].isupper():
         return True
     return token.is_word and (
@@ -212,7 +217,8 @@ def _extent(
     if not is_sentence and not slot.is_list:
         ends += [match.start() for match in [_COMMA.search(text, start, stop)] if match]
     if not is_sentence:
-        ends += [one.start for one in (*utterance.moments, *_prepositional(utterance)) if one.start >= start]
+        ends += [one.start for one in utterance.moments if one.start >= start]
+        ends += [one.start for one in _prepositional(utterance) if one.start >= start]
     end = _trimmed(text, start, min(ends))
     words = [token for token in utterance.tokens if start <= token.start < end and token.is_word]
     if not words or (len(words) == 1 and words[0].text in _WHOEVER) or all(word.text in LIGHT for word in words):
@@ -294,7 +300,7 @@ def _after_task_words(
         return None
     first, end = stretches[0]
     before = first - 1
-    while before >= 0 and tokens[before].text in LIGHT:
+    while before >= 0 and tokens[before].text in _LEADS_ON:
         before -= 1
     if before < 0 or tokens[before].stem not in task.names:
         return None
