@@ -14,7 +14,7 @@ from typing import Final, Self
 from quantities.amounts.frozen import Scaled
 from quantities.amounts.spellings import EXACT, LONGEST, WIDE, canonical, kept, plain, shown, worth
 from quantities.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
-from quantities.times.durations import AMBIGUOUS, Length, parse_duration
+from quantities.times.durations import AMBIGUOUS, parse_duration
 from quantities.times.words import SHORT_UNITS, UNITS
 
 __all__ = ["Duration"]
@@ -251,12 +251,3 @@ def _split(value: Decimal, size: Decimal) -> tuple[Decimal, Decimal]:
 
 def _spelled(*parts: tuple[Decimal, str]) -> str:
     return "".join(f"{canonical(value)}{letter}" for value, letter in parts if value)
-
-
-def of_length(length: Length, text: str) -> Duration:
-    """Return the duration of a *length* that was found in *text*.
-
-    Raises:
-        InvalidAmount: it cannot be kept exactly.
-    """
-    return _result(_exact(length.months, text), _exact(length.seconds, text))

@@ -13,8 +13,7 @@ from quantities.times.clocks import clock_at
 from quantities.times.words import MONTHS, RELATIVE_DAYS, STEPS, UNSURE_WEEKDAYS, WEEKDAYS, ordinal_at
 from quantities.units import unit_named
 
-#: The "week", "month", "year", ... that a step can be taken by.
-GRAINS: dict[str, Grain] = {grain: grain for grain in get_args(Grain)}
+_GRAINS: dict[str, Grain] = {grain: grain for grain in get_args(Grain)}
 #: Two digits from here on are a year of the last century, as POSIX has it.
 _FIRST_OF_1900S = 69
 #: Of weekdays in a month there are five at most; "the second tuesday" is no day without its month.
@@ -143,7 +142,7 @@ def stretch_of(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | 
     if year := year_at(sentence, at):
         return Reach(around(date(year[0], 1, 1), "year"), year[1], is_relative=False)
     step = STEPS.get(sentence.word(at))
-    grain = GRAINS.get(sentence.word(at + (step is not None)))
+    grain = _GRAINS.get(sentence.word(at + (step is not None)))
     if grain is None or (step is None and at == place):
         return None
     return Reach(around(reckoning.today, grain, step or 0), at + 1 + (step is not None), is_relative=True)

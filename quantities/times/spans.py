@@ -22,7 +22,7 @@ class TwoDays(NamedTuple):
     is_relative: bool
 
 
-def after_span_joint(sentence: Sentence, place: int, end: int) -> int | None:
+def _after_joint(sentence: Sentence, place: int, end: int) -> int | None:
     """Return the place after the "to" or dash at *end* that joins two ends of a period which opens at *place*.
 
     An "and" joins them only after "between".
@@ -41,7 +41,7 @@ def two_days_at(sentence: Sentence, place: int, reckoning: Reckoning) -> TwoDays
     month = MONTHS.get(sentence.word(place))
     at = place + (month is not None)
     first = number_of_day(sentence, at)
-    joint = after_span_joint(sentence, place, first[1]) if first else None
+    joint = _after_joint(sentence, place, first[1]) if first else None
     if first and sentence.word(first[1]) in {"and", "or"} and ordinal_at(sentence, at):
         joint = first[1] + 1
     if first is None or joint is None:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from quantities.numerals import find_amounts, find_ordinals, parse_number
+from quantities.numerals import find_amounts, parse_number
 from quantities.times import find_durations, find_moments
 
 _ONES = [
@@ -19,10 +19,6 @@ _ONES = [
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _NAMES = ["", " thousand", " million", " billion", " trillion"]
 _PARTS = {3: "third", 5: "fifth", 7: "seventh", 9: "ninth", 11: "eleventh", 16: "sixteenth", 1000: "thousandth"}
-_ORDINALS = {
-    "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth",
-    "twelve": "twelfth",
-}  # fmt: skip
 _PIECES = st.sampled_from([
     "one", "hundred", "thousand", "and", "half", "a", "third", "fifths", "twenty", "-", ",", ".", "/", "$",
     "%", "5", "1.500", "12,5", "km", "to", "between", "over", "in", "out", "of", "dollars", "cents", "point",
@@ -80,16 +76,6 @@ def test_commas_between_the_groups_of_a_price_in_words_say_nothing(number: int, 
     """The money behind it shows that "two thousand, forty yen" is no list."""
     (found,) = find_amounts(f"{spelled(number, joint, ', ')} {money}")
     assert found.value == number
-
-
-@given(st.integers(1, 10**12 - 1), st.sampled_from([" ", " and "]))
-def test_an_ordinal_in_words_is_that_place(number: int, joint: str) -> None:
-    """One hundredth is a part of something."""
-    assume(number < 100 or str(number).rstrip("0") != "1")
-    words, space, last = spelled(number, joint).rpartition(" ")
-    tens, hyphen, unit = last.rpartition("-")
-    ending = _ORDINALS.get(unit) or (f"{unit[:-1]}ieth" if unit.endswith("y") else f"{unit}th")
-    assert [one.place for one in find_ordinals(f"{words}{space}{tens}{hyphen}{ending}")] == [number]
 
 
 @given(st.integers(2, 19))

@@ -12,7 +12,6 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 from contracts.questions import spell_field
 from quantities.amounts import Duration
-from quantities.amounts.duration import of_length
 from quantities.times import find_durations
 
 ADAPTER = TypeAdapter(Duration)
@@ -154,5 +153,5 @@ def test_it_travels_as_iso_8601() -> None:
 def test_sentences_hold_durations_at_their_places(sentence: str, expected: dict[str, str]) -> None:
     """Ages, rates and ordinals are none."""
     found = find_durations(sentence)
-    assert {one.text: str(of_length(one.length, one.text)) for one in found} == expected
+    assert {one.text: str(Duration(one.text)) for one in found} == expected
     assert all(sentence[one.start : one.end] == one.text for one in found)

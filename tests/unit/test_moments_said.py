@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from quantities.amounts.moment import iso_text
-from quantities.times import find_durations, find_moments, find_periods
+from quantities.times import find_durations, find_moments
 
 #: A Wednesday.
 NOW = datetime.fromisoformat("2026-11-18T16:40")
@@ -80,22 +80,6 @@ def test_a_time_is_told_with_its_day_and_the_part_of_it(text: str, moment: str) 
 def test_a_year_that_is_said_once_is_that_of_both_days(text: str, days: list[str]) -> None:
     """And of the year before, where the first month is a later one."""
     assert moments(text) == days
-
-
-@pytest.mark.parametrize(
-    ("text", "period"),
-    [
-        ("from monday to friday", "2026-11-09..2026-11-13"),
-        ("friday last week", "2026-11-13..2026-11-13"),
-        ("from tuesday to thursday last week", "2026-11-10..2026-11-12"),
-        ("the last quarter of 2025", "2025-10-01..2025-12-31"),
-        ("may and june 2025", "2025-05-01..2025-05-31 2025-06-01..2025-06-30"),
-    ],
-)
-def test_a_period_is_that_of_the_days_that_tell_it(text: str, period: str) -> None:
-    """Weekdays of last week are not those of this one."""
-    found = find_periods(text, NOW)
-    assert " ".join(f"{one.period.start}..{one.period.end}" for one in found) == period
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from contracts.errors import InvalidAmount
-from quantities.numerals import find_amounts, find_ordinals, parse_number
+from quantities.numerals import find_amounts, parse_number
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,3 @@ def test_a_letter_glued_to_the_number_of_a_place_makes_it_a_name(text: str, want
 def test_a_word_that_is_a_number_by_itself_is_none_in_a_sentence(text: str, wanted: list[int]) -> None:
     """A table of numerals has "nil" and "dozens"; and money before a small m makes it a million."""
     assert [found.value for found in find_amounts(text)] == wanted
-
-
-@pytest.mark.parametrize(("text", "places"), [("a five hundredth", []), ("the five hundredth", [500])])
-def test_one_part_of_hundreds_is_no_place_in_an_order(text: str, places: list[int]) -> None:
-    """The article makes a fraction of it."""
-    assert [one.place for one in find_ordinals(text)] == places
