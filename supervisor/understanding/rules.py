@@ -94,7 +94,9 @@ class RuleInterpreter:
             return Unfitting(reply)
         return _together(
             read_segments(
-                segments_of(utterance, router, [pasts[0].task] if pasts and goes_on(utterance) else []), router, pasts
+                segments_of(utterance, choice, router, [pasts[0].task] if pasts and goes_on(utterance) else []),
+                router,
+                pasts,
             )
         )
 
@@ -105,7 +107,7 @@ class RuleInterpreter:
         """Return what *opened* questions come to by *utterance*, and what it asks for beside an answer."""
         clarification = Clarification(router, previous, opened)
         asking = {one.task for one in opened if one.task is not None}
-        segments = segments_of(utterance, router, asking) if asking else []
+        segments = segments_of(utterance, choice, router, asking) if asking else []
         new = [one for one in segments if one.choice is not None and one.choice.task not in asking]
         if not new or len(new) == len(segments):
             return clarification.answer(utterance, choice)
