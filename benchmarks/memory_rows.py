@@ -13,12 +13,12 @@ from benchmarks.budget import analyze, parameters
 from benchmarks.processes import NotMeasuredError
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile, ratio
-from contracts.amounts import Amount
 from contracts.neighbours import Neighbourhood
 from contracts.parameters import Field, Parameters
 from memory import keys
 from memory.entries import Near
 from memory.long_term import LongTermMemory
+from quantities.amounts import Amount
 
 #: Entries among which a neighbour is found.
 _NEIGHBOURS = 1000

@@ -8,9 +8,9 @@ from time import thread_time_ns
 
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile, ratio
-from contracts.numerals import find_amounts
+from quantities.numerals import find_amounts
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import RuleInterpreter, Understood
+from supervisor.understanding import RuleInterpreter, Understood
 from workers.agents.budget import Budget, agent
 from workers.card import card_of
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
-from contracts.amounts import Amount
+from quantities.amounts import Amount
 
 #: The types of numbers that are read from their wordings.
 NUMBERS = (Amount, Decimal, int, float)
@@ -21,7 +21,7 @@ _UNIONS = (Union, types.UnionType)
 
 def is_typed(kind: Any) -> bool:
     """True for Percent, Quantity, Duration and Moment, which read a field themselves, with the unit it declares."""
-    return isinstance(kind, type) and kind is not Amount and kind.__module__.startswith("contracts.amounts.")
+    return isinstance(kind, type) and kind is not Amount and kind.__module__.startswith("quantities.amounts.")
 
 
 def leaf_types(annotation: Any) -> set[Any]:

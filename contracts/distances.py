@@ -9,14 +9,14 @@ from decimal import Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from contracts.amounts import Amount, canonical
-from contracts.amounts.spellings import LONGEST
 from contracts.questions import spell_field
 from contracts.tolerances import EXACT, MONTHS, WITHOUT_ZERO, Tolerance
-from contracts.units import base_code
+from quantities.amounts import Amount, canonical
+from quantities.amounts.spellings import LONGEST
+from quantities.units import base_code
 
 if TYPE_CHECKING:
-    from contracts.amounts import Duration, Moment, Quantity
+    from quantities.amounts import Duration, Moment, Quantity
 
 #: The worth of a quantity is kept to 30 digits, less the zeros at their end: one of this many digits may be rounded,
 #: and at a border has the benefit of that doubt, which is a share of it.

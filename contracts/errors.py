@@ -7,13 +7,11 @@ for input that somebody must mend.
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-
-class TaskloreError(Exception):
-    """Base of every error that Tasklore raises on purpose; `except TaskloreError` is enough for a caller."""
-
-
-class InvalidInput(TaskloreError):
-    """Something handed in is unusable; the message names the field and the cure. Never retried."""
+from quantities.errors import AmbiguousAmount as AmbiguousAmount
+from quantities.errors import InvalidAmount as InvalidAmount
+from quantities.errors import InvalidInput as InvalidInput
+from quantities.errors import TaskloreError as TaskloreError
+from quantities.errors import UnitMismatch as UnitMismatch
 
 
 class InvalidParameters(InvalidInput):
@@ -22,23 +20,6 @@ class InvalidParameters(InvalidInput):
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
         self.problems = tuple(problems)
-
-
-class InvalidAmount(InvalidInput):
-    """A quantity cannot be read, is no finite number, or has more digits than are kept exactly."""
-
-
-class AmbiguousAmount(InvalidAmount):
-    """A quantity or a date has two readings ("1.500"); `readings` holds both spelled plainly, for a question back."""
-
-    def __init__(self, text: str, readings: Sequence[str], cure: str = "write the number without separators") -> None:
-        super().__init__(f"{text!r} can mean {' or '.join(readings)}; {cure}")
-        self.text = text
-        self.readings = tuple(readings)
-
-
-class UnitMismatch(InvalidAmount):
-    """A quantity comes in a unit that its field does not take; convert it before asking."""
 
 
 class MessageTooLarge(InvalidInput):

@@ -13,10 +13,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from contracts.amounts import canonical
 from contracts.distances import Measured, distance_between, measured, moved, sign_of
 from contracts.questions import question_key, spell_field
 from contracts.tolerances import EXACT, Tolerance
+from quantities.amounts import canonical
 
 #: A share of the reach by which a search in floats goes further, so that rounding hides no neighbour.
 _SLACK = 1e-9

@@ -11,8 +11,6 @@ from pydantic import Field as _PydanticField
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from contracts.amounts import Amount
-from contracts.amounts.frozen import TextValue
 from contracts.annotations import (
     NUMBERS,
     held_types,
@@ -29,9 +27,11 @@ from contracts.message_parts import FailFastModel
 from contracts.neighbours import Neighbourhood, neighbourhood
 from contracts.questions import question_key, spell_field
 from contracts.tolerances import Tolerance, read_tolerance
+from quantities.amounts import Amount
+from quantities.amounts.frozen import TextValue
 
 if TYPE_CHECKING:
-    from contracts.amounts import Duration, Percent, Quantity
+    from quantities.amounts import Duration, Percent, Quantity
 
 #: Annotations that let every value in.
 _OPEN = frozenset({Any, object, dict, list})

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from contracts.amounts import canonical
-from contracts.amounts.spellings import LONGEST, WIDE
 from contracts.errors import InvalidAmount
-from contracts.units import base_code
+from quantities.amounts import canonical
+from quantities.amounts.spellings import LONGEST, WIDE
+from quantities.units import base_code
 
 #: Holds the difference of any two amounts, and a share of one, without rounding; what it cannot hold is never near.
 EXACT = decimal.Context(prec=WIDE.prec, traps=[decimal.Inexact, decimal.InvalidOperation, decimal.Overflow])
@@ -119,7 +119,7 @@ def _of_percent(raw: object, unit: str | None) -> Tolerance:  # noqa: ARG001 - a
 
 
 def _of_quantity(raw: object, unit: str | None) -> Tolerance:
-    from contracts.amounts import Quantity  # loaded by whoever declares one
+    from quantities.amounts import Quantity  # loaded by whoever declares one
 
     is_temperature = unit is not None and Quantity(0, unit).dimension == WITHOUT_ZERO
     if (found := _share(raw)) is not None:
@@ -135,7 +135,7 @@ def _of_quantity(raw: object, unit: str | None) -> Tolerance:
 
 
 def _of_duration(raw: object, unit: str | None) -> Tolerance:
-    from contracts.amounts import Duration  # loaded by whoever declares one
+    from quantities.amounts import Duration  # loaded by whoever declares one
 
     if (found := _share(raw)) is not None:
         return found

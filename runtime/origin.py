@@ -17,7 +17,7 @@ from urllib.request import url2pathname
 from contracts.errors import ConfigurationError
 
 #: Every top-level package that our distribution installs.
-PACKAGES = ("contracts", "memory", "runtime", "supervisor", "workers", "tasklore")
+PACKAGES = ("contracts", "quantities", "memory", "runtime", "supervisor", "workers", "tasklore")
 
 _DISTRIBUTION = "tasklore"
 

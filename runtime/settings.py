@@ -14,8 +14,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from contracts.errors import ConfigurationError, InvalidAmount
 from contracts.faults import complaint_of
 from contracts.identifiers import NAME_PATTERN
-from contracts.numerals.locales import mark_of
 from contracts.zones import TimeZone
+from quantities.numerals.locales import mark_of
 from runtime.endpoints import DEFAULT_DATA_DIR, SECRETS_VARIABLE, masked_url
 from runtime.llm_prices import parse_prices
 from runtime.llm_settings import DEFAULT_ROLE, MEDIUM_MODEL, SMALL_MODEL, LlmRole, LlmSettings

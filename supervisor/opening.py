@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from redis.asyncio import Redis
 
-from contracts.numerals.locales import mark_of
 from memory.analysis import AnalysisStore
 from memory.inbox import Inbox
 from memory.pipeline_runs import PipelineRuns
 from memory.project import ProjectMemory
 from memory.session import SessionCache
 from memory.stories.store import StoryStore
+from quantities.numerals.locales import mark_of
 from runtime.access import access_of
 from runtime.erasing import Eraser
 from runtime.leases import Leases
@@ -31,8 +31,6 @@ from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.delivering import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
-from supervisor.interpretation import Interpreter, make_interpreter
-from supervisor.interpretation.spending import Counted
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts as PipelineParts
@@ -41,6 +39,8 @@ from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.recollection import open_recollections
 from supervisor.reports import ReportDesk
 from supervisor.spans import Spanned
+from supervisor.understanding import Interpreter, make_interpreter
+from supervisor.understanding.spending import Counted
 
 
 @dataclass(frozen=True, slots=True)

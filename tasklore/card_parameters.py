@@ -7,12 +7,12 @@ from typing import Any, Optional, get_args, get_origin
 
 from pydantic import PydanticUserError, create_model
 
-from contracts import amounts
-from contracts.amounts import Amount
 from contracts.errors import InvalidInput
 from contracts.parameters import Field, Parameters
 from contracts.tolerances import read_tolerance
 from memory.seed_file import TaskForm
+from quantities import amounts
+from quantities.amounts import Amount
 
 _KINDS: dict[str, Any] = {"integer": int, "number": Decimal, "boolean": bool, "string": str}
 _FORMATS: dict[str, Any] = {"date-time": datetime, "date": date, "time": time, "duration": timedelta}

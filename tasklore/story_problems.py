@@ -8,9 +8,9 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from contracts.amounts.spellings import shown
 from contracts.errors import InvalidInput
 from contracts.faults import complaint_of
+from quantities.amounts.spellings import shown
 from supervisor.pipelines.problems import Place, known_ones
 
 #: How an item of each list is called.

@@ -5,17 +5,17 @@ Here belong declaring, loading and running agents; what they remember lies in `m
 
 from typing import TYPE_CHECKING, Any
 
-from contracts import amounts
-from contracts.amounts import Amount
 from contracts.errors import GiveUp, RetryLater
 from contracts.parameters import Field, Parameters
+from quantities import amounts
+from quantities.amounts import Amount
 from workers.agent import Agent
 from workers.context import Context
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, PendingFact, Ruling
 
 if TYPE_CHECKING:
-    from contracts.amounts import Duration, Moment, Percent, Quantity
+    from quantities.amounts import Duration, Moment, Percent, Quantity
 
 __all__ = [
     "Agent",

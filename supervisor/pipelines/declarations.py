@@ -6,10 +6,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from contracts.amounts.spellings import shown
 from contracts.errors import InvalidPipeline
 from contracts.faults import complaint_of
 from contracts.pipelines import MOST_PHASES, Input, Phase, Pipeline
+from quantities.amounts.spellings import shown
 from supervisor.pipelines.problems import Place, Problem, listed, nearest
 
 _CLASSES: Mapping[str, type[BaseModel]] = {"Pipeline": Pipeline, "Phase": Phase, "Input": Input}

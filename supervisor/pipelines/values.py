@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from contracts.amounts import Amount
 from contracts.errors import InvalidAmount, InvalidInput
+from quantities.amounts import Amount
 from supervisor.pipelines.places import Reference, called, read_text
 from supervisor.pipelines.shapes import Shape
 

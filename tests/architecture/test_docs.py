@@ -32,7 +32,10 @@ from workers.card import card_of
 from workers.config import load_config
 
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), ROOT / "examples" / "README.md"]
+    [
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "examples/README.md", "quantities/README.md")),
+        *(ROOT / "docs").glob("*.md"),
+    ]
 )
 WIRE = (ROOT / "docs" / "wire.md").read_text("utf-8")
 

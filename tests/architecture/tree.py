@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 #: The top-level packages that are shipped, from the top down.
-ROOMS = ("tasklore", "supervisor", "workers", "memory", "runtime", "contracts")
+ROOMS = ("tasklore", "supervisor", "workers", "memory", "runtime", "contracts", "quantities")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef

@@ -7,7 +7,6 @@ from decimal import Decimal
 import pytest
 from redis.asyncio import Redis
 
-from contracts.amounts import Amount
 from contracts.identifiers import user_token
 from contracts.neighbours import Neighbourhood
 from contracts.parameters import Field, Parameters
@@ -16,6 +15,7 @@ from memory import keys
 from memory.askers import Askers
 from memory.entries import Near
 from memory.long_term import LongTermMemory
+from quantities.amounts import Amount
 from runtime.embedded import ValkeyServer
 from tests.fakes.stores import FakeLongTermMemory
 from tests.servers import PATIENCE_S

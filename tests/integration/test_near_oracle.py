@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from contracts.amounts import Amount, Duration, Percent, Quantity
 from contracts.identifiers import user_token
 from contracts.neighbours import Neighbourhood
 from contracts.parameters import Field, Parameters
 from memory import keys, neighbours
 from memory.entries import Near
 from memory.long_term import LongTermMemory
+from quantities.amounts import Amount, Duration, Percent, Quantity
 from runtime.embedded import ValkeyServer
 
 HOUR = timedelta(hours=1)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from contracts.amounts import Amount, canonical
-from contracts.numerals import find_amounts, parse_number
+from quantities.amounts import Amount, canonical
+from quantities.numerals import find_amounts, parse_number
 
 ADAPTER = TypeAdapter(Amount)
 

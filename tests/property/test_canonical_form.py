@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.amounts import Amount, Duration, Moment, Percent, Quantity
 from contracts.errors import InvalidParameters
 from contracts.parameters import Field, Parameters
-from contracts.units import measure_named
-from contracts.units.measures import BASES
+from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
+from quantities.units import measure_named
+from quantities.units.measures import BASES
 
 
 class Money(Parameters):

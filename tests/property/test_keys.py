@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.amounts import Amount
 from contracts.parameters import Parameters
+from quantities.amounts import Amount
 
 
 class Mixed(Parameters):

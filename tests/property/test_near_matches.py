@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.amounts import Amount
 from contracts.parameters import Field, Parameters
 from memory import keys
+from quantities.amounts import Amount
 from tests.fakes.stores import FakeLongTermMemory
 
 

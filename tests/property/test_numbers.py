@@ -1,26 +1,17 @@
-"""Every spelling of a number is that number in every view; no text is too strange, and none is slow."""
+"""Every spelling of a number is that number; no text is too strange, and none is slow."""
 
 import sys
+import time
 from collections.abc import Callable
-from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.numerals import (
-    Found,
-    find_amounts,
-    find_money,
-    find_numbers,
-    find_ordinals,
-    find_percents,
-    find_ranges,
-    parse_number,
-)
+from quantities.numerals import find_amounts, parse_number
+from quantities.times import find_durations, find_moments
 
-VIEWS = (find_amounts, find_numbers, find_money, find_percents)
 _ONES = [
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
@@ -28,10 +19,6 @@ _ONES = [
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _NAMES = ["", " thousand", " million", " billion", " trillion"]
 _PARTS = {3: "third", 5: "fifth", 7: "seventh", 9: "ninth", 11: "eleventh", 16: "sixteenth", 1000: "thousandth"}
-_ORDINALS = {
-    "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth",
-    "twelve": "twelfth",
-}  # fmt: skip
 _PIECES = st.sampled_from([
     "one", "hundred", "thousand", "and", "half", "a", "third", "fifths", "twenty", "-", ",", ".", "/", "$",
     "%", "5", "1.500", "12,5", "km", "to", "between", "over", "in", "out", "of", "dollars", "cents", "point",
@@ -91,29 +78,10 @@ def test_commas_between_the_groups_of_a_price_in_words_say_nothing(number: int, 
     assert found.value == number
 
 
-@given(st.integers(1, 10**12 - 1), st.sampled_from([" ", " and "]), st.sampled_from([" ", ", "]))
-def test_an_ordinal_in_words_is_that_place(number: int, joint: str, between: str) -> None:
-    """One hundredth is a part of something."""
-    assume(number < 100 or str(number).rstrip("0") != "1")
-    words, space, last = spelled(number, joint, between).rpartition(" ")
-    tens, hyphen, unit = last.rpartition("-")
-    ending = _ORDINALS.get(unit) or (f"{unit[:-1]}ieth" if unit.endswith("y") else f"{unit}th")
-    assert [one.place for one in find_ordinals(f"{words}{space}{tens}{hyphen}{ending}")] == [number]
-
-
-@given(st.lists(st.integers(0, 100), min_size=3, max_size=6, unique=True), st.sampled_from(["and", "or"]))
-def test_every_number_of_a_rising_list_has_its_percent_sign(points: list[int], joint: str) -> None:
-    """A list that does not rise may count other things, and so may two numbers."""
-    *firsts, last = sorted(points)
-    listed = ", ".join(map(str, firsts))
-    assert [found.value for found in find_percents(f"rates of {listed} {joint} {last} %")] == [*firsts, last]
-    assert [found.value for found in find_percents(f"{firsts[0]} and {last} %")] == [last]
-
-
 @given(st.integers(2, 19))
 def test_a_part_of_a_scale_that_comes_out_even_is_a_whole_number(top: int) -> None:
     """Thirds never end; two thirds of a dozen are eight all the same."""
-    (found,) = find_numbers(f"{spelled(top, ' ')} thirds of a dozen")
+    (found,) = find_amounts(f"{spelled(top, ' ')} thirds of a dozen")
     assert found.value == top * 4
 
 
@@ -121,20 +89,9 @@ def test_a_part_of_a_scale_that_comes_out_even_is_a_whole_number(top: int) -> No
 def test_a_mixed_fraction_in_words_is_its_sum(top: int, bottom: int, whole: int) -> None:
     """Parts below one are added to what stands before "and"."""
     if top < bottom:
-        (found,) = find_numbers(f"{spelled(whole, ' ')} and {spelled(top, ' ')} {_PARTS[bottom]}s")
+        (found,) = find_amounts(f"{spelled(whole, ' ')} and {spelled(top, ' ')} {_PARTS[bottom]}s")
         assert found.value is not None
         assert abs(Fraction(found.value) - whole - Fraction(top, bottom)) < Fraction(1, 10**25)
-
-
-@given(st.integers(1, 99), st.sampled_from([("ten", 10**4), ("hundred", 10**5)]))
-def test_a_hyphen_binds_the_word_before_a_part(top: int, bound: tuple[str, int]) -> None:
-    """Three hundred-thousandths are 3/100,000; three hundred thousandths are 300/1,000."""
-    word, bottom = bound
-    (found,) = find_numbers(f"{spelled(top, ' ')} {word}-thousandths")
-    assert found.value == Decimal(top) / bottom
-    if top < 10:
-        (loose,) = find_numbers(f"{spelled(top, ' ')} hundred thousandths")
-        assert loose.value == Decimal(top) / 10
 
 
 @given(st.integers(1, 100), st.sampled_from(["percent", "km", "dollars"]))
@@ -148,19 +105,17 @@ _texts = st.one_of(st.text(max_size=80), st.lists(_PIECES, max_size=14).map(" ".
 
 
 @given(_texts)
-def test_no_text_breaks_a_view_and_every_span_points_at_its_text(text: str) -> None:
+def test_no_text_breaks_the_reader_and_every_span_points_at_its_text(text: str) -> None:
     """In order, without overlaps, inside the sentence."""
-    for view in VIEWS:
-        end = 0
-        for found in view(text):
-            assert end <= found.start < found.end <= len(text)
-            assert text[found.start : found.end] == found.text
-            assert (found.value is None) == (len(found.readings) > 1)
-            end = found.end
-    assert all(text[found.start : found.end] == found.text for found in find_ranges(text))
+    end = 0
+    for found in find_amounts(text):
+        assert end <= found.start < found.end <= len(text)
+        assert text[found.start : found.end] == found.text
+        assert (found.value is None) == (len(found.readings) > 1)
+        end = found.end
 
 
-def steps(view: Callable[[str], tuple[Found, ...]], text: str) -> int:
+def steps(read: Callable[[str], object], text: str) -> int:
     """Return how many functions are called to read *text*."""
     count = 0
 
@@ -170,25 +125,33 @@ def steps(view: Callable[[str], tuple[Found, ...]], text: str) -> int:
 
     sys.setprofile(counted)
     try:
-        view(text)
+        read(text)
     finally:
         sys.setprofile(None)
     return count
 
 
-@pytest.mark.parametrize(
-    "piece",
-    ["9", "1,", "123 ", "one hundred ", "one and ", "five-", "5 dollars ", "- ", "half a ", "1 over ", "1/2 ",
-     "twenty ", "1 . ", "5 (", "2^", "between 5 and ", "% ", "one hundred fifths ", "15 dollars 5 ",
-     "$", "a thousand ", "zero ", "four score and ", "dozen ", "five (5) ", "half a hundred ", "few ", "room 5b ",
-     "hundred percent ", "3-1/2 ", "& ", "point oh ",
-     "5, ", "5, 6 and 7 % ", "two thousand, ", "one thousand two crore ", "hundred-", "ten-thousandths ", "one-on-",
-     "0.5 of a ", "5,- ", "plus or minus "],
-)  # fmt: skip
-@pytest.mark.parametrize("view", VIEWS)
-def test_hostile_text_takes_steps_in_proportion_to_its_length(
-    view: Callable[[str], tuple[Found, ...]], piece: str
-) -> None:
+_HOSTILE = [
+    "9", "1,", "123 ", "one hundred ", "one and ", "five-", "5 dollars ", "- ", "half a ", "1 over ", "1/2 ", "twenty ",
+    "5 (", "2^", "between 5 and ", "% ", "one hundred fifths ", "15 dollars 5 ", "$", "a thousand ", "zero ", "dozen ",
+    "five (5) ", "half a hundred ", "room 5b ", "hundred percent ", "3-1/2 ", "& ", "point oh ", "5, 6 and 7 % ",
+    "two thousand, ", "one thousand two crore ", "hundred-", "0.5 of a ", "plus or minus ", "5 ", "$5, ", "5' ",
+    "at 5 ", "in 5 ", "1h", "the 3rd and ", "next ", "week on ", "3 to ", "New York time ", "May 5 ", "the day after ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", _HOSTILE)
+@pytest.mark.parametrize("read", [find_amounts, find_moments, find_durations])
+def test_hostile_text_takes_steps_in_proportion_to_its_length(read: Callable[[str], object], piece: str) -> None:
     """Twice the text is at most twice the work, and a tenth for luck."""
-    view(piece * 100)
-    assert steps(view, piece * 300) <= 2.2 * steps(view, piece * 150) + 200
+    read(piece * 100)
+    assert steps(read, piece * 300) <= 2.2 * steps(read, piece * 150) + 200
+
+
+@pytest.mark.parametrize("piece", ["5 ", "$5, ", "5 km ", "five-", "one thousand two crore ", "20 $ ", '5" '])
+def test_a_page_of_numbers_is_read_at_once(piece: str) -> None:
+    """Of 20,000 characters none costs more than some 15 microseconds."""
+    before = time.process_time()
+    found = find_amounts((piece * 20_000)[:20_000])
+    assert found or "crore" in piece
+    assert time.process_time() - before < 0.3

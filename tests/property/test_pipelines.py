@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
-from contracts.amounts import Amount
 from contracts.errors import InvalidInput, InvalidParameters
 from contracts.parameters import Field, Parameters
 from contracts.pipelines import Input, Phase, Pipeline
+from quantities.amounts import Amount
 from supervisor.pipelines.checks import problems_of
 from supervisor.pipelines.conditions import Condition
 from supervisor.pipelines.files import pipeline_from

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from contracts.amounts import Duration, Moment
 from contracts.errors import InvalidAmount
 from contracts.questions import spell_field
-from contracts.times import find_durations, find_moments, find_periods, stretches
-from contracts.times.impossible import impossible_times
-from supervisor.interpretation.words import word_set
+from quantities.amounts import Duration, Moment
+from quantities.times import find_durations, find_moments
+from supervisor.understanding.utterance import word_set
 
 NOW = datetime.fromisoformat("2026-11-22T09:30")
 DURATIONS, MOMENTS = TypeAdapter(Duration), TypeAdapter(Moment)
@@ -117,15 +116,13 @@ def test_every_way_to_write_a_day_is_that_day(day: date) -> None:
 @given(sentences)
 def test_no_text_breaks_the_finders_and_spans_point_where_they_say(text: str) -> None:
     """What is found is in order, without overlaps, and its text stands at its place."""
-    for found in (find_durations(text), find_moments(text, NOW), find_periods(text, NOW)):
+    for found in (find_durations(text), find_moments(text, NOW)):
         end = 0
         for one in found:
             assert text[one.start : one.end] == one.text
             assert end <= one.start < one.end
             end = one.end
     assert all(one.readings for one in find_moments(text, NOW))
-    assert all(one.period.start <= one.period.end for one in find_periods(text, NOW))
-    assert all(0 <= start < end <= len(text) for start, end in stretches(text))
 
 
 @given(sentences, st.sampled_from([None, NOW, NOW.replace(tzinfo=UTC)]))
@@ -145,25 +142,3 @@ def test_words_that_need_a_now_follow_it(now: datetime) -> None:
     today = now.date()
     assert Moment("tomorrow", now=now).value == today + timedelta(days=1)
     assert Moment("in 2 weeks", now=now).value == today + timedelta(days=14)
-    last = find_periods("last week", now)[0].period
-    assert (last.start.weekday(), (last.end - last.start).days, last.end < today) == (0, 6, True)
-
-
-@given(
-    st.datetimes(min_value=datetime.fromisoformat("1000-01-01")),
-    st.sampled_from(["{day}/{month}/{year}", "{iso}", "on {worded}"]),
-)
-def test_no_day_of_the_calendar_and_no_time_of_the_clock_is_impossible(moment: datetime, form: str) -> None:
-    """However it is written, in either half of the day."""
-    written = form.format(day=moment.day, month=moment.month, year=moment.year, iso=moment.date().isoformat(),
-                          worded=f"{moment.day} {moment:%B} {moment.year}")  # fmt: skip
-    for clock in (f"{moment:%H:%M}", f"{moment:%I:%M %p}"):
-        assert impossible_times(f"meet {written} at {clock}") == ()
-
-
-@given(sentences)
-def test_what_is_impossible_is_told_in_order_at_its_place(text: str) -> None:
-    """No text breaks the search, and no two overlap."""
-    edges = [edge for one in impossible_times(text) for edge in (one.start, one.end)]
-    assert edges == sorted(set(edges))
-    assert not edges or 0 <= edges[0] < edges[-1] <= len(text)

@@ -8,8 +8,8 @@ from decimal import Decimal, localcontext
 import pytest
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from contracts.amounts import Amount, canonical
 from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
+from quantities.amounts import Amount, canonical
 
 ADAPTER = TypeAdapter(Amount)
 

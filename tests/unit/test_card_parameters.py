@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from contracts.amounts import Amount, Duration, Moment, Percent, Quantity
 from contracts.errors import InvalidInput
 from contracts.parameters import Field, Parameters
 from memory import seed_file
+from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
 from tasklore.card_parameters import form_of, parameters_of
 from tests.acceptance.agents.exact import Parcel, Trip
 

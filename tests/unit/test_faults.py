@@ -14,7 +14,7 @@ from contracts.zones import TimeZone
 from tasklore.asking import make_request
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("contracts", "memory", "runtime", "supervisor", "workers", "tasklore", "deploy", "examples")
+ROOMS = ("contracts", "quantities", "memory", "runtime", "supervisor", "workers", "tasklore", "deploy", "examples")
 
 
 class _Trip(BaseModel):

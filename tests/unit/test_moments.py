@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from contracts.amounts import Duration, Moment
 from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 from contracts.questions import spell_field
-from contracts.times import find_moments, find_periods, stretches
+from quantities.amounts import Duration, Moment
+from quantities.times import find_moments
 
 ADAPTER = TypeAdapter(Moment)
 #: A Wednesday.
@@ -29,7 +29,7 @@ class Trip(BaseModel):
     "wording",
     ["2026-03-01", "1 March 2026", "March 1st, 2026", "Mar 1 2026", "the 1st of March, 2026", "sunday, 1 march 2026",
      "2026/03/01", "1.3.2026", "first of march 2026", "on 1 March '26", "\uff11 March \uff12\uff10\uff12\uff16",
-     "1. März 2026", "1er mars 2026", "1 de marzo de 2026", "1 марта 2026", date(2026, 3, 1)],
+     date(2026, 3, 1)],
 )  # fmt: skip
 def test_every_way_to_say_a_day_is_that_day(wording: Any) -> None:
     """Value, text and key agree, and the time of day stays unsaid."""
@@ -158,64 +158,10 @@ def test_a_moment_is_frozen_and_travels_as_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sentence", "expected"),
-    [
-        ("what did I spend last week", ("2026-11-09", "2026-11-15")),
-        ("in March 2025 it was more", ("2025-03-01", "2025-03-31")),
-        ("the invoices of december", ("2025-12-01", "2025-12-31")),
-        ("between 3 and 7 May", ("2026-05-03", "2026-05-07")),
-        ("from the 3rd to the 7th of May 2027", ("2027-05-03", "2027-05-07")),
-        ("May 3-7, 2024", ("2024-05-03", "2024-05-07")),
-        ("from March to June 2025", ("2025-03-01", "2025-06-30")),
-        ("from november to february 2025", ("2024-11-01", "2025-02-28")),
-        ("first half of 2026", ("2026-01-01", "2026-06-30")),
-        ("the second quarter of last year", ("2025-04-01", "2025-06-30")),
-        ("sales in Q3 2025", ("2025-07-01", "2025-09-30")),
-        ("since monday", ("2026-11-16", "2026-11-18")),
-        ("in 2024", ("2024-01-01", "2024-12-31")),
-        ("the last 3 days", ("2026-11-15", "2026-11-18")),
-        ("a couple of weeks ago", ("2026-10-28", "2026-11-11")),
-        ("3 days ago", ("2026-11-15", "2026-11-15")),
-        ("next weekend", ("2026-11-28", "2026-11-29")),
-        ("between 2026-01-05 and 2026-02-01", ("2026-01-05", "2026-02-01")),
-        ("el mes pasado", ("2026-10-01", "2026-10-31")),
-        ("vor 5 Tagen", ("2026-11-13", "2026-11-13")),
-        ("a few years ago", ("2021-11-18", "2024-11-18")),
-        ("上个月做了什么", ("2026-10-01", "2026-10-31")),
-        ("2025年3月的账单", ("2025-03-01", "2025-03-31")),
-        ("过去三天", ("2026-11-15", "2026-11-18")),
-        ("星期一", ("2026-11-16", "2026-11-16")),
-        ("两周前", ("2026-11-04", "2026-11-04")),
-    ],
-)
-def test_sentences_hold_periods_of_days(sentence: str, expected: tuple[str, str]) -> None:
-    """Weeks begin on Monday, both ends are in, and a month without a year is the latest one."""
-    (found,) = find_periods(sentence, NOW)
-    assert (found.period.start.isoformat(), found.period.end.isoformat()) == expected
-    assert sentence[found.start : found.end] == found.text
-
-
-@pytest.mark.parametrize(
     "sentence",
     ["may I ask 5 people", "they march 10 times", "the cat sat on the sun", "a chunk size of 2000", "this morning",
      "between 2000 and 3000 dollars", "31 february 2020", "version 1.2.3 on 10.11.12.13"],
 )  # fmt: skip
 def test_words_that_only_look_like_time_are_left_alone(sentence: str) -> None:
     """Verbs, versions and counts are no days."""
-    assert find_periods(sentence, NOW) == ()
-
-
-@pytest.mark.parametrize(
-    ("sentence", "hidden"),
-    [
-        ("on 5 May I spent 300", ["5 May"]),
-        ("a table for 5 at 7pm tomorrow", ["at 7pm tomorrow"]),
-        ("from 3 to 7 May for 2 people", ["from 3 to 7 May"]),
-        ("in March 2026 I spent 42000 of 50000", ["March 2026"]),
-        ("save 100 for 3 months, in 6 months or the last 3 weeks", []),
-        ("between 50 and 60 in 2025", []),
-    ],
-)
-def test_digits_of_days_and_times_are_hidden_from_readers_of_amounts(sentence: str, hidden: list[str]) -> None:
-    """Counts of time and bare years stay amounts."""
-    assert [sentence[start:end] for start, end in stretches(sentence)] == hidden
+    assert find_moments(sentence, NOW) == ()

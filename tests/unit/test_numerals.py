@@ -5,7 +5,7 @@ from decimal import Decimal, localcontext
 import pytest
 
 from contracts.errors import AmbiguousAmount, InvalidAmount
-from contracts.numerals import find_amounts, parse_amount, parse_number
+from quantities.numerals import find_amounts, parse_amount, parse_number
 
 
 def values(text: str) -> list[Decimal | None]:

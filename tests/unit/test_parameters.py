@@ -7,9 +7,9 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, JsonValue
 
-from contracts.amounts import Amount
 from contracts.errors import InvalidParameters
 from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount
 
 
 class Budget(Parameters):

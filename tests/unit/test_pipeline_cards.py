@@ -7,10 +7,10 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, JsonValue
 
-from contracts.amounts import Amount
 from contracts.messages import AgentCard, TaskCard
 from contracts.parameters import Field, Parameters
 from contracts.pipelines import Phase, Pipeline
+from quantities.amounts import Amount
 from supervisor.pipelines.checks import all_problems, problems_of, problems_with
 from supervisor.pipelines.problems import Problem
 from supervisor.pipelines.shapes import KINDS, Shape

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, TypeAdapter
 
-from contracts.amounts.amount import RESULT
 from contracts.errors import InvalidInput
+from quantities.amounts.amount import RESULT
 from tasklore.result_fit import demand_fitting
 from workers import Agent, Amount, Duration, Parameters, Percent
 from workers.agents.budget import agent as budget

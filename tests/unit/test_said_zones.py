@@ -4,8 +4,8 @@ from datetime import datetime
 
 import pytest
 
-from contracts.amounts.moment import iso_text
-from contracts.times import find_moments
+from quantities.amounts.moment import iso_text
+from quantities.times import find_moments
 
 #: A Monday.
 NOW = datetime.fromisoformat("2026-11-23T10:00")
@@ -22,7 +22,6 @@ def moment(text: str) -> str:
     [
         ("New York time", "14:00"), ("new york time", "14:00"), ("EST", "14:00"), ("est", "14:00"), ("ET", "14:00"),
         ("Eastern time", "14:00"), ("Eastern Standard Time", "14:00"), ("Pacific", "17:00"),
-        ("San Francisco time", "17:00"),
         ("UTC", "09:00"), ("(UTC)", "09:00"), ("in UTC", "09:00"), ("GMT+2", "07:00"), ("UTC-5", "14:00"),
         ("CET", "08:00"),
         ("Berlin time", "08:00"), (", Berlin time", "08:00"), ("Europe/Berlin", "08:00"), ("London time", "09:00"),

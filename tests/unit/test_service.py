@@ -13,9 +13,9 @@ from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonRep
 from contracts.subjects import MAX_BODY
 from supervisor.catalogue import Catalogue
 from supervisor.combined import fitting
-from supervisor.interpretation.outcome import Unfitting
+from supervisor.request_readings import LOOK_BACK
 from supervisor.service import Publish, Service
-from supervisor.understanding import LOOK_BACK
+from supervisor.understanding.outcome import Unfitting
 from tests.fakes.stores import FakeConversations
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from contracts.amounts import Amount, Percent, Quantity
 from contracts.errors import AmbiguousAmount, InvalidAmount, InvalidParameters, UnitMismatch
 from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount, Percent, Quantity
 
 
 class Trip(Parameters):

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from contracts.errors import InvalidInput
 from contracts.messages import PersonRequest
-from contracts.times import find_moments
 from contracts.zones import told_in, zone_of
+from quantities.times import find_moments
 
 NEW_YEARS_EVE = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
 

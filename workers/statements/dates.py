@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from contracts.errors import InvalidAmount
-from contracts.numerals import parse_number
+from quantities.numerals import parse_number
 from workers.statements.datafiles import read_tables, strings_at, words_at
 from workers.statements.statement import Durability
 

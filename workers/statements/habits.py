@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from contracts.errors import InvalidAmount
-from contracts.numerals import parse_number
+from quantities.numerals import parse_number
 from workers.statements.datafiles import Table, strings_at
 
 _CLOCK = re.compile(r"(?:[01]?\d|2[0-4])(?:[:.h][0-5]\d)?(?:am|pm)?")

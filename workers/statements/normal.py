@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from contracts.amounts import canonical
-from contracts.numerals import Found, find_amounts
-from contracts.numerals.words import OPENING_WORDS
+from quantities.amounts import canonical
+from quantities.numerals import Found, find_amounts
+from quantities.numerals.words import OPENING_WORDS
 from workers.statements.words import Words, load_words
 
 #: Forms kept: those of one user's documents and facts, many times over.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from contracts.numerals import find_amounts
+from quantities.numerals import find_amounts
 from workers.agents.story.reading.casting import Handles
 from workers.agents.story.reading.lexicon import lexicon, stem
 from workers.agents.story.reading.story_time import moments_in

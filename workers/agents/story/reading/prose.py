@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from contracts.amounts import canonical
-from contracts.numerals import find_amounts
 from memory.rendering.tokens import counter
+from quantities.amounts import canonical
+from quantities.numerals import find_amounts
 
 #: What stands where a text was shortened.
 GAP = "[...]"

@@ -1,0 +1,9 @@
+"""Lengths of time, days and times of day found in sentences, with where they stand, as plain values.
+
+The types that keep them (`Duration`, `Moment`) are in `quantities.amounts`; nothing here reads a clock.
+"""
+
+from quantities.times.durations import FoundDuration, Length, find_durations
+from quantities.times.moments import FoundMoment, find_moments, parse_moment
+
+__all__ = ["FoundDuration", "FoundMoment", "Length", "find_durations", "find_moments", "parse_moment"]
