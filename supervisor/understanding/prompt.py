@@ -22,10 +22,8 @@ __all__ = ["NOW", "SYSTEM", "Recalling", "Recollection", "Remembered", "Shown", 
 NOW = "now"
 #: Turns that are shown, latest last, and characters of each.
 MOST_TURNS, _LONGEST_TURN = 10, 2_000
-#: Tokens for all tasks: as many as 200 small ones take with the likeliest in full.
-TASK_TOKENS = 2_400
-#: The part of it that cards in full may take when some are listed by name.
-_IN_FULL = 0.5
+#: Tokens for all tasks, with the frame around them 3,000; and those for names when not all fit in full.
+TASK_TOKENS, _NAME_TOKENS = 2_850, 2_400
 #: Examples of a task, characters of its description, and choices of a slot that are shown.
 _MOST_EXAMPLES, _LONGEST_DESCRIPTION, _MOST_CHOICES = 3, 300, 40
 
@@ -147,17 +145,18 @@ def narrow(
     if sum(costs) <= budget:
         return list(tasks), []
     ranked = rank()
+    named = {task.key: _cost(f"{task.key[0]}: {task.key[1]}") for task in ranked}
+    left = budget - min(sum(named.values()), _NAME_TOKENS * budget // TASK_TOKENS)
     full: list[Task] = []
-    left = int(budget * _IN_FULL)
     for task in ranked:
         left -= _cost(card(task))
         if left < 0 and full:
             break
         full.append(task)
-    names: list[Task] = []
     left = budget - sum(_cost(card(task)) for task in full)
-    for task in (one for one in ranked if one not in full):
-        left -= _cost(f"{task.offer.agent.agent_id}.{task.offer.task.name}")
+    names: list[Task] = []
+    for task in ranked[len(full) :]:
+        left -= named[task.key]
         if left < 0:
             break
         names.append(task)
@@ -189,7 +188,7 @@ def _listed(tasks: Sequence[Task]) -> list[str]:
     agents: dict[str, list[str]] = {}
     for task in tasks:
         agents.setdefault(task.offer.agent.agent_id, []).append(task.offer.task.name)
-    return [f"- {agent}: {', '.join(names)}" for agent, names in agents.items()]
+    return [f"{agent}: {', '.join(names)}" for agent, names in agents.items()]
 
 
 def _turn(name: str, turn: ChatTurn) -> str:
