@@ -6,14 +6,15 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
+from supervisor.interpretation.values.filling import Filled, fill
+from supervisor.interpretation.values.scene import scene_of
+from supervisor.interpretation.wishes.routing import Prepared, Router
+
 from benchmarks.tables.people import NUMBERS, people_meant
 from benchmarks.tables.scores import Score
 from contracts.messages import AgentCard, TaskCard
 from contracts.parameters import Field, Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation.values.filling import Filled, fill
-from supervisor.interpretation.values.scene import scene_of
-from supervisor.interpretation.wishes.routing import Prepared, Router
 
 _SNIPS, _PEOPLE = "SNIPS numeric slots", "restaurant8k people"
 SOURCES = {
