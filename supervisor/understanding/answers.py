@@ -50,7 +50,8 @@ class Checked:
     """What of one intent is grounded: *values* of *task* with their *spans*.
 
     *unsure* says of values why they are shown for a yes; *faulty* names the slots that were said, but have no grounded
-    value. *recalled* is what is remembered, as it stands there, that a value is taken from. *covered* is what of the utterance has found its slot.
+    value. *recalled* is what is remembered, word for word, that a value is taken from. *covered* is what of the
+    utterance has found its slot.
     """
 
     task: Task

@@ -9,7 +9,7 @@ from supervisor.understanding.carry_over import take
 from supervisor.understanding.conclusion import conclude
 from supervisor.understanding.conversation import Open, Past, words_before
 from supervisor.understanding.outcome import Ambiguous, Missing, Single, Unfitting
-from supervisor.understanding.questions import leave, value_asked, values_asked
+from supervisor.understanding.questions import asks_to_confirm, leave, value_asked, values_asked
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.slots import Filled, fill
@@ -21,8 +21,12 @@ _PLACES = {
 }  # fmt: skip
 _DIGITS = {"1": 0, "one": 0, "2": 1, "two": 1, "3": 2, "three": 2, "4": 3, "four": 3}
 _ALL = word_set("both all each everything")
-_YES = word_set("yes yeah yep yup ok okay sure correct right exactly absolutely definitely indeed do")
-_NO = word_set("no nope nah neither none not don't")
+#: Also in other languages: a model reads them, but only these two words may start or leave what was shown.
+_YES = word_set(
+    "yes yeah yep yup ok okay sure correct right exactly absolutely definitely indeed do ja jawohl oui sí si sì sim da"
+    " да evet igen ano 是 是的 对 好 好的 可以 はい ええ 네 예 نعم أجل हाँ हां"
+)
+_NO = word_set("no nope nah neither none not don't nein non não нет nem 不 不是 不要 いいえ 아니요 لا नहीं nee nej")
 _LEAVING = re.compile(
     r"\W*(?:(?:oh|no|ok|okay|please|just|actually|well|sorry)\W+)*(?:never ?mind|forget (?:it|that|about it)|cancel"
     r"(?: (?:it|that|this|them))?|stop(?: (?:it|that))?|leave (?:it|that)|drop it|skip it|no thanks?|no thank you"
@@ -52,7 +56,7 @@ class Clarification:
             return [Unfitting(leave("it" if len(self._opened) == 1 else "them", self._router.catalogue.abilities()))]
         if len(self._opened) == 1:
             return self._answer_one(self._opened[0], utterance, choice)
-        return self._answer_several(utterance, choice)
+        return self._agree_to_all(utterance) or self._answer_several(utterance, choice)
 
     # -- one question -------------------------------------------------------------------------------------------------
 
@@ -91,7 +95,7 @@ class Clarification:
         if says_yes(utterance.text):
             filled = Filled()
             self._keep(filled, one)
-            return conclude(one.task, filled, utterance)
+            return conclude(one.task, filled, utterance, is_agreed=asks_to_confirm(one.turn))
         if pick(utterance.text, 1) == ():
             return Unfitting(leave("it", self._router.catalogue.abilities()))
         return None
@@ -182,6 +186,14 @@ class Clarification:
             return None
         untold = bool(loose) and len(loose) != len(free)
         return [answers.get(place) or _asked_again(one, untold) for place, one in enumerate(self._opened)]
+
+    def _agree_to_all(self, utterance: Utterance) -> list[Single] | None:
+        """Return the tasks that one yes starts, or one reply for all that a no leaves; None for any other answer."""
+        agreed = [self._agree(one, utterance) for one in self._opened if one.wants_yes]
+        found = [one for one in agreed if one is not None]
+        if len(found) < len(self._opened):
+            return None
+        return found if says_yes(utterance.text) else found[:1]
 
     def _placed(self, said: Utterance) -> tuple[int | None, Utterance]:
         """Return which question *said* answers by its place ("the second is 4"), and the rest of it."""

@@ -23,7 +23,7 @@ from supervisor.understanding.answers import Answer, Checked, Reading, check, un
 from supervisor.understanding.grounded import Evidence, Why
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
 from supervisor.understanding.prompt import NOW, SYSTEM, Recalling, Recollection, Shown, narrow, question, sources_of
-from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, is_settled_text
+from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, says_cannot
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
 from supervisor.understanding.utterance import Utterance
@@ -164,7 +164,7 @@ def _is_settled(by_rules: Interpretation) -> bool:
         return all(map(_is_settled, by_rules.parts))
     if isinstance(by_rules, Understood):
         return by_rules.is_certain and not by_rules.guessed
-    return isinstance(by_rules, Unfitting) and is_settled_text(by_rules.text)
+    return isinstance(by_rules, Unfitting) and not says_cannot(by_rules.text)
 
 
 def _marked(found: Interpretation) -> Interpretation:

@@ -137,6 +137,6 @@ def _asks(turn: ChatTurn, slot: Slot) -> bool:
     return any(f"{opening} {slot.label}{end}" in turn.text for opening in ("What is", "Is") for end in "? ,")
 
 
-def is_settled_text(text: str) -> bool:
-    """Return whether *text* takes note that something is left, so that no other reading is looked for."""
-    return text.startswith(_LEFT)
+def says_cannot(text: str) -> bool:
+    """Return whether the rules say by *text* that they do not understand, or cannot do what they did."""
+    return text.startswith("I cannot ")

@@ -46,14 +46,13 @@ def strangers(case: Case) -> list[ChatTurn]:
 def unsaid(case: Case, found: Interpretation) -> list[str]:
     """Return the values of the tasks that *found* starts that nobody said: neither in *case* nor before it."""
     parts = found.parts if isinstance(found, Several) else (found,)
-    problems = []
+    problems: list[str] = []
     for part in parts:
         if isinstance(part, Understood):
             task = f"{part.agent_id}.{part.task.name}"
             for name, value in part.task.parameters.items():
-                for item in value if isinstance(value, list) else [value]:
-                    if not _was_said(case, task, name, item):
-                        problems.append(f"{task} {name}={item!r}")
+                items = value if isinstance(value, list) else [value]
+                problems += [f"{task} {name}={one!r}" for one in items if not _was_said(case, task, name, one)]
     return problems
 
 
