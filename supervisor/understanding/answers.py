@@ -10,11 +10,11 @@ from pydantic import BaseModel
 
 from memory.grounding import Place, locate, quoted_in
 from quantities.numerals import DecimalMark
-from supervisor.understanding.grounded import Evidence, Grounded, Ungrounded, Why, ground
 from supervisor.understanding.outcome import Span
 from supervisor.understanding.prompt import NOW, Shown, card
 from supervisor.understanding.routing import Router, Task
 from supervisor.understanding.schema import Slot
+from supervisor.understanding.slot_grounding import Evidence, Grounded, Ungrounded, Why, ground
 
 #: Tasks that one utterance starts at most.
 MOST_INTENTS = 8
@@ -95,7 +95,7 @@ def check(
             answer.faults.append(
                 f"{place}.slots: that task was listed by name; give its slots, which are\n{card(task)}"
             )
-        checked = _checked(intent, task, evidence, f"{place}.slots", answer.faults)
+        checked = _check_intent(intent, task, evidence, f"{place}.slots", answer.faults)
         if checked.values not in [one.values for one in answer.intents if one.task is task]:
             answer.intents.append(checked)
     for number, quotation in enumerate(reading.unfit[:MOST_INTENTS]):
@@ -109,7 +109,9 @@ def check(
     return answer
 
 
-def _checked(intent: IntentAnswer, task: Task, evidence: Mapping[str, Evidence], at: str, faults: list[str]) -> Checked:
+def _check_intent(
+    intent: IntentAnswer, task: Task, evidence: Mapping[str, Evidence], at: str, faults: list[str]
+) -> Checked:
     """Return what of *intent* is grounded, and add to *faults* what is not."""
     checked = Checked(task)
     taken: dict[str, list[Place]] = {name: [] for name in evidence}
@@ -117,14 +119,14 @@ def _checked(intent: IntentAnswer, task: Task, evidence: Mapping[str, Evidence],
     for number, said in enumerate(intent.slots):
         slot = task.schema.slot(said.field)
         try:
-            slot, source = _named(said, checked, evidence)
+            slot, source = _find_slot(said, checked, evidence)
             carried = source.carried(task.offer.task.name, slot)
             found = ground(slot, said.value, said.quotation, source, carried=carried, taken=taken[said.source])
         except Ungrounded as fault:
             faults.append(f"{at}.{number}.{fault}")
             checked.faulty |= {slot.name} if slot is not None else set()
             continue
-        _take(checked, slot, found, source)
+        _take_value(checked, slot, found, source)
         if slot.is_numeric:
             taken[said.source].append(found.place)
         if (turn := source.shown.turn) is not None:
@@ -137,7 +139,7 @@ def _checked(intent: IntentAnswer, task: Task, evidence: Mapping[str, Evidence],
     return checked
 
 
-def _named(said: SlotAnswer, checked: Checked, evidence: Mapping[str, Evidence]) -> tuple[Slot, Evidence]:
+def _find_slot(said: SlotAnswer, checked: Checked, evidence: Mapping[str, Evidence]) -> tuple[Slot, Evidence]:
     """Return the slot and the source that *said* names; raises Ungrounded when there is none, or it has a value."""
     slot, source = checked.task.schema.slot(said.field), evidence.get(said.source)
     if slot is None:
@@ -151,7 +153,7 @@ def _named(said: SlotAnswer, checked: Checked, evidence: Mapping[str, Evidence])
     return slot, source
 
 
-def _take(checked: Checked, slot: Slot, found: Grounded, source: Evidence) -> None:
+def _take_value(checked: Checked, slot: Slot, found: Grounded, source: Evidence) -> None:
     if slot.is_list:
         checked.values.setdefault(slot.name, []).append(found.value)
     else:

@@ -20,12 +20,12 @@ from memory.grounding import Place
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.answers import Answer, Checked, Reading, check, uncovered
-from supervisor.understanding.grounded import Evidence, Why
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
 from supervisor.understanding.prompt import NOW, SYSTEM, Recalling, Recollection, Shown, narrow, question, sources_of
 from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, says_cannot
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
+from supervisor.understanding.slot_grounding import Evidence, Why
 from supervisor.understanding.utterance import Utterance
 
 log = structlog.get_logger(__name__)
@@ -110,7 +110,11 @@ class LlmInterpreter:
         sources = sources_of(text, theirs, recollection, now)
         answer = await self._ask(sources, router)
         # Not even the rules' own answer stands for itself then: the next time the model may give another.
-        return _marked(by_rules) if answer is None else _conclude(answer, by_rules, sources[NOW], router, self._mark)
+        return (
+            _mark_asked(by_rules)
+            if answer is None
+            else _conclude_answer(answer, by_rules, sources[NOW], router, self._mark)
+        )
 
     @property
     def _mark(self) -> DecimalMark | None:
@@ -167,7 +171,7 @@ def _is_settled(by_rules: Interpretation) -> bool:
     return isinstance(by_rules, Unfitting) and not says_cannot(by_rules.text)
 
 
-def _marked(found: Interpretation) -> Interpretation:
+def _mark_asked(found: Interpretation) -> Interpretation:
     """Return *found*, of which each task tells that a model was asked."""
     if isinstance(found, Several):
         parts = (replace(part, by_model=True) if isinstance(part, Understood) else part for part in found.parts)
@@ -175,16 +179,18 @@ def _marked(found: Interpretation) -> Interpretation:
     return replace(found, by_model=True) if isinstance(found, Understood) else found
 
 
-def _conclude(
+def _conclude_answer(
     answer: Answer, by_rules: Interpretation, shown: Shown, router: Router, decimal_mark: DecimalMark | None
 ) -> Interpretation:
     """Return what *answer* comes to; the rules' own answer when the model has nothing that can be used."""
     if not answer.intents and not answer.unfit:
         is_open = isinstance(by_rules, Missing | Ambiguous) and not by_rules.known
         says_nothing_fits = is_open and not answer.faults
-        return Unfitting(_unable(router.catalogue)) if says_nothing_fits else _marked(by_rules)
+        return Unfitting(_unable(router.catalogue)) if says_nothing_fits else _mark_asked(by_rules)
     left = uncovered(answer, Evidence(shown, decimal_mark)) if answer.intents else []
-    parts: list[Single] = [_concluded(one, _left_to(one, answer, left), shown.text) for one in answer.intents]
+    parts: list[Single] = [
+        _conclude_intent(one, _words_left_to(one, answer, left), shown.text) for one in answer.intents
+    ]
     for place in reversed(answer.unfit):
         behind = [at for at, one in enumerate(answer.intents) if _start_of(one) > place.start]
         quotation = shown.text[place.start : place.end]
@@ -202,7 +208,7 @@ def _start_of(intent: Checked) -> int:
     return min((span.start for span in intent.spans if span.source is None), default=0)
 
 
-def _left_to(intent: Checked, answer: Answer, left: Sequence[Place]) -> list[Place]:
+def _words_left_to(intent: Checked, answer: Answer, left: Sequence[Place]) -> list[Place]:
     """Return those of *left* that are asked about with *intent*: the last that begins before them, else the first."""
 
     def owner(place: Place) -> Checked:
@@ -212,7 +218,7 @@ def _left_to(intent: Checked, answer: Answer, left: Sequence[Place]) -> list[Pla
     return [place for place in left if owner(place) is intent]
 
 
-def _concluded(intent: Checked, left: Sequence[Place], text: str) -> Single:
+def _conclude_intent(intent: Checked, left: Sequence[Place], text: str) -> Single:
     """Return *intent* as a task that starts, or as the question that has to be answered before."""
     offer, schema = intent.task.offer, intent.task.schema
     agent_id, name = offer.agent.agent_id, offer.task.name
@@ -230,12 +236,12 @@ def _concluded(intent: Checked, left: Sequence[Place], text: str) -> Single:
         words = [text[place.start : place.end] for place in left]
         return Ambiguous(ask_to_leave_out(words, offer.label), agent_id, name, values, (), spans)
     if intent.unsure or offer.task.confirm:
-        asked_first = f"{ask_to_confirm(offer, values)}{_notes(intent)}"
+        asked_first = f"{ask_to_confirm(offer, values)}{_explain_unsure(intent)}"
         return Ambiguous(asked_first, agent_id, name, values, (), spans)
     return Understood(agent_id, TaskCall(name=name, parameters=values), spans, by_model=True)
 
 
-def _notes(intent: Checked) -> str:
+def _explain_unsure(intent: Checked) -> str:
     """Return why some values are shown: those that are not the person's own words, by name."""
     notes = []
     for why, told in _WHY.items():

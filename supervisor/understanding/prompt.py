@@ -111,7 +111,7 @@ def sources_of(text: str, previous: Sequence[ChatTurn], recollection: Recollecti
     sources = [Shown(NOW, text, now)]
     for number, turn in enumerate(previous[-MOST_TURNS:], start=1):
         said = turn.text[:_LONGEST_TURN]
-        call = f"\n{_spelled(turn.task)}" if turn.task is not None else ""
+        call = f"\n{_spell_call(turn.task)}" if turn.task is not None else ""
         sources.append(Shown(f"t{number}", said + call, turn.at.astimezone(now.tzinfo), turn))
     for number, line in enumerate(recollection.lines, start=1):
         sources.append(Shown(f"m{number}", line.text, now, memory=line.place))
@@ -124,8 +124,8 @@ def question(sources: Mapping[str, Shown], tasks: Sequence[Task], names: Sequenc
     zone = getattr(utterance.now.tzinfo, "key", None) or utterance.now.strftime("UTC%z")
     parts = [f"reference date: {utterance.now:%A %Y-%m-%d %H:%M} {zone}", "tasks:", *map(card, tasks)]
     if names:
-        parts += ["more tasks, by name only:", *_listed(names)]
-    turns = [_turn(source.name, source.turn) for source in sources.values() if source.turn is not None]
+        parts += ["more tasks, by name only:", *_list_names(names)]
+    turns = [_describe_turn(source.name, source.turn) for source in sources.values() if source.turn is not None]
     if turns:
         parts += ["conversation:", *turns]
     memories = [source for source in sources.values() if source.memory is not None]
@@ -169,10 +169,10 @@ def card(task: Task) -> str:
     about = " ".join(offer.task.description.split())[:_LONGEST_DESCRIPTION]
     said = "; ".join(_json(example) for example in offer.task.examples[:_MOST_EXAMPLES])
     lines = [f"- {offer.agent.agent_id}.{offer.task.name}: {about}" + (f" Examples: {said}" if said else "")]
-    return "\n".join([*lines, *(f"  {_slot(slot)}" for slot in task.schema.slots)])
+    return "\n".join([*lines, *(f"  {_describe_slot(slot)}" for slot in task.schema.slots)])
 
 
-def _slot(slot: Slot) -> str:
+def _describe_slot(slot: Slot) -> str:
     kind = _KINDS.get(slot.kind, slot.kind)
     if slot.kind == "choice":
         kind = "one of " + " | ".join(map(str, slot.choices[:_MOST_CHOICES]))
@@ -183,7 +183,7 @@ def _slot(slot: Slot) -> str:
     return f"{slot.name}: {kind}{', needed' if slot.is_required else ''}{about}{examples}"
 
 
-def _listed(tasks: Sequence[Task]) -> list[str]:
+def _list_names(tasks: Sequence[Task]) -> list[str]:
     """Return one line for each agent of *tasks*, with the names of its tasks."""
     agents: dict[str, list[str]] = {}
     for task in tasks:
@@ -191,14 +191,14 @@ def _listed(tasks: Sequence[Task]) -> list[str]:
     return [f"{agent}: {', '.join(names)}" for agent, names in agents.items()]
 
 
-def _turn(name: str, turn: ChatTurn) -> str:
+def _describe_turn(name: str, turn: ChatTurn) -> str:
     said: dict[str, str] = {"id": name, "speaker": turn.speaker, "text": turn.text[:_LONGEST_TURN]}
     if turn.task is not None:
-        said |= {"task": f"{turn.agent_id}.{turn.task.name}", "call": _spelled(turn.task)}
+        said |= {"task": f"{turn.agent_id}.{turn.task.name}", "call": _spell_call(turn.task)}
     return _json(said)
 
 
-def _spelled(call: TaskCall) -> str:
+def _spell_call(call: TaskCall) -> str:
     """Return the parameters of *call* as a model may quote them."""
     values = ((name, value if isinstance(value, str) else _json(value)) for name, value in call.parameters.items())
     return "; ".join(f"{name}={value}" for name, value in values)

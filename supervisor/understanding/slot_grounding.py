@@ -102,10 +102,10 @@ def ground(
     Raises:
         Ungrounded: it is no value of *slot*, the quotation does not stand there, or is worth something else.
     """
-    claim = Claim(slot, value, _claimed(slot, value, evidence.shown.now))
+    claim = Claim(slot, value, _read_claim(slot, value, evidence.shown.now))
     places = list(locate(quotation, evidence.shown.text))
     if not places:
-        said = f"{_repeated(quotation)} does not stand in {evidence.shown.name!r} in these letters"
+        said = f"{_excerpt(quotation)} does not stand in {evidence.shown.name!r} in these letters"
         raise Ungrounded(f"quotation: {said}; copy whole words and numbers from there")
     if carried is not None and claim.value in (carried if isinstance(carried, list) else [carried]):
         return Grounded(claim.value, places[0])
@@ -121,7 +121,7 @@ def ground(
     return next((one for one in found if one.why is None), found[0])
 
 
-def _claimed(slot: Slot, written: str, now: datetime) -> Any:
+def _read_claim(slot: Slot, written: str, now: datetime) -> Any:
     """Return what a model wrote, ready for JSON."""
     cure = f"write it {_WRITTEN.get(slot.kind, 'in digits')}"
     if slot.kind == "text" and written.strip():
@@ -129,7 +129,7 @@ def _claimed(slot: Slot, written: str, now: datetime) -> Any:
     if slot.kind == "choice":
         choice = next((one for one in slot.choices if str(one).casefold() == written.strip().casefold()), None)
         if choice is None:
-            raise Ungrounded(f"value: {_repeated(written)} is none of {', '.join(map(str, slot.choices))}")
+            raise Ungrounded(f"value: {_excerpt(written)} is none of {', '.join(map(str, slot.choices))}")
         return choice
     if slot.kind == "boolean" and written in ("true", "false"):
         return written == "true"
@@ -138,7 +138,7 @@ def _claimed(slot: Slot, written: str, now: datetime) -> Any:
     # The unit of a number may be a word of another language, "80 litros".
     is_whole = len(read) == 1 and read[0].start == 0 and _UNIT.fullmatch(text[read[0].end :] if slot.is_numeric else "")
     if not is_whole or (not slot.is_numeric and read[0].end != len(text)):
-        raise Ungrounded(f"value: {_repeated(written)} is no {slot.kind}; {cure}")
+        raise Ungrounded(f"value: {_excerpt(written)} is no {slot.kind}; {cure}")
     if not read[0].is_clear:
         raise Ungrounded(f"value: {read[0].question}")
     return read[0].values[0]
@@ -163,24 +163,24 @@ def _ground_at(claim: Claim, place: Place, evidence: Evidence, taken: Sequence[P
         if written and not here and not numbers:
             raise Ungrounded("quotation: that number is of another field or of a time; quote the one of this field")
         return _ground_amount(claim, place, here, numbers)
-    if (same := _same(claim, here)) is not None:
+    if (same := _find_same(claim, here)) is not None:
         return Grounded(claim.value, same)
     if here and not any(claim.value in one.values for one in here):
-        raise _otherwise(claim, here)
+        raise _explain(claim, here)
     if slot.kind == "choice":
         return _ground_choice(claim, place, evidence)
-    return _unread(claim, place) if here else _ground_time(claim, place, evidence)
+    return _leave_unread(claim, place) if here else _ground_time(claim, place, evidence)
 
 
-def _unread(claim: Claim, place: Place) -> Grounded:
+def _leave_unread(claim: Claim, place: Place) -> Grounded:
     return Grounded(claim.value, place, "unread")
 
 
-def _same(claim: Claim, here: Sequence[Candidate]) -> Place | None:
+def _find_same(claim: Claim, here: Sequence[Candidate]) -> Place | None:
     return next((Place(one.start, one.end) for one in here if one.is_clear and one.values[0] == claim.value), None)
 
 
-def _otherwise(claim: Claim, here: Sequence[Candidate]) -> Ungrounded:
+def _explain(claim: Claim, here: Sequence[Candidate]) -> Ungrounded:
     clear = next((one for one in here if one.is_clear), None)
     said = f"the quotation is worth {clear.values[0]!r}, not {claim.value!r}" if clear is not None else here[0].question
     return Ungrounded(f"value: {said}; give what the words say, and quote no more of them")
@@ -192,7 +192,7 @@ def _ground_choice(claim: Claim, place: Place, evidence: Evidence) -> Grounded:
     named = [str(one).casefold() for one in claim.slot.choices if next(locate(str(one), quoted), None) is not None]
     own = str(claim.value).casefold()
     is_written = own in named and not any(own in one and own != one for one in named)
-    return Grounded(claim.value, place) if is_written else _unread(claim, place)
+    return Grounded(claim.value, place) if is_written else _leave_unread(claim, place)
 
 
 def _ground_text(claim: Claim, place: Place, evidence: Evidence) -> Grounded:
@@ -200,7 +200,7 @@ def _ground_text(claim: Claim, place: Place, evidence: Evidence) -> Grounded:
     quoted = evidence.shown.text[place.start : place.end]
     inner = next(locate(claim.written, quoted), None)
     if inner is None:
-        raise Ungrounded(f"value: {_repeated(claim.written)} is no part of its quotation; copy it letter by letter")
+        raise Ungrounded(f"value: {_excerpt(claim.written)} is no part of its quotation; copy it letter by letter")
     spot = Place(place.start + inner.start, place.start + inner.end)
     return Grounded(quoted[inner.start : inner.end], spot)
 
@@ -208,22 +208,22 @@ def _ground_text(claim: Claim, place: Place, evidence: Evidence) -> Grounded:
 def _ground_amount(claim: Claim, place: Place, here: Sequence[Candidate], numbers: Sequence[Number]) -> Grounded:
     """Return the number where both readers agree: that of English, and that of digits with the scales of others."""
     amount, unit = _amount_of(claim.written)
-    if (same := _same(claim, here)) is not None:
+    if (same := _find_same(claim, here)) is not None:
         is_disputed = any(one.is_scaled and one.readings != (amount,) for one in numbers if same.overlaps(*one[:2]))
         return Grounded(claim.value, same, "unread" if is_disputed else None)
     if any(claim.value in one.values for one in here):
-        return _unread(claim, place)
+        return _leave_unread(claim, place)
     digits = next((one for one in numbers if amount in one.readings), None)
     if digits is not None and (not here or digits.is_scaled):
         own_units = (None, claim.slot.unit, "%" if claim.slot.kind == "percent" else None)
         is_exact = not here and digits.is_plain and len(digits.readings) == 1 and unit in own_units
         return Grounded(claim.value, Place(digits.start, digits.end), None if is_exact else "unread")
     if here:
-        raise _otherwise(claim, here)
+        raise _explain(claim, here)
     if numbers:
         said = " or ".join(str(one) for one in numbers[0].readings)
-        raise Ungrounded(f"value: the quotation says {said}, not {_repeated(claim.written)}; give what it says")
-    return _unread(claim, place)
+        raise Ungrounded(f"value: the quotation says {said}, not {_excerpt(claim.written)}; give what it says")
+    return _leave_unread(claim, place)
 
 
 def _amount_of(written: str) -> tuple[Decimal | None, str | None]:
@@ -246,8 +246,8 @@ def _ground_time(claim: Claim, place: Place, evidence: Evidence) -> Grounded:
         clock = time.fromisoformat(claim.value)
         if clock.hour > 12 and digits == [clock.hour, clock.minute]:
             return Grounded(claim.value, place)
-    return _unread(claim, place)
+    return _leave_unread(claim, place)
 
 
-def _repeated(text: str) -> str:
+def _excerpt(text: str) -> str:
     return repr(text[:_MOST_REPEATED])
