@@ -65,11 +65,15 @@ class Checked:
 
 @dataclass
 class Answer:
-    """A reading after the check: *intents*, places of what is *unfit*, and *faults* as `FIELD: complaint`."""
+    """A reading after the check: *intents*, places of what is *unfit*, and *faults* as `FIELD: complaint`.
+
+    *left* is what of the utterance no intent has a use for, and nobody may drop.
+    """
 
     intents: list[Checked] = field(default_factory=list)
     unfit: list[Place] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    left: list[Place] = field(default_factory=list)
 
 
 def check(
@@ -106,6 +110,8 @@ def check(
             )
         else:
             answer.unfit.append(found)
+    if answer.intents:
+        answer.left = _find_left(answer, evidence[NOW])
     return answer
 
 
@@ -168,7 +174,7 @@ def _take_value(checked: Checked, slot: Slot, found: Grounded, source: Evidence)
         checked.covered.append(found.place)
 
 
-def uncovered(answer: Answer, utterance: Evidence) -> list[Place]:
+def _find_left(answer: Answer, utterance: Evidence) -> list[Place]:
     """Return the numbers, times and quoted texts of *utterance* that no slot of *answer* rests on."""
     covered = [*(place for intent in answer.intents for place in intent.covered), *answer.unfit]
     read = utterance.utterance

@@ -5,8 +5,10 @@ one structured call, and a second one when its answer is not grounded, with the 
 for; what has effects, or is not the person's own word, is shown for a yes.
 """
 
+import asyncio
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
@@ -19,14 +21,14 @@ from contracts.messages import ChatTurn, TaskCall
 from memory.grounding import Place
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
-from supervisor.understanding.answers import Answer, Checked, Reading, check, uncovered
+from supervisor.understanding.answers import Answer, Checked, Reading, check
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
 from supervisor.understanding.prompt import NOW, SYSTEM, Recalling, Recollection, Shown, narrow, question, sources_of
 from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, says_cannot
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
-from supervisor.understanding.slot_grounding import Evidence, Why
-from supervisor.understanding.utterance import Utterance
+from supervisor.understanding.slot_grounding import Why
+from supervisor.understanding.utterance import Utterance, evened
 
 log = structlog.get_logger(__name__)
 
@@ -36,8 +38,12 @@ T_co = TypeVar("T_co", bound=BaseModel, covariant=True)
 ROLE = "supervisor"
 #: Seconds a person waits for a model before the rules' own answer does as well.
 DEADLINE_S = 10.0
+#: Characters of an utterance past which its answer is checked in a thread.
+_LONG = 1_000
 #: Characters of an answer that goes back with its faults, and faults that do.
 _LONGEST_ANSWER, _MOST_FAULTS = 8_000, 12
+#: Words left over that one question names: what else is left is asked about after those.
+_MOST_LEFT = 5
 #: Characters of what is remembered that a question shows.
 _MOST_RECALLED = 200
 _WHY: dict[Why, str] = {
@@ -107,30 +113,21 @@ class LlmInterpreter:
         if self._recalling is not None:
             recollection = await self._recalling.of(user_id, text)
         theirs = [turn for turn in previous if turn.user_id in (None, user_id)]
-        sources = sources_of(text, theirs, recollection, now)
+        sources = sources_of(evened(text), theirs, recollection, now)
         answer = await self._ask(sources, router)
         # Not even the rules' own answer stands for itself then: the next time the model may give another.
-        return (
-            _mark_asked(by_rules)
-            if answer is None
-            else _conclude_answer(answer, by_rules, sources[NOW], router, self._mark)
-        )
-
-    @property
-    def _mark(self) -> DecimalMark | None:
-        return self._rules.decimal_mark
+        return _conclude_answer(answer, _mark_asked(by_rules), sources[NOW].text, router.catalogue)
 
     async def _ask(self, sources: dict[str, Shown], router: Router) -> Answer | None:
         """Return what a model answers, grounded as far as it is; None when it gives no answer that can be read."""
         ends_at = time.monotonic() + self._deadline_s
-        utterance = Utterance(sources[NOW].text, decimal_mark=self._mark, now=sources[NOW].now)
+        utterance = Utterance(sources[NOW].text, now=sources[NOW].now)
         full, listed = narrow(router.tasks, lambda: router.rank(utterance, len(router.tasks)))
-        names = {(task.offer.agent.agent_id, task.offer.task.name) for task in listed}
         user = question(sources, full, listed)
         first = await self._once(user, ends_at)
         if first is None:
             return None
-        answer = check(first, router, sources, self._mark, names)
+        answer = await self._check(first, router, sources, {task.key for task in listed})
         if not answer.faults:
             return answer
         log.info("llm_reading_sent_back", faults=len(answer.faults))
@@ -138,7 +135,16 @@ class LlmInterpreter:
         said = first.model_dump_json()[:_LONGEST_ANSWER]
         again = f"{user}\nyour answer:\n{said}\nThat cannot be used:\n{faults}\nAnswer again, in full."
         second = await self._once(again, ends_at)
-        return check(second, router, sources, self._mark) if second is not None else answer
+        return answer if second is None else await self._check(second, router, sources, frozenset())
+
+    async def _check(
+        self, reading: Reading, router: Router, sources: dict[str, Shown], names: AbstractSet[tuple[str, str]]
+    ) -> Answer:
+        """Return *reading* checked; a long text takes tenths of a second, in a thread."""
+        mark = self._rules.decimal_mark
+        if len(sources[NOW].text) <= _LONG:
+            return check(reading, router, sources, mark, names)
+        return await asyncio.to_thread(check, reading, router, sources, mark, names)
 
     async def _once(self, user: str, ends_at: float) -> Reading | None:
         left_s = ends_at - time.monotonic()
@@ -180,27 +186,21 @@ def _mark_asked(found: Interpretation) -> Interpretation:
 
 
 def _conclude_answer(
-    answer: Answer, by_rules: Interpretation, shown: Shown, router: Router, decimal_mark: DecimalMark | None
+    answer: Answer | None, by_rules: Interpretation, text: str, catalogue: Catalogue
 ) -> Interpretation:
     """Return what *answer* comes to; the rules' own answer when the model has nothing that can be used."""
-    if not answer.intents and not answer.unfit:
+    if answer is None or not (answer.intents or answer.unfit):
         is_open = isinstance(by_rules, Missing | Ambiguous) and not by_rules.known
-        says_nothing_fits = is_open and not answer.faults
-        return Unfitting(_unable(router.catalogue)) if says_nothing_fits else _mark_asked(by_rules)
-    left = uncovered(answer, Evidence(shown, decimal_mark)) if answer.intents else []
-    parts: list[Single] = [
-        _conclude_intent(one, _words_left_to(one, answer, left), shown.text) for one in answer.intents
-    ]
+        if answer is None or answer.faults or not is_open:
+            return by_rules
+        return Unfitting(f"I cannot tell what to do with that. {catalogue.abilities()}")
+    parts: list[Single] = [_conclude_intent(one, _words_left_to(one, answer), text) for one in answer.intents]
     for place in reversed(answer.unfit):
         behind = [at for at, one in enumerate(answer.intents) if _start_of(one) > place.start]
-        quotation = shown.text[place.start : place.end]
-        unable = Unfitting(f"Nobody here does '{quotation}'. {router.catalogue.abilities()}")
+        quotation = text[place.start : place.end]
+        unable = Unfitting(f"No agent does '{quotation}'. {catalogue.abilities()}")
         parts.insert(behind[0] if behind else len(parts), unable)
     return parts[0] if len(parts) == 1 else Several(tuple(parts))
-
-
-def _unable(catalogue: Catalogue) -> str:
-    return f"I cannot tell what to do with that. {catalogue.abilities()}"
 
 
 def _start_of(intent: Checked) -> int:
@@ -208,14 +208,14 @@ def _start_of(intent: Checked) -> int:
     return min((span.start for span in intent.spans if span.source is None), default=0)
 
 
-def _words_left_to(intent: Checked, answer: Answer, left: Sequence[Place]) -> list[Place]:
-    """Return those of *left* that are asked about with *intent*: the last that begins before them, else the first."""
+def _words_left_to(intent: Checked, answer: Answer) -> list[Place]:
+    """Return the words left that are asked about with *intent*: the last one to begin before them, or the first."""
 
     def owner(place: Place) -> Checked:
         before = [one for one in answer.intents if _start_of(one) <= place.start]
         return max(before, key=_start_of) if before else answer.intents[0]
 
-    return [place for place in left if owner(place) is intent]
+    return [place for place in answer.left if owner(place) is intent]
 
 
 def _conclude_intent(intent: Checked, left: Sequence[Place], text: str) -> Single:
@@ -233,7 +233,7 @@ def _conclude_intent(intent: Checked, left: Sequence[Place], text: str) -> Singl
         return Missing(agent_id, name, known, missing, ask_for(asked), spans, frozenset(intent.faulty))
     spans = tuple(intent.spans)
     if left:
-        words = [text[place.start : place.end] for place in left]
+        words = [text[place.start : place.end] for place in left[:_MOST_LEFT]]
         return Ambiguous(ask_to_leave_out(words, offer.label), agent_id, name, values, (), spans)
     if intent.unsure or offer.task.confirm:
         asked_first = f"{ask_to_confirm(offer, values)}{_explain_unsure(intent)}"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time
 from decimal import Decimal
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from memory.grounding import Number, Place, fold_digits, locate, numbers_in
@@ -35,6 +36,8 @@ _WRITTEN = {
 }
 #: Characters of an answer that a fault repeats.
 _MOST_REPEATED = 80
+#: Places of one quotation that are looked at: a list may say a number often, and a hostile quotation is "a".
+_MOST_PLACES = 50
 _DIGITS = re.compile(r"\d+")
 _UNIT = re.compile(r"(?:\s?[^\W\d_]+)?")
 
@@ -59,11 +62,19 @@ class Evidence:
     decimal_mark: DecimalMark | None = None
     utterance: Utterance = field(init=False)
     numbers: tuple[Number, ...] = field(init=False)
+    _candidates: dict[int, list[Candidate]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         text = fold_digits(self.shown.text)
         self.utterance = Utterance(text, decimal_mark=self.decimal_mark, now=self.shown.now)
         self.numbers = numbers_in(text)
+
+    def candidates(self, slot: Slot) -> list[Candidate]:
+        """Return what of the text can be a value of *slot*."""
+        # Slots live as long as their catalogue; their examples may be of no type that has a hash.
+        if id(slot) not in self._candidates:
+            self._candidates[id(slot)] = candidates(self.utterance, slot)
+        return self._candidates[id(slot)]
 
     def span(self, name: str, place: Place) -> Span:
         """Return that the value of the slot *name* rests on *place*."""
@@ -103,7 +114,7 @@ def ground(
         Ungrounded: it is no value of *slot*, the quotation does not stand there, or is worth something else.
     """
     claim = Claim(slot, value, _read_claim(slot, value, evidence.shown.now))
-    places = list(locate(quotation, evidence.shown.text))
+    places = list(islice(locate(quotation, evidence.shown.text), _MOST_PLACES))
     if not places:
         said = f"{_excerpt(quotation)} does not stand in {evidence.shown.name!r} in these letters"
         raise Ungrounded(f"quotation: {said}; copy whole words and numbers from there")
@@ -153,7 +164,7 @@ def _ground_at(claim: Claim, place: Place, evidence: Evidence, taken: Sequence[P
     free = [spot for spot in taken if slot.is_numeric and spot.overlaps(*place)]
     here = [
         one
-        for one in candidates(evidence.utterance, slot)
+        for one in evidence.candidates(slot)
         if place.overlaps(one.start, one.end) and not any(spot.overlaps(one.start, one.end) for spot in free)
     ]
     if slot.is_numeric:
