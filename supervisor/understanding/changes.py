@@ -13,7 +13,7 @@ from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import LIGHT, Utterance, stem, word_set
 from supervisor.understanding.values import amount_for
 
-_TIMES = {
+_TIMES: dict[str, int | Fraction] = {
     "double": 2, "doubled": 2, "doubling": 2, "twice": 2, "triple": 3, "tripled": 3, "treble": 3, "thrice": 3,
     "quadruple": 4, "halve": Fraction(1, 2), "halved": Fraction(1, 2), "half": Fraction(1, 2),
     "third": Fraction(1, 3), "quarter": Fraction(1, 4),

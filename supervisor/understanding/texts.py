@@ -10,9 +10,9 @@ from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, stems_of, word_set
 
 if TYPE_CHECKING:
+    from supervisor.understanding.conclusion import Filled
     from supervisor.understanding.cues import Cue
     from supervisor.understanding.routing import Task
-    from supervisor.understanding.slots import Filled
 
 #: What a slot is called that holds a sentence, in which a comma ends nothing.
 _SENTENCE = frozenset(
@@ -32,6 +32,7 @@ _LONGEST = 2_000
 #: Who or what was meant has to be asked: these are no names.
 _WHOEVER = word_set("him her it them me us someone somebody anyone anybody something this that these those one myself")
 _DETERMINERS = word_set("a an the my our your his her their some any this that")
+_LEADS_ON = word_set("a an the my our your to for in at about of on me us from")
 _SMALL = word_set("to from at in for with by about into of on as and")
 _AND = re.compile(r"(?:(?:and|or|plus|&)\s+)?", re.IGNORECASE)
 _CHUNK = re.compile(r"[^\s\"'(,;]+")
@@ -59,7 +60,7 @@ def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int
             found[-1] = (found[-1][0], token.end)
         elif not is_first and token.stem not in known and (token.text not in STOP or _is_led_on(tokens, place, text)):
             found.append((token.start, token.end))
-    times = [(one.start, one.end) for one in (*utterance.moments, *utterance.amounts)]
+    times = utterance.value_spans
     return [one for one in found if not any(start <= one[0] and one[1] <= end for start, end in times)]
 
 
@@ -72,7 +73,7 @@ def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
     """Return where digits stand that are no amount and no date: "A4", "2x"."""
     if not any(letter.isdigit() for letter in utterance.text):
         return []
-    taken = [(one.start, one.end) for one in (*utterance.amounts, *utterance.moments, *utterance.durations)]
+    taken = [*utterance.value_spans, *((one.start, one.end) for one in utterance.durations)]
     found = []
     for match in _DIGITS.finditer(utterance.text):
         end = match.end() - len(match.group()) + len(match.group().rstrip(".,;:!?)"))
@@ -216,7 +217,8 @@ def _extent(
     if not is_sentence and not slot.is_list:
         ends += [match.start() for match in [_COMMA.search(text, start, stop)] if match]
     if not is_sentence:
-        ends += [one.start for one in (*utterance.moments, *_prepositional(utterance)) if one.start >= start]
+        ends += [one.start for one in utterance.moments if one.start >= start]
+        ends += [one.start for one in _prepositional(utterance) if one.start >= start]
     end = _trimmed(text, start, min(ends))
     words = [token for token in utterance.tokens if start <= token.start < end and token.is_word]
     if not words or (len(words) == 1 and words[0].text in _WHOEVER) or all(word.text in LIGHT for word in words):
@@ -298,7 +300,7 @@ def _after_task_words(
         return None
     first, end = stretches[0]
     before = first - 1
-    while before >= 0 and tokens[before].text in LIGHT:
+    while before >= 0 and tokens[before].text in _LEADS_ON:
         before -= 1
     if before < 0 or tokens[before].stem not in task.names:
         return None

@@ -103,16 +103,19 @@ def _worth(slot: Slot, found: Found, utterance: Utterance) -> tuple[tuple[Any, .
     except AmbiguousAmount as error:
         return tuple(map(_wire, error.readings)), ask_which_value(slot, error.readings, found.text)
     except UnitMismatch:
-        if (converted := _converted(slot, found)) is not None:
-            return _bounded(slot, converted, found)
-        wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
-        unit = f", which is in {found.unit}" if found.unit else ""
-        return (), f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
+        converted = _converted(slot, found)
+        return _bounded(slot, converted, found) if converted is not None else ((), _ask_in_unit(slot, found))
     except InvalidAmount:
         if slot.unit is None and found.unit is None and found.value is not None and found.value in _COUNTS:
             return _bounded(slot, Amount(found.value), found)
         wanted = _WANTED.get(slot.kind, "as a plain number")
         return (), f"What is {slot.label} {wanted}? I cannot keep {found.text!r} exactly."
+
+
+def _ask_in_unit(slot: Slot, found: Found) -> str:
+    wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
+    unit = f", which is in {found.unit}" if found.unit else ""
+    return f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
 
 
 def _converted(slot: Slot, found: Found) -> Amount | None:
