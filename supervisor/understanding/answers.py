@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from memory.grounding import Place, locate, quoted_in
+from memory.grounding import Passage, locate, quoted_in
 from quantities.numerals import DecimalMark
 from supervisor.understanding.outcome import Span
-from supervisor.understanding.prompt import NOW, Shown, card
+from supervisor.understanding.prompt import NOW, Quotable, card
 from supervisor.understanding.routing import Router, Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.slot_grounding import Evidence, Grounded, Ungrounded, Why, ground
@@ -46,7 +46,7 @@ class Reading(BaseModel):
 
 
 @dataclass
-class Checked:
+class CheckedIntent:
     """What of one intent is grounded: *values* of *task* with their *spans*.
 
     *unsure* says of values why they are shown for a yes; *faulty* names the slots that were said, but have no grounded
@@ -60,31 +60,31 @@ class Checked:
     unsure: dict[str, Why] = field(default_factory=dict)
     recalled: list[str] = field(default_factory=list)
     faulty: set[str] = field(default_factory=set)
-    covered: list[Place] = field(default_factory=list)
+    covered: list[Passage] = field(default_factory=list)
 
 
 @dataclass
-class Answer:
+class CheckedAnswer:
     """A reading after the check: *intents*, places of what is *unfit*, and *faults* as `FIELD: complaint`.
 
     *left* is what of the utterance no intent has a use for, and nobody may drop.
     """
 
-    intents: list[Checked] = field(default_factory=list)
-    unfit: list[Place] = field(default_factory=list)
+    intents: list[CheckedIntent] = field(default_factory=list)
+    unfit: list[Passage] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    left: list[Place] = field(default_factory=list)
+    left: list[Passage] = field(default_factory=list)
 
 
 def check(
     reading: Reading,
     router: Router,
-    sources: Mapping[str, Shown],
+    sources: Mapping[str, Quotable],
     decimal_mark: DecimalMark | None = None,
     names: AbstractSet[tuple[str, str]] = frozenset(),
-) -> Answer:
+) -> CheckedAnswer:
     """Return what of *reading* is in form and grounded; *names* are the tasks that were shown by name only."""
-    answer = Answer()
+    answer = CheckedAnswer()
     evidence = {name: Evidence(shown, decimal_mark) for name, shown in sources.items()}
     if len(reading.intents) > MOST_INTENTS:
         answer.faults.append(f"intents: {len(reading.intents)} are too many; give the first {MOST_INTENTS} asked for")
@@ -117,16 +117,16 @@ def check(
 
 def _check_intent(
     intent: IntentAnswer, task: Task, evidence: Mapping[str, Evidence], at: str, faults: list[str]
-) -> Checked:
+) -> CheckedIntent:
     """Return what of *intent* is grounded, and add to *faults* what is not."""
-    checked = Checked(task)
-    taken: dict[str, list[Place]] = {name: [] for name in evidence}
+    checked = CheckedIntent(task)
+    taken: dict[str, list[Passage]] = {name: [] for name in evidence}
     turns: dict[str, set[str]] = {}
     for number, said in enumerate(intent.slots):
         slot = task.schema.slot(said.field)
         try:
             slot, source = _find_slot(said, checked, evidence)
-            carried = source.carried(task.offer.task.name, slot)
+            carried = source.value_in_call(task.offer.task.name, slot)
             found = ground(slot, said.value, said.quotation, source, carried=carried, taken=taken[said.source])
         except Ungrounded as fault:
             faults.append(f"{at}.{number}.{fault}")
@@ -145,7 +145,7 @@ def _check_intent(
     return checked
 
 
-def _find_slot(said: SlotAnswer, checked: Checked, evidence: Mapping[str, Evidence]) -> tuple[Slot, Evidence]:
+def _find_slot(said: SlotAnswer, checked: CheckedIntent, evidence: Mapping[str, Evidence]) -> tuple[Slot, Evidence]:
     """Return the slot and the source that *said* names; raises Ungrounded when there is none, or it has a value."""
     slot, source = checked.task.schema.slot(said.field), evidence.get(said.source)
     if slot is None:
@@ -159,7 +159,7 @@ def _find_slot(said: SlotAnswer, checked: Checked, evidence: Mapping[str, Eviden
     return slot, source
 
 
-def _take_value(checked: Checked, slot: Slot, found: Grounded, source: Evidence) -> None:
+def _take_value(checked: CheckedIntent, slot: Slot, found: Grounded, source: Evidence) -> None:
     if slot.is_list:
         checked.values.setdefault(slot.name, []).append(found.value)
     else:
@@ -174,23 +174,23 @@ def _take_value(checked: Checked, slot: Slot, found: Grounded, source: Evidence)
         checked.covered.append(found.place)
 
 
-def _find_left(answer: Answer, utterance: Evidence) -> list[Place]:
+def _find_left(answer: CheckedAnswer, utterance: Evidence) -> list[Passage]:
     """Return the numbers, times and quoted texts of *utterance* that no slot of *answer* rests on."""
     covered = [*(place for intent in answer.intents for place in intent.covered), *answer.unfit]
     read = utterance.utterance
-    counts = [Place(one.start, one.end) for one in read.amounts if one.value != 1 and not one.is_vague]
-    numbers = [Place(one.start, one.end) for one in utterance.numbers]
+    counts = [Passage(one.start, one.end) for one in read.amounts if one.value != 1 and not one.is_vague]
+    numbers = [Passage(one.start, one.end) for one in utterance.numbers]
     said = [*counts, *numbers, *quoted_in(read.text)]
     # "A month" counts nothing, and "now" is when everything is asked for.
-    lengths = [Place(one.start, one.end) for one in read.durations]
+    lengths = [Passage(one.start, one.end) for one in read.durations]
     said += [place for place in lengths if any(place.overlaps(*one) for one in (*counts, *numbers))]
     today = read.now.date()
     said += [
-        Place(one.start, one.end)
+        Passage(one.start, one.end)
         for one in read.moments
         if any(sign.isdigit() for sign in one.text) or all(_day_of(day) != today for day in one.readings)
     ]
-    left: list[Place] = []
+    left: list[Passage] = []
     for place in sorted(said, key=lambda place: (place.start, -place.end)):
         if not any(place.overlaps(*one) for one in (*covered, *left)):
             left.append(place)

@@ -18,12 +18,12 @@ from pydantic import BaseModel
 
 from contracts.errors import LlmError
 from contracts.messages import ChatTurn, TaskCall
-from memory.grounding import Place
+from memory.grounding import Passage
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
-from supervisor.understanding.answers import Answer, Checked, Reading, check
+from supervisor.understanding.answers import CheckedAnswer, CheckedIntent, Reading, check
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
-from supervisor.understanding.prompt import NOW, SYSTEM, Recalling, Recollection, Shown, narrow, question, sources_of
+from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, Recalling, Recollection, narrow, question, sources_of
 from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, says_cannot
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
@@ -118,7 +118,7 @@ class LlmInterpreter:
         # Not even the rules' own answer stands for itself then: the next time the model may give another.
         return _conclude_answer(answer, _mark_asked(by_rules), sources[NOW].text, router.catalogue)
 
-    async def _ask(self, sources: dict[str, Shown], router: Router) -> Answer | None:
+    async def _ask(self, sources: dict[str, Quotable], router: Router) -> CheckedAnswer | None:
         """Return what a model answers, grounded as far as it is; None when it gives no answer that can be read."""
         ends_at = time.monotonic() + self._deadline_s
         utterance = Utterance(sources[NOW].text, now=sources[NOW].now)
@@ -138,8 +138,8 @@ class LlmInterpreter:
         return answer if second is None else await self._check(second, router, sources, frozenset())
 
     async def _check(
-        self, reading: Reading, router: Router, sources: dict[str, Shown], names: AbstractSet[tuple[str, str]]
-    ) -> Answer:
+        self, reading: Reading, router: Router, sources: dict[str, Quotable], names: AbstractSet[tuple[str, str]]
+    ) -> CheckedAnswer:
         """Return *reading* checked; a long text takes tenths of a second, in a thread."""
         mark = self._rules.decimal_mark
         if len(sources[NOW].text) <= _LONG:
@@ -186,7 +186,7 @@ def _mark_asked(found: Interpretation) -> Interpretation:
 
 
 def _conclude_answer(
-    answer: Answer | None, by_rules: Interpretation, text: str, catalogue: Catalogue
+    answer: CheckedAnswer | None, by_rules: Interpretation, text: str, catalogue: Catalogue
 ) -> Interpretation:
     """Return what *answer* comes to; the rules' own answer when the model has nothing that can be used."""
     if answer is None or not (answer.intents or answer.unfit):
@@ -203,22 +203,22 @@ def _conclude_answer(
     return parts[0] if len(parts) == 1 else Several(tuple(parts))
 
 
-def _start_of(intent: Checked) -> int:
+def _start_of(intent: CheckedIntent) -> int:
     """Return where the utterance first speaks of *intent*."""
     return min((span.start for span in intent.spans if span.source is None), default=0)
 
 
-def _words_left_to(intent: Checked, answer: Answer) -> list[Place]:
+def _words_left_to(intent: CheckedIntent, answer: CheckedAnswer) -> list[Passage]:
     """Return the words left that are asked about with *intent*: the last one to begin before them, or the first."""
 
-    def owner(place: Place) -> Checked:
+    def owner(place: Passage) -> CheckedIntent:
         before = [one for one in answer.intents if _start_of(one) <= place.start]
         return max(before, key=_start_of) if before else answer.intents[0]
 
     return [place for place in answer.left if owner(place) is intent]
 
 
-def _conclude_intent(intent: Checked, left: Sequence[Place], text: str) -> Single:
+def _conclude_intent(intent: CheckedIntent, left: Sequence[Passage], text: str) -> Single:
     """Return *intent* as a task that starts, or as the question that has to be answered before."""
     offer, schema = intent.task.offer, intent.task.schema
     agent_id, name = offer.agent.agent_id, offer.task.name
@@ -241,7 +241,7 @@ def _conclude_intent(intent: Checked, left: Sequence[Place], text: str) -> Singl
     return Understood(agent_id, TaskCall(name=name, parameters=values), spans, by_model=True)
 
 
-def _explain_unsure(intent: Checked) -> str:
+def _explain_unsure(intent: CheckedIntent) -> str:
     """Return why some values are shown: those that are not the person's own words, by name."""
     notes = []
     for why, told in _WHY.items():

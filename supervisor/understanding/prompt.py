@@ -16,7 +16,7 @@ from memory.rendering.tokens import estimate
 from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
 
-__all__ = ["NOW", "SYSTEM", "Recalling", "Recollection", "Remembered", "Shown", "question", "sources_of"]
+__all__ = ["NOW", "SYSTEM", "Quotable", "Recalling", "Recollection", "Remembered", "question", "sources_of"]
 
 #: The name of the utterance among the sources.
 NOW = "now"
@@ -88,7 +88,7 @@ class Recalling(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Quotable:
     """A text that may be quoted by *name*: the utterance, a turn with what it *called*, or something remembered.
 
     *now* is when it was said, which dates in it are reckoned from.
@@ -106,19 +106,21 @@ class Shown:
         return self.turn.task if self.turn is not None else None
 
 
-def sources_of(text: str, previous: Sequence[ChatTurn], recollection: Recollection, now: datetime) -> dict[str, Shown]:
+def sources_of(
+    text: str, previous: Sequence[ChatTurn], recollection: Recollection, now: datetime
+) -> dict[str, Quotable]:
     """Return what a model is shown by name: the utterance *text*, the last of *previous*, and what is remembered."""
-    sources = [Shown(NOW, text, now)]
+    sources = [Quotable(NOW, text, now)]
     for number, turn in enumerate(previous[-MOST_TURNS:], start=1):
         said = turn.text[:_LONGEST_TURN]
         call = f"\n{_spell_call(turn.task)}" if turn.task is not None else ""
-        sources.append(Shown(f"t{number}", said + call, turn.at.astimezone(now.tzinfo), turn))
+        sources.append(Quotable(f"t{number}", said + call, turn.at.astimezone(now.tzinfo), turn))
     for number, line in enumerate(recollection.lines, start=1):
-        sources.append(Shown(f"m{number}", line.text, now, memory=line.place))
+        sources.append(Quotable(f"m{number}", line.text, now, memory=line.place))
     return {source.name: source for source in sources}
 
 
-def question(sources: Mapping[str, Shown], tasks: Sequence[Task], names: Sequence[Task] = ()) -> str:
+def question(sources: Mapping[str, Quotable], tasks: Sequence[Task], names: Sequence[Task] = ()) -> str:
     """Return the user's message: *tasks* in full, *names* by name, and the texts of *sources*."""
     utterance = sources[NOW]
     zone = getattr(utterance.now.tzinfo, "key", None) or utterance.now.strftime("UTC%z")

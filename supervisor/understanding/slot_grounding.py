@@ -12,10 +12,10 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from memory.grounding import Number, Place, fold_digits, locate, numbers_in
+from memory.grounding import Number, Passage, fold_digits, locate, numbers_in
 from quantities.numerals import DecimalMark, find_amounts
 from supervisor.understanding.outcome import Span
-from supervisor.understanding.prompt import Shown
+from supervisor.understanding.prompt import Quotable
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import Utterance
 from supervisor.understanding.values import Candidate, candidates
@@ -50,7 +50,7 @@ class Grounded(NamedTuple):
     """A *value*, ready for JSON, and the *place* it rests on; *why* it has to be shown for a yes, None to start."""
 
     value: Any
-    place: Place
+    place: Passage
     why: Why | None = None
 
 
@@ -58,7 +58,7 @@ class Grounded(NamedTuple):
 class Evidence:
     """A text that may be quoted, with what Python reads in it."""
 
-    shown: Shown
+    shown: Quotable
     decimal_mark: DecimalMark | None = None
     utterance: Utterance = field(init=False)
     numbers: tuple[Number, ...] = field(init=False)
@@ -76,17 +76,17 @@ class Evidence:
             self._candidates[id(slot)] = candidates(self.utterance, slot)
         return self._candidates[id(slot)]
 
-    def span(self, name: str, place: Place) -> Span:
+    def span(self, name: str, place: Passage) -> Span:
         """Return that the value of the slot *name* rests on *place*."""
         turn_id = self.shown.turn.turn_id if self.shown.turn is not None else None
         return Span(name, *place, self.shown.text[place.start : place.end], turn_id, self.shown.memory)
 
-    def carried(self, task_name: str, slot: Slot) -> Any:
+    def value_in_call(self, task_name: str, slot: Slot) -> object:
         """Return the value that the task of this turn has in *slot*, None when it is no turn of *task_name*."""
         call = self.shown.called
         return call.parameters.get(slot.name) if call is not None and call.name == task_name else None
 
-    def why_at(self, place: Place) -> Why | None:
+    def why_at(self, place: Passage) -> Why | None:
         """Return why what stands at *place* is not the person's own word."""
         if self.shown.memory is not None:
             return "remembered"
@@ -95,7 +95,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Claim:
+class SlotClaim:
     """What a model says: *written* is the *value* of *slot* as it wrote it."""
 
     slot: Slot
@@ -104,7 +104,7 @@ class Claim:
 
 
 def ground(
-    slot: Slot, value: str, quotation: str, evidence: Evidence, *, carried: Any = None, taken: Sequence[Place] = ()
+    slot: Slot, value: str, quotation: str, evidence: Evidence, *, carried: object = None, taken: Sequence[Passage] = ()
 ) -> Grounded:
     """Return *value* as *quotation* shows it.
 
@@ -113,7 +113,7 @@ def ground(
     Raises:
         Ungrounded: it is no value of *slot*, the quotation does not stand there, or is worth something else.
     """
-    claim = Claim(slot, value, _read_claim(slot, value, evidence.shown.now))
+    claim = SlotClaim(slot, value, _read_claim(slot, value, evidence.shown.now))
     places = list(islice(locate(quotation, evidence.shown.text), _MOST_PLACES))
     if not places:
         said = f"{_excerpt(quotation)} does not stand in {evidence.shown.name!r} in these letters"
@@ -155,7 +155,7 @@ def _read_claim(slot: Slot, written: str, now: datetime) -> Any:
     return read[0].values[0]
 
 
-def _ground_at(claim: Claim, place: Place, evidence: Evidence, taken: Sequence[Place]) -> Grounded:
+def _ground_at(claim: SlotClaim, place: Passage, evidence: Evidence, taken: Sequence[Passage]) -> Grounded:
     slot = claim.slot
     if slot.kind == "text":
         return _ground_text(claim, place, evidence)
@@ -168,7 +168,7 @@ def _ground_at(claim: Claim, place: Place, evidence: Evidence, taken: Sequence[P
         if place.overlaps(one.start, one.end) and not any(spot.overlaps(one.start, one.end) for spot in free)
     ]
     if slot.is_numeric:
-        times = [Place(one.start, one.end) for one in evidence.utterance.moments]
+        times = [Passage(one.start, one.end) for one in evidence.utterance.moments]
         written = [one for one in evidence.numbers if place.overlaps(one.start, one.end)]
         numbers = [one for one in written if not any(spot.overlaps(one.start, one.end) for spot in (*free, *times))]
         if written and not here and not numbers:
@@ -183,21 +183,21 @@ def _ground_at(claim: Claim, place: Place, evidence: Evidence, taken: Sequence[P
     return _leave_unread(claim, place) if here else _ground_time(claim, place, evidence)
 
 
-def _leave_unread(claim: Claim, place: Place) -> Grounded:
+def _leave_unread(claim: SlotClaim, place: Passage) -> Grounded:
     return Grounded(claim.value, place, "unread")
 
 
-def _find_same(claim: Claim, here: Sequence[Candidate]) -> Place | None:
-    return next((Place(one.start, one.end) for one in here if one.is_clear and one.values[0] == claim.value), None)
+def _find_same(claim: SlotClaim, here: Sequence[Candidate]) -> Passage | None:
+    return next((Passage(one.start, one.end) for one in here if one.is_clear and one.values[0] == claim.value), None)
 
 
-def _explain(claim: Claim, here: Sequence[Candidate]) -> Ungrounded:
+def _explain(claim: SlotClaim, here: Sequence[Candidate]) -> Ungrounded:
     clear = next((one for one in here if one.is_clear), None)
     said = f"the quotation is worth {clear.values[0]!r}, not {claim.value!r}" if clear is not None else here[0].question
     return Ungrounded(f"value: {said}; give what the words say, and quote no more of them")
 
 
-def _ground_choice(claim: Claim, place: Place, evidence: Evidence) -> Grounded:
+def _ground_choice(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grounded:
     """Return a choice that is written there, in scripts without spaces too, and no longer choice around it."""
     quoted = evidence.shown.text[place.start : place.end]
     named = [str(one).casefold() for one in claim.slot.choices if next(locate(str(one), quoted), None) is not None]
@@ -206,17 +206,17 @@ def _ground_choice(claim: Claim, place: Place, evidence: Evidence) -> Grounded:
     return Grounded(claim.value, place) if is_written else _leave_unread(claim, place)
 
 
-def _ground_text(claim: Claim, place: Place, evidence: Evidence) -> Grounded:
+def _ground_text(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grounded:
     """Return the words of the source itself, which the model may have spelled or spaced otherwise."""
     quoted = evidence.shown.text[place.start : place.end]
     inner = next(locate(claim.written, quoted), None)
     if inner is None:
         raise Ungrounded(f"value: {_excerpt(claim.written)} is no part of its quotation; copy it letter by letter")
-    spot = Place(place.start + inner.start, place.start + inner.end)
+    spot = Passage(place.start + inner.start, place.start + inner.end)
     return Grounded(quoted[inner.start : inner.end], spot)
 
 
-def _ground_amount(claim: Claim, place: Place, here: Sequence[Candidate], numbers: Sequence[Number]) -> Grounded:
+def _ground_amount(claim: SlotClaim, place: Passage, here: Sequence[Candidate], numbers: Sequence[Number]) -> Grounded:
     """Return the number where both readers agree: that of English, and that of digits with the scales of others."""
     amount, unit = _amount_of(claim.written)
     if (same := _find_same(claim, here)) is not None:
@@ -228,7 +228,7 @@ def _ground_amount(claim: Claim, place: Place, here: Sequence[Candidate], number
     if digits is not None and (not here or digits.is_scaled):
         own_units = (None, claim.slot.unit, "%" if claim.slot.kind == "percent" else None)
         is_exact = not here and digits.is_plain and len(digits.readings) == 1 and unit in own_units
-        return Grounded(claim.value, Place(digits.start, digits.end), None if is_exact else "unread")
+        return Grounded(claim.value, Passage(digits.start, digits.end), None if is_exact else "unread")
     if here:
         raise _explain(claim, here)
     if numbers:
@@ -242,7 +242,7 @@ def _amount_of(written: str) -> tuple[Decimal | None, str | None]:
     return (found.value, found.unit) if found is not None else (None, None)
 
 
-def _ground_time(claim: Claim, place: Place, evidence: Evidence) -> Grounded:
+def _ground_time(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grounded:
     """Return a time that Python does not read there: its digits have to be those that stand there, if any do."""
     digits = [int(one) for one in _DIGITS.findall(evidence.utterance.text[place.start : place.end])]
     parts = {int(one) for one in _DIGITS.findall(claim.value)}
