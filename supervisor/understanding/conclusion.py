@@ -10,6 +10,9 @@ from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import Utterance
 
+#: Words without a slot that a question names; they all are asked about.
+_MOST_LEFT = 8
+
 
 @dataclass
 class Filled:
@@ -54,7 +57,7 @@ def conclude(
     doubted = [slot for slot in task.schema.slots if slot.name in filled.questions]
     absent = [slot for slot in task.schema.required if filled.is_open(slot)]
     spans = tuple(filled.spans)
-    left = [utterance.text[start:end] for start, end in filled.left]
+    left = [utterance.text[start:end] for start, end in filled.left[:_MOST_LEFT]]
     if not (doubted or absent or filled.whose or left):
         if task.offer.task.confirm and not is_agreed:
             return Ambiguous(ask_to_confirm(task.offer, known), agent_id, name, known, (), spans)

@@ -16,7 +16,8 @@ _MOST_CUTS = 24
 _STRONG = 2.8
 _CUT = re.compile(
     r"(?P<full>[.!?;](?=\s)\s*|\s*\n\s*)(?:(?:and|then|also)\s+)*"
-    r"|(?:\s*,\s*|\s+)(?:and then|and also|and|then|also|but also|but(?!\s+(?:with|without|for|only|not|spent|now)\b)|plus|as well as)\s+|\s*,\s+",
+    r"|(?:\s*,\s*|\s+)(?:and then|and also|and|then|also|but also|but(?!\s+(?:with|without|for|only|not|now)\b)|plus"
+    r"|as well as)\s+|\s*,\s+",
     re.IGNORECASE,
 )
 #: Words that open a request of their own.

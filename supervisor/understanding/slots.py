@@ -15,7 +15,7 @@ from supervisor.understanding.outcome import Span
 from supervisor.understanding.questions import ask_which_value, ask_whose
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.texts import announced_texts, names_in, remaining_text, stray_digits
-from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance
+from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark
 from supervisor.understanding.values import Candidate, candidates
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _BEAM = 48
 #: Values of one utterance that are weighed against cues, and slots that they are weighed for.
 _MOST_GROUPS = 64
+_MOST_CUES = 128
 #: Words of an answer beside each of its numbers, for them to be in the order of the question.
 _WORDS_EACH = 3
 #: Two assignments nearer than this have equal claim.
@@ -88,7 +89,7 @@ class _Filling:
         self.utterance, self.task, self.asked = utterance, task, asked
         self.text = utterance.text
         self.filled = Filled()
-        self.cues = task.cues.find(utterance.tokens)
+        self.cues = task.cues.find(utterance.tokens)[:_MOST_CUES]
         #: Words that were understood without being a value, such as "no" before "history".
         self.read: list[tuple[int, int]] = []
         self.groups = _groups(utterance, task.schema.slots, self.read)
@@ -172,14 +173,14 @@ class _Filling:
         reached[0] = [_Assignment(0.0, ())]
         for place in range(len(self.groups)):
             options = list(self._options(place))
-            for one in sorted(reached[place])[:_BEAM] if options else reached[place][:_BEAM]:
+            for one in sorted(reached[place], key=_cost_of)[:_BEAM]:
                 reached[place + 1].append(_Assignment(one.cost + FAR, one.pairs))
                 used = one.slots()
                 for cost, end, slot in options:
                     if slot.name not in used:
                         pairs = tuple((member, slot) for member in range(place, end))
                         reached[end].append(_Assignment(one.cost + cost, one.pairs + pairs))
-        return sorted(reached[-1], key=lambda one: one.cost)[:_BEAM]
+        return sorted(reached[-1], key=_cost_of)[:_BEAM]
 
     def _options(self, place: int) -> Iterator[tuple[float, int, Slot]]:
         """Yield what the value at *place*, or the list that begins there, may be for: cost, end and slot."""
@@ -325,10 +326,10 @@ class _Filling:
                     self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
                     self.read.append((group.start, group.end))
         known = [(self.utterance.tokens[cue.first].start, self.utterance.tokens[cue.end - 1].end) for cue in self.cues]
+        taken = [*((span.start, span.end) for span in self.filled.spans), *self.read, *known]
+        marks = mark(len(self.text), taken)
         for start, end in _unread(self.utterance, self.task, self.groups):
-            if self.filled.holds(start, end) or any(one < end and start < other for one, other in self.read + known):
-                continue
-            if not self.filled.left or self.filled.left[-1][1] <= start:
+            if not any(marks[start:end]):
                 self.filled.left.append((start, end))
 
 
@@ -364,6 +365,10 @@ def _is_taken_back(text: str, start: int, end: int, after: tuple[int, int, list[
     if _DENIED.search(text, max(start - _DENIED_REACH, 0), start):
         return True
     return after is not None and _TAKEN_BACK.fullmatch(text, end, after[0]) is not None
+
+
+def _cost_of(one: _Assignment) -> float:
+    return one.cost
 
 
 def _differ(one: _Assignment, other: _Assignment) -> bool:

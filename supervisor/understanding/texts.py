@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from quantities.numerals import Found
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, stems_of, word_set
+from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark, stems_of, word_set
 
 if TYPE_CHECKING:
     from supervisor.understanding.conclusion import Filled
@@ -60,8 +60,8 @@ def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int
             found[-1] = (found[-1][0], token.end)
         elif not is_first and token.stem not in known and (token.text not in STOP or _is_led_on(tokens, place, text)):
             found.append((token.start, token.end))
-    times = utterance.value_spans
-    return [one for one in found if not any(start <= one[0] and one[1] <= end for start, end in times)]
+    dates, amounts = utterance.moment_marks, utterance.amount_marks
+    return [one for one in found if not dates[one[0]] and not amounts[one[0]]]
 
 
 def _is_led_on(tokens: Sequence[Token], place: int, text: str) -> bool:
@@ -73,11 +73,13 @@ def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
     """Return where digits stand that are no amount and no date: "A4", "2x"."""
     if not any(letter.isdigit() for letter in utterance.text):
         return []
-    taken = [*utterance.value_spans, *((one.start, one.end) for one in utterance.durations)]
+    dates, amounts = utterance.moment_marks, utterance.amount_marks
+    lengths = mark(len(utterance.text), ((one.start, one.end) for one in utterance.durations))
     found = []
     for match in _DIGITS.finditer(utterance.text):
         end = match.end() - len(match.group()) + len(match.group().rstrip(".,;:!?)"))
-        if not any(start < end and match.start() < other for start, other in taken):
+        inside = slice(match.start(), end)
+        if not any(dates[inside]) and not any(amounts[inside]) and not any(lengths[inside]):
             found.append((match.start(), end))
     return found
 
