@@ -24,7 +24,7 @@ from supervisor.catalogue import Catalogue
 from supervisor.understanding.answers import CheckedAnswer, CheckedIntent, Reading, check
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
 from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, Recalling, Recollection, narrow, question, sources_of
-from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, says_cannot
+from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, says_cannot, tell_useless
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
 from supervisor.understanding.slot_grounding import Why
@@ -49,6 +49,7 @@ _MOST_RECALLED = 200
 _WHY: dict[Why, str] = {
     "remembered": "as I remember it",
     "reported": "from what was reported",
+    "proposed": "as I proposed",
     "scattered": "from several earlier turns",
     "unread": "as I understand your words",
 }
@@ -223,6 +224,7 @@ def _conclude_intent(intent: CheckedIntent, left: Sequence[Passage], text: str) 
     offer, schema = intent.task.offer, intent.task.schema
     agent_id, name = offer.agent.agent_id, offer.task.name
     values = {slot.name: intent.values[slot.name] for slot in schema.slots if slot.name in intent.values}
+    words = [text[place.start : place.end] for place in left[:_MOST_LEFT]]
     lacking = {slot.name for slot in schema.required if slot.name not in values} | intent.faulty
     if lacking:
         # An answer to this question completes the task at once, so what is unsure is asked for as well.
@@ -230,14 +232,15 @@ def _conclude_intent(intent: CheckedIntent, left: Sequence[Passage], text: str) 
         missing = tuple(slot.name for slot in asked)
         known = {name: value for name, value in values.items() if name not in missing}
         spans = tuple(span for span in intent.spans if span.field in known)
-        return Missing(agent_id, name, known, missing, ask_for(asked), spans, frozenset(intent.faulty))
+        question = f"{tell_useless(words, offer.label)} {ask_for(asked)}" if words else ask_for(asked)
+        return Missing(agent_id, name, known, missing, question, spans, frozenset(intent.faulty))
     spans = tuple(intent.spans)
-    if left:
-        words = [text[place.start : place.end] for place in left[:_MOST_LEFT]]
-        return Ambiguous(ask_to_leave_out(words, offer.label), agent_id, name, values, (), spans)
     if intent.unsure or offer.task.confirm:
-        asked_first = f"{ask_to_confirm(offer, values)}{_explain_unsure(intent)}"
-        return Ambiguous(asked_first, agent_id, name, values, (), spans)
+        useless = f" {tell_useless(words, offer.label)}" if words else ""
+        shown = f"{ask_to_confirm(offer, values)}{_explain_unsure(intent)}{useless}"
+        return Ambiguous(shown, agent_id, name, values, (), spans)
+    if words:
+        return Ambiguous(ask_to_leave_out(words, offer.label), agent_id, name, values, (), spans)
     return Understood(agent_id, TaskCall(name=name, parameters=values), spans, by_model=True)
 
 

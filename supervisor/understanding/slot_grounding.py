@@ -16,13 +16,14 @@ from memory.grounding import Number, Passage, fold_digits, locate, numbers_in
 from quantities.numerals import DecimalMark, find_amounts
 from supervisor.understanding.outcome import Span
 from supervisor.understanding.prompt import Quotable
+from supervisor.understanding.questions import asks_to_confirm
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import Utterance
 from supervisor.understanding.values import Candidate, candidates
 
-#: Why a value is shown for a yes: it is remembered, an agent reported it, the values of its task come from several
-#: earlier turns, or Python cannot read it at its quotation.
-Why = Literal["remembered", "reported", "scattered", "unread"]
+#: Why a value is shown for a yes: it is remembered, an agent reported it, it was proposed and not agreed to, the values
+#: of its task come from several earlier turns, or Python cannot read it at its quotation.
+Why = Literal["remembered", "reported", "proposed", "scattered", "unread"]
 #: How a value is written, by the kind of its slot.
 _WRITTEN = {
     "date": "as 2026-12-05",
@@ -86,12 +87,21 @@ class Evidence:
         call = self.shown.called
         return call.parameters.get(slot.name) if call is not None and call.name == task_name else None
 
+    @property
+    def is_proposal(self) -> bool:
+        """Whether it is a turn that shows a task for a yes."""
+        return self.shown.turn is not None and asks_to_confirm(self.shown.turn)
+
     def why_at(self, place: Passage) -> Why | None:
         """Return why what stands at *place* is not the person's own word."""
         if self.shown.memory is not None:
             return "remembered"
         turn = self.shown.turn
-        return "reported" if turn is not None and turn.speaker != "person" and place.start < len(turn.text) else None
+        if turn is None or turn.speaker == "person":
+            return None
+        if self.is_proposal:
+            return "proposed"
+        return "reported" if place.start < len(turn.text) else None
 
 
 @dataclass(frozen=True)
@@ -119,7 +129,7 @@ def ground(
         said = f"{_excerpt(quotation)} does not stand in {evidence.shown.name!r} in these letters"
         raise Ungrounded(f"quotation: {said}; copy whole words and numbers from there")
     if carried is not None and claim.value in (carried if isinstance(carried, list) else [carried]):
-        return Grounded(claim.value, places[0])
+        return Grounded(claim.value, places[0], "proposed" if evidence.is_proposal else None)
     found: list[Grounded] = []
     for place in places:
         try:

@@ -239,6 +239,32 @@ async def test_a_remembered_value_is_shown_for_a_yes_first() -> None:
     assert of_another.missing == ("region",)
 
 
+async def test_what_is_left_and_what_is_shown_are_asked_about_together() -> None:
+    """A yes to one of them must not start the other; beside what is lacking it is told."""
+    answer = reading(intent(HIKE, slot("region", "Harz", source="m1"), slot("distance", "12", "12 km")))
+    found = await interpret("plan us 12 km as ever, and 77 more", answer, memory=Memory("walks in the Harz"))
+    assert isinstance(found, Ambiguous)
+    assert found.question.startswith("Do you mean plan hike with region Harz, distance 12?")
+    assert found.question.endswith("I have no use for '77' in plan hike.")
+    found = await interpret("walk in the Harz, 77", reading(intent(HIKE, slot("region", "Harz"))))
+    assert isinstance(found, Missing)
+    assert found.question == "I have no use for '77' in plan hike. What is distance?"
+
+
+async def test_what_was_proposed_and_not_agreed_to_is_shown_again() -> None:
+    """A change of it is no yes to the rest."""
+    answer = reading(intent(HIKE, slot("region", "Harz", source="m1"), slot("distance", "12", "12 km")))
+    proposed = await interpret("plan us 12 km as ever", answer, memory=Memory("walks in the Harz"))
+    assert isinstance(proposed, Ambiguous)
+    turn = case("fo01")[1].model_copy(
+        update={"text": proposed.question, "agent_id": "TrailGuide", "task": proposed.call, "user_id": "ann"}
+    )
+    carried = slot("region", "Harz", "region=Harz", "t1")
+    found = await interpret("eher 15 km", reading(intent(HIKE, carried, slot("distance", "15", "15 km"))), [turn])
+    assert isinstance(found, Ambiguous), found
+    assert "region: as I proposed" in found.question
+
+
 async def test_values_of_the_turn_that_is_referred_to_are_carried() -> None:
     """From its task, without a question; from what an agent said, with one."""
     carried = [slot("litres", "200", "litres=200", "t2"), slot("start", "21:00", "start=21:00:00", "t2")]
