@@ -76,6 +76,8 @@ def _flat(value: Any) -> list[Any]:
 
 def _is_same(task: str, key: str, one: Any, served: str, name: str, item: Any) -> bool:
     """Return whether *one*, a value of *key*, and *item*, served for *name*, are the same number, time or word."""
+    if isinstance(one, int | float) and isinstance(item, int | float):
+        return one == item
     try:
         return bool(str(evened(task, key, one)) == str(evened(served, name, item)))
     except ValueError:
