@@ -73,6 +73,8 @@ class Router:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue, self.tasks = _prepared(catalogue)
+        #: Stems with which a request for any of the tasks may begin.
+        self.openers = frozenset(chain.from_iterable(task.openers for task in self.tasks))
         self._by_key = {task.key: task for task in reversed(self.tasks)}
         weights = [_weights(task) for task in self.tasks]
         spread = Counter(chain.from_iterable(weights))

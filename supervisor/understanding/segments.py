@@ -35,12 +35,14 @@ class Segment(NamedTuple):
     choice: Choice | None
 
 
-def segments_of(utterance: Utterance, router: Router, about: Collection[Task] = ()) -> list[Segment]:
+def segments_of(
+    utterance: Utterance, whole: Choice | None, router: Router, about: Collection[Task] = ()
+) -> list[Segment]:
     """Return the segments of *utterance*, mostly one; a part that asks for no task stays with its neighbour.
 
-    The first may ask for none where it answers a question *about* a task, or goes on with it.
+    *whole* is what all of it is chosen for. The first may ask for none where it answers a question *about* a task, or
+    goes on with it.
     """
-    whole = router.choose(utterance)
     cuts = list(_cuts(utterance))
     if not cuts:
         return [Segment(0, utterance, whole)]
@@ -49,7 +51,7 @@ def segments_of(utterance: Utterance, router: Router, about: Collection[Task] = 
     found: list[tuple[int, int, Choice | None]] = []
     for start, end in zip(places, ends, strict=True):
         part = utterance.part(start, end)
-        choice = router.choose(part)
+        choice = router.choose(part) if not found or _may_open(part, router) else None
         if found and not _begins_anew(found[-1], part, choice, utterance, about):
             first, _, before = found[-1]
             found[-1] = (first, end, before if before is not None else choice)
@@ -70,6 +72,14 @@ def _cuts(utterance: Utterance) -> Iterator[tuple[int, int]]:
         is_inside = any(start <= match.start() and match.end() <= end for start, end in closed)
         if not is_inside and match.start() and match.end() < len(utterance.text):
             yield match.span()
+
+
+def _may_open(part: Utterance, router: Router) -> bool:
+    """Return whether *part* begins as a request may, so that it is worth a look at all tasks."""
+    words = [token for token in part.tokens if token.is_word]
+    first = next((token for token in words if token.text not in STOP), None)
+    is_request = first is not None and (words[0].text in _OPENERS or first.stem in router.openers)
+    return is_request or _AGAIN.match(part.text) is not None
 
 
 def _begins_anew(

@@ -70,18 +70,17 @@ def _is_led_on(tokens: Sequence[Token], place: int, text: str) -> bool:
 
 
 def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
-    """Return where digits stand that are no amount and no date: "A4", "2x"."""
-    if not any(letter.isdigit() for letter in utterance.text):
-        return []
+    """Return where digits stand that are no amount, no date and no length of time: "A4", "2x"."""
     dates, amounts = utterance.moment_marks, utterance.amount_marks
-    lengths = mark(len(utterance.text), ((one.start, one.end) for one in utterance.durations))
     found = []
     for match in _DIGITS.finditer(utterance.text):
-        end = match.end() - len(match.group()) + len(match.group().rstrip(".,;:!?)"))
-        inside = slice(match.start(), end)
-        if not any(dates[inside]) and not any(amounts[inside]) and not any(lengths[inside]):
+        end = match.start() + len(match.group().rstrip(".,;:!?)"))
+        if not any(dates[match.start() : end]) and not any(amounts[match.start() : end]):
             found.append((match.start(), end))
-    return found
+    if not found:
+        return found
+    lengths = mark(len(utterance.text), ((one.start, one.end) for one in utterance.durations))
+    return [one for one in found if not any(lengths[slice(*one)])]
 
 
 def fits(slot: Slot, text: str) -> bool:
@@ -224,6 +223,9 @@ def _extent(
     end = _trimmed(text, start, min(ends))
     words = [token for token in utterance.tokens if start <= token.start < end and token.is_word]
     if not words or (len(words) == 1 and words[0].text in _WHOEVER) or all(word.text in LIGHT for word in words):
+        return None
+    values = utterance.amount_marks
+    if not is_answer and slot.pattern is None and all(values[word.start] or word.text in LIGHT for word in words):
         return None
     return (start, end) if fits(slot, text[start:end]) else None
 

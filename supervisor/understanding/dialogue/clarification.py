@@ -8,11 +8,10 @@ from decimal import Decimal
 from contracts.messages import ChatTurn
 from quantities.errors import InvalidAmount
 from quantities.numerals import parse_number
-from supervisor.understanding.carry_over import take
 from supervisor.understanding.conclusion import Filled, conclude
-from supervisor.understanding.conversation import Open, Past, words_before
-from supervisor.understanding.outcome import Ambiguous, Single, Unfitting
-from supervisor.understanding.picks import (
+from supervisor.understanding.dialogue.carry_over import take
+from supervisor.understanding.dialogue.conversation import Open, Past, words_before
+from supervisor.understanding.dialogue.picks import (
     BESIDE,
     LEAST,
     LEAVING,
@@ -23,10 +22,11 @@ from supervisor.understanding.picks import (
     words_in,
     yes_or_no,
 )
+from supervisor.understanding.dialogue.several_answers import SeveralAnswers, ask_again
+from supervisor.understanding.outcome import Ambiguous, Single, Unfitting
 from supervisor.understanding.questions import asks_to_confirm, leave, value_asked, values_asked
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.several_answers import SeveralAnswers, ask_again
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import Utterance, evened, stems_of
 

@@ -4,9 +4,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from supervisor.understanding.conversation import Open
+from supervisor.understanding.dialogue.conversation import Open
+from supervisor.understanding.dialogue.picks import LEAVES_ONE, PLACES, says_nothing
 from supervisor.understanding.outcome import Ambiguous, Missing, Single, Unfitting
-from supervisor.understanding.picks import LEAVES_ONE, PLACES, says_nothing
 from supervisor.understanding.questions import leave
 from supervisor.understanding.routing import Choice
 from supervisor.understanding.slots import fill

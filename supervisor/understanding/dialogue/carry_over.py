@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from supervisor.understanding.changes import Change, apply_change, changes_in
 from supervisor.understanding.conclusion import Filled
-from supervisor.understanding.conversation import Past
 from supervisor.understanding.cues import Cue
+from supervisor.understanding.dialogue.changes import Change, apply_change, changes_in
+from supervisor.understanding.dialogue.conversation import Past
 from supervisor.understanding.outcome import Span
 from supervisor.understanding.questions import ask_unknown_reference, ask_whose
 from supervisor.understanding.routing import Task
