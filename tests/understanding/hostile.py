@@ -107,7 +107,10 @@ def _invent_with_quotation(_answer: Answer, slots: Slots, _case: Case, dice: ran
 
 def _move(_answer: Answer, slots: Slots, _case: Case, dice: random.Random) -> None:
     slot, other = dice.choice(slots), dice.choice(slots)
-    slot["quotation"] = other["quotation"]
+    if dice.random() < 0.5:
+        slot["quotation"] = other["quotation"]
+        return
+    slot["field"], other["field"] = other["field"], slot["field"]
 
 
 def _other_source(_answer: Answer, slots: Slots, _case: Case, dice: random.Random) -> None:
