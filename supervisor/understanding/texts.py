@@ -41,7 +41,7 @@ _AROUND = ".,;:!?)\"'"
 _LONGEST_CODE, _MOST_OPEN = 64, 2
 _SIMPLE = re.compile(r"(?:\[[^\]]*\]|\\[^bBAZ1-9]|[^()|\[\]])*")
 _OPEN = re.compile(r"[*+]|\{\d*,\d*\}")
-_DIGITS = re.compile(r"\S*\d\S*")
+_WORDS = re.compile(r"\S+")
 
 
 def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int]]:
@@ -73,7 +73,9 @@ def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
     """Return where digits stand that are no amount, no date and no length of time: "A4", "2x"."""
     dates, amounts = utterance.moment_marks, utterance.amount_marks
     found = []
-    for match in _DIGITS.finditer(utterance.text):
+    for match in _WORDS.finditer(utterance.text):
+        if not any(map(str.isdigit, match.group())):
+            continue
         end = match.start() + len(match.group().rstrip(".,;:!?)"))
         if not any(dates[match.start() : end]) and not any(amounts[match.start() : end]):
             found.append((match.start(), end))
