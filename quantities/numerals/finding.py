@@ -200,11 +200,15 @@ class _Finder:
         pieces = pieces_of(token.text, self.numbers.mark, False)
         if len(pieces) == 1 or (not pieces and "," not in token.text):
             return None if pieces else ()
-        if prefix.unit is not None or self.units.unit_after(prefix.end + 1).unit is not None:
+        scale = self.numbers.scale(prefix.end + 1)
+        if prefix.unit is not None or scale or self.units.unit_after(prefix.end + 1).unit is not None:
             priced = pieces_of(token.text, self.numbers.mark, True)
             if len(priced) == 1:
                 self.numbers.measured = prefix.end
                 return None
+        if scale:
+            # whether the "k" of "5,7,8k" counts all of them is not said
+            return ()
         return tuple(self._piece(token.start, piece) for piece in pieces)
 
     def _piece(self, start: int, piece: Piece) -> Found:
@@ -267,7 +271,7 @@ class _Finder:
         if end != place + 1 or word(place) != "one":
             return False
         before, after = word(place - 1), word(end)
-        is_measured = after in NAMES or after in words.SCALES or unit_named(after) is not None
+        is_measured = after in NAMES or after in words.SCALES or (after != "in" and unit_named(after) is not None)
         if after == "day":
             # how long, after "for one day"; a day in a story anywhere else
             return before not in {"for", "in", "than", "least", "just", "only"} and len(self.sentence.tokens) > 2

@@ -5,7 +5,7 @@ import re
 from quantities.units.codes import Unit
 
 _CELSIUS, _FAHRENHEIT = Unit("°C"), Unit("°F", also=("farad",))
-_LETTER = re.compile(r" ?([CF])(?![\w'\u2019])")
+_LETTER = re.compile(r" ?([CF])(?![\w'\u2019])", re.IGNORECASE)
 #: The whole of an answer: "68 F", "-5 C"; a glued "20C" alone are cents.
 _ALONE = re.compile(r"\s*(?:[-+]|minus )?\d[\d.,]{0,8}(?: [CF]|F)\s*[.!]?\s*")
 #: What a thermometer stands at: "set it to 68F"; a seat or a page has fewer digits or another word before it.
@@ -23,9 +23,10 @@ def degrees_after(text: str, end: int) -> tuple[Unit, int] | None:
     An F can also be that of farads, for a field that declares a capacitance.
     """
     letter = _LETTER.match(text, end)
-    if letter is None:
+    # "20c" are cents in any weather
+    if letter is None or letter.group() == "c":
         return None
     is_alone = len(text) <= _BEFORE and _ALONE.fullmatch(text)
     if not is_alone and not _STANDS_AT.search(text, max(0, end - _BEFORE), end):
         return None
-    return (_FAHRENHEIT if letter[1] == "F" else _CELSIUS), letter.end()
+    return (_FAHRENHEIT if letter[1] in "Ff" else _CELSIUS), letter.end()

@@ -63,6 +63,7 @@ def test_a_loose_scale_is_no_number(text: str) -> None:
         ("the only one", []),
         ("the only one car", []),
         ("the fourth one", []),
+        ("get a new one in the mail", []),
         ("neither one", []),
         ("three quarter million", ["750000"]),
         ("one metric ton", ["1"]),

@@ -122,6 +122,7 @@ def test_every_wording_of_fifty_thousand_is_fifty_thousand(text: str) -> None:
         ("3bn", "3e9"),
         ("5,00", "5"),
         ("0,5", "0.5"),
+        ("1,5k", "1500"),
         ("12,50 €", "12.5"),
         ("1.500 million", "1500000"),
         ("007", "7"),

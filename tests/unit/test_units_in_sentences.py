@@ -78,6 +78,7 @@ def test_two_pounds_can_be_money_and_weight() -> None:
     [
         ("71 F", "°F"),
         ("set it to 71F", "°F"),
+        ("set it at 71 f", "°F"),
         ("it was 71 F in the shade", "°F"),
         ("bake it at 350F", "°F"),
         ("24 C", "°C"),
