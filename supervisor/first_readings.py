@@ -15,7 +15,7 @@ from contracts.errors import MemoryUnavailable
 from contracts.identifiers import Name
 from contracts.messages import ChatTurn, TaskCall
 from memory.conversation import KEEP
-from supervisor.interpretation.outcome import Interpretation, Several, Single, Understood, Unfitting
+from supervisor.understanding.outcome import Interpretation, Several, Single, Understood, Unfitting
 
 log = structlog.get_logger(__name__)
 

@@ -32,7 +32,7 @@ from supervisor.cards import CardIndex
 from supervisor.delivering import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
 from supervisor.interpretation import Interpreter, make_interpreter
-from supervisor.interpretation.spending import Counted
+from supervisor.understanding.spending import Counted
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts as PipelineParts

@@ -16,11 +16,11 @@ from supervisor.combined import as_part, combined, fitting
 from supervisor.dispatch import Dispatch
 from supervisor.first_readings import FirstReading, Keeping, PartRead
 from supervisor.incoming import Ended, Incoming, digest_of, unheard
-from supervisor.interpretation.outcome import Interpreter
+from supervisor.understanding.outcome import Interpreter
 from supervisor.part_ids import part_task_id
 from supervisor.replies import part_reply, report_reply
 from supervisor.reports import ReportDesk
-from supervisor.understanding import Understanding
+from supervisor.request_readings import RequestReadings
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +49,7 @@ class Service:
     ) -> None:
         self._supervisor_id = supervisor_id
         self._catalogue = catalogue
-        self._understanding = Understanding(interpreter, catalogue, conversations, self._publish_turn, now, time_zone)
+        self._understanding = RequestReadings(interpreter, catalogue, conversations, self._publish_turn, now, time_zone)
         self._dispatch = dispatch
         self._reports = reports
         self._conversations = conversations

@@ -10,7 +10,7 @@ from runtime import tracing
 from runtime.pull import Delivery
 from runtime.tracing.letters import processing
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation.outcome import Interpretation, Interpreter
+from supervisor.understanding.outcome import Interpretation, Interpreter
 
 
 class Spanned:

@@ -14,7 +14,7 @@ from typing import Any
 from contracts.messages import ChatTurn
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Interpretation, Understood
-from supervisor.interpretation.outcome import Several
+from supervisor.understanding.outcome import Several
 from supervisor.interpretation.proof.recollection import Recollection, Remembered
 from tests.interpretation_cases import AT, BUDGET, GREETER, RIDE, TRIP
 from tests.llm_double import Canned, cut_off, fault, filtered, raw, refusal, saying

@@ -20,7 +20,7 @@ from supervisor.http.chat_forms import LONGEST_TEXT, ChatMessage
 from supervisor.http.parts import Parts
 from supervisor.interpretation import Ambiguous, Missing, RuleInterpreter, Several, Single, Understood, Unfitting
 from supervisor.turns import stored_turns
-from supervisor.understanding import LOOK_BACK
+from supervisor.request_readings import LOOK_BACK
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ Here belongs what reads sentences and conversations; sending tasks, storing turn
 """
 
 from supervisor.interpretation.llm import LlmInterpreter, make_interpreter
-from supervisor.interpretation.outcome import (
+from supervisor.understanding.outcome import (
     Ambiguous,
     Interpretation,
     Interpreter,

@@ -3,7 +3,7 @@
 from collections.abc import Set as AbstractSet
 
 from supervisor.interpretation.conclusions import conclude
-from supervisor.interpretation.outcome import Ambiguous, Missing, Understood
+from supervisor.understanding.outcome import Ambiguous, Missing, Understood
 from supervisor.interpretation.questions import ask_to_confirm
 from supervisor.interpretation.values.filled import Filled
 from supervisor.interpretation.wishes.routing import Prepared

@@ -8,7 +8,7 @@ from supervisor.interpretation.earlier_tasks.arithmetic import changed
 from supervisor.interpretation.earlier_tasks.changes import Change, changes_in, without_amounts_of
 from supervisor.interpretation.earlier_tasks.references import Past, Reference, reference_in
 from supervisor.interpretation.inheriting import inherit, take
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.questions import (
     ask_unknown_reference,
     ask_which_value,

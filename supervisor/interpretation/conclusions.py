@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from contracts.messages import TaskCall
-from supervisor.interpretation.outcome import Ambiguous, Missing, Understood
+from supervisor.understanding.outcome import Ambiguous, Missing, Understood
 from supervisor.interpretation.questions import ask_for
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.fields import FieldShape

@@ -6,7 +6,7 @@ both what they are: the other one is no spending, and which of the two is meant 
 
 from collections.abc import Sequence
 
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.questions import ask_which_value
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.cues import Cue

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from supervisor.interpretation.earlier_tasks.references import Past
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.filled import Filled
 from supervisor.interpretation.wishes.routing import Prepared

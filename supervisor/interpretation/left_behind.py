@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from contracts.messages import ChatTurn
 from supervisor.interpretation.earlier_tasks.references import Past, past_tasks
-from supervisor.interpretation.outcome import Ambiguous, Interpretation, Missing, Single, Understood, Unfitting
+from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Single, Understood, Unfitting
 from supervisor.interpretation.picks import BESIDE
 from supervisor.interpretation.questions import fields_asked, is_left
 from supervisor.interpretation.reading import SentenceReader

@@ -23,7 +23,7 @@ from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation.believing import as_filled, conclude_with, named_by, offered_as, put_as_question
-from supervisor.interpretation.outcome import (
+from supervisor.understanding.outcome import (
     Ambiguous,
     Interpretation,
     Missing,

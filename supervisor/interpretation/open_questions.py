@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 from supervisor.interpretation.earlier_tasks.references import Past
-from supervisor.interpretation.outcome import Missing, Single, Understood, Unfitting
+from supervisor.understanding.outcome import Missing, Single, Understood, Unfitting
 from supervisor.interpretation.questions import leave
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.scene import Scene, scene_of

@@ -9,7 +9,7 @@ from supervisor.interpretation.conclusions import conclude
 from supervisor.interpretation.earlier_tasks.references import Past
 from supervisor.interpretation.inheriting import inherit
 from supervisor.interpretation.open_questions import Pending, asked_again
-from supervisor.interpretation.outcome import Missing, Single, Unfitting
+from supervisor.understanding.outcome import Missing, Single, Unfitting
 from supervisor.interpretation.picks import BESIDE, pick, pick_by_size, says_yes, words_in
 from supervisor.interpretation.questions import amount_asked, ask_for, values_asked
 from supervisor.interpretation.values.fields import FieldShape

@@ -14,7 +14,7 @@ from supervisor.interpretation.earlier_tasks.references import Past, reference_i
 from supervisor.interpretation.inheriting import inherit
 from supervisor.interpretation.open_questions import Pending, answer_to_one, answers_to, asked_again, ends_questions
 from supervisor.interpretation.options import chosen_in
-from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Understood, Unfitting
+from supervisor.understanding.outcome import Ambiguous, Missing, Single, Understood, Unfitting
 from supervisor.interpretation.picks import pick, says_yes
 from supervisor.interpretation.proof.recollection import read_agreed
 from supervisor.interpretation.questions import (

@@ -15,7 +15,7 @@ from supervisor.interpretation.earlier_tasks.further import further_of
 from supervisor.interpretation.earlier_tasks.references import Past, past_tasks, unanswered_choice
 from supervisor.interpretation.left_behind import answer_left_behind
 from supervisor.interpretation.open_questions import asked_again
-from supervisor.interpretation.outcome import (
+from supervisor.understanding.outcome import (
     Ambiguous,
     Interpretation,
     Missing,

@@ -11,7 +11,7 @@ import structlog
 
 from supervisor.interpretation.believing import as_filled, conclude_with, named_by, offered_as, put_as_question
 from supervisor.interpretation.open_questions import is_unplaced
-from supervisor.interpretation.outcome import Missing, Several, Single, Span, Understood, Unfitting
+from supervisor.understanding.outcome import Missing, Several, Single, Span, Understood, Unfitting
 from supervisor.interpretation.proof.claims import CallReading
 from supervisor.interpretation.proof.proving import Sources, add_proven
 from supervisor.interpretation.values.filled import Filled

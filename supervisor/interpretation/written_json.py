@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from supervisor.interpretation.outcome import Ambiguous, Interpretation, Missing, Several, Understood, Unfitting
+from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Understood, Unfitting
 from supervisor.interpretation.wishes.routing import Router
 
 HOW_TO_SEND = (

@@ -7,7 +7,7 @@ import pytest
 
 from runtime.llm import Llm, LlmSettings
 from supervisor.interpretation import Interpretation, LlmInterpreter, RuleInterpreter, Understood, make_interpreter
-from supervisor.interpretation.outcome import Several
+from supervisor.understanding.outcome import Several
 from tests.data.write_hostile_readings import ATTACKS, COUNT, lines, reading
 from tests.hostile_readings import (
     ANN,

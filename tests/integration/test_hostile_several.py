@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.errors import LlmMalformed
 from supervisor.interpretation import Interpretation, LlmInterpreter, Understood
-from supervisor.interpretation.outcome import Ambiguous, Missing, Several, Single, Unfitting
+from supervisor.understanding.outcome import Ambiguous, Missing, Several, Single, Unfitting
 from tests.hostile_readings import ANN, CATALOGUE, SCENES, Recalling, Scene, harm, recorded, turns_of
 
 BUDGET, RIDE = ("BudgetTrackerAgent", "analyze_budget"), ("RideAgent", "book_ride")

@@ -10,7 +10,7 @@ from contracts.errors import MemoryUnavailable
 from memory.conversation import Conversations
 from runtime.embedded import EmbeddedServers
 from supervisor.interpretation import Interpretation, Understood
-from supervisor.interpretation.outcome import Several
+from supervisor.understanding.outcome import Several
 from tests.integration.test_hostile_dispatch import standing
 from tests.integration.test_repeats import ONE, OTHER, TWO, Desk, Fickle, new_request, tasks_of
 

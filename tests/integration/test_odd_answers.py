@@ -4,7 +4,7 @@ import pytest
 
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Interpretation, RuleInterpreter, Understood, make_interpreter
-from supervisor.interpretation.outcome import Several
+from supervisor.understanding.outcome import Several
 from tests.hostile_readings import ANN, CATALOGUE, SCENES, Recalling, Scene, harm, turns_of
 from tests.integration.test_hostile_answers import llm_at
 from tests.llm_double import ScriptedLlm

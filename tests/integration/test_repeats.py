@@ -27,9 +27,9 @@ from supervisor.catalogue import Catalogue
 from supervisor.first_readings import HeardTurn, Keeping, heard_turn, reading_of
 from supervisor.http.work import Work
 from supervisor.interpretation import Interpretation, Interpreter, RuleInterpreter, Understood
-from supervisor.interpretation.outcome import Several
+from supervisor.understanding.outcome import Several
 from supervisor.service import Service
-from supervisor.understanding import LOOK_BACK
+from supervisor.request_readings import LOOK_BACK
 from tests.http_client import ask as over_http
 from tests.integration.http_stand import http_stand
 from tests.integration.test_hostile_dispatch import SUPERVISOR, Stand, standing

@@ -3,7 +3,7 @@
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.proof.evidence import Source
 from supervisor.interpretation.proof.plain_statements import _NEUTRAL, is_plain
 from supervisor.interpretation.values.cues import CueIndex

@@ -10,7 +10,7 @@ from contracts.parameters import Parameters
 from quantities.amounts import Moment
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Interpretation, RuleInterpreter, Understood
-from supervisor.interpretation.outcome import Ambiguous, Missing, Several, Unfitting
+from supervisor.understanding.outcome import Ambiguous, Missing, Several, Unfitting
 from supervisor.interpretation.picks import pick
 from tests.interpretation_cases import BUDGET, TRIP, card_for
 

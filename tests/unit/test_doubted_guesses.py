@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervisor.interpretation.outcome import Ambiguous, Missing
+from supervisor.understanding.outcome import Ambiguous, Missing
 from tests.interpretation_cases import parameters_of, understand
 
 

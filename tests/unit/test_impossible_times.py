@@ -10,7 +10,7 @@ from quantities.amounts import Moment
 from quantities.times.impossible import impossible_times
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Interpretation, RuleInterpreter
-from supervisor.interpretation.outcome import Ambiguous, Several
+from supervisor.understanding.outcome import Ambiguous, Several
 from tests.interpretation_cases import card_for, parameters_of
 
 #: A Monday.

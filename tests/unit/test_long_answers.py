@@ -10,7 +10,7 @@ from contracts.messages import ChatTurn
 from contracts.parameters import Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import RuleInterpreter
-from supervisor.interpretation.outcome import Missing
+from supervisor.understanding.outcome import Missing
 from tests.interpretation_cases import AT, BUDGET, GREETER, RIDE, TRIP, card_for, said
 
 

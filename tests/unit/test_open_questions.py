@@ -9,7 +9,7 @@ from contracts.messages import ChatTurn
 from contracts.parameters import Field, Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.interpretation import Interpretation, Understood
-from supervisor.interpretation.outcome import Ambiguous, Missing, Several, Single
+from supervisor.understanding.outcome import Ambiguous, Missing, Several, Single
 from tests.interpretation_cases import EVERYBODY, card_for, said, understand
 
 

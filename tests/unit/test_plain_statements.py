@@ -8,7 +8,7 @@ import pytest
 from contracts.messages import ChatTurn
 from supervisor.interpretation import Ambiguous, Interpretation, LlmInterpreter, Missing, RuleInterpreter, Understood
 from supervisor.interpretation.llm import TaskReading
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.proof.evidence import Source
 from supervisor.interpretation.proof.plain_statements import is_plain
 from supervisor.interpretation.proof.recollection import Recollection, Remembered

@@ -14,9 +14,9 @@ from contracts.subjects import MAX_BODY
 from memory.fakes import FakeConversations
 from supervisor.catalogue import Catalogue
 from supervisor.combined import fitting
-from supervisor.interpretation.outcome import Unfitting
+from supervisor.understanding.outcome import Unfitting
 from supervisor.service import Publish, Service
-from supervisor.understanding import LOOK_BACK
+from supervisor.request_readings import LOOK_BACK
 
 
 class Puzzled:

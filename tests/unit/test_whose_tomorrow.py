@@ -10,7 +10,7 @@ from memory.fakes import FakeConversations
 from supervisor.catalogue import Catalogue
 from supervisor.incoming import Incoming
 from supervisor.interpretation import RuleInterpreter
-from supervisor.understanding import Understanding
+from supervisor.request_readings import RequestReadings
 from tests.interpretation_cases import card_for
 
 #: In Berlin the 22nd has begun, in Los Angeles it is the afternoon of the 21st.
@@ -29,7 +29,7 @@ DINER = card_for("diner", "reserve", Table, "Reserve a table", keywords=("reserv
 
 async def day_of(request: PersonRequest, catalogue: Catalogue, before: list[ChatTurn], time_zone: str) -> object:
     """Return the day that *request* is read as, or what is asked back."""
-    understanding = Understanding(
+    understanding = RequestReadings(
         RuleInterpreter(), lambda: catalogue, FakeConversations(), lambda _turn: None, lambda: LATE, time_zone
     )
     asked = Incoming(request, "r", "c", "t", lambda _assignment: None)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.messages import TaskCall
-from supervisor.interpretation.outcome import Missing, Unfitting
+from supervisor.understanding.outcome import Missing, Unfitting
 from supervisor.interpretation.written_json import HOW_TO_SEND, is_json
 from tests.interpretation_cases import budget_turn, parameters_of, said, understand
 

@@ -3,7 +3,7 @@
 import re
 
 from quantities.times import stretches
-from supervisor.interpretation.outcome import Missing, Single, Understood
+from supervisor.understanding.outcome import Missing, Single, Understood
 from supervisor.interpretation.questions import ask_for
 from supervisor.interpretation.values.cues import Cue
 from supervisor.interpretation.values.scene import Scene

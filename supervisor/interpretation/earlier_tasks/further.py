@@ -4,7 +4,7 @@ import re
 
 from quantities.times import stretches
 from supervisor.interpretation.earlier_tasks.references import Past
-from supervisor.interpretation.outcome import Span, Understood
+from supervisor.understanding.outcome import Span, Understood
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.wishes.listing import is_wordy

@@ -7,7 +7,7 @@ from typing import Any
 
 from contracts.errors import InvalidAmount
 from quantities.numerals import parse_number
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.values.amounts import Doubt, value_in
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.plain_values import NEGATIONS

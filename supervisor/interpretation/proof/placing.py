@@ -7,7 +7,7 @@ being nothing else that it could be confused with. Where neither is so, the pers
 from collections.abc import Sequence
 
 from quantities.units import CURRENCIES
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.proof.evidence import Proven, Used
 from supervisor.interpretation.values.amounts import is_year
 from supervisor.interpretation.values.fields import FieldShape

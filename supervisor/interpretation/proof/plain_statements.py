@@ -7,7 +7,7 @@ of it without its field, its value and a few words that cannot turn it round.
 
 from collections.abc import Iterable
 
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.proof.evidence import Source
 from supervisor.interpretation.values.cues import Cue, CueIndex
 from supervisor.interpretation.values.fields import FieldShape

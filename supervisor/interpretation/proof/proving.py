@@ -7,7 +7,7 @@ import structlog
 
 from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.proof.claims import QuotedValue
 from supervisor.interpretation.proof.earlier import prove_earlier, said_earlier
 from supervisor.interpretation.proof.evidence import Proven, Source, Used, prove

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.plain_values import Reading

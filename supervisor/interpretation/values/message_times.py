@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from quantities.times import find_moments, stretches
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.questions import ask_for
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.cues import Cue

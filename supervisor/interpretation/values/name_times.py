@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from quantities.times import stretches
 from quantities.times.impossible import impossible_times
 from quantities.times.words import MONTHS
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.values.fields import DATED
 from supervisor.interpretation.values.filled import Filled
 from supervisor.interpretation.values.plain_values import is_free

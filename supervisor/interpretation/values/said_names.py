@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from supervisor.interpretation.outcome import Span
+from supervisor.understanding.outcome import Span
 from supervisor.interpretation.questions import ask_which_name, ask_which_value
 from supervisor.interpretation.values.amounts import Doubt
 from supervisor.interpretation.values.fields import FieldShape

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from supervisor.interpretation.outcome import (
+from supervisor.understanding.outcome import (
     Ambiguous,
     Interpretation,
     Missing,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Span, Understood
+from supervisor.understanding.outcome import Ambiguous, Missing, Single, Span, Understood
 from supervisor.interpretation.questions import ask_which_value
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.name_times import NUMBERS_BEFORE

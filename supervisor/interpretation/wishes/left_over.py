@@ -9,7 +9,7 @@ from typing import Any
 
 from quantities.amounts import canonical
 from quantities.units import CURRENCIES
-from supervisor.interpretation.outcome import Missing, Single, Understood, Unfitting
+from supervisor.understanding.outcome import Missing, Single, Understood, Unfitting
 from supervisor.interpretation.values.filling import fill
 from supervisor.interpretation.values.scene import Item, Scene
 from supervisor.interpretation.wishes.routing import Prepared, Router

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from quantities.times import stretches
-from supervisor.interpretation.outcome import Single, Understood
+from supervisor.understanding.outcome import Single, Understood
 from supervisor.interpretation.values.scene import Scene
 from supervisor.interpretation.wishes.clauses import pieces_of
 from supervisor.interpretation.wishes.orders import CORRECTING

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from supervisor.interpretation.earlier_tasks.references import reference_in
-from supervisor.interpretation.outcome import Ambiguous, Missing, Single, Understood, Unfitting
+from supervisor.understanding.outcome import Ambiguous, Missing, Single, Understood, Unfitting
 from supervisor.interpretation.values.fields import FieldShape
 from supervisor.interpretation.values.scene import Scene, scene_of
 from supervisor.interpretation.wishes.clauses import Clause, clauses_of

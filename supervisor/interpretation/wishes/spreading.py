@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from quantities.times import stretches
-from supervisor.interpretation.outcome import Ambiguous, Single, Span, Understood
+from supervisor.understanding.outcome import Ambiguous, Single, Span, Understood
 from supervisor.interpretation.questions import ask_as_one, ask_which_name
 from supervisor.interpretation.values.scene import Scene, scene_of
 from supervisor.interpretation.wishes.days import Known, for_each_day

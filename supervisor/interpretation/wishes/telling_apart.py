@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contracts.messages import ChatTurn
 from supervisor.interpretation.conclusions import conclude
 from supervisor.interpretation.earlier_tasks.references import Past
-from supervisor.interpretation.outcome import Ambiguous, Single, Span
+from supervisor.understanding.outcome import Ambiguous, Single, Span
 from supervisor.interpretation.questions import names_asked
 from supervisor.interpretation.values.filled import Filled
 from supervisor.interpretation.wishes.routing import Prepared

@@ -23,7 +23,7 @@ from supervisor.first_readings import (
     reading_of,
 )
 from supervisor.incoming import Incoming, digest_of
-from supervisor.interpretation.outcome import Interpreter, is_repeatable
+from supervisor.understanding.outcome import Interpreter, is_repeatable
 from supervisor.turns import stored_turns
 from supervisor.unbegun import Why, unbegun
 
@@ -46,7 +46,7 @@ class _Lately(NamedTuple):
     is_kept: bool
 
 
-class Understanding:
+class RequestReadings:
     """Reads requests by *interpreter*; *publish* hands a person's turn on to whoever learns from it, and returns.
 
     *time_zone* is where those are who do not say it.

@@ -1,0 +1,137 @@
+"""The questions asked back, and which slots an earlier one asked for: the only module that words or reads them."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from contracts.messages import ChatTurn
+from supervisor.catalogue import Offer
+from supervisor.understanding.schema import Slot, TaskSchema
+
+#: Tasks named in a question before "or another one": more is no question, and thousands are no message.
+_MOST_NAMED = 12
+_WHICH_TASK = "Do you mean "
+#: One of the tasks of that question: its label, and in parentheses its agent.
+_OFFERED = re.compile(r"(?:mean |, | or )([^,()]{1,200}) \(([A-Za-z0-9_-]{1,64})\)")
+_WHOSE = "What is '"
+_VALUE = re.compile(r"What is '(.{1,400})': ([^?]{1,2000})\?", re.DOTALL)
+_ONE_OF = " One of: "
+_LEAVE_OUT = "Shall I leave it out?"
+_LEFT = "All right, I leave "
+#: Characters of the words that a question quotes.
+_MOST_QUOTED = 80
+
+
+def ask_for(slots: Sequence[Slot]) -> str:
+    """Return the question for values that were not given."""
+    labels = [slot.label for slot in slots]
+    if len(labels) == 1:
+        return f"What is {labels[0]}?{_hint(slots[0])}"
+    return f"What are {', '.join(labels[:-1])} and {labels[-1]}?"
+
+
+def _hint(slot: Slot) -> str:
+    if slot.choices:
+        return f"{_ONE_OF}{', '.join(str(choice) for choice in slot.choices)}."
+    return f" For example: {slot.examples[0]}." if slot.examples else ""
+
+
+def ask_which_value(slot: Slot, values: Sequence[object], written: str = "") -> str:
+    """Return the question for a slot that was given several values, or one, *written*, with several readings."""
+    said = [str(value) for value in values]
+    question = f"Is {slot.label} {', '.join(said[:-1])} or {said[-1]}?"
+    return f"{question} You wrote {written!r}." if written else question
+
+
+def values_asked(turn: ChatTurn, slot: Slot) -> tuple[str, ...]:
+    """Return the values of *slot* that *turn* asked to choose from, as it wrote them; empty when it named none."""
+    if match := re.search(rf"(?:^|[?.] )Is {re.escape(slot.label)} ([^?]+ or [^?]+)\?", turn.text):
+        return _alternatives(match[1])
+    return tuple(map(str, slot.choices)) if f"What is {slot.label}?{_ONE_OF}" in turn.text else ()
+
+
+def ask_whose(text: str, slots: Sequence[Slot]) -> str:
+    """Return the question for a value that nothing assigns to one of *slots*."""
+    labels = [slot.label for slot in slots]
+    return ask_for(slots) if len(labels) == 1 else f"{_WHOSE}{text}': {', '.join(labels[:-1])} or {labels[-1]}?"
+
+
+def value_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[str, tuple[Slot, ...]] | None:
+    """Return the value that an `ask_whose` in *turn* could not place, and the slots it named; None for no such."""
+    match = _VALUE.search(turn.text)
+    if match is None:
+        return None
+    slots = {slot.label: slot for slot in schema.slots}
+    labels = _alternatives(match[2])
+    return (match[1], tuple(slots[label] for label in labels)) if slots.keys() >= set(labels) else None
+
+
+def _alternatives(text: str) -> tuple[str, ...]:
+    *others, last = text.rsplit(" or ", 1)
+    return (*(one for other in others for one in other.split(", ")), last)
+
+
+def ask_to_leave_out(texts: Sequence[str], label: str) -> str:
+    """Return the question about words, *texts*, that no slot of the task called *label* takes."""
+    quoted = " and ".join(f"'{text[:_MOST_QUOTED]}'" for text in texts)
+    return f"I have no use for {quoted} in {label}. {_LEAVE_OUT}"
+
+
+def asks_to_leave_out(turn: ChatTurn) -> bool:
+    """Return whether *turn* asked whether to start its task without some of the words."""
+    return turn.task is not None and turn.text.endswith(_LEAVE_OUT)
+
+
+def leave(what: str, abilities: str) -> str:
+    """Return the reply to a person who wants no answer to *what* was asked, "it" or "them"."""
+    return f"{_LEFT}{what}. {abilities}"
+
+
+def is_left(turn: ChatTurn) -> bool:
+    """Return whether *turn* took note that what was asked before it is not to be answered."""
+    return turn.task is None and turn.text.startswith(_LEFT)
+
+
+def ask_unknown_reference(slot: Slot) -> str:
+    """Return the question for "same history" when the conversation holds none."""
+    return f"This conversation has no earlier {slot.label}. What is {slot.label}?"
+
+
+def ask_which_task(offers: Sequence[Offer]) -> str:
+    """Return the question for words that fit several tasks."""
+    names = [f"{offer.label} ({offer.agent.agent_id})" for offer in offers[:_MOST_NAMED]]
+    if len(offers) > len(names):
+        names.append("another one")
+    return f"{_WHICH_TASK}{' or '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}?"
+
+
+def tasks_asked(turn: ChatTurn) -> list[tuple[str, str]]:
+    """Return the tasks that *turn* asked to choose from, each as its agent's id and its label, in the order asked."""
+    return [(match[2], match[1]) for match in _OFFERED.finditer(turn.text)] if asks_which_task(turn) else []
+
+
+def asks_which_task(turn: ChatTurn) -> bool:
+    """Return whether *turn* asked which task is meant."""
+    return turn.task is None and turn.text.startswith(_WHICH_TASK)
+
+
+def ask_to_confirm(offer: Offer, values: Mapping[str, object]) -> str:
+    """Return the question for a yes before a task is started with *values*."""
+    said = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+    return f"{_WHICH_TASK}{offer.label} with {said}?" if said else f"{_WHICH_TASK}{offer.label}?"
+
+
+def asks_to_confirm(turn: ChatTurn) -> bool:
+    """Return whether *turn* asked for a yes before its task is started."""
+    return turn.task is not None and turn.text.startswith(_WHICH_TASK)
+
+
+def slots_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[Slot, ...]:
+    """Return the slots that *turn* waits for: required ones it lacks, and those its question names."""
+    if (found := value_asked(turn, schema)) is not None:
+        return found[1]
+    known = turn.task.parameters if turn.task else {}
+    return tuple(slot for slot in schema.slots if slot.name not in known and (slot.is_required or _asks(turn, slot)))
+
+
+def _asks(turn: ChatTurn, slot: Slot) -> bool:
+    return any(f"{opening} {slot.label}{end}" in turn.text for opening in ("What is", "Is") for end in "? ,")

@@ -1,0 +1,202 @@
+"""An utterance as tokens and values, each with the characters it stands at; read when first asked for."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from quantities.numerals import DecimalMark, Found, find_amounts
+from quantities.times import FoundDuration, FoundMoment, find_durations, find_moments
+
+_TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?|[^\w\s]|\n")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORD = re.compile(r"[^\W_]+")
+_QUOTED = re.compile(r"\"([^\"\n]+)\"|\u201c([^\u201d\n]+)\u201d|(?<!\w)'([^'\n]+)'(?!\w)")
+#: More white space in a row than anybody reads: patterns try each place in it.
+_EMPTY = re.compile(r"\s{9,}")
+#: Letters of the longest word that is compared by its stem.
+_LONGEST_WORD = 64
+#: Inflections that no suffix rule finds.
+_IRREGULAR = {
+    "spent": "spend", "paid": "pay", "bought": "buy", "sold": "sell", "gave": "give", "given": "give", "took": "take",
+    "taken": "take", "made": "make", "sent": "send", "got": "get", "ran": "run", "used": "use", "told": "tell",
+    "kept": "keep", "lent": "lend", "lost": "lose", "won": "win", "left": "leave", "built": "build", "went": "go",
+    "wrote": "write", "written": "write", "drove": "drive", "driven": "drive", "flew": "fly", "flown": "fly",
+    "children": "child", "people": "person", "persons": "person", "men": "man", "women": "woman",
+    "analysis": "analyze", "analyse": "analyze", "analyses": "analyze", "analysed": "analyze", "analysing": "analyze",
+}  # fmt: skip
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of *text*: a list of words that reads as one."""
+    return frozenset(text.split())
+
+
+#: Words between a cue and its value that say nothing ("limit *of my* 50000").
+LIGHT = word_set(
+    "a an the my our your his her their its this that of is are was were be been being am at as to for from in on it"
+    " i i'm i've i'd we we've you he she they have has had got get about around roughly approximately exactly only just"
+    " currently now already so far please pls plz equal equals s against out per set stands total which will would"
+    " should do does did than by up down over under into me us there them all some any still"
+)
+#: Words that say nothing about which task is meant.
+STOP = LIGHT | word_set(
+    "and or but not no with without after before then if when how what what's who's who where why can could may might"
+    " must tell give say show let make want need know like going doing go come one two each every other more most much"
+    " many very also too well again same new good ok okay yes hi hello hey thanks thank thx dear sorry"
+)
+#: What tells whether "on Friday" is the last one or the next.
+_PAST = word_set("was were did had ago since yesterday spent paid bought went got made last")
+_FUTURE = word_set("will shall want need book plan remind can could should would until by tomorrow next please")
+
+
+class Token(NamedTuple):
+    """A word or a mark: *stem* compares, `text[start:end]` of the utterance is what was written."""
+
+    text: str
+    stem: str
+    start: int
+    end: int
+    is_word: bool
+
+
+class Quoted(NamedTuple):
+    """Text in quotation marks; *start* and *end* are inside the marks."""
+
+    text: str
+    start: int
+    end: int
+
+
+class Said(NamedTuple):
+    """A value that stands in an utterance, before any task is looked at."""
+
+    kind: Literal["number", "moment", "duration", "quoted", "name"]
+    start: int
+    end: int
+
+
+_Part = TypeVar("_Part")
+
+
+class _Once(Generic[_Part]):
+    """A part of an utterance that is read when it is first asked for, and kept in it."""
+
+    def __init__(self, read: Callable[[Any], _Part]) -> None:
+        self.read = read
+        self.__doc__ = read.__doc__
+
+    def __get__(self, owner: object, _: type) -> _Part:
+        part = vars(owner)[self.read.__name__] = self.read(owner)
+        return part
+
+
+class Utterance:
+    """The words of a person; each reading of them is made when it is first asked for.
+
+    *decimal_mark* is what the writer has before decimals, None when "1.500" has two readings. *now* is the reference
+    date: what "tomorrow" is the day after.
+    """
+
+    def __init__(self, text: str, *, decimal_mark: DecimalMark | None = None, now: datetime | None = None) -> None:
+        self.text = text
+        self.decimal_mark = decimal_mark
+        self.now = now or datetime.now(UTC)
+
+    @_Once
+    def tokens(self) -> tuple[Token, ...]:
+        """The words and marks."""
+        return tokens_of(self.text)
+
+    @_Once
+    def stems(self) -> tuple[str, ...]:
+        """The stems of the words, in order."""
+        return tuple(token.stem for token in self.tokens if token.is_word)
+
+    @_Once
+    def quoted(self) -> tuple[Quoted, ...]:
+        """What stands between quotation marks and has a letter."""
+        return tuple(
+            Quoted(match.group(match.lastindex or 0), *match.span(match.lastindex or 0))
+            for match in _QUOTED.finditer(self.text)
+            if any(letter.isalpha() for letter in match.group())
+        )
+
+    @_Once
+    def amounts(self) -> tuple[Found, ...]:
+        """Numbers with their units, dates and times left out."""
+        return find_amounts(self.text, decimal_mark=self.decimal_mark)
+
+    @_Once
+    def moments(self) -> tuple[FoundMoment, ...]:
+        """Days and times, reckoned from *now*: into the future, unless the words speak of the past alone."""
+        said = {token.text for token in self.tokens}
+        return find_moments(self.text, self.now, lean="past" if said & _PAST and not said & _FUTURE else "future")
+
+    @_Once
+    def durations(self) -> tuple[FoundDuration, ...]:
+        """Lengths of time."""
+        return find_durations(self.text)
+
+    def index_at(self, position: int) -> int:
+        """Return the index of the first token that ends after *position*."""
+        return bisect_right(self._token_ends, position)
+
+    @_Once
+    def _token_ends(self) -> list[int]:
+        return [token.end for token in self.tokens]
+
+    def part(self, start: int, end: int) -> "Utterance":
+        """Return these characters as an utterance of their own."""
+        return Utterance(self.text[start:end], decimal_mark=self.decimal_mark, now=self.now)
+
+
+def evened(text: str) -> str:
+    """Return *text* with long white space as a space, a new line, or two where there were more."""
+    return _EMPTY.sub(lambda match: "\n" * min(match.group().count("\n"), 2) or " ", text)
+
+
+def stem(word: str) -> str:
+    """Return what *word*, in small letters, shares with its inflections ("spent", "spending" and "spends")."""
+    return word if len(word) > _LONGEST_WORD else _stem(word)
+
+
+@lru_cache(maxsize=8192)
+def _stem(word: str) -> str:
+    word = _IRREGULAR.get(word.removesuffix("'s"), word.removesuffix("'s"))
+    if len(word) > 4 and word.endswith("ies"):
+        word = word[:-3] + "y"
+    elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-2] if word.endswith(("sses", "xes", "ches", "shes")) else word[:-1]
+    if len(word) > 5 and word.endswith("ing"):
+        word = _single(word[:-3])
+    elif len(word) > 4 and word.endswith("ed"):
+        word = _single(word[:-2])
+    # "note" must not become "not".
+    if len(word) > 3 and word.endswith("e") and word[:-1] not in STOP:
+        word = word[:-1]
+    return word
+
+
+def _single(word: str) -> str:
+    doubled = len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz"
+    return word[:-1] if doubled else word
+
+
+def tokens_of(text: str) -> tuple[Token, ...]:
+    """Return the words and marks of *text* in order; an underscore separates words."""
+    tokens = []
+    for match in _TOKEN.finditer(text):
+        written = match.group().lower().replace("\u2019", "'")
+        is_word = written[0].isalnum()
+        tokens.append(Token(written, stem(written) if is_word else written, match.start(), match.end(), is_word))
+    return tuple(tokens)
+
+
+@lru_cache(maxsize=4096)
+def stems_of(phrase: str) -> tuple[str, ...]:
+    """Return the stems of a phrase or an identifier ("budget_limit", "TripAgent", "budget of")."""
+    words = _WORD.findall(_CAMEL.sub(" ", phrase))
+    return tuple(stem(word.lower()) for word in words)

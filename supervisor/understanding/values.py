@@ -1,0 +1,215 @@
+"""What characters of an utterance are worth in a slot: the one place that turns words into a slot's JSON values."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from quantities.amounts import Amount, Duration, Percent, Quantity, canonical, wire_form
+from quantities.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
+from quantities.numerals import Found
+from quantities.times import FoundMoment
+from quantities.units import CURRENCIES
+from supervisor.understanding.questions import ask_for, ask_which_value
+from supervisor.understanding.schema import DATED, Kind, Slot
+from supervisor.understanding.utterance import Utterance, stems_of
+
+#: "10k" and "5m", which beside a measure may be a number with its scale or the beginning of a unit.
+_SCALED = re.compile(r"([-+]?[\d.,]*\d)\s?([kKmMbBgGtT])")
+_TYPES: dict[Kind, type[Percent] | type[Quantity]] = {"percent": Percent, "quantity": Quantity}
+_WANTED: dict[Kind, str] = {"percent": "in per cent", "quantity": "as a measure"}
+#: What a word alone may count ("a dozen").
+_COUNTS = range(1, 1001)
+
+
+class Candidate(NamedTuple):
+    """Characters of an utterance that *slot* may take.
+
+    *values* holds one value ready for JSON when they are clear, several when they have several readings; with none,
+    *question* says what is wrong with them. *is_of_type* is True when a unit alone says that they are for such a slot.
+    """
+
+    slot: Slot
+    start: int
+    end: int
+    values: tuple[Any, ...]
+    question: str = ""
+    is_of_type: bool = False
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether there is one value, and nothing to ask."""
+        return len(self.values) == 1 and not self.question
+
+
+def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
+    """Return what of *utterance* can be a value of *slot*, in order; for texts and switches see `texts`."""
+    if slot.is_numeric:
+        return [amount_for(slot, found, utterance) for found in utterance.amounts]
+    if slot.is_timed:
+        found = (_moment_for(slot, one) for one in utterance.moments)
+        return [one for one in found if one is not None]
+    if slot.kind == "duration":
+        return [_duration_for(slot, one.text, one.start, one.end) for one in utterance.durations]
+    if slot.kind == "choice":
+        return list(choices_for(slot, utterance))
+    return []
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def amount_for(slot: Slot, found: Found, utterance: Utterance) -> Candidate:
+    """Return what *found*, an amount of *utterance*, is worth in *slot*."""
+    values, question = _worth(slot, found, utterance)
+    return Candidate(slot, found.start, found.end, values, question, _is_of_type(slot, found, question))
+
+
+def _is_of_type(slot: Slot, found: Found, question: str) -> bool:
+    if question or found.unit is None:
+        return False
+    return found.unit == "%" if slot.kind == "percent" else slot.unit is not None or _is_called(slot, found)
+
+
+def _is_called(slot: Slot, found: Found) -> bool:
+    """Return whether the unit of *found* is what *slot* is called: "3 months" for `months`."""
+    words = set(stems_of(found.text))
+    return any(len(phrase.stems) == 1 and phrase.stems[0] in words for phrase in slot.phrases)
+
+
+def _worth(slot: Slot, found: Found, utterance: Utterance) -> tuple[tuple[Any, ...], str]:
+    if found.is_vague:
+        return (), f"What is {slot.label} exactly? You wrote {found.text!r}."
+    if slot.kind == "quantity" and found.unit is None and slot.unit is None:
+        return (), f"What is {slot.label} with its unit? You wrote {found.text!r}."
+    if (readings := _colliding(slot, found)) is not None:
+        return readings, ask_which_value(slot, [f"{one} {slot.unit}" for one in readings], found.text)
+    raw: Any = found.text if utterance.decimal_mark is None else _plainly(found, slot)
+    if found.value is not None and slot.unit is None and _is_called(slot, found):
+        raw = found.value
+    try:
+        if slot.kind in _TYPES:
+            return (str(_TYPES[slot.kind].read(raw, unit=slot.unit)),), ""
+        return _bounded(slot, Amount.read(raw, unit=slot.unit), found)
+    except AmbiguousAmount as error:
+        return tuple(map(_wire, error.readings)), ask_which_value(slot, error.readings, found.text)
+    except UnitMismatch:
+        wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
+        unit = f", which is in {found.unit}" if found.unit else ""
+        return (), f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
+    except InvalidAmount:
+        if slot.unit is None and found.unit is None and found.value is not None and found.value in _COUNTS:
+            return _bounded(slot, Amount(found.value), found)
+        wanted = _WANTED.get(slot.kind, "as a plain number")
+        return (), f"What is {slot.label} {wanted}? I cannot keep {found.text!r} exactly."
+
+
+def _wire(reading: str) -> Any:
+    return wire_form(Amount(Decimal(reading)))
+
+
+def _colliding(slot: Slot, found: Found) -> tuple[Any, ...] | None:
+    """Return both readings of "10k" where *slot* is in a measure such as km; None when there is but one."""
+    if slot.unit is None or slot.kind == "percent" or Amount.read(1, unit=slot.unit).unit in CURRENCIES:
+        return None
+    match = _SCALED.fullmatch(found.text)
+    if match is None or found.value is None or found.unit is not None:
+        return None
+    plain = Amount.read(match[1]).value
+    return wire_form(Amount(plain)), wire_form(Amount(found.value))
+
+
+def _plainly(found: Found, slot: Slot) -> str:
+    """Return *found* in the one spelling that is read in one way, its decimal mark being known."""
+    if found.value is None:
+        return found.text
+    unit = slot.unit if slot.unit in found.also else found.unit
+    return f"{canonical(found.value)} {unit or ''}".rstrip()
+
+
+def _bounded(slot: Slot, amount: Amount, found: Found) -> tuple[tuple[Any, ...], str]:
+    value = amount.value
+    is_allowed = (slot.least is None or value >= slot.least) and (slot.most is None or value <= slot.most)
+    if slot.unit is None and not is_allowed:
+        return (), f"What is {slot.label}, {_bounds(slot)}? You wrote {found.text!r}."
+    if slot.kind == "integer" and value != value.to_integral_value():
+        return (), f"What is {slot.label} as a whole number? You wrote {found.text!r}."
+    return (wire_form(Amount(value)),), ""
+
+
+def _bounds(slot: Slot) -> str:
+    least, most = (None if one is None else canonical(one) for one in (slot.least, slot.most))
+    if least is not None and most is not None:
+        return f"from {least} to {most}"
+    return f"at most {most}" if least is None else f"at least {least}"
+
+
+# -- times ------------------------------------------------------------------------------------------------------------
+
+
+def _moment_for(slot: Slot, found: FoundMoment) -> Candidate | None:
+    """Return what *found* is worth in *slot*, None when it is no value of that kind."""
+    told = [_told(slot, reading, has_day=found.has_day) for reading in found.readings]
+    values = tuple(dict.fromkeys(value for value in told if value is not None))
+    if not values or None in told:
+        return None
+    question = "" if len(values) == 1 else ask_which_value(slot, values, found.text)
+    return Candidate(slot, found.start, found.end, values, question)
+
+
+def _told(slot: Slot, reading: date | datetime, *, has_day: bool) -> str | None:
+    is_clock, is_local = isinstance(reading, datetime), isinstance(reading, datetime) and reading.tzinfo is None
+    if slot.kind == "time":
+        # What time of day an instant is depends on the zone.
+        return reading.time().isoformat() if isinstance(reading, datetime) and is_local else None
+    if slot.kind == "date":
+        if not isinstance(reading, datetime):
+            return reading.isoformat()
+        return reading.date().isoformat() if has_day and is_local else None
+    if slot.kind == "when" and isinstance(reading, datetime) and not is_local:
+        return f"{reading.astimezone(UTC).replace(tzinfo=None).isoformat()}Z"
+    return reading.isoformat() if is_clock or slot.kind == "when" else f"{reading.isoformat()}T00:00:00"
+
+
+def _duration_for(slot: Slot, text: str, start: int, end: int) -> Candidate:
+    try:
+        duration = Duration.read(text)
+    except InvalidAmount:
+        return Candidate(slot, start, end, (), f"{ask_for([slot])} You wrote {text!r}.")
+    if duration.months and not slot.keeps_months:
+        cure = f"What is {slot.label} in weeks or days ('90 days')? A month has no fixed length. You wrote {text!r}."
+        return Candidate(slot, start, end, (), cure)
+    return Candidate(slot, start, end, (str(duration),))
+
+
+def is_dated(slot: Slot) -> bool:
+    """Return whether *slot* takes a day."""
+    return slot.kind in DATED
+
+
+# -- choices ----------------------------------------------------------------------------------------------------------
+
+
+def choices_for(slot: Slot, utterance: Utterance) -> Iterator[Candidate]:
+    """Yield where *utterance* names a choice of *slot*; the longer name hides the shorter ones inside it."""
+    tokens = utterance.tokens
+    found: dict[int, tuple[int, list[Any]]] = {}
+    for value in slot.choices:
+        stems = stems_of(str(value))
+        for place in range(len(tokens) - len(stems) + 1) if stems else ():
+            if (
+                tokens[place].stem == stems[0]
+                and tuple(one.stem for one in tokens[place : place + len(stems)]) == stems
+            ):
+                end, values = found.get(place, (0, []))
+                if len(stems) >= end:
+                    found[place] = (len(stems), [*(values if len(stems) == end else []), value])
+    reach = -1
+    for place in sorted(found):
+        length, values = found[place]
+        if place <= reach:
+            continue
+        reach = place + length - 1
+        start, end = tokens[place].start, tokens[reach].end
+        yield Candidate(slot, start, end, tuple(values), "" if len(values) == 1 else ask_which_value(slot, values))
