@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import sys
 from pathlib import Path
 
 from supervisor.interpretation import RuleInterpreter
@@ -15,5 +16,5 @@ judged = asyncio.run(judge_corpus(conversations(options.file), RuleInterpreter()
 if not options.quiet:
     for one in judged:
         if one.verdict != "right":
-            print(one)
-print(summary_of(judged))
+            sys.stdout.write(f"{one}\n")
+sys.stdout.write(f"{summary_of(judged)}\n")
