@@ -10,7 +10,7 @@ from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile, ratio
 from quantities.numerals import find_amounts
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import RuleInterpreter, Understood
+from supervisor.understanding import RuleInterpreter, Understood
 from workers.agents.budget import Budget, agent
 from workers.card import card_of
 

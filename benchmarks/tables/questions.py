@@ -8,7 +8,7 @@ from time import perf_counter_ns
 
 from benchmarks.tables.scores import Score
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import RuleInterpreter, Understood
+from supervisor.understanding import RuleInterpreter, Understood
 from workers.agents.budget import Budget, agent
 from workers.card import card_of
 

@@ -9,7 +9,7 @@ from benchmarks.tables.scores import Score, timed
 from contracts.messages import AgentCard, TaskCard
 from contracts.parameters import Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Ambiguous, RuleInterpreter, Several, Unfitting
+from supervisor.understanding import Ambiguous, RuleInterpreter, Several, Unfitting
 
 SOURCE = "clinc/oos-eval (CC-BY-3.0)"
 OUT_OF_SCOPE = "out_of_scope"
