@@ -13,7 +13,7 @@ from quantities.numerals.locales import mark_of
 from runtime.llm import Llm
 from runtime.settings import Settings
 from supervisor.catalogue import Catalogue, Offer
-from supervisor.interpretation import (
+from supervisor.understanding import (
     Ambiguous,
     Interpretation,
     Interpreter,

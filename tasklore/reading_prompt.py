@@ -12,7 +12,7 @@ from quantities.numerals.locales import mark_of
 from runtime.llm import Llm
 from runtime.settings import Settings
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import (
+from supervisor.understanding import (
     Interpreter,
     Missing,
     Several,

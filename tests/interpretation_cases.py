@@ -8,7 +8,7 @@ from contracts.messages import AgentCard, ChatTurn, TaskCall, TaskCard
 from contracts.parameters import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Interpretation, RuleInterpreter, Understood
+from supervisor.understanding import Interpretation, RuleInterpreter, Understood
 
 AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from contracts.errors import MemoryUnavailable
 from memory.conversation import Conversations
 from runtime.embedded import EmbeddedServers
-from supervisor.interpretation import Interpretation, Understood
+from supervisor.understanding import Interpretation, Understood
 from supervisor.understanding.outcome import Several
 from tests.integration.test_hostile_dispatch import standing
 from tests.integration.test_repeats import ONE, OTHER, TWO, Desk, Fickle, new_request, tasks_of

@@ -26,7 +26,7 @@ from runtime.embedded import EmbeddedServers
 from supervisor.catalogue import Catalogue
 from supervisor.first_readings import HeardTurn, Keeping, heard_turn, reading_of
 from supervisor.http.work import Work
-from supervisor.interpretation import Interpretation, Interpreter, RuleInterpreter, Understood
+from supervisor.understanding import Interpretation, Interpreter, RuleInterpreter, Understood
 from supervisor.understanding.outcome import Several
 from supervisor.service import Service
 from supervisor.request_readings import LOOK_BACK

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from contracts.messages import AgentCard, TaskCall, TaskCard
 from supervisor.cards import CardIndex
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import RuleInterpreter, Understood
+from supervisor.understanding import RuleInterpreter, Understood
 from tests.interpretation_cases import BUDGET, said
 
 #: Words that the reading of schemas looks for, and those of the sentences.

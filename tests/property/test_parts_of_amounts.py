@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quantities.amounts import Amount
-from supervisor.interpretation import Understood
+from supervisor.understanding import Understood
 from tests.interpretation_cases import understand
 
 

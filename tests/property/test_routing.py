@@ -4,8 +4,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation.values.scene import scene_of
-from supervisor.interpretation.wishes.routing import Choice, Router
+from supervisor.understanding.routing import Choice, Router
+from supervisor.understanding.utterance import Utterance
 from tests.unit.test_routing import HOLIDAY, INVOICES, OFFICE, OUTAGES, ROOMS, card
 
 ROUTER = Router(OFFICE)
@@ -24,8 +24,8 @@ def agents_of(choice: Choice | None) -> list[str]:
 @example("0 \u0661 \u00bd \u2160")
 def test_any_sentence_is_chosen_for_or_not(text: str) -> None:
     """Nothing that can be typed raises, and the answer is the same twice."""
-    choice = ROUTER.choose(scene_of(text))
-    assert agents_of(choice) == agents_of(Router(OFFICE).choose(scene_of(text)))
+    choice = ROUTER.choose(Utterance(text))
+    assert agents_of(choice) == agents_of(Router(OFFICE).choose(Utterance(text)))
     assert choice is None or choice.score > 0
 
 
@@ -34,14 +34,14 @@ def test_any_sentence_is_chosen_for_or_not(text: str) -> None:
 def test_the_order_of_examples_is_of_no_importance(rooms: list[str], text: str) -> None:
     """They are a set of sentences."""
     other = Router(Catalogue([*OFFICE.without("RoomAgent").cards.values(), card("RoomAgent", rooms)]))
-    assert agents_of(other.choose(scene_of(text))) == agents_of(ROUTER.choose(scene_of(text)))
+    assert agents_of(other.choose(Utterance(text))) == agents_of(ROUTER.choose(Utterance(text)))
 
 
 @given(st.sampled_from([(one, task) for task in OFFICE.tasks() for one in task.task.examples]))
 def test_every_example_finds_its_own_task(declared: tuple[str, object]) -> None:
     """What is declared is understood."""
     text, offer = declared
-    choice = ROUTER.choose(scene_of(text))
+    choice = ROUTER.choose(Utterance(text))
     assert choice is not None
     assert choice.task.offer == offer
     assert choice.rivals == ()

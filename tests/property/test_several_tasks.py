@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.interpretation import Several, Single, Understood
+from supervisor.understanding import Several, Single, Understood
 from tests.interpretation_cases import understand
 
 _AMOUNTS = st.one_of(

@@ -19,7 +19,7 @@ from supervisor.http.chat_history import Recollection, derived_conversation
 from supervisor.http.chat_stream import Answer, completion, pieces
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused
-from supervisor.interpretation import RuleInterpreter, Understood
+from supervisor.understanding import RuleInterpreter, Understood
 from supervisor.understanding.spending import Counted, counting
 from workers.agents.budget import agent
 from workers.card import card_of
