@@ -1,18 +1,56 @@
-"""Which task an utterance asks for."""
+"""Which task an utterance asks for: names, keywords, words of the card and likeness to its examples.
 
+What a slot consumes (a date, a number, a name) is no evidence: half of all tasks take a date.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+from contracts.errors import InvalidInput
+from contracts.messages import AgentCard
 from supervisor.catalogue import Catalogue, Offer
-from supervisor.understanding.schema import TaskSchema
-from supervisor.understanding.utterance import Utterance
+from supervisor.understanding.cues import CueIndex
+from supervisor.understanding.frames import learned_phrases
+from supervisor.understanding.likeness import MOST_EXAMPLES, Likeness
+from supervisor.understanding.schema import TaskSchema, task_schema
+from supervisor.understanding.utterance import STOP, Utterance, stems_of, tokens_of
+
+#: How much one word says, by where the card has it; a word counts once, by its best place. The first word of a task's
+#: name is mostly a verb that other tasks have too.
+_NAMED, _KEYWORD, _NAME_WORD, _CUE, _FIRST_WORD, _EXAMPLE, _DESCRIBED = 12.0, 3.0, 2.0, 1.5, 1.0, 1.0, 0.8
+#: Evidence below this is chance: one word of a description, or one cue without a value.
+_ENOUGH = 2.0
+#: The evidence of an utterance that is like a task's examples, at most: less than that of its name.
+_LIKE_MOST = 8.0
+#: A task with so many examples is known by them better than by the words of its name and description.
+_TELLING_EXAMPLES = 3
+#: A runner-up this near to the best makes the choice a question.
+_CLOSE = 0.85
+#: Runners-up that are named; what fits a thousand tasks is settled by asking.
+_MOST_RIVALS = 50
+_STOP_STEMS = frozenset(stem for word in STOP for stem in stems_of(word))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """One task ready to be chosen and filled."""
+    """One task ready to be chosen and filled.
+
+    *names* are the stems that name the task or its agent; *known* those of all that the card says of itself.
+    """
 
     offer: Offer
     schema: TaskSchema
+    cues: CueIndex
+    names: frozenset[str]
+    known: frozenset[str]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The agent's id and the task's name."""
+        return self.offer.agent.agent_id, self.offer.task.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +63,193 @@ class Choice:
 
 
 class Router:
-    """The tasks of one catalogue; *catalogue* is without the cards that cannot be read."""
+    """The tasks of one catalogue, indexed by the stems that speak for them; made once for each catalogue.
+
+    *catalogue* is without the cards that cannot be read: one of them must not cost anybody an answer.
+    """
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self.catalogue = catalogue
-        self.tasks: tuple[Task, ...] = ()
+        self.catalogue, self.tasks = _prepared(catalogue)
+        self._by_key = {task.key: task for task in reversed(self.tasks)}
+        weights = [_weights(task) for task in self.tasks]
+        spread = Counter(chain.from_iterable(weights))
+        self._index: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
+        self._named: dict[str, list[int]] = defaultdict(list)
+        self._phrases: dict[str, list[tuple[int, tuple[str, ...]]]] = defaultdict(list)
+        for place, (task, stems) in enumerate(zip(self.tasks, weights, strict=True)):
+            for stem, weight in stems.items():
+                rarity = math.log(1 + len(self.tasks) / spread[stem]) / math.log(1 + len(self.tasks))
+                self._index[stem].append((place, weight, weight * rarity))
+            for name in _identifiers(task):
+                self._named[name].append(place)
+            for phrase in _keywords(task):
+                if len(phrase) > 1:
+                    self._phrases[phrase[0]].append((place, phrase))
+        self._likeness = Likeness(
+            {
+                place: [_telling_stems(Utterance(example)) for example in task.offer.task.examples[:MOST_EXAMPLES]]
+                for place, task in enumerate(self.tasks)
+                if task.offer.task.examples
+            }
+        )
 
     def find(self, agent_id: str, task_name: str) -> Task | None:
         """Return the task, or None when the catalogue has no such."""
-        raise NotImplementedError
+        return self._by_key.get((agent_id, task_name))
 
     def rank(self, utterance: Utterance, most: int) -> list[Task]:
-        """Return the *most* likely tasks for *utterance*, likeliest first, with or without evidence (for a model)."""
-        raise NotImplementedError
+        """Return the *most* likely tasks, likeliest first, with or without evidence: what a model is shown."""
+        rarity = self._weigh(utterance)[1]
+        places = sorted(range(len(self.tasks)), key=lambda place: (-rarity.get(place, 0.0), place))
+        return [self.tasks[place] for place in places[:most]]
 
     def choose(self, utterance: Utterance) -> Choice | None:
         """Return the likeliest task with its rivals, or None when nothing fits."""
-        raise NotImplementedError
+        evidence, rarity = self._weigh(utterance)
+        ranked = sorted((place for place in evidence if evidence[place] >= _ENOUGH), key=lambda place: -rarity[place])
+        if not ranked:
+            return None
+        best = rarity[ranked[0]]
+        rivals = tuple(self.tasks[place] for place in ranked[1:] if rarity[place] >= best * _CLOSE)
+        return Choice(self.tasks[ranked[0]], best, rivals[:_MOST_RIVALS])
+
+    def _weigh(self, utterance: Utterance) -> tuple[dict[int, float], dict[int, float]]:
+        """Return the evidence for each task that has any: plain, and weighed by how few tasks share it."""
+        evidence: dict[int, float] = defaultdict(float)
+        rarity: dict[int, float] = defaultdict(float)
+        stems = _telling_stems(utterance)
+        said = dict.fromkeys(stems)
+        for stem in said:
+            for place, weight, rare in self._index.get(stem, ()):
+                evidence[place] += weight
+                rarity[place] += rare
+        for place, more in chain(self._outright(utterance, said), self._alike(stems)):
+            evidence[place] += more
+            rarity[place] += more
+        return evidence, rarity
+
+    def _outright(self, utterance: Utterance, said: dict[str, None]) -> Iterator[tuple[int, float]]:
+        """Yield the evidence that counts in full, whoever shares it: names, and keywords of several words."""
+        words = {word.strip("-_.,;:!?()'\"") for word in utterance.text.lower().split()}
+        named = {place for word in words for place in self._named.get(word, ())}
+        yield from ((place, _NAMED) for place in named)
+        phrases = (one for stem in said for one in self._phrases.get(stem, ()))
+        yield from ((place, _KEYWORD) for place in {place for place, phrase in phrases if said.keys() >= set(phrase)})
+
+    def _alike(self, stems: Sequence[str]) -> Iterator[tuple[int, float]]:
+        found = self._likeness.of(stems)
+        most = max(found.values(), default=1.0)
+        for place, likeness in found.items():
+            yield place, min(_LIKE_MOST, _ENOUGH * most * most) * (likeness / most) ** 2
+
+
+def _telling_stems(utterance: Utterance) -> list[str]:
+    """Return the stems of the words that no date consumes, and one digit for each amount with its unit."""
+    dates = [(one.start, one.end) for one in utterance.moments]
+    amounts = [(one.start, one.end) for one in utterance.amounts]
+    stems = []
+    for token in utterance.tokens:
+        if token.is_word and not any(start <= token.start < end for start, end in dates):
+            inside = next((one for one in amounts if one[0] <= token.start < one[1]), None)
+            if inside is None:
+                stems.append(token.stem)
+            elif token.start == inside[0]:
+                stems.append("0")
+    return stems
+
+
+def problem_of(card: AgentCard) -> str | None:
+    """Return why no sentence can be read into the tasks of *card*, None when all of them are fine."""
+    for task in card.tasks:
+        try:
+            task_schema(task)
+        except InvalidInput as error:
+            return f"task {task.name!r}: {error}"
+    return None
+
+
+def _prepared(catalogue: Catalogue) -> tuple[Catalogue, tuple[Task, ...]]:
+    """Return what of *catalogue* can be read, and its tasks."""
+    tasks: list[Task] = []
+    odd: set[str] = set()
+    for offer in catalogue.tasks():
+        try:
+            tasks.append(_prepare(offer))
+        except InvalidInput:
+            odd.add(offer.agent.agent_id)
+    if not odd:
+        return catalogue, tuple(tasks)
+    readable = Catalogue(card for agent_id, card in catalogue.cards.items() if agent_id not in odd)
+    return readable, tuple(task for task in tasks if task.offer.agent.agent_id not in odd)
+
+
+def _prepare(offer: Offer) -> Task:
+    schema = task_schema(offer.task)
+    named = (*offer.agent.keywords, *offer.task.keywords, offer.task.name, _bare_id(offer))
+    names = frozenset(stem for text in named for stem in stems_of(text)) - _STOP_STEMS
+    known = names | _known(offer, schema)
+    phrases = [(phrase, slot) for slot in schema.slots for phrase in slot.phrases]
+    return Task(offer, schema, CueIndex([*phrases, *learned_phrases(offer.task, schema, known)]), names, known)
+
+
+def _known(offer: Offer, schema: TaskSchema) -> frozenset[str]:
+    """Return the stems of what a card says of itself; of its examples only what several say, the rest are values."""
+    texts = [offer.task.description, offer.agent.description]
+    for slot in schema.slots:
+        texts += [*map(str, slot.choices), *(stem for phrase in slot.phrases for stem in phrase.stems)]
+    said = Counter(
+        stem
+        for example in offer.task.examples
+        for stem in {token.stem for token in tokens_of(example) if example[token.start].islower()}
+    )
+    shared = {stem for stem, count in said.items() if count > 1}
+    return frozenset(stem for text in texts for stem in stems_of(text)) | shared
+
+
+def _bare_id(offer: Offer) -> str:
+    return offer.agent.agent_id.removesuffix("Agent")
+
+
+def _identifiers(task: Task) -> Iterator[str]:
+    """Yield what names *task* in any sentence; "weather" does not, when examples say what is asked about it."""
+    agent_id, name = task.offer.agent.agent_id, task.offer.task.name.lower()
+    if len(task.offer.task.examples) < _TELLING_EXAMPLES or not agent_id.isalpha() or not agent_id.islower():
+        yield agent_id.lower().strip("-_")
+    if "_" in name:
+        yield name.strip("-_")
+
+
+def _keywords(task: Task) -> Iterator[tuple[str, ...]]:
+    for keyword in (*task.offer.agent.keywords, *task.offer.task.keywords):
+        if stems := stems_of(keyword):
+            yield stems
+
+
+def _weights(task: Task) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    for stems, weight in _evidence(task):
+        for stem in stems:
+            if weight == _KEYWORD or stem not in _STOP_STEMS:
+                weights[stem] = max(weights.get(stem, 0.0), weight)
+    return weights
+
+
+def _evidence(task: Task) -> Iterator[tuple[Sequence[str], float]]:
+    for stems in _keywords(task):
+        if len(stems) == 1:
+            yield stems, _KEYWORD
+    for slot in task.schema.slots:
+        for phrase in slot.phrases:
+            yield phrase.stems, _CUE
+        for choice in slot.choices:
+            yield stems_of(str(choice)), _CUE
+    if len(task.offer.task.examples) >= _TELLING_EXAMPLES:
+        return
+    first, *others = stems_of(task.offer.task.name) or ("",)
+    yield (first,), _FIRST_WORD if others else _NAME_WORD
+    yield others, _NAME_WORD
+    yield stems_of(_bare_id(task.offer)), _NAME_WORD
+    for example in task.offer.task.examples:
+        yield stems_of(example), _EXAMPLE
+    for text in (task.offer.task.description, task.offer.agent.description):
+        yield stems_of(text), _DESCRIBED

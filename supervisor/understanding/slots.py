@@ -1,33 +1,403 @@
-"""Which value of an utterance each slot of a task gets."""
+"""Which value of an utterance each slot of a task gets: the nearest cue wins, and equal claims are asked about.
 
-from collections.abc import Mapping, Sequence
+First what stands beside a cue, then announced texts, then what only one open slot can take. Every number, date,
+name and quoted text that is left after that is asked about: nothing is dropped, and no default is served over it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from supervisor.understanding.cues import FAR, Cue, Distances
 from supervisor.understanding.outcome import Span
+from supervisor.understanding.questions import ask_which_value, ask_whose
+from supervisor.understanding.schema import Slot
+from supervisor.understanding.texts import announced_texts, names_in, remaining_text, stray_digits
+from supervisor.understanding.utterance import LIGHT, STOP, Utterance
+from supervisor.understanding.values import Candidate, candidates
 
 if TYPE_CHECKING:
     from supervisor.understanding.routing import Task
-    from supervisor.understanding.schema import Slot
-    from supervisor.understanding.utterance import Utterance
+
+#: Assignments that are weighed side by side; those behind them are far worse.
+_BEAM = 48
+#: Values of one utterance that are weighed against cues, and slots that they are weighed for.
+_MOST_GROUPS = 64
+#: Two assignments nearer than this have equal claim.
+_EQUAL = 0.2
+#: A value that its slot cannot take as it stands, or in another unit, has to stand right beside the cue.
+_STRANGE_STEP = 2.0
+#: Words between a negation and what it negates ("no *past spending* history").
+_NEGATION_REACH = 2
+_NEGATIONS = frozenset({"no", "without", "not", "don't", "excluding", "never", "non"})
+_NOTHING = frozenset({"none", "nothing", "empty", "nil", "null", "no", "off", "false"})
+_SEPARATOR = re.compile(r"\s*(?:[,;/&+]\s*(?:and\s+|then\s+)?|and\s+|then\s+|)", re.IGNORECASE)
+#: Said between two values, it takes back the first.
+_TAKEN_BACK = re.compile(
+    r"[\s,.;:()!\u2013\u2014-]*(?:\b(?:oh|no|nope|sorry|wait|actually|rather|or rather|i mean(?:t)?|make (?:it|that)"
+    r"|scratch that|correction|it's|that's|but)\b[\s,.;:()!\u2013\u2014-]*){1,4}(?:(?:for|at|on|to|in|by)\s+)?",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(
+    r"\b(?:not|n't|instead of|rather than|no longer)\s+(?:the\s+|my\s+|a\s+|on\s+|at\s+)?$", re.IGNORECASE
+)
+_DENIED_REACH = 24
 
 
 @dataclass
 class Filled:
     """What an utterance says of one task: *values* by slot with the *spans* they stand at.
 
-    *questions* holds what has to be asked about a slot that was said in two ways, or wrongly. *left* is the words that
-    no slot took and that must not be dropped, as start and end.
+    *questions* holds what has to be asked about a slot that was said in two ways, or wrongly; *whose* asks which slot a
+    value is for. *left* is the words that no slot took and that must not be dropped, as start and end.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     questions: dict[str, str] = field(default_factory=dict)
+    whose: list[str] = field(default_factory=list)
     left: list[tuple[int, int]] = field(default_factory=list)
     guessed: set[str] = field(default_factory=set)
-    computed: Mapping[str, str] = field(default_factory=dict)
+    computed: dict[str, str] = field(default_factory=dict)
+
+    def is_open(self, slot: Slot) -> bool:
+        """Return whether nothing was said of *slot*."""
+        return slot.name not in self.values and slot.name not in self.questions
+
+    def put(self, slot: Slot, value: Any, start: int, end: int, text: str) -> None:
+        """Give *slot* its *value*, or one more when it takes a list; it stands at *start* to *end* of *text*."""
+        self.values[slot.name] = [*self.values.get(slot.name, ()), value] if slot.is_list else value
+        self.spans.append(Span(slot.name, start, end, text[start:end]))
+
+    def holds(self, start: int, end: int) -> bool:
+        """Return whether a value was taken from these characters, or from some of them."""
+        return any(span.start < end and start < span.end for span in self.spans)
 
 
-def fill(utterance: "Utterance", task: "Task", asked: Sequence["Slot"] = ()) -> Filled:
+class _Group(NamedTuple):
+    """Characters that hold one value, and what each slot would make of them; *run* numbers the list it stands in."""
+
+    start: int
+    end: int
+    candidates: tuple[Candidate, ...]
+    run: int
+
+    def of(self, slot: Slot) -> Candidate | None:
+        """Return what *slot* makes of it; the longest reading first."""
+        own = [one for one in self.candidates if one.slot is slot]
+        return max(own, key=lambda one: (bool(one.values), one.end - one.start), default=None)
+
+
+class _Assignment(NamedTuple):
+    cost: float
+    pairs: tuple[tuple[int, Slot], ...]
+
+    def slots(self) -> set[str]:
+        return {slot.name for _, slot in self.pairs}
+
+
+def fill(utterance: Utterance, task: "Task", asked: Sequence[Slot] = ()) -> Filled:
     """Return what *utterance* says of *task*; *asked* are the slots that a question before it was about."""
-    raise NotImplementedError
+    filling = _Filling(utterance, task, asked)
+    filling.take_switches()
+    filling.take_beside_cues()
+    filling.take_texts()
+    filling.take_only_open()
+    filling.take_rest()
+    return filling.filled
+
+
+class _Filling:
+    def __init__(self, utterance: Utterance, task: "Task", asked: Sequence[Slot]) -> None:
+        self.utterance, self.task, self.asked = utterance, task, asked
+        self.text = utterance.text
+        self.filled = Filled()
+        self.cues = task.cues.find(utterance.tokens)
+        #: Words that were understood without being a value, such as "no" before "history".
+        self.read: list[tuple[int, int]] = []
+        self.groups = _groups(utterance, task.schema.slots, self.read)
+        self.distances = Distances(utterance, self.cues, [(one.start, one.end) for one in self.groups])
+
+    # -- switches -----------------------------------------------------------------------------------------------------
+
+    def take_switches(self) -> None:
+        """Take what is said to be absent, and switches that are named."""
+        for cue in self.cues:
+            slot, tokens = cue.slot, self.utterance.tokens
+            start, end = tokens[cue.first].start, tokens[cue.end - 1].end
+            negation, nothing = self._negation_before(cue), self._nothing_after(cue)
+            if not self.filled.is_open(slot):
+                continue
+            if negation is not None or nothing is not None:
+                value: Any = [] if slot.is_list else False if slot.kind == "boolean" else None
+                if not slot.is_list and slot.kind != "boolean" and (slot.is_required or not slot.is_nullable):
+                    continue
+                start = tokens[negation].start if negation is not None else start
+                end = tokens[nothing].end if nothing is not None else end
+                self.filled.values[slot.name] = value
+                self.filled.spans.append(Span(slot.name, start, end, self.text[start:end]))
+            elif slot.kind == "boolean" and cue.penalty == 0:
+                self.filled.put(slot, True, start, end, self.text)
+
+    def _negation_before(self, cue: Cue) -> int | None:
+        for place in range(cue.first - 1, max(cue.first - 2 - _NEGATION_REACH, -1), -1):
+            token = self.utterance.tokens[place]
+            if token.text in _NEGATIONS:
+                return place
+            if not token.is_word or token.text[0].isdigit():
+                return None
+        return None
+
+    def _nothing_after(self, cue: Cue) -> int | None:
+        tokens, place = self.utterance.tokens, cue.end
+        while place < min(len(tokens), cue.end + 4) and (tokens[place].text in LIGHT or tokens[place].text in ":="):
+            place += 1
+        if place >= len(tokens) or tokens[place].text not in _NOTHING:
+            return None
+        follows = place + 1 < len(tokens) and tokens[place + 1].is_word
+        return None if follows and tokens[place].text in _NEGATIONS else place
+
+    # -- beside a cue -------------------------------------------------------------------------------------------------
+
+    def take_beside_cues(self) -> None:
+        """Give each value to the slot whose cue is nearest, all of them together at the least cost."""
+        found = self._assignments()
+        best = found[0]
+        rivals = [one for one in found[1:] if one.cost - best.cost < _EQUAL and _differ(best, one)]
+        doubted = self._ask_between(best, rivals[0]) if rivals else set()
+        for place, slot in best.pairs:
+            if slot.name not in doubted:
+                self._give(self.groups[place], slot)
+
+    def _ask_between(self, best: _Assignment, rival: _Assignment) -> set[str]:
+        """Ask about what *best* and *rival* give differently, and return the slots that it is about."""
+        changed = set(best.pairs) ^ set(rival.pairs)
+        by_group: dict[int, list[Slot]] = {}
+        by_slot: dict[str, list[int]] = {}
+        for place, slot in sorted(changed, key=lambda pair: pair[0]):
+            by_group.setdefault(place, []).append(slot)
+            by_slot.setdefault(slot.name, []).append(place)
+        for name, places in by_slot.items():
+            said = [self.text[self.groups[place].start : self.groups[place].end] for place in places]
+            slot = next(slot for _, slot in changed if slot.name == name)
+            if len(set(said)) > 1:
+                self.filled.questions[name] = ask_which_value(slot, list(dict.fromkeys(said)))
+                self.read += [(self.groups[place].start, self.groups[place].end) for place in places]
+        for place, slots in by_group.items():
+            if len(slots) > 1 and not any(slot.name in self.filled.questions for slot in slots):
+                group = self.groups[place]
+                self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
+                self.read.append((group.start, group.end))
+        return set(by_slot)
+
+    def _assignments(self) -> list[_Assignment]:
+        """Return the cheapest ways to give values to slots, the cheapest first."""
+        reached: list[list[_Assignment]] = [[] for _ in range(len(self.groups) + 1)]
+        reached[0] = [_Assignment(0.0, ())]
+        for place in range(len(self.groups)):
+            options = list(self._options(place))
+            for one in sorted(reached[place])[:_BEAM] if options else reached[place][:_BEAM]:
+                reached[place + 1].append(_Assignment(one.cost + FAR, one.pairs))
+                used = one.slots()
+                for cost, end, slot in options:
+                    if slot.name not in used:
+                        pairs = tuple((member, slot) for member in range(place, end))
+                        reached[end].append(_Assignment(one.cost + cost, one.pairs + pairs))
+        return sorted(reached[-1], key=lambda one: one.cost)[:_BEAM]
+
+    def _options(self, place: int) -> Iterator[tuple[float, int, Slot]]:
+        """Yield what the value at *place*, or the list that begins there, may be for: cost, end and slot."""
+        group = self.groups[place]
+        for slot in {one.slot.name: one.slot for one in group.candidates}.values():
+            end = place + 1
+            while True:
+                cost = self._cost(slot, place, end)
+                if cost < FAR:
+                    yield cost, end, slot
+                if not slot.is_list or end >= len(self.groups) or self.groups[end].run != group.run:
+                    break
+                if self.groups[end].of(slot) is None:
+                    break
+                end += 1
+
+    def _cost(self, slot: Slot, place: int, end: int) -> float:
+        if not self.filled.is_open(slot):
+            return FAR
+        first, last = self.groups[place], self.groups[end - 1]
+        near = min(
+            (self.distances.between(cue, first.start, last.end) for cue in self.cues if cue.slot is slot), default=FAR
+        )
+        candidate = first.of(slot)
+        if near < FAR and (candidate is None or not candidate.values):
+            near += _STRANGE_STEP
+        return near
+
+    def _give(self, group: _Group, slot: Slot, *, is_guessed: bool = False) -> None:
+        candidate = group.of(slot)
+        if candidate is None:
+            return
+        if is_guessed:
+            self.filled.guessed.add(slot.name)
+        if candidate.is_clear:
+            self.filled.put(slot, candidate.values[0], candidate.start, candidate.end, self.text)
+        else:
+            self.filled.questions[slot.name] = candidate.question
+        self.read.append((group.start, group.end))
+        self._give_rest(group, slot)
+
+    def _give_rest(self, group: _Group, slot: Slot) -> None:
+        """Give the day of "Monday at 10:00" to a slot for days when its time went to one for times, and vice versa."""
+        if not slot.is_timed:
+            return
+        others = [
+            one.slot
+            for one in group.candidates
+            if one.slot.is_timed and (one.slot.kind == "time") != (slot.kind == "time")
+        ]
+        open_slots = [one for one in others if self.filled.is_open(one) and "moment" not in (one.kind, slot.kind)]
+        pool = [one for one in open_slots if one.is_required] or open_slots
+        if len(pool) == 1 and "when" not in (pool[0].kind, slot.kind):
+            self._give(group, pool[0])
+
+    # -- texts --------------------------------------------------------------------------------------------------------
+
+    def take_texts(self) -> None:
+        """Take the texts that a cue or a frame of an example announces."""
+        for slot, start, end in announced_texts(self.utterance, self.cues, self.filled, self.task.schema, self.asked):
+            self.filled.put(slot, self.text[start:end], start, end, self.text)
+
+    # -- only open slot -----------------------------------------------------------------------------------------------
+
+    def take_only_open(self) -> None:
+        """Give what is left to the only open slot that can take it: first what a unit or a type speaks for."""
+        self._take_in_order()
+        for is_typed in (True, False):
+            claims: dict[str, tuple[Slot, list[_Group]]] = {}
+            for group in self._free():
+                slots = self._open_for(group, is_typed=is_typed)
+                pool = [slot for slot in slots if slot in self.asked] or [s for s in slots if s.is_required] or slots
+                if len(pool) == 1:
+                    claims.setdefault(pool[0].name, (pool[0], []))[1].append(group)
+            for slot, groups in claims.values():
+                is_list = slot.is_list and len({group.run for group in groups}) == 1
+                if len(groups) == 1 or is_list or len({_value_of(group, slot) for group in groups}) == 1:
+                    if is_typed or self.asked or not any(self._counts_something(group) for group in groups):
+                        for group in groups if is_list else groups[:1]:
+                            self._give(group, slot, is_guessed=True)
+                elif not slot.is_list:
+                    said = [self.text[group.start : group.end] for group in groups]
+                    self.filled.questions[slot.name] = ask_which_value(slot, list(dict.fromkeys(said)))
+                    self.read += [(group.start, group.end) for group in groups]
+
+    def _take_in_order(self) -> None:
+        """Take as many bare numbers as there were slots asked for, in the order of the question."""
+        free = self._free()
+        slots = [slot for slot in self.asked if self.filled.is_open(slot)]
+        if len(slots) > 1 and len(free) == len(slots) and len(self.utterance.stems) <= 3 * len(free):
+            if all((found := group.of(slot)) and found.is_clear for group, slot in zip(free, slots, strict=True)):
+                for group, slot in zip(free, slots, strict=True):
+                    self._give(group, slot)
+
+    def _free(self) -> list[_Group]:
+        return [one for one in self.groups if not self.filled.holds(one.start, one.end) and not self._is_read(one)]
+
+    def _is_read(self, one: _Group) -> bool:
+        return any(start < one.end and one.start < end for start, end in self.read)
+
+    def _open_for(self, group: _Group, *, is_typed: bool = False) -> list[Slot]:
+        """Return the open slots that can take *group*; with *is_typed* those that its unit or type speaks for."""
+        found = [one for one in group.candidates if one.values and self.filled.is_open(one.slot)]
+        if is_typed:
+            found = [one for one in found if one.is_of_type or not one.slot.is_numeric]
+        return list({one.slot.name: one.slot for one in found}.values())
+
+    def _counts_something(self, group: _Group) -> bool:
+        """Return whether a noun that the card does not know follows: "2 dogs" is no price."""
+        place = self.utterance.index_at(group.end - 1) + 1
+        if place >= len(self.utterance.tokens):
+            return False
+        token = self.utterance.tokens[place]
+        is_known = token.text in STOP or token.stem in self.task.known or self.filled.holds(token.start, token.end)
+        return token.is_word and not is_known and not any(one.start <= token.start < one.end for one in self.groups)
+
+    # -- the rest -----------------------------------------------------------------------------------------------------
+
+    def take_rest(self) -> None:
+        """Take the only text that is left, and note what nothing took."""
+        if found := remaining_text(self.utterance, self.task, self.cues, self.filled, self.asked):
+            slot, start, end = found
+            self.filled.put(slot, self.text[start:end], start, end, self.text)
+            self.filled.guessed.add(slot.name)
+        for group in self._free():
+            if slots := self._open_for(group):
+                self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
+                self.read.append((group.start, group.end))
+        known = [(self.utterance.tokens[cue.first].start, self.utterance.tokens[cue.end - 1].end) for cue in self.cues]
+        for start, end in _unread(self.utterance, self.task, self.groups):
+            if self.filled.holds(start, end) or any(one < end and start < other for one, other in self.read + known):
+                continue
+            if not self.filled.left or self.filled.left[-1][1] <= start:
+                self.filled.left.append((start, end))
+
+
+def _groups(utterance: Utterance, slots: Sequence[Slot], taken_back: list[tuple[int, int]]) -> list[_Group]:
+    """Return the values of *utterance* that *slots* can take, what overlaps together.
+
+    What was taken back is added to *taken_back* instead.
+    """
+    found = sorted((one for slot in slots for one in candidates(utterance, slot)), key=lambda one: (one.start, one.end))
+    joined: list[list[Candidate]] = []
+    reach = -1
+    for one in found:
+        if one.start < reach:
+            joined[-1].append(one)
+        else:
+            joined.append([one])
+        reach = max(reach, one.end)
+    spans = [(ones[0].start, max(one.end for one in ones), ones) for ones in joined][:_MOST_GROUPS]
+    text = utterance.text
+    groups: list[_Group] = []
+    for (start, end, ones), after in zip_longest(spans, spans[1:]):
+        if _is_taken_back(text, start, end, after):
+            taken_back.append((start, end))
+            continue
+        run = 0
+        if groups:
+            run = groups[-1].run + (_SEPARATOR.fullmatch(text, groups[-1].end, start) is None)
+        groups.append(_Group(start, end, tuple(ones), run))
+    return groups
+
+
+def _is_taken_back(text: str, start: int, end: int, after: tuple[int, int, list[Candidate]] | None) -> bool:
+    if _DENIED.search(text, max(start - _DENIED_REACH, 0), start):
+        return True
+    return after is not None and _TAKEN_BACK.fullmatch(text, end, after[0]) is not None
+
+
+def _differ(one: _Assignment, other: _Assignment) -> bool:
+    """Return whether one value goes to two slots, or one slot gets two values, by *one* and *other*."""
+    places, slots = dict(one.pairs), {slot.name: place for place, slot in one.pairs}
+    return any(
+        (place in places and places[place] is not slot) or (slot.name in slots and slots[slot.name] != place)
+        for place, slot in other.pairs
+        if not slot.is_list
+    )
+
+
+def _value_of(group: _Group, slot: Slot) -> str:
+    candidate = group.of(slot)
+    return str(candidate.values if candidate else None)
+
+
+def _unread(utterance: Utterance, task: "Task", groups: Sequence[_Group]) -> list[tuple[int, int]]:
+    """Return where a number, a date, a quoted text or a name stands, in order."""
+    found = [(group.start, group.end) for group in groups]
+    found += [(one.start, one.end) for one in (*utterance.amounts, *utterance.moments, *utterance.quoted)]
+    found += [*names_in(utterance, task.known), *stray_digits(utterance)]
+    kept: list[tuple[int, int]] = []
+    for start, end in sorted(found, key=lambda span: (span[0], -span[1])):
+        if not kept or start >= kept[-1][1]:
+            kept.append((start, end))
+    return kept

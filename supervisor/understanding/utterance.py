@@ -47,9 +47,10 @@ STOP = LIGHT | word_set(
     " must tell give say show let make want need know like going doing go come one two each every other more most much"
     " many very also too well again same new good ok okay yes hi hello hey thanks thank thx dear sorry"
 )
-#: What tells whether "on Friday" is the last one or the next.
-_PAST = word_set("was were did had ago since yesterday spent paid bought went got made last")
-_FUTURE = word_set("will shall want need book plan remind can could should would until by tomorrow next please")
+#: What tells that "on Friday" was the last one; a verb in the past does behind one who did it, or as the first word.
+_PAST = word_set("was were did had ago yesterday")
+_FUTURE = word_set("will shall want need remind can could should would until by tomorrow next")
+_DOERS = word_set("i we he she they i've we've he's she's they've have has just already")
 
 
 class Token(NamedTuple):
@@ -132,8 +133,7 @@ class Utterance:
     @_Once
     def moments(self) -> tuple[FoundMoment, ...]:
         """Days and times, reckoned from *now*: into the future, unless the words speak of the past alone."""
-        said = {token.text for token in self.tokens}
-        return find_moments(self.text, self.now, lean="past" if said & _PAST and not said & _FUTURE else "future")
+        return find_moments(self.text, self.now, lean="past" if _tells_of_past(self.tokens) else "future")
 
     @_Once
     def durations(self) -> tuple[FoundDuration, ...]:
@@ -151,6 +151,21 @@ class Utterance:
     def part(self, start: int, end: int) -> "Utterance":
         """Return these characters as an utterance of their own."""
         return Utterance(self.text[start:end], decimal_mark=self.decimal_mark, now=self.now)
+
+
+def _tells_of_past(tokens: tuple[Token, ...]) -> bool:
+    said = {token.text for token in tokens}
+    if said & _FUTURE:
+        return False
+    return bool(said & _PAST) or any(
+        _is_past(token) and (place == 0 or tokens[place - 1].text in _DOERS) for place, token in enumerate(tokens)
+    )
+
+
+def _is_past(token: Token) -> bool:
+    return token.stem != token.text and (
+        token.text in _IRREGULAR or (len(token.text) > 4 and token.text.endswith("ed"))
+    )
 
 
 def evened(text: str) -> str:

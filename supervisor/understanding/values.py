@@ -21,6 +21,9 @@ _TYPES: dict[Kind, type[Percent] | type[Quantity]] = {"percent": Percent, "quant
 _WANTED: dict[Kind, str] = {"percent": "in per cent", "quantity": "as a measure"}
 #: What a word alone may count ("a dozen").
 _COUNTS = range(1, 1001)
+#: Days from which on a day without a year is far ahead, and days until which it was a short while ago.
+_FAR_AHEAD, _SHORT_AGO = 240, 60
+_YEAR = re.compile(r"\d{4}")
 
 
 class Candidate(NamedTuple):
@@ -46,9 +49,14 @@ class Candidate(NamedTuple):
 def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
     """Return what of *utterance* can be a value of *slot*, in order; for texts and switches see `texts`."""
     if slot.is_numeric:
-        return [amount_for(slot, found, utterance) for found in utterance.amounts]
+        dates = [(one.start, one.end) for one in utterance.moments if not one.is_offset]
+        return [
+            amount_for(slot, found, utterance)
+            for found in utterance.amounts
+            if not any(start <= found.start and found.end <= end for start, end in dates)
+        ]
     if slot.is_timed:
-        found = (_moment_for(slot, one) for one in utterance.moments)
+        found = (_moment_for(slot, one, utterance.now) for one in utterance.moments)
         return [one for one in found if one is not None]
     if slot.kind == "duration":
         return [_duration_for(slot, one.text, one.start, one.end) for one in utterance.durations]
@@ -95,6 +103,8 @@ def _worth(slot: Slot, found: Found, utterance: Utterance) -> tuple[tuple[Any, .
     except AmbiguousAmount as error:
         return tuple(map(_wire, error.readings)), ask_which_value(slot, error.readings, found.text)
     except UnitMismatch:
+        if (converted := _converted(slot, found)) is not None:
+            return _bounded(slot, converted, found)
         wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
         unit = f", which is in {found.unit}" if found.unit else ""
         return (), f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
@@ -103,6 +113,14 @@ def _worth(slot: Slot, found: Found, utterance: Utterance) -> tuple[tuple[Any, .
             return _bounded(slot, Amount(found.value), found)
         wanted = _WANTED.get(slot.kind, "as a plain number")
         return (), f"What is {slot.label} {wanted}? I cannot keep {found.text!r} exactly."
+
+
+def _converted(slot: Slot, found: Found) -> Amount | None:
+    """Return *found*, a measure, in the unit of *slot*, None where the one cannot be told in the other."""
+    try:
+        return Amount(Quantity.read(found.text, unit=slot.unit).value)
+    except InvalidAmount:
+        return None
 
 
 def _wire(reading: str) -> Any:
@@ -148,14 +166,32 @@ def _bounds(slot: Slot) -> str:
 # -- times ------------------------------------------------------------------------------------------------------------
 
 
-def _moment_for(slot: Slot, found: FoundMoment) -> Candidate | None:
+def _moment_for(slot: Slot, found: FoundMoment, now: datetime) -> Candidate | None:
     """Return what *found* is worth in *slot*, None when it is no value of that kind."""
     told = [_told(slot, reading, has_day=found.has_day) for reading in found.readings]
     values = tuple(dict.fromkeys(value for value in told if value is not None))
     if not values or None in told:
         return None
+    if (earlier := _just_past(slot, found, now)) is not None and len(values) == 1:
+        values = (earlier, *values)
     question = "" if len(values) == 1 else ask_which_value(slot, values, found.text)
     return Candidate(slot, found.start, found.end, values, question)
+
+
+def _just_past(slot: Slot, found: FoundMoment, now: datetime) -> str | None:
+    """Return the day of "19 November" that was some weeks ago, where the next one is most of a year away."""
+    reading = found.readings[0]
+    if not found.has_day or _YEAR.search(found.text) or found.is_offset:
+        return None
+    day = reading.date() if isinstance(reading, datetime) else reading
+    try:
+        earlier = day.replace(year=day.year - 1)
+    except ValueError:
+        return None
+    if (day - now.date()).days < _FAR_AHEAD or (now.date() - earlier).days > _SHORT_AGO:
+        return None
+    at = reading.replace(year=earlier.year)
+    return _told(slot, at, has_day=True)
 
 
 def _told(slot: Slot, reading: date | datetime, *, has_day: bool) -> str | None:

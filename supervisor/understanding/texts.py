@@ -1,0 +1,303 @@
+"""Where the texts of an utterance begin and end: quoted, announced by a cue, named, or all that is left."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeGuard
+
+from quantities.numerals import Found
+from supervisor.understanding.schema import Slot, TaskSchema
+from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, stems_of, word_set
+
+if TYPE_CHECKING:
+    from supervisor.understanding.cues import Cue
+    from supervisor.understanding.routing import Task
+    from supervisor.understanding.slots import Filled
+
+#: What a slot is called that holds a sentence, in which a comma ends nothing.
+_SENTENCE = frozenset(
+    stems_of("message text note body content reason description comment memo reminder todo task words")
+)
+_ANNOUNCING = frozenset({":", "=", "is", "are", "was", "as", "called", "named", '"', "'", "\u201c", "-", "\u2013"})
+_END = re.compile(r"[!?;\n](?=\s|$)|\.(?=\s|$)(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bSt\.)(?<!\bMrs\.)")
+_COMMA = re.compile(r",(?=\s)|\s[\u2013\u2014-]\s")
+_TRAILING = re.compile(
+    r"(?:[\s.,;:!?]+|\s+(?:please|pls|thanks|thank you|thx|and|but|or|plus|then|too|now|asap|for me|with|at|on|in|by"
+    r"|from|to|for|of|the|a))$",
+    re.IGNORECASE,
+)
+_LEADING = re.compile(r"(?:[\s,:;=\u2013-]+|(?:called|named|is|that|please)\s+)+", re.IGNORECASE)
+#: Characters of the longest text that is taken out of a sentence.
+_LONGEST = 2_000
+#: Who or what was meant has to be asked: these are no names.
+_WHOEVER = word_set("him her it them me us someone somebody anyone anybody something this that these those one myself")
+_DETERMINERS = word_set("a an the my our your his her their some any this that")
+_SMALL = word_set("to from at in for with by about into of on as no and")
+_AND = re.compile(r"(?:(?:and|or|plus|&)\s+)?", re.IGNORECASE)
+_CHUNK = re.compile(r"[^\s\"'(,;]+")
+_AROUND = ".,;:!?)\"'"
+#: What a pattern may consist of to be tried: no groups, no choices, and few parts of open length.
+_LONGEST_CODE, _MOST_OPEN = 64, 2
+_SIMPLE = re.compile(r"(?:\[[^\]]*\]|\\[^bBAZ1-9]|[^()|\[\]])*")
+_OPEN = re.compile(r"[*+]|\{\d*,\d*\}")
+_DIGITS = re.compile(r"\S*\d\S*")
+
+
+def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int]]:
+    """Return where names stand: capitalised words inside a sentence that the card, with its *known* stems, has not."""
+    tokens, text = utterance.tokens, utterance.text
+    words = [token for token in tokens if token.is_word]
+    if sum(text[token.start].islower() for token in words) < min(2, len(words) - 1):
+        return []
+    found: list[tuple[int, int]] = []
+    for place, token in enumerate(tokens):
+        if not token.is_word or not text[token.start].isupper() or token.text.split("'")[0] == "i":
+            continue
+        before = text[: token.start].rstrip()
+        is_first = place == 0 or before[-1:] in ".!?\n" or before[-1:] in '"\u201c('
+        if found and token.stem not in known and not text[found[-1][1] : token.start].strip(" -'.&"):
+            found[-1] = (found[-1][0], token.end)
+        elif not is_first and token.stem not in known and (token.text not in STOP or _is_led_on(tokens, place, text)):
+            found.append((token.start, token.end))
+    times = [(one.start, one.end) for one in (*utterance.moments, *utterance.amounts)]
+    return [one for one in found if not any(start <= one[0] and one[1] <= end for start, end in times)]
+
+
+def _is_led_on(tokens: Sequence[Token], place: int, text: str) -> bool:
+    """Return whether a name goes on behind the small word at *place*: the "New" of "New Zealand"."""
+    return place + 1 < len(tokens) and tokens[place + 1].is_word and text[tokens[place + 1].start].isupper()
+
+
+def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
+    """Return where digits stand that are no amount and no date: "A4", "2x"."""
+    if not any(letter.isdigit() for letter in utterance.text):
+        return []
+    taken = [(one.start, one.end) for one in (*utterance.amounts, *utterance.moments, *utterance.durations)]
+    found = []
+    for match in _DIGITS.finditer(utterance.text):
+        end = match.end() - len(match.group()) + len(match.group().rstrip(".,;:!?)"))
+        if not any(start < end and match.start() < other for start, other in taken):
+            found.append((match.start(), end))
+    return found
+
+
+def fits(slot: Slot, text: str) -> bool:
+    """Return whether *text* is as the pattern of *slot* wants it; a pattern that may take for ever is not tried."""
+    pattern = simple_pattern(slot.pattern) if slot.pattern else None
+    return pattern is None or (len(text) <= _LONGEST_CODE and pattern.search(text) is not None)
+
+
+@lru_cache(maxsize=512)
+def simple_pattern(pattern: str) -> re.Pattern[str] | None:
+    """Return *pattern* of a card, None for one with groups or choices: it may be anybody's, and take for ever."""
+    if len(pattern) > 2 * _LONGEST_CODE or _SIMPLE.fullmatch(pattern) is None:
+        return None
+    if len(_OPEN.findall(re.sub(r"\[[^\]]*\]", "x", pattern))) > _MOST_OPEN:
+        return None
+    try:
+        return re.compile(pattern)
+    except re.error:
+        return None
+
+
+def announced_texts(
+    utterance: Utterance, cues: Sequence["Cue"], filled: "Filled", schema: TaskSchema, asked: Sequence[Slot]
+) -> Iterator[tuple[Slot, int, int]]:
+    """Yield the texts that are said beyond doubt: by their pattern, as one of the examples, or behind a cue.
+
+    An answer to a question for one text is that text, as far as nothing else is found in it.
+    """
+    texts = [slot for slot in schema.slots if slot.kind == "text"]
+    for slot in texts:
+        if filled.is_open(slot) and not slot.is_list and (found := _by_looks(utterance, slot, filled)) is not None:
+            yield slot, *found
+    behind = _behind_cues(utterance, cues, filled)
+    for slot, start, end in behind:
+        if filled.is_open(slot):
+            yield from ((slot, *part) for part in (_items(utterance, start, end) if slot.is_list else [(start, end)]))
+    answered = [slot for slot in asked if slot.kind == "text" and filled.is_open(slot)]
+    if len(asked) == 1 and answered:
+        found = _extent(utterance, answered[0], 0, len(utterance.text), filled, is_answer=True)
+        if found is not None:
+            parts = _items(utterance, *found) if answered[0].is_list else [found]
+            yield from ((answered[0], *part) for part in parts)
+
+
+def _by_looks(utterance: Utterance, slot: Slot, filled: "Filled") -> tuple[int, int] | None:
+    """Return the one word that is as the pattern of *slot* wants it, or the one of its examples that is said."""
+    text = utterance.text
+    if slot.pattern and simple_pattern(slot.pattern):
+        found = [(match.start(), match.start() + len(match.group().rstrip(_AROUND))) for match in _CHUNK.finditer(text)]
+        found = [one for one in found if fits(slot, text[slice(*one)]) and any(map(str.isdigit, text[slice(*one)]))]
+    else:
+        found = []
+        for value in slot.examples:
+            match = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) if _is_name(value) else None
+            if match and not any(start <= match.start() < end for start, end in found):
+                found.append(match.span())
+    free = [one for one in found if not filled.holds(*one)]
+    return free[0] if len(free) == 1 else None
+
+
+def _is_name(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and 2 < len(value) < _LONGEST_CODE
+
+
+def _behind_cues(utterance: Utterance, cues: Sequence["Cue"], filled: "Filled") -> list[tuple[Slot, int, int]]:
+    """Return the texts behind their cues; a slot may be announced twice, and the first that leads a text counts."""
+    text, tokens = utterance.text, utterance.tokens
+    found: list[tuple[Slot, int, int]] = []
+    for cue in sorted(cues, key=lambda one: (one.penalty, one.first, one.first - one.end)):
+        slot = cue.slot
+        if slot.kind != "text" or cue.side == "left" or not filled.is_open(slot):
+            continue
+        if any(one is slot for one, _, _ in found) or not _leads(utterance, cue, cues):
+            continue
+        others = [one for one in cues if one.first >= cue.end and one.slot is not slot and not _is_inside(one, tokens)]
+        stop = min((tokens[one.first].start for one in others), default=len(text))
+        if (extent := _extent(utterance, slot, tokens[cue.end - 1].end, stop, filled)) is not None:
+            found.append((slot, *extent))
+    return found
+
+
+def _is_inside(cue: "Cue", tokens: Sequence[Token]) -> bool:
+    """Return whether *cue* is no more than a small word, which may stand in any text."""
+    return cue.end - cue.first == 1 and tokens[cue.first].text in _SMALL
+
+
+def _leads(utterance: Utterance, cue: "Cue", cues: Sequence["Cue"]) -> bool:
+    """Return whether a text may begin behind *cue*: "name: Ada", "with the words Hello"; not "name and age"."""
+    tokens, place = utterance.tokens, cue.end
+    if any(one.slot is cue.slot and place <= one.first <= place + 1 for one in cues):
+        return False
+    if place >= len(tokens):
+        return False
+    token = tokens[place]
+    is_light = all(one.text in LIGHT for one in tokens[cue.first : cue.end])
+    if token.text in _ANNOUNCING or utterance.text[token.start].isupper():
+        return True
+    return token.is_word and (
+        token.text not in STOP or token.text in _DETERMINERS or (cue.end - cue.first > 1 and not is_light)
+    )
+
+
+def _items(utterance: Utterance, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the items of the list that stands at *start* to *end*: "rice, leeks and eggs"."""
+    for match in re.finditer(r"(?:(?!,|;|\s(?:and|or|&|plus)\s|\n).)+", utterance.text[start:end]):
+        first = start + match.start() + len(_lead(match.group(), 0))
+        first += len(_AND.match(utterance.text, first, end).group())  # type: ignore[union-attr]  # matches nothing too
+        last = _trimmed(utterance.text, first, start + match.end())
+        if first < last:
+            yield first, last
+
+
+def _extent(
+    utterance: Utterance, slot: Slot, start: int, stop: int, filled: "Filled", *, is_answer: bool = False
+) -> tuple[int, int] | None:
+    """Return the text for *slot* between *start* and *stop*: what is quoted, or as far as its clause goes."""
+    text = utterance.text
+    lead = len(_lead(text, start))
+    for quoted in utterance.quoted:
+        if start <= quoted.start <= start + lead + 2 and quoted.end <= stop:
+            return quoted.start, quoted.end
+    start += lead
+    if start >= stop:
+        return None
+    ends = [stop, min(len(text), start + _LONGEST)]
+    ends += [match.start() for match in [_END.search(text, start, stop)] if match]
+    ends += [span.start for span in filled.spans if start <= span.start < stop and span.end > start]
+    is_sentence = not _SENTENCE.isdisjoint(stems_of(slot.name)) or is_answer
+    if not is_sentence and not slot.is_list:
+        ends += [match.start() for match in [_COMMA.search(text, start, stop)] if match]
+    if not is_sentence:
+        ends += [one.start for one in (*utterance.moments, *_prepositional(utterance)) if one.start >= start]
+    end = _trimmed(text, start, min(ends))
+    words = [token for token in utterance.tokens if start <= token.start < end and token.is_word]
+    if not words or (len(words) == 1 and words[0].text in _WHOEVER) or all(word.text in LIGHT for word in words):
+        return None
+    return (start, end) if fits(slot, text[start:end]) else None
+
+
+def _prepositional(utterance: Utterance) -> Iterator[Found]:
+    """Yield the amounts that a small word leads: the "for 2.5 kg" of "to Tokyo for 2.5 kg" is no part of the name."""
+    for amount in utterance.amounts:
+        place = utterance.index_at(amount.start)
+        if place and utterance.tokens[place - 1].text in LIGHT:
+            yield amount
+
+
+def _lead(text: str, start: int) -> str:
+    match = _LEADING.match(text, start)
+    return match.group() if match else ""
+
+
+def _trimmed(text: str, start: int, end: int) -> int:
+    while end > start and (match := _TRAILING.search(text[max(start, end - 40) : end])):
+        end -= len(match.group())
+    return end
+
+
+def remaining_text(
+    utterance: Utterance, task: "Task", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
+) -> tuple[Slot, int, int] | None:
+    """Return what the only open text slot gets: the one quoted text, the one name, or what follows the task's words."""
+    open_slots = [slot for slot in task.schema.slots if slot.kind == "text" and filled.is_open(slot)]
+    needed = [slot for slot in open_slots if slot in asked] or [slot for slot in open_slots if slot.is_required]
+    if len(needed) != 1:
+        return None
+    slot = needed[0]
+    for spans in ([(one.start, one.end) for one in utterance.quoted], names_in(utterance, task.known)):
+        free = [one for one in spans if not filled.holds(*one)]
+        if len(free) > 1:
+            return None
+        if free:
+            start, end = _widened(utterance, free[0])
+            return (slot, start, end) if fits(slot, utterance.text[start:end]) else None
+    return (slot, *found) if (found := _after_task_words(utterance, slot, task, cues, filled)) else None
+
+
+def _widened(utterance: Utterance, span: tuple[int, int]) -> tuple[int, int]:
+    """Return *span* with the words of a name around it in small letters: "the Ada Lovelace memorial", "de Vries"."""
+    start, end = span
+    tokens = utterance.tokens
+    place = utterance.index_at(start)
+    while place and tokens[place - 1].text in {"van", "von", "de", "der", "del", "la", "le", "di", "da", "al"}:
+        place -= 1
+        start = tokens[place].start
+    return start, end
+
+
+def _after_task_words(
+    utterance: Utterance, slot: Slot, task: "Task", cues: Sequence["Cue"], filled: "Filled"
+) -> tuple[int, int] | None:
+    """Return the one stretch of words that the card does not know, right behind words that ask for the task."""
+    tokens = utterance.tokens
+    stretches: list[tuple[int, int]] = []
+    in_cue = {place for cue in cues for place in range(cue.first, cue.end)}
+    place = 0
+    while place < len(tokens):
+        if not _is_new(tokens[place], task) or filled.holds(tokens[place].start, tokens[place].end) or place in in_cue:
+            place += 1
+            continue
+        first = place
+        while (
+            place < len(tokens) and tokens[place].is_word and not filled.holds(tokens[place].start, tokens[place].end)
+        ):
+            place += 1
+        while place > first and tokens[place - 1].text in STOP:
+            place -= 1
+        stretches.append((first, place))
+        place = max(place, first + 1)
+    if len(stretches) != 1:
+        return None
+    first, end = stretches[0]
+    before = first - 1
+    while before >= 0 and tokens[before].text in LIGHT:
+        before -= 1
+    if before < 0 or tokens[before].stem not in task.names:
+        return None
+    return _extent(utterance, slot, tokens[first].start, tokens[end - 1].end, filled)
+
+
+def _is_new(token: Token, task: "Task") -> bool:
+    return token.is_word and token.text not in STOP and token.stem not in task.known
