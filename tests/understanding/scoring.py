@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from contracts.errors import InvalidParameters
 from contracts.messages import ChatTurn, TaskCall
-from supervisor.understanding import Ambiguous, Interpretation, Missing, RuleInterpreter, Several, Understood
+from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Understood
+from supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.agents import CATALOGUE, NOW, PARAMETERS
 
 #: "right" is what the key says. "asked" is a question about a task that the key has, where it has one; "refused" any
