@@ -8,7 +8,8 @@ from contracts.messages import AgentCard, ChatTurn, TaskCall, TaskCard
 from contracts.parameters import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
-from supervisor.understanding import Interpretation, RuleInterpreter, Understood
+from supervisor.understanding.outcome import Interpretation, Understood
+from supervisor.understanding.rules import RuleInterpreter
 
 AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
