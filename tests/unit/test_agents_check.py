@@ -31,7 +31,7 @@ def rent_bicycle(rental: Rental) -> int:
     return rental.days
 
 
-@spare.task()
+@spare.task(examples=("sell a saddle for 3 days",))
 def sell_saddle(rental: Rental) -> int:
     """Sell a saddle."""
     return rental.days
@@ -61,7 +61,7 @@ def cards(folder: Path, *examples: str) -> str:
     [
         ("rent a bicycle for 3 days", "right", 0),
         ("rent a bicycle", "asked", 0),
-        ("sell a saddle, 3 days old", "collides", 1),
+        ("sell a saddle for 3 days", "collides", 1),
     ],
 )
 def test_an_example_is_right_asked_about_or_taken_by_another(
@@ -71,19 +71,24 @@ def test_an_example_is_right_asked_about_or_taken_by_another(
     assert check_aloud([cards(tmp_path, example)], as_json=True) == code
 
     told = json.loads(capsys.readouterr().out)
-    [checked] = told["examples"]
+    [checked] = [one for one in told["examples"] if one["agent_id"] == "LenderAgent"]
     assert (checked["example"], checked["rules"]["outcome"], checked["model"]) == (example, outcome, None)
-    assert (told["is_read"], told["without_examples"]) == (code == 0, ["SpareAgent.sell_saddle"])
+    assert (told["is_read"], told["without_examples"]) == (code == 0, [])
 
 
 def test_a_table_tells_what_each_example_came_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With the task that took it, and the cure."""
-    assert check_aloud([cards(tmp_path, "rent a bicycle for 2 days", "sell a saddle, 3 days old")], as_json=False) == 1
+    assert check_aloud([cards(tmp_path, "rent a bicycle for 2 days", "sell a saddle for 3 days")], as_json=False) == 1
 
     printed = capsys.readouterr()
-    assert "SpareAgent" in printed.out
-    assert "2 examples without a model: 1 not read; reword" in printed.out
-    assert "SpareAgent.sell_saddle has no examples; give it" in printed.err
+    assert "SpareAgent.sell_saddle\n" in printed.out
+    assert "3 examples without a model: 1 not read; reword" in printed.out
+
+
+def test_a_task_without_examples_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With what to write; that is no fault."""
+    assert check_aloud([cards(tmp_path)], as_json=False) == 0
+    assert "LenderAgent.rent_bicycle has no examples; give it" in capsys.readouterr().err
 
 
 def test_agents_that_take_no_words_are_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,12 +109,15 @@ def test_a_wrong_reference_is_refused_as_everywhere() -> None:
 
 def test_a_worker_warns_of_examples_that_are_not_read(tmp_path: Path) -> None:
     """Once for each, and says how to look closer."""
-    agents = load_agents(cards(tmp_path, "rent a bicycle for 2 days", "sell a saddle, 3 days old"))
+    agents = load_agents(cards(tmp_path, "rent a bicycle for 2 days", "sell a saddle for 3 days"))
     with structlog.testing.capture_logs() as logged:
         warn_of_unread(agents)
-    [warning] = logged
-    assert (warning["event"], warning["log_level"], warning["task"]) == ("example_not_read", "warning", "rent_bicycle")
-    assert (warning["example"], warning["outcome"]) == ("sell a saddle, 3 days old", "collides")
+    assert {(one["event"], one["log_level"], one["outcome"]) for one in logged} == {
+        ("example_not_read", "warning", "collides")
+    }
+    assert [(one["task"], one["example"]) for one in logged] == [
+        ("rent_bicycle", "sell a saddle for 3 days"),
+    ]
 
 
 def test_lines_are_shown_with_the_words_behind_each_value(
