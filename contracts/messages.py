@@ -170,7 +170,8 @@ class TaskCard(Part):
     """One task as a supervisor sees it: `description` is read to choose it, `parameters` is its JSON schema.
 
     `in_words` false keeps it from persons: pipelines, analyses and programs ask for it. `code` is the digest of its
-    code, part of the memory's keys; None where nothing is remembered.
+    code, part of the memory's keys; None where nothing is remembered. `confirm` true shows a person what would be
+    started, and waits for a yes; it is left out where it is not.
     """
 
     name: Name
@@ -185,6 +186,7 @@ class TaskCard(Part):
     examples: tuple[str, ...] = ()
     in_words: bool = True
     code: str | None = None
+    confirm: bool = Field(default=False, exclude_if=not_)
 
 
 class AgentCard(Message):

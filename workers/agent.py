@@ -99,6 +99,7 @@ class Agent:
         keywords: Iterable[str] = (),
         examples: Iterable[str] = (),
         in_words: bool = True,
+        confirm: bool = False,
     ) -> Callable[[F], F]: ...
 
     def task(
@@ -120,6 +121,7 @@ class Agent:
         keywords: Iterable[str] = (),
         examples: Iterable[str] = (),
         in_words: bool = True,
+        confirm: bool = False,
     ) -> Any:
         """Add a function as a task and return it unchanged, so that it can still be called and tested directly.
 
@@ -143,6 +145,7 @@ class Agent:
             keywords: words in a sentence that point at this task, beside those of the agent.
             examples: sentences that ask for it.
             in_words: whether a person may ask for it in words, or only pipelines, analyses and programs.
+            confirm: whether it has effects that a person who asks in words is shown, and says yes to, before it starts.
 
         Raises:
             ConfigurationError: the function or an option cannot be served; the message says how to mend it.
@@ -161,6 +164,7 @@ class Agent:
             keywords=keywords,
             examples=examples,
             in_words=in_words,
+            confirm=confirm,
             retry_on=retry_on,
         )
         # Quoted annotations may name classes that are local to the function in which the task is declared.

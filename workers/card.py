@@ -53,6 +53,7 @@ def _card_of_task(task: Task) -> TaskCard:
         keywords=task.keywords,
         examples=task.examples,
         in_words=task.in_words,
+        confirm=task.confirm,
         code=task.code,
     )
 

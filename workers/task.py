@@ -38,7 +38,8 @@ class Task:
     limit. `max_attempts` counts runs, the first included; `retry_base` and `retry_cap` are the first and the longest
     pause between two runs; None: the worker's settings. `idempotent` tells that running it twice does no harm, so that
     it may run while the ledger is away. `retry_on` are errors that are worth another run although they look like slips
-    of its code. `code` is the digest of its code, None when nothing is remembered.
+    of its code. `code` is the digest of its code, None when nothing is remembered. One to `confirm` is shown
+    to a person who asks for it in words, and starts with their yes.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Task:
     keywords: tuple[str, ...]
     examples: tuple[str, ...]
     in_words: bool
+    confirm: bool = False
     retry_on: tuple[type[Exception], ...] = ()
     code: str | None = None
     handler: Handler = field(repr=False)
@@ -121,6 +123,7 @@ class TaskOptions:
     keywords: Iterable[str]
     examples: Iterable[str]
     in_words: bool
+    confirm: bool
     retry_on: Iterable[type[Exception]]
 
 
@@ -161,6 +164,7 @@ def read_task(
         keywords=words_of(options.keywords, f"{label}: keywords"),
         examples=words_of(options.examples, f"{label}: examples"),
         in_words=options.in_words,
+        confirm=options.confirm,
         retry_on=_retry_on(options, label),
         code=None if remember == "never" else code_digest(function, label),
         handler=handler,

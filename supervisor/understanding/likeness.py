@@ -23,6 +23,9 @@ _NEAREST = 2
 _UNKNOWN = 0.5
 #: Tasks beside the known ones, of which half say a usual word: with few cards, nothing else tells that it is usual.
 _OTHERS, _USUAL = 6.0, 0.5
+#: By how much less like it is with no word in common that says something, beside 2 with one.
+_NOTHING_SAID = 3.5
+_EMPTY = STOP | {"0"}
 #: The likeness from which on an utterance is of a task.
 ENOUGH = 0.13
 
@@ -53,7 +56,7 @@ class Likeness:
                 self._whole[feature].append((place, weight / length))
 
     def _rare(self, feature: str, tasks: float) -> float:
-        usual = _OTHERS * _USUAL if feature in _USUAL_FEATURES else 0.0
+        usual = _OTHERS * _USUAL if feature in STOP else 0.0
         return math.log(1 + (self._size + _OTHERS) / (tasks + usual))
 
     def _unit(self, features: Mapping[str, float]) -> dict[str, float]:
@@ -75,11 +78,14 @@ class Likeness:
                 whole[place] += weight * other
             for example, other in self._each.get(feature, ()):
                 each[example] += weight * other
+        said = {place for stem in stems if stem not in _EMPTY for place, _ in self._whole.get(stem, ())}
         nearest: dict[int, list[float]] = defaultdict(list)
         for (place, _), likeness in each.items():
             nearest[place].append(likeness)
         return {
-            place: (likeness + math.fsum(sorted(nearest[place])[-_NEAREST:]) / _NEAREST) / 2 / ENOUGH
+            place: (likeness + math.fsum(sorted(nearest[place])[-_NEAREST:]) / _NEAREST)
+            / (2 if place in said else _NOTHING_SAID)
+            / ENOUGH
             for place, likeness in whole.items()
         }
 
@@ -100,4 +106,3 @@ def _counted(stems: Sequence[str]) -> Iterator[tuple[str, float]]:
                     yield f"~{bounded[start : start + size]}", _PIECE
 
 
-_USUAL_FEATURES = STOP

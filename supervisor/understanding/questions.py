@@ -135,3 +135,8 @@ def slots_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[Slot, ...]:
 
 def _asks(turn: ChatTurn, slot: Slot) -> bool:
     return any(f"{opening} {slot.label}{end}" in turn.text for opening in ("What is", "Is") for end in "? ,")
+
+
+def is_settled_text(text: str) -> bool:
+    """Return whether *text* takes note that something is left, so that no other reading is looked for."""
+    return text.startswith(_LEFT)

@@ -38,13 +38,15 @@ _STOP_STEMS = frozenset(stem for word in STOP for stem in stems_of(word))
 class Task:
     """One task ready to be chosen and filled.
 
-    *names* are the stems that name the task or its agent; *known* those of all that the card says of itself.
+    *names* are the stems that name the task or its agent, *openers* those with which a request for it may begin, and
+    *known* those of all that the card says of itself.
     """
 
     offer: Offer
     schema: TaskSchema
     cues: CueIndex
     names: frozenset[str]
+    openers: frozenset[str]
     known: frozenset[str]
 
     @property
@@ -189,7 +191,9 @@ def _prepare(offer: Offer) -> Task:
     names = frozenset(stem for text in named for stem in stems_of(text)) - _STOP_STEMS
     known = names | _known(offer, schema)
     phrases = [(phrase, slot) for slot in schema.slots for phrase in slot.phrases]
-    return Task(offer, schema, CueIndex([*phrases, *learned_phrases(offer.task, schema, known)]), names, known)
+    begun = (stems_of(example)[:1] for example in offer.task.examples)
+    openers = names | (frozenset(chain.from_iterable(begun)) - _STOP_STEMS)
+    return Task(offer, schema, CueIndex([*phrases, *learned_phrases(offer.task, schema, known)]), names, openers, known)
 
 
 def _known(offer: Offer, schema: TaskSchema) -> frozenset[str]:

@@ -8,22 +8,35 @@ first of all.
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
+from supervisor.understanding.carry_over import carry_over
+from supervisor.understanding.clarification import Clarification
 from supervisor.understanding.conclusion import conclude
-from supervisor.understanding.outcome import Ambiguous, Interpretation, Unfitting
+from supervisor.understanding.conversation import Past, open_questions, past_tasks
+from supervisor.understanding.fixed_replies import reply_without_task
+from supervisor.understanding.outcome import Ambiguous, Interpretation, Several, Single, Span, Understood, Unfitting
 from supervisor.understanding.questions import ask_which_task
-from supervisor.understanding.routing import Router
-from supervisor.understanding.slots import fill
+from supervisor.understanding.routing import Choice, Router, Task
+from supervisor.understanding.segments import MOST_TASKS, Segment, segments_of
+from supervisor.understanding.slots import Filled, fill
 from supervisor.understanding.utterance import Utterance, evened
 
 #: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them.
 _LONG = 300
 #: Threads that read long texts: they share one interpreter, so more would read nothing sooner.
 _READERS = 2
+#: Evidence below which words that go on with the task before ("the same for 16 people") are about that one.
+_WEAK = 4.5
+#: Characters of an utterance that a reply quotes.
+_MOST_QUOTED = 200
+#: The turn of what the same utterance said before; it is no turn of the conversation yet.
+_THIS_UTTERANCE = "this-utterance"
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class RuleInterpreter:
@@ -65,9 +78,84 @@ class RuleInterpreter:
         """Return what *text* asks for, in the conversation of *previous* turns, oldest first."""
         router = self.router(catalogue)
         utterance = Utterance(evened(text), decimal_mark=self.decimal_mark, now=now)
+        if not router.tasks:
+            return Unfitting(router.catalogue.abilities())
         choice = router.choose(utterance)
-        if choice is None:
-            return Unfitting(f"I cannot tell what to do with that. {router.catalogue.abilities()}")
-        if choice.rivals:
-            return Ambiguous(ask_which_task([task.offer for task in (choice.task, *choice.rivals)]))
-        return conclude(choice.task, fill(utterance, choice.task), utterance)
+        pasts = past_tasks(previous, router)
+        opened = open_questions(previous, router)
+        if opened and (answered := Clarification(router, previous, opened).answer(utterance, choice)):
+            return _together(answered)
+        if (reply := reply_without_task(utterance, choice, router, pasts)) is not None:
+            return Unfitting(reply)
+        parts: list[Single] = []
+        for segment in segments_of(utterance, router):
+            found = read_segment(segment.utterance, segment.choice, router, pasts)
+            parts.append(_moved(found, segment))
+            if (past := _past_of(found, router)) is not None:
+                pasts.insert(0, past)
+        return _together(parts)
+
+
+def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pasts: Sequence[Past]) -> Single:
+    """Return what one segment comes to: by itself, or by what it leaves to the *pasts*, the latest first."""
+    if pasts and (choice is None or choice.score < _WEAK or choice.rivals) and _goes_on_with(pasts[0].task, choice):
+        filled = carry_over(utterance, pasts[0].task, pasts, is_asked_for=False)
+        if filled is not None:
+            return conclude(pasts[0].task, filled, utterance)
+    if choice is None:
+        said = f' "{utterance.text[:_MOST_QUOTED]}"' if pasts else ""
+        return Unfitting(f"I cannot tell what to do with{said or ' that'}. {router.catalogue.abilities()}")
+    if not choice.rivals:
+        filled = carry_over(utterance, choice.task, pasts, is_asked_for=True) or Filled()
+        return conclude(choice.task, filled, utterance)
+    return _prefer((choice.task, *choice.rivals), utterance)
+
+
+def _goes_on_with(task: Task, choice: Choice | None) -> bool:
+    return choice is None or choice.score < _WEAK or task in (choice.task, *choice.rivals)
+
+
+def _prefer(tasks: Sequence[Task], utterance: Utterance) -> Single:
+    """Return the one of several likely *tasks* whose slots the values fit best, or ask which is meant."""
+    tried = [(task, fill(utterance, task)) for task in tasks]
+    fits = [
+        len(filled.values) + len(filled.questions) - 2 * len(filled.left) - len(filled.whose)
+        - sum(filled.is_open(slot) for slot in task.schema.required)
+        for task, filled in tried
+    ]  # fmt: skip
+    best = [one for one, fit in zip(tried, fits, strict=True) if fit == max(fits)]
+    if len(best) == 1 and max(fits) > 0:
+        return conclude(*best[0], utterance)
+    return Ambiguous(ask_which_task([task.offer for task, _ in best]))
+
+
+def _together(parts: Sequence[Single]) -> Interpretation:
+    if len(parts) > MOST_TASKS:
+        return Unfitting(
+            f"That asks for {len(parts)} tasks at once, and I take {MOST_TASKS} in one sentence: nothing was started."
+            " Say some of them now, and the others after that."
+        )
+    return parts[0] if len(parts) == 1 else Several(tuple(parts))
+
+
+def _past_of(found: Single, router: Router) -> Past | None:
+    """Return *found* as a task that the next segment may refer to."""
+    if not isinstance(found, Understood):
+        return None
+    task = router.find(found.agent_id, found.task.name)
+    turn = ChatTurn(turn_id=_THIS_UTTERANCE, conversation_id=_THIS_UTTERANCE, speaker="assistant", text="", at=_NEVER)
+    return Past(task, found.task, turn) if task is not None else None
+
+
+def _moved(found: Single, segment: Segment) -> Single:
+    """Return *found*, read from *segment*, with its places in the whole utterance."""
+    if isinstance(found, Unfitting):
+        return found
+    return replace(found, spans=tuple(_moved_span(span, segment) for span in found.spans))
+
+
+def _moved_span(span: Span, segment: Segment) -> Span:
+    if segment.utterance.text[span.start : span.end] != span.text:
+        return span
+    turn_id = None if span.turn_id == _THIS_UTTERANCE else span.turn_id
+    return replace(span, start=span.start + segment.start, end=span.end + segment.start, turn_id=turn_id)

@@ -150,7 +150,7 @@ class Phrase:
     side: Side = "either"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Slot:
     """One parameter: *kind* is that of its items when *is_list*; *choices* holds the values of an enumeration.
 

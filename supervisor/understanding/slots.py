@@ -15,7 +15,7 @@ from supervisor.understanding.outcome import Span
 from supervisor.understanding.questions import ask_which_value, ask_whose
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.texts import announced_texts, names_in, remaining_text, stray_digits
-from supervisor.understanding.utterance import LIGHT, STOP, Utterance
+from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance
 from supervisor.understanding.values import Candidate, candidates
 
 if TYPE_CHECKING:
@@ -266,7 +266,12 @@ class _Filling:
     def take_texts(self) -> None:
         """Take the texts that a cue or a frame of an example announces."""
         for slot, start, end in announced_texts(self.utterance, self.cues, self.filled, self.task.schema, self.asked):
-            self.filled.put(slot, self.text[start:end], start, end, self.text)
+            is_new = any(one.start >= start and one.end <= end and self._is_new(one) for one in self.utterance.tokens)
+            if is_new or not slot.is_list:
+                self.filled.put(slot, self.text[start:end], start, end, self.text)
+
+    def _is_new(self, token: Token) -> bool:
+        return token.is_word and token.text not in STOP and token.stem not in self.task.names
 
     # -- only open slot -----------------------------------------------------------------------------------------------
 
@@ -278,7 +283,7 @@ class _Filling:
             for group in self._free():
                 slots = self._open_for(group, is_typed=is_typed)
                 pool = [slot for slot in slots if slot in self.asked] or [s for s in slots if s.is_required] or slots
-                if len(pool) == 1:
+                if len(pool) == 1 and (pool[0].is_required or pool[0] in self.asked or self._is_lone(pool[0])):
                     claims.setdefault(pool[0].name, (pool[0], []))[1].append(group)
             for slot, groups in claims.values():
                 is_list = slot.is_list and len({group.run for group in groups}) == 1
@@ -290,6 +295,11 @@ class _Filling:
                     said = [self.text[group.start : group.end] for group in groups]
                     self.filled.questions[slot.name] = ask_which_value(slot, list(dict.fromkeys(said)))
                     self.read += [(group.start, group.end) for group in groups]
+
+    def _is_lone(self, slot: Slot) -> bool:
+        """Return whether *slot*, which may be left out, is the only one of its sort: "3 funghi", "tomorrow"."""
+        alike = [one for one in self.task.schema.slots if (one.is_numeric, one.is_timed) == (slot.is_numeric, slot.is_timed)]
+        return not slot.is_numeric or len(alike) == 1
 
     def _take_in_order(self) -> None:
         """Take as many bare numbers as there were slots asked for, in the order of the question."""

@@ -32,7 +32,7 @@ _LONGEST = 2_000
 #: Who or what was meant has to be asked: these are no names.
 _WHOEVER = word_set("him her it them me us someone somebody anyone anybody something this that these those one myself")
 _DETERMINERS = word_set("a an the my our your his her their some any this that")
-_SMALL = word_set("to from at in for with by about into of on as no and")
+_SMALL = word_set("to from at in for with by about into of on as and")
 _AND = re.compile(r"(?:(?:and|or|plus|&)\s+)?", re.IGNORECASE)
 _CHUNK = re.compile(r"[^\s\"'(,;]+")
 _AROUND = ".,;:!?)\"'"
@@ -153,7 +153,9 @@ def _behind_cues(utterance: Utterance, cues: Sequence["Cue"], filled: "Filled") 
             continue
         if any(one is slot for one, _, _ in found) or not _leads(utterance, cue, cues):
             continue
-        others = [one for one in cues if one.first >= cue.end and one.slot is not slot and not _is_inside(one, tokens)]
+        others = [one for one in cues if one.first >= cue.end and one.slot is not slot]
+        if not slot.is_list:
+            others = [one for one in others if not _is_inside(one, tokens)]
         stop = min((tokens[one.first].start for one in others), default=len(text))
         if (extent := _extent(utterance, slot, tokens[cue.end - 1].end, stop, filled)) is not None:
             found.append((slot, *extent))

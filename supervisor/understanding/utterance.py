@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -90,6 +91,7 @@ class _Once(Generic[_Part]):
         self.__doc__ = read.__doc__
 
     def __get__(self, owner: object, _: type) -> _Part:
+        # Kept under its own name, so that it is found there the next time.
         part = vars(owner)[self.read.__name__] = self.read(owner)
         return part
 
@@ -149,8 +151,23 @@ class Utterance:
         return [token.end for token in self.tokens]
 
     def part(self, start: int, end: int) -> "Utterance":
-        """Return these characters as an utterance of their own."""
-        return Utterance(self.text[start:end], decimal_mark=self.decimal_mark, now=self.now)
+        """Return these characters as an utterance of their own; what was read of the whole is not read again."""
+        part = Utterance(self.text[start:end], decimal_mark=self.decimal_mark, now=self.now)
+        known = vars(part)
+        known["tokens"] = tuple(
+            one._replace(start=one.start - start, end=one.end - start) for one in self.tokens if start <= one.start < end
+        )
+        known["moments"] = tuple(
+            one._replace(start=one.start - start, end=one.end - start)
+            for one in self.moments
+            if start <= one.start and one.end <= end
+        )
+        known["amounts"] = tuple(
+            replace(one, start=one.start - start, end=one.end - start)
+            for one in self.amounts
+            if start <= one.start and one.end <= end
+        )
+        return part
 
 
 def _tells_of_past(tokens: tuple[Token, ...]) -> bool:

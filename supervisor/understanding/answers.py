@@ -1,0 +1,189 @@
+"""What a language model answers, and which of it is in form and grounded."""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from memory.grounding import Place, locate, quoted_in
+from quantities.numerals import DecimalMark
+from supervisor.understanding.grounded import Evidence, Grounded, Ungrounded, Why, ground
+from supervisor.understanding.outcome import Span
+from supervisor.understanding.prompt import NOW, Shown, card
+from supervisor.understanding.routing import Router, Task
+from supervisor.understanding.schema import Slot
+
+#: Tasks that one utterance starts at most.
+MOST_INTENTS = 8
+
+
+class SlotAnswer(BaseModel):
+    """One value: of which field, how it was said, and in which source."""
+
+    field: str
+    value: str
+    quotation: str
+    source: str
+
+
+class IntentAnswer(BaseModel):
+    """One task that the utterance asks for."""
+
+    agent_id: str
+    task_name: str
+    slots: tuple[SlotAnswer, ...]
+
+
+class Reading(BaseModel):
+    """All that the utterance asks for; `unfit` quotes wishes that no task is for."""
+
+    reasoning: str
+    intents: tuple[IntentAnswer, ...]
+    unfit: tuple[str, ...]
+
+
+@dataclass
+class Checked:
+    """What of one intent is grounded: *values* of *task* with their *spans*.
+
+    *unsure* says of values why they are shown for a yes; *faulty* names the slots that were said, but have no grounded
+    value. *covered* is what of the utterance has found its slot.
+    """
+
+    task: Task
+    values: dict[str, Any] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+    unsure: dict[str, Why] = field(default_factory=dict)
+    faulty: set[str] = field(default_factory=set)
+    covered: list[Place] = field(default_factory=list)
+
+
+@dataclass
+class Answer:
+    """A reading after the check: *intents*, places of what is *unfit*, and *faults* as `FIELD: complaint`."""
+
+    intents: list[Checked] = field(default_factory=list)
+    unfit: list[Place] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+def check(
+    reading: Reading,
+    router: Router,
+    sources: Mapping[str, Shown],
+    decimal_mark: DecimalMark | None = None,
+    names: AbstractSet[tuple[str, str]] = frozenset(),
+) -> Answer:
+    """Return what of *reading* is in form and grounded; *names* are the tasks that were shown by name only."""
+    answer = Answer()
+    evidence = {name: Evidence(shown, decimal_mark) for name, shown in sources.items()}
+    if len(reading.intents) > MOST_INTENTS:
+        answer.faults.append(f"intents: {len(reading.intents)} are too many; give the first {MOST_INTENTS} asked for")
+    for number, intent in enumerate(reading.intents[:MOST_INTENTS]):
+        place = f"intents.{number}"
+        task = router.find(intent.agent_id, intent.task_name)
+        if task is None:
+            told = f"{intent.agent_id[:64]}.{intent.task_name[:64]}"
+            answer.faults.append(f"{place}: {told!r} is none of the tasks; name one that is listed, or leave it out")
+            continue
+        if (intent.agent_id, intent.task_name) in names:
+            answer.faults.append(
+                f"{place}.slots: that task was listed by name; give its slots, which are\n{card(task)}"
+            )
+        checked = _checked(intent, task, evidence, f"{place}.slots", answer.faults)
+        if checked.values not in [one.values for one in answer.intents if one.task is task]:
+            answer.intents.append(checked)
+    for number, quotation in enumerate(reading.unfit[:MOST_INTENTS]):
+        found = next(locate(quotation, sources[NOW].text), None)
+        if found is None:
+            answer.faults.append(
+                f"unfit.{number}: {quotation[:80]!r} does not stand in the utterance; copy it from there"
+            )
+        else:
+            answer.unfit.append(found)
+    return answer
+
+
+def _checked(intent: IntentAnswer, task: Task, evidence: Mapping[str, Evidence], at: str, faults: list[str]) -> Checked:
+    """Return what of *intent* is grounded, and add to *faults* what is not."""
+    checked = Checked(task)
+    taken: dict[str, list[Place]] = {name: [] for name in evidence}
+    turns: dict[str, set[str]] = {}
+    for number, said in enumerate(intent.slots):
+        slot = task.schema.slot(said.field)
+        try:
+            slot, source = _named(said, checked, evidence)
+            carried = source.carried(task.offer.task.name, slot)
+            found = ground(slot, said.value, said.quotation, source, carried=carried, taken=taken[said.source])
+        except Ungrounded as fault:
+            faults.append(f"{at}.{number}.{fault}")
+            checked.faulty |= {slot.name} if slot is not None else set()
+            continue
+        _take(checked, slot, found, source)
+        if slot.is_numeric:
+            taken[said.source].append(found.place)
+        if (turn := source.shown.turn) is not None:
+            turns.setdefault(turn.request_id or turn.turn_id, set()).add(slot.name)
+    if len(turns) > 1:
+        for name in set().union(*turns.values()):
+            checked.unsure.setdefault(name, "scattered")
+    for name in checked.faulty & checked.values.keys():
+        del checked.values[name]
+    return checked
+
+
+def _named(said: SlotAnswer, checked: Checked, evidence: Mapping[str, Evidence]) -> tuple[Slot, Evidence]:
+    """Return the slot and the source that *said* names; raises Ungrounded when there is none, or it has a value."""
+    slot, source = checked.task.schema.slot(said.field), evidence.get(said.source)
+    if slot is None:
+        raise Ungrounded(f"field: {said.field[:64]!r} is no field of {checked.task.offer.task.name}")
+    if slot.name in checked.values and not slot.is_list:
+        raise Ungrounded("field: it has a value already; give one slot for each field")
+    if slot.kind == "other":
+        raise Ungrounded(f"field: {slot.name} cannot be said in words; leave it out")
+    if source is None:
+        raise Ungrounded(f"source: {said.source[:64]!r} is none; write one of {', '.join(evidence)}")
+    return slot, source
+
+
+def _take(checked: Checked, slot: Slot, found: Grounded, source: Evidence) -> None:
+    if slot.is_list:
+        checked.values.setdefault(slot.name, []).append(found.value)
+    else:
+        checked.values[slot.name] = found.value
+    checked.spans.append(source.span(slot.name, found.place))
+    if found.why is not None:
+        checked.unsure[slot.name] = found.why
+    # Words that only the model relates to a choice hide no number that stands among them.
+    if source.shown.name == NOW and (found.why is None or slot.kind not in ("choice", "boolean")):
+        checked.covered.append(found.place)
+
+
+def uncovered(answer: Answer, utterance: Evidence) -> list[Place]:
+    """Return the numbers, times and quoted texts of *utterance* that no slot of *answer* rests on."""
+    covered = [*(place for intent in answer.intents for place in intent.covered), *answer.unfit]
+    read = utterance.utterance
+    counts = [Place(one.start, one.end) for one in read.amounts if one.value != 1 and not one.is_vague]
+    numbers = [Place(one.start, one.end) for one in utterance.numbers]
+    said = [*counts, *numbers, *quoted_in(read.text)]
+    # "A month" counts nothing, and "now" is when everything is asked for.
+    lengths = [Place(one.start, one.end) for one in read.durations]
+    said += [place for place in lengths if any(place.overlaps(*one) for one in (*counts, *numbers))]
+    today = read.now.date()
+    said += [
+        Place(one.start, one.end)
+        for one in read.moments
+        if any(sign.isdigit() for sign in one.text) or all(_day_of(day) != today for day in one.readings)
+    ]
+    left: list[Place] = []
+    for place in sorted(said, key=lambda place: (place.start, -place.end)):
+        if not any(place.overlaps(*one) for one in (*covered, *left)):
+            left.append(place)
+    return left
+
+
+def _day_of(moment: date) -> date:
+    return moment.date() if isinstance(moment, datetime) else moment

@@ -1,0 +1,149 @@
+"""What an utterance leaves to the conversation: "again with spent 45000", "same history", "and for Bob?"."""
+
+import re
+from collections.abc import Sequence
+
+from supervisor.understanding.changes import Change, apply_change, changes_in
+from supervisor.understanding.conversation import Past
+from supervisor.understanding.cues import Cue
+from supervisor.understanding.outcome import Span
+from supervisor.understanding.questions import ask_unknown_reference, ask_whose
+from supervisor.understanding.routing import Task
+from supervisor.understanding.schema import Slot
+from supervisor.understanding.slots import Filled, fill
+from supervisor.understanding.utterance import LIGHT, STOP, Utterance, stem, word_set
+
+_SAME = frozenset({"same", "previous", "earlier", "prior", "identical", "unchanged", "last", "old"})
+#: What may stand between "same" and the slot, beside names of slots ("the same limit and history").
+_BETWEEN = frozenset({"my", "old", "and", "or", "of", "the", "as", "values", "value", "for"})
+_REPEATING = re.compile(
+    r"\b(?:again|once more|one more time|repeat|redo|re-?run|re-?check|instead|same|as before|like before|as last time"
+    r"|everything else|the rest|this time)\b",
+    re.IGNORECASE,
+)
+#: An utterance that begins so goes on with the task before it.
+_GOING_ON = re.compile(
+    r"^\W*(?:(?:and|but|now|ok|okay|so|then|no|sorry|actually|oops|wait|please)\W+)*(?:(?:and|but|now|no|sorry|actually"
+    r"|oops|wait|i mean|i meant|correction)\b|what about|how about|what if|with|without|make (?:it|that|them)|only"
+    r"|raise|increase|lower|reduce|decrease|cut|set|change|bump|drop|move|use|add|take|remove|double|triple|halve|half"
+    r"|twice)",
+    re.IGNORECASE,
+)
+#: Words of such an utterance that speak of nothing else.
+_OWN_WORDS = (
+    LIGHT
+    | STOP
+    | word_set(
+        "again once more time repeat redo rerun recheck instead same before last everything else rest change changed set"
+        " raise increase lower reduce decrease cut bump drop move use make add take remove double triple halve half twice"
+        " tripled doubled halved times actually sorry oops wait mean meant correction question thing everyone less fewer"
+        " higher extra additional question task values value figures numbers unchanged previous earlier old if"
+    )
+)
+_OWN_STEMS = frozenset(map(stem, _OWN_WORDS))
+
+
+def carry_over(utterance: Utterance, task: Task, pasts: Sequence[Past], *, is_asked_for: bool) -> Filled | None:
+    """Return what *utterance* says of *task*, with what it leaves to the latest of *pasts* that is of that task.
+
+    *is_asked_for* when its words ask for the task by themselves. None when they are about something else.
+    """
+    past = next((one for one in pasts if one.task is task), None)
+    cues = task.cues.find(utterance.tokens)
+    changes = changes_in(utterance, cues)
+    named = _same_slots(utterance, cues)
+    goes_on = bool(_REPEATING.search(utterance.text) or _GOING_ON.search(utterance.text)) or bool(changes)
+    if not is_asked_for and (past is None or not goes_on):
+        return None
+    filled = fill(_without(utterance, changes), task)
+    if not is_asked_for and _speaks_of_else(utterance, task, filled, changes):
+        return None
+    if past is None:
+        for slot in [*named, *(change.slot for change in changes if change.slot is not None)]:
+            if filled.is_open(slot):
+                filled.questions[slot.name] = ask_unknown_reference(slot)
+        return filled
+    _put_changes(filled, utterance, past, changes, task)
+    is_whole = not named or bool(re.search(r"\b(?:else|rest|again|but|with|instead)\b", utterance.text, re.IGNORECASE))
+    refers = goes_on and (is_whole or not is_asked_for)
+    for slot in task.schema.slots:
+        if slot.name in past.call.parameters and filled.is_open(slot) and (slot in named or refers):
+            span = named.get(slot, (0, len(utterance.text)))
+            take(filled, past, slot, span, utterance.text)
+    return filled
+
+
+def take(filled: Filled, past: Past, slot: Slot, span: tuple[int, int], text: str) -> None:
+    """Give *slot* the value that it had in *past*, which the words at *span* of *text* ask for."""
+    filled.values[slot.name] = past.call.parameters[slot.name]
+    filled.spans.append(Span(slot.name, *span, text[slice(*span)], past.turn.turn_id))
+
+
+def _same_slots(utterance: Utterance, cues: Sequence[Cue]) -> dict[Slot, tuple[int, int]]:
+    """Return the slots whose earlier value is asked for by name, with the words: "same limit and history"."""
+    tokens, starting = utterance.tokens, {cue.first: cue for cue in cues}
+    found: dict[Slot, tuple[int, int]] = {}
+    for place, token in enumerate(tokens):
+        if token.text not in _SAME:
+            continue
+        after = place + 1
+        while after < len(tokens) and (tokens[after].text in _BETWEEN or after in starting):
+            cue = starting.get(after)
+            if cue is not None:
+                found[cue.slot] = (token.start, tokens[cue.end - 1].end)
+            after = cue.end if cue is not None else after + 1
+    for cue in cues:
+        said = " ".join(token.text for token in tokens[cue.end : cue.end + 4])
+        if re.match(r"(?:is |are |stays |the )*(?:same|unchanged|as before|as last time|like before)", said):
+            found[cue.slot] = (tokens[cue.first].start, tokens[min(cue.end + 1, len(tokens) - 1)].end)
+    return found
+
+
+def _without(utterance: Utterance, changes: Sequence[Change]) -> Utterance:
+    """Return *utterance* with blanks where it tells a difference, so that all the rest stands where it did."""
+    text = utterance.text
+    for change in changes:
+        text = text[: change.start] + " " * (change.end - change.start) + text[change.end :]
+    return Utterance(text, decimal_mark=utterance.decimal_mark, now=utterance.now) if changes else utterance
+
+
+def _speaks_of_else(utterance: Utterance, task: Task, filled: Filled, changes: Sequence[Change]) -> bool:
+    """Return whether a word of *utterance* is about something else than *task*: "tell me that joke again"."""
+    taken = [(change.start, change.end) for change in changes]
+    taken += [(one.start, one.end) for one in (*utterance.amounts, *utterance.moments, *utterance.quoted)]
+    taken += filled.left
+    return any(
+        token.is_word
+        and token.stem not in _OWN_STEMS
+        and token.text not in _OWN_WORDS
+        and token.stem not in task.known
+        and not filled.holds(token.start, token.end)
+        and not any(start <= token.start < end for start, end in taken)
+        for token in utterance.tokens
+    )
+
+
+def _put_changes(filled: Filled, utterance: Utterance, past: Past, changes: Sequence[Change], task: Task) -> None:
+    """Work out each of *changes* from the value in *past*, exactly."""
+    numeric = [slot for slot in task.schema.slots if slot.is_numeric and slot.name in past.call.parameters]
+    for change in changes:
+        text = utterance.text[change.start : change.end]
+        scalars = [slot for slot in numeric if not slot.is_list]
+        slot = change.slot or (scalars[0] if len(scalars) == 1 else None)
+        if slot is None:
+            if scalars:
+                filled.whose.append(ask_whose(text, scalars))
+            continue
+        if slot.name not in past.call.parameters:
+            filled.questions[slot.name] = ask_unknown_reference(slot)
+            continue
+        computed = apply_change(slot, change, past.call.parameters[slot.name], utterance)
+        if computed.question:
+            filled.questions[slot.name] = computed.question
+        elif slot.name in filled.values and filled.values[slot.name] != computed.value:
+            said = filled.values.pop(slot.name)
+            filled.questions[slot.name] = f"Is {slot.label} {said} or {computed.value}?"
+        else:
+            filled.values[slot.name] = computed.value
+            filled.computed[slot.name] = computed.words
+            filled.spans.append(Span(slot.name, change.start, change.end, text, past.turn.turn_id))

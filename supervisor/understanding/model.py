@@ -1,0 +1,245 @@
+"""The interpreter that asks a language model for what the rules cannot settle, and starts what is grounded.
+
+The rules come first: what they settle needs no model, costs nothing and is the same every time. For the rest there is
+one structured call, and a second one when its answer is not grounded, with the faults. What stays ungrounded is asked
+for; what has effects, or is not the person's own word, is shown for a yes.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Protocol, TypeVar
+
+import structlog
+from pydantic import BaseModel
+
+from contracts.errors import LlmError
+from contracts.messages import ChatTurn, TaskCall
+from memory.grounding import Place
+from quantities.numerals import DecimalMark
+from supervisor.catalogue import Catalogue
+from supervisor.understanding.answers import Answer, Checked, Reading, check, uncovered
+from supervisor.understanding.grounded import Evidence, Why
+from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
+from supervisor.understanding.prompt import NOW, SYSTEM, Recalling, Recollection, Shown, narrow, question, sources_of
+from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, is_settled_text
+from supervisor.understanding.routing import Router
+from supervisor.understanding.rules import RuleInterpreter
+from supervisor.understanding.utterance import Utterance
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T", bound=BaseModel)
+T_co = TypeVar("T_co", bound=BaseModel, covariant=True)
+
+ROLE = "supervisor"
+#: Seconds a person waits for a model before the rules' own answer does as well.
+DEADLINE_S = 10.0
+#: Characters of an answer that goes back with its faults, and faults that do.
+_LONGEST_ANSWER, _MOST_FAULTS = 8_000, 12
+_WHY: dict[Why, str] = {
+    "remembered": "is remembered, not said",
+    "reported": "comes from a report",
+    "scattered": "comes from several earlier turns",
+    "unread": "is how I read your words",
+}
+
+
+class Answered(Protocol[T_co]):
+    """What an answer of a language model has to have."""
+
+    @property
+    def value(self) -> T_co:
+        """The answer itself."""
+
+
+class Asking(Protocol):
+    """What is needed of a language model."""
+
+    @property
+    def configured(self) -> bool:
+        """Whether there is one to ask."""
+
+    async def ask(
+        self, role: str, answer: type[T], *, system: str, user: str, deadline_s: float | None = None
+    ) -> Answered[T]:
+        """Return an answer of type *answer*; raises LlmError when there is none."""
+
+
+class LlmInterpreter:
+    """Rules first, then a model for what they leave open; every LlmError means the rules' own answer.
+
+    With *recalling* the model is also shown what is remembered of the person; nothing is looked up for the rules.
+    """
+
+    def __init__(
+        self,
+        llm: Asking,
+        *,
+        rules: RuleInterpreter | None = None,
+        recalling: Recalling | None = None,
+        deadline_s: float = DEADLINE_S,
+    ) -> None:
+        self._llm = llm
+        self._rules = rules or RuleInterpreter()
+        self._recalling = recalling
+        self._deadline_s = deadline_s
+
+    async def interpret(
+        self,
+        text: str,
+        *,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn],
+        user_id: str | None = None,
+        now: datetime | None = None,
+    ) -> Interpretation:
+        """Return what *text* asks for, given the earlier turns of its conversation, oldest first, and who asks."""
+        now = now or datetime.now(UTC)
+        by_rules = await self._rules.interpret(text, catalogue=catalogue, previous=previous, user_id=user_id, now=now)
+        router = self._rules.router(catalogue)
+        if not router.tasks or _is_settled(by_rules):
+            return by_rules
+        recollection = Recollection()
+        if self._recalling is not None:
+            recollection = await self._recalling.of(user_id, text)
+        theirs = [turn for turn in previous if turn.user_id in (None, user_id)]
+        sources = sources_of(text, theirs, recollection, now)
+        answer = await self._ask(sources, router)
+        # Not even the rules' own answer stands for itself then: the next time the model may give another.
+        return _marked(by_rules) if answer is None else _conclude(answer, by_rules, sources[NOW], router, self._mark)
+
+    @property
+    def _mark(self) -> DecimalMark | None:
+        return self._rules.decimal_mark
+
+    async def _ask(self, sources: dict[str, Shown], router: Router) -> Answer | None:
+        """Return what a model answers, grounded as far as it is; None when it gives no answer that can be read."""
+        ends_at = time.monotonic() + self._deadline_s
+        utterance = Utterance(sources[NOW].text, decimal_mark=self._mark, now=sources[NOW].now)
+        full, listed = narrow(router.tasks, lambda: router.rank(utterance, len(router.tasks)))
+        names = {(task.offer.agent.agent_id, task.offer.task.name) for task in listed}
+        user = question(sources, full, listed)
+        first = await self._once(user, ends_at)
+        if first is None:
+            return None
+        answer = check(first, router, sources, self._mark, names)
+        if not answer.faults:
+            return answer
+        log.info("llm_reading_sent_back", faults=len(answer.faults))
+        faults = "\n".join(answer.faults[:_MOST_FAULTS])
+        said = first.model_dump_json()[:_LONGEST_ANSWER]
+        again = f"{user}\nyour answer:\n{said}\nThat cannot be used:\n{faults}\nAnswer again, in full."
+        second = await self._once(again, ends_at)
+        return check(second, router, sources, self._mark) if second is not None else answer
+
+    async def _once(self, user: str, ends_at: float) -> Reading | None:
+        left_s = ends_at - time.monotonic()
+        if left_s <= 0:
+            return None
+        try:
+            answered = await self._llm.ask(ROLE, Reading, system=SYSTEM, user=user, deadline_s=left_s)
+        except LlmError as error:
+            log.warning("llm_gave_no_reading", error_class=type(error).__name__)
+            return None
+        return answered.value
+
+
+def make_interpreter(
+    llm: Asking | None, recalling: Recalling | None = None, decimal_mark: DecimalMark | None = None
+) -> RuleInterpreter | LlmInterpreter:
+    """Return the interpreter for this process: with *llm* when there is one to ask, else the rules alone."""
+    rules = RuleInterpreter(decimal_mark=decimal_mark)
+    if llm is None or not llm.configured:
+        return rules
+    return LlmInterpreter(llm, rules=rules, recalling=recalling)
+
+
+def _is_settled(by_rules: Interpretation) -> bool:
+    """Return whether no model could add anything: all is certain, or only the person can say what they want."""
+    if isinstance(by_rules, Several):
+        return all(map(_is_settled, by_rules.parts))
+    if isinstance(by_rules, Understood):
+        return by_rules.is_certain
+    if isinstance(by_rules, Unfitting):
+        return is_settled_text(by_rules.text)
+    return isinstance(by_rules, Ambiguous) and by_rules.task_name is not None and not by_rules.missing
+
+
+def _marked(found: Interpretation) -> Interpretation:
+    """Return *found*, of which each task tells that a model was asked."""
+    if isinstance(found, Several):
+        parts = (replace(part, by_model=True) if isinstance(part, Understood) else part for part in found.parts)
+        return Several(tuple(parts))
+    return replace(found, by_model=True) if isinstance(found, Understood) else found
+
+
+def _conclude(
+    answer: Answer, by_rules: Interpretation, shown: Shown, router: Router, decimal_mark: DecimalMark | None
+) -> Interpretation:
+    """Return what *answer* comes to; the rules' own answer when the model has nothing that can be used."""
+    if not answer.intents and not answer.unfit:
+        is_open = isinstance(by_rules, Missing | Ambiguous) and not by_rules.known
+        says_nothing_fits = is_open and not answer.faults
+        return Unfitting(_unable(router.catalogue)) if says_nothing_fits else _marked(by_rules)
+    left = uncovered(answer, Evidence(shown, decimal_mark)) if answer.intents else []
+    parts: list[Single] = [_concluded(one, _left_to(one, answer, left), shown.text) for one in answer.intents]
+    for place in reversed(answer.unfit):
+        behind = [at for at, one in enumerate(answer.intents) if _start_of(one) > place.start]
+        quotation = shown.text[place.start : place.end]
+        unable = Unfitting(f"Nobody here does '{quotation}'. {router.catalogue.abilities()}")
+        parts.insert(behind[0] if behind else len(parts), unable)
+    return parts[0] if len(parts) == 1 else Several(tuple(parts))
+
+
+def _unable(catalogue: Catalogue) -> str:
+    return f"I cannot tell what to do with that. {catalogue.abilities()}"
+
+
+def _start_of(intent: Checked) -> int:
+    """Return where the utterance first speaks of *intent*."""
+    return min((span.start for span in intent.spans if span.source is None), default=0)
+
+
+def _left_to(intent: Checked, answer: Answer, left: Sequence[Place]) -> list[Place]:
+    """Return those of *left* that are asked about with *intent*: the last that begins before them, else the first."""
+
+    def owner(place: Place) -> Checked:
+        before = [one for one in answer.intents if _start_of(one) <= place.start]
+        return max(before, key=_start_of) if before else answer.intents[0]
+
+    return [place for place in left if owner(place) is intent]
+
+
+def _concluded(intent: Checked, left: Sequence[Place], text: str) -> Single:
+    """Return *intent* as a task that starts, or as the question that has to be answered before."""
+    offer, schema = intent.task.offer, intent.task.schema
+    agent_id, name = offer.agent.agent_id, offer.task.name
+    values = {slot.name: intent.values[slot.name] for slot in schema.slots if slot.name in intent.values}
+    lacking = {slot.name for slot in schema.required if slot.name not in values} | intent.faulty
+    if lacking:
+        # An answer to this question completes the task at once, so what is unsure is asked for as well.
+        asked = [slot for slot in schema.slots if slot.name in lacking or slot.name in intent.unsure]
+        missing = tuple(slot.name for slot in asked)
+        known = {name: value for name, value in values.items() if name not in missing}
+        spans = tuple(span for span in intent.spans if span.field in known)
+        return Missing(agent_id, name, known, missing, ask_for(asked), spans, frozenset(intent.faulty))
+    spans = tuple(intent.spans)
+    if left:
+        words = [text[place.start : place.end] for place in left]
+        return Ambiguous(ask_to_leave_out(words, offer.label), agent_id, name, values, (), spans)
+    if intent.unsure or offer.task.confirm:
+        asked_first = f"{ask_to_confirm(offer, values)}{_notes(intent)}"
+        return Ambiguous(asked_first, agent_id, name, values, (), spans)
+    return Understood(agent_id, TaskCall(name=name, parameters=values), spans, by_model=True)
+
+
+def _notes(intent: Checked) -> str:
+    """Return why some values are shown: those that are not the person's own words, by name."""
+    notes = []
+    for why, told in _WHY.items():
+        labels = [slot.label for slot in intent.task.schema.slots if intent.unsure.get(slot.name) == why]
+        if labels:
+            notes.append(f" ({', '.join(labels)} {told})")
+    return "".join(notes)
