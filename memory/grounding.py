@@ -49,6 +49,8 @@ _SCALE = re.compile(
     r"\s?(" + "|".join(sorted(_SCALES, key=len, reverse=True)) + r")(?:(?<=[^\x00-\u02ff\u0400-\u04ff])|\b)",
     re.IGNORECASE,
 )
+#: A letter and a hyphen before digits make a name of them: "L-2041".
+_JOINED = re.compile(r"[^\W\d_][-_/]$")
 _QUOTED = re.compile(
     r"\"([^\"\n]+)\"|\u201c([^\u201d\u201c\n]+)[\u201d\u201c]|\u201e([^\u201c\u201d\n]+)[\u201c\u201d]"
     r"|\u00ab([^\u00bb\n]+)\u00bb|\u00bb([^\u00ab\n]+)\u00ab|\u300c([^\u300d\n]+)\u300d|\u300e([^\u300f\n]+)\u300f"
@@ -70,7 +72,7 @@ class Place(NamedTuple):
 class Number(NamedTuple):
     """A number in digits at `text[start:end]`: what it can be worth, scale words behind it worked out.
 
-    `is_plain` is False where letters are joined to it, so that it may be part of a name ("12b").
+    `is_plain` is False where letters are joined to it, so that it may be part of a name ("12b", "L-20").
     """
 
     start: int
@@ -171,5 +173,6 @@ def _number(text: str, match: re.Match[str]) -> Number:
     while (scale := _SCALE.match(text, end)) is not None:
         factor, end = factor * _SCALES[scale[1].casefold()], scale.end()
     joined = (text[start - 1] if start else " ") + (text[end] if end < len(text) else " ")
-    is_plain = not any(_is_spaced(sign) for sign in joined)
+    is_name = _JOINED.search(text, max(start - 2, 0), start) is not None
+    is_plain = not is_name and not any(_is_spaced(sign) for sign in joined)
     return Number(start, end, tuple(one * factor for one in readings), is_plain, factor > 1)

@@ -18,7 +18,7 @@ from contracts.messages import AgentCard
 from runtime.buckets import BucketState, read_bucket_by_page, state_of_bucket
 from runtime.direct import Line
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation.wishes.routing import problem_of
+from supervisor.understanding.routing import problem_of
 
 log = structlog.get_logger(__name__)
 

@@ -31,8 +31,6 @@ from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.delivering import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
-from supervisor.interpretation import Interpreter, make_interpreter
-from supervisor.understanding.spending import Counted
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts as PipelineParts
@@ -41,6 +39,8 @@ from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.recollection import open_recollections
 from supervisor.reports import ReportDesk
 from supervisor.spans import Spanned
+from supervisor.understanding import Interpreter, make_interpreter
+from supervisor.understanding.spending import Counted
 
 
 @dataclass(frozen=True, slots=True)

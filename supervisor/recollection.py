@@ -11,15 +11,14 @@ from pydantic import JsonValue
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput, MemoryUnavailable
-from memory.documents.decay import confidence_now
-from memory.documents.items import Body, Item, is_item, leaf_text
+from memory.documents.items import Item, leaf_text
 from memory.documents.kinds import Kinds
 from memory.documents.paths import Path, lookup, place_name
 from memory.documents.plans import Snapshot
 from memory.documents.reader import DocumentReader
-from memory.rendering.documents import CERTAIN, Rendered, render
+from memory.rendering.documents import Rendered, render
 from memory.rendering.quoting import plain
-from supervisor.interpretation.proof.recollection import Recollection, Remembered
+from supervisor.understanding.prompt import Recollection, Remembered
 
 log = structlog.get_logger(__name__)
 
@@ -82,7 +81,7 @@ class Recollections:
             return Recollection()
         if block.shown:
             await self._note(own, snapshot, block, now)
-        return Recollection(block.text, tuple(_lines(snapshot, block, now.date())))
+        return Recollection(tuple(_lines(snapshot, block)))
 
     def _rendered(self, snapshot: Snapshot, text: str, today: date) -> Rendered:
         bodies = {name: document.body for name, document in snapshot.documents.items()}
@@ -108,48 +107,16 @@ def open_recollections(redis: Redis, kinds_dir: File | None) -> Recollections:
     return Recollections(DocumentReader(redis, kinds, deadline_s=DEADLINE_S), kinds)
 
 
-def _lines(snapshot: Snapshot, block: Rendered, today: date) -> Iterable[Remembered]:
+def _lines(snapshot: Snapshot, block: Rendered) -> Iterable[Remembered]:
     for name, path in block.shown:
-        body = snapshot.documents[name].body
-        heading = f"{_heading(path)}: "
-        yield Remembered(
-            f"{name} {path}",
-            f"{heading}{_said(lookup(body, path))}",
-            _names(name, path),
-            heading,
-            _is_sure(body, path, today),
-        )
+        said = _said(lookup(snapshot.documents[name].body, path))
+        yield Remembered(f"{name} {path}", f"{' / '.join(_names(name, path))}: {said}")
 
 
 def _names(resource_id: str, path: Path) -> tuple[str, ...]:
-    """Return what the document and the parts of it on the way to *path* are called."""
+    """Return what the document and the parts of it on the way to *path* are called: they may say whose it is."""
     document = resource_id.removeprefix("resource_").removeprefix("user_").removesuffix("_prefs")
     return (document, *(plain(step) for step in path.steps if isinstance(step, str)))
-
-
-def _is_sure(body: Body, path: Path, today: date) -> bool:
-    """Return whether the person said what stands at *path*, and the document says nothing more of it.
-
-    A value that stands in no list may be one of a record, and one beside the way there may tell whose that is.
-    """
-    value = lookup(body, path)
-    item = Item.read(value)
-    if item is None or item.is_inferred or item.others or leaf_text(value) != item.display:
-        return False
-    if confidence_now(item, today) < CERTAIN:
-        return False
-    around: JsonValue = body
-    for step in path.steps:
-        beside = around.values() if isinstance(around, dict) else ()
-        if any(is_item(one) or not isinstance(one, dict | list) for one in beside):
-            return False
-        around = around[step]  # type: ignore[index]  # the path leads there
-    return isinstance(path.last, int) and all(isinstance(step, str) for step in path.steps[:-1])
-
-
-def _heading(path: Path) -> str:
-    """Return the last name on the way to *path*: its own, or that of the list it stands in."""
-    return plain(next((step for step in reversed(path.steps) if isinstance(step, str)), "remembered"))
 
 
 def _said(value: JsonValue) -> str:

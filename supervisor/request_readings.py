@@ -23,9 +23,9 @@ from supervisor.first_readings import (
     reading_of,
 )
 from supervisor.incoming import Incoming, digest_of
-from supervisor.understanding.outcome import Interpreter, is_repeatable
 from supervisor.turns import stored_turns
 from supervisor.unbegun import Why, unbegun
+from supervisor.understanding.outcome import Interpreter, is_repeatable
 
 log = structlog.get_logger(__name__)
 

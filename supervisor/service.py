@@ -25,11 +25,11 @@ from supervisor.combined import as_part, combined, fitting
 from supervisor.dispatch import Dispatch
 from supervisor.first_readings import FirstReading, Keeping, PartRead
 from supervisor.incoming import Ended, Incoming, digest_of, unheard
-from supervisor.understanding.outcome import Interpreter
 from supervisor.part_ids import part_task_id
 from supervisor.replies import part_reply, report_reply
 from supervisor.reports import ReportDesk
 from supervisor.request_readings import RequestReadings
+from supervisor.understanding.outcome import Interpreter
 
 log = structlog.get_logger(__name__)
 

@@ -11,13 +11,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from supervisor.interpretation.proof.recollection import Recollection, Remembered
+
 from contracts.messages import ChatTurn
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Interpretation, Understood
+from supervisor.understanding import Interpretation, Understood
 from supervisor.understanding.outcome import Several
-from supervisor.interpretation.proof.recollection import Recollection, Remembered
-from tests.interpretation_cases import AT, BUDGET, GREETER, RIDE, TRIP
 from tests.llm_double import Canned, cut_off, fault, filtered, raw, refusal, saying
+from tests.understanding_cases import AT, BUDGET, GREETER, RIDE, TRIP
 
 RECORDED = Path(__file__).parent / "data" / "hostile_readings.jsonl"
 CATALOGUE = Catalogue([BUDGET, TRIP, RIDE, GREETER])

@@ -10,8 +10,8 @@ from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
 from tests.data.write_hostile_readings import reading
 from tests.hostile_readings import ANN, Claim, Scene
-from tests.interpretation_cases import BUDGET, card_for
 from tests.llm_double import Canned, raw, saying
+from tests.understanding_cases import BUDGET, card_for
 
 
 class Payment(Parameters):

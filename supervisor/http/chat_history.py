@@ -18,9 +18,9 @@ from contracts.messages import ChatTurn, TaskCall
 from supervisor.catalogue import Catalogue
 from supervisor.http.chat_forms import LONGEST_TEXT, ChatMessage
 from supervisor.http.parts import Parts
-from supervisor.interpretation import Ambiguous, Missing, RuleInterpreter, Several, Single, Understood, Unfitting
-from supervisor.turns import stored_turns
 from supervisor.request_readings import LOOK_BACK
+from supervisor.turns import stored_turns
+from supervisor.understanding import Ambiguous, Missing, RuleInterpreter, Several, Single, Understood, Unfitting
 
 log = structlog.get_logger(__name__)
 

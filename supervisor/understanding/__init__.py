@@ -2,3 +2,32 @@
 
 Here belongs what reads sentences and conversations; sending tasks, storing turns and wording reports do not.
 """
+
+from supervisor.understanding.model import LlmInterpreter, make_interpreter
+from supervisor.understanding.outcome import (
+    Ambiguous,
+    Interpretation,
+    Interpreter,
+    Missing,
+    Several,
+    Single,
+    Span,
+    Understood,
+    Unfitting,
+)
+from supervisor.understanding.rules import RuleInterpreter
+
+__all__ = [
+    "Ambiguous",
+    "Interpretation",
+    "Interpreter",
+    "LlmInterpreter",
+    "Missing",
+    "RuleInterpreter",
+    "Several",
+    "Single",
+    "Span",
+    "Understood",
+    "Unfitting",
+    "make_interpreter",
+]

@@ -50,13 +50,14 @@ class Checked:
     """What of one intent is grounded: *values* of *task* with their *spans*.
 
     *unsure* says of values why they are shown for a yes; *faulty* names the slots that were said, but have no grounded
-    value. *covered* is what of the utterance has found its slot.
+    value. *recalled* is what is remembered, as it stands there, that a value is taken from. *covered* is what of the utterance has found its slot.
     """
 
     task: Task
     values: dict[str, Any] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     unsure: dict[str, Why] = field(default_factory=dict)
+    recalled: list[str] = field(default_factory=list)
     faulty: set[str] = field(default_factory=set)
     covered: list[Place] = field(default_factory=list)
 
@@ -157,6 +158,8 @@ def _take(checked: Checked, slot: Slot, found: Grounded, source: Evidence) -> No
     checked.spans.append(source.span(slot.name, found.place))
     if found.why is not None:
         checked.unsure[slot.name] = found.why
+    if found.why == "remembered":
+        checked.recalled.append(source.shown.text)
     # Words that only the model relates to a choice hide no number that stands among them.
     if source.shown.name == NOW and (found.why is None or slot.kind not in ("choice", "boolean")):
         checked.covered.append(found.place)

@@ -38,11 +38,13 @@ ROLE = "supervisor"
 DEADLINE_S = 10.0
 #: Characters of an answer that goes back with its faults, and faults that do.
 _LONGEST_ANSWER, _MOST_FAULTS = 8_000, 12
+#: Characters of what is remembered that a question shows.
+_MOST_RECALLED = 200
 _WHY: dict[Why, str] = {
-    "remembered": "is remembered, not said",
-    "reported": "comes from a report",
-    "scattered": "comes from several earlier turns",
-    "unread": "is how I read your words",
+    "remembered": "as I remember it",
+    "reported": "from what was reported",
+    "scattered": "from several earlier turns",
+    "unread": "as I understand your words",
 }
 
 
@@ -157,14 +159,12 @@ def make_interpreter(
 
 
 def _is_settled(by_rules: Interpretation) -> bool:
-    """Return whether no model could add anything: all is certain, or only the person can say what they want."""
+    """Return whether no model could add anything: the words announce every value, or the person left it at that."""
     if isinstance(by_rules, Several):
         return all(map(_is_settled, by_rules.parts))
     if isinstance(by_rules, Understood):
-        return by_rules.is_certain
-    if isinstance(by_rules, Unfitting):
-        return is_settled_text(by_rules.text)
-    return isinstance(by_rules, Ambiguous) and by_rules.task_name is not None and not by_rules.missing
+        return by_rules.is_certain and not by_rules.guessed
+    return isinstance(by_rules, Unfitting) and is_settled_text(by_rules.text)
 
 
 def _marked(found: Interpretation) -> Interpretation:
@@ -241,5 +241,6 @@ def _notes(intent: Checked) -> str:
     for why, told in _WHY.items():
         labels = [slot.label for slot in intent.task.schema.slots if intent.unsure.get(slot.name) == why]
         if labels:
-            notes.append(f" ({', '.join(labels)} {told})")
+            notes.append(f" ({', '.join(labels)}: {told})")
+    notes += [f' I remember "{line[:_MOST_RECALLED]}".' for line in dict.fromkeys(intent.recalled)]
     return "".join(notes)

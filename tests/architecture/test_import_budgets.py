@@ -19,7 +19,7 @@ BUDGETS = [
     ("workers", set(), 385),
     ("workers.agents.budget", set(), 385),
     ("workers.testing", {"nats"}, 410),
-    ("supervisor.interpretation", set(), 385),
+    ("supervisor.understanding", set(), 385),
     ("tasklore.__main__", set(), 260),
     ("tasklore.asking", {"nats"}, 405),
     ("workers.wiring", {"nats", "redis", "faststream", "prometheus_client"}, 890),

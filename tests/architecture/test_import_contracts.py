@@ -44,7 +44,7 @@ BREACHES = [
     ("broker-in-wiring", "workers/desk.py", "from faststream.nats import NatsBroker"),
     ("broker-in-wiring", "workers/wiring.py", "from faststream.nats import NatsBroker"),
     ("frames-in-wiring", "supervisor/service.py", "from runtime.process import Process"),
-    ("models-in-one-place", "supervisor/interpretation/llm.py", "import openai"),
+    ("models-in-one-place", "supervisor/understanding/model.py", "import openai"),
     ("examples-are-users", "examples/trip.py", "from memory import keys"),
     ("examples-are-users", "examples/coin_world/agents.py", "from supervisor.dispatch import Dispatch"),
     ("examples-are-users", "examples/coin_world/running.py", "from runtime.endpoints import find_endpoints"),

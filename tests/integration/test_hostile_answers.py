@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runtime.llm import Llm, LlmSettings
-from supervisor.interpretation import Interpretation, LlmInterpreter, RuleInterpreter, Understood, make_interpreter
+from supervisor.understanding import Interpretation, LlmInterpreter, RuleInterpreter, Understood, make_interpreter
 from supervisor.understanding.outcome import Several
 from tests.data.write_hostile_readings import ATTACKS, COUNT, lines, reading
 from tests.hostile_readings import (
@@ -22,8 +22,8 @@ from tests.hostile_readings import (
     recorded,
     turns_of,
 )
-from tests.interpretation_cases import parameters_of
 from tests.llm_double import ScriptedLlm
+from tests.understanding_cases import parameters_of
 
 #: Bytes of the file, far from what a repository minds.
 LARGEST = 600_000

@@ -20,9 +20,9 @@ from runtime.llm import Llm, LlmSettings
 from runtime.outbox import open_outbox
 from runtime.streams import Sizes, declare_streams
 from supervisor.dispatch import Dispatch
-from supervisor.interpretation import make_interpreter
 from supervisor.reports import ReportDesk
 from supervisor.service import Service
+from supervisor.understanding import make_interpreter
 from tests.data.write_hostile_readings import reading
 from tests.hostile_readings import ANN, CATALOGUE, SCENES, Recalling, Recorded, Scene, recorded, turns_of
 from tests.llm_double import ScriptedLlm

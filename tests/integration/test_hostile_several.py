@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from contracts.errors import LlmMalformed
-from supervisor.interpretation import Interpretation, LlmInterpreter, Understood
+from supervisor.understanding import Interpretation, LlmInterpreter, Understood
 from supervisor.understanding.outcome import Ambiguous, Missing, Several, Single, Unfitting
 from tests.hostile_readings import ANN, CATALOGUE, SCENES, Recalling, Scene, harm, recorded, turns_of
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from supervisor.interpretation import LlmInterpreter, Missing, Understood, make_interpreter
-from tests.interpretation_cases import EVERYBODY, parameters_of
+from supervisor.understanding import LlmInterpreter, Missing, Understood, make_interpreter
 from tests.llm_double import Canned, ScriptedLlm, cut_off, fault, filtered, raw, refusal, saying
 from tests.llm_questions import Opener
+from tests.understanding_cases import EVERYBODY, parameters_of
 
 pytest_plugins = ["tests.fixtures_llm"]
 

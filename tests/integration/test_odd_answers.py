@@ -3,7 +3,7 @@
 import pytest
 
 from supervisor.catalogue import Catalogue
-from supervisor.interpretation import Interpretation, RuleInterpreter, Understood, make_interpreter
+from supervisor.understanding import Interpretation, RuleInterpreter, Understood, make_interpreter
 from supervisor.understanding.outcome import Several
 from tests.hostile_readings import ANN, CATALOGUE, SCENES, Recalling, Scene, harm, turns_of
 from tests.integration.test_hostile_answers import llm_at

@@ -17,11 +17,11 @@ from memory.documents.reader import DocumentReader
 from memory.documents.store import DocumentStore
 from memory.rendering.documents import tokens_of
 from memory.rendering.recalled import CLOSE, OPEN
-from supervisor.interpretation import Ambiguous, Interpretation, LlmInterpreter, Missing, Understood
 from supervisor.recollection import BUDGET_TOKENS, OwnReads, Recollections
-from tests.interpretation_cases import EVERYBODY, parameters_of
+from supervisor.understanding import Ambiguous, Interpretation, LlmInterpreter, Missing, Understood
 from tests.llm_double import ScriptedLlm
 from tests.llm_questions import Opener
+from tests.understanding_cases import EVERYBODY, parameters_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 ANN, BEN = "ann", "ben"

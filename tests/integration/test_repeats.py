@@ -26,15 +26,15 @@ from runtime.embedded import EmbeddedServers
 from supervisor.catalogue import Catalogue
 from supervisor.first_readings import HeardTurn, Keeping, heard_turn, reading_of
 from supervisor.http.work import Work
+from supervisor.request_readings import LOOK_BACK
+from supervisor.service import Service
 from supervisor.understanding import Interpretation, Interpreter, RuleInterpreter, Understood
 from supervisor.understanding.outcome import Several
-from supervisor.service import Service
-from supervisor.request_readings import LOOK_BACK
 from tests.http_client import ask as over_http
 from tests.integration.http_stand import http_stand
 from tests.integration.test_hostile_dispatch import SUPERVISOR, Stand, standing
-from tests.interpretation_cases import BUDGET, TRIP
 from tests.servers import PATIENCE_S
+from tests.understanding_cases import BUDGET, TRIP
 
 ONE = Understood("BudgetTrackerAgent", TaskCall(name="analyze_budget", parameters={"budget_limit": 50, "spent": 42}))
 OTHER = Understood("BudgetTrackerAgent", TaskCall(name="analyze_budget", parameters={"budget_limit": 9, "spent": 7}))
@@ -338,7 +338,7 @@ async def test_over_http_a_key_tells_the_first_reading_after_a_kill(servers: Emb
         async with http_stand(servers, redis, service=other, work=Work(other, records)) as second:
             told = await over_http(second.url, "POST", "/v1/requests", body, key)
     assert (told.status, told.body["task"], fickle.asked) == (200, ONE.task.model_dump(), 1)
-    assert "budget limit 50; spent 42" in told.body["reply"]["text"]
+    assert "budget limit 50, spent 42" in told.body["reply"]["text"]
 
 
 async def test_over_http_nobody_is_told_what_another_user_of_their_id_was_answered(

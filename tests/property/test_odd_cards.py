@@ -9,7 +9,7 @@ from contracts.messages import AgentCard, TaskCall, TaskCard
 from supervisor.cards import CardIndex
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import RuleInterpreter, Understood
-from tests.interpretation_cases import BUDGET, said
+from tests.understanding_cases import BUDGET, said
 
 #: Words that the reading of schemas looks for, and those of the sentences.
 KEYWORDS = (

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from supervisor.understanding import Several, Single, Understood
-from tests.interpretation_cases import understand
+from tests.understanding_cases import understand
 
 _AMOUNTS = st.one_of(
     st.integers(10, 900_000).map(str),

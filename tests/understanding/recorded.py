@@ -11,27 +11,39 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 from zoneinfo import ZoneInfo
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
+from contracts.errors import LlmError
 from contracts.messages import ChatTurn, TaskCall
 from runtime.llm_client import _response_format
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.answers import Reading
 from supervisor.understanding.outcome import Interpretation, Several, Single, Understood, Unfitting
 from supervisor.understanding.prompt import SYSTEM, Recollection, Remembered, narrow, question, sources_of
-from supervisor.understanding.routing import Task
-from supervisor.understanding.schema import task_schema
+from supervisor.understanding.routing import Router
 from tests.understanding.recorded_agents import TASKS, cards
 
 HERE = Path(__file__).parent
+#: What a strong model answered on the day of the name, in a session that saw nothing but the messages.
+RECORDED = HERE.parent / "recorded" / "understanding_2026-11-23.jsonl"
 #: When every case is said: a Monday.
 NOW = datetime(2026, 11, 23, 10, 0, tzinfo=ZoneInfo("Europe/Berlin"))
 CATALOGUE = Catalogue(cards())
 #: Cases in one file of messages.
 _BATCH = 25
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Given(Generic[T]):
+    """An answer, as `runtime.llm.Reply` has it."""
+
+    value: T
 
 
 @dataclass(frozen=True)
@@ -76,9 +88,35 @@ def cases() -> tuple[Case, ...]:
     return tuple(Case(**one) for one in json.loads((HERE / "recorded_cases.json").read_text("utf-8")))
 
 
+@cache
+def answers() -> Mapping[str, Any]:
+    """Return what a model answered to each case, as it was recorded."""
+    lines = RECORDED.read_text("utf-8").splitlines()
+    return {one["id"]: one["answer"] for one in map(json.loads, lines)}
+
+
+class Model:
+    """A model that gives the same answer as often as it is asked, in this process."""
+
+    configured = True
+
+    def __init__(self, answer: Mapping[str, Any] | LlmError) -> None:
+        self.answer = answer
+        self.users: list[str] = []
+
+    async def ask(
+        self, role: str, answer: type[T], *, system: str, user: str, deadline_s: float | None = None
+    ) -> Given[T]:
+        """Answer."""
+        self.users.append(user)
+        if isinstance(self.answer, LlmError):
+            raise self.answer
+        return Given(answer.model_validate(self.answer))
+
+
 def messages(case: Case) -> dict[str, Any]:
     """Return what a model is sent for *case*, with the id of it."""
-    tasks = [Task(offer, task_schema(offer.task)) for offer in CATALOGUE.tasks()]
+    tasks = Router(CATALOGUE).tasks
     sources = sources_of(case.say, case.previous, case.recollection, NOW)
     user = question(sources, *narrow(tasks, lambda: tasks))
     schema: Any = _response_format(Reading)
@@ -118,12 +156,13 @@ def _is_worth(task: str, said: Mapping[str, Any], key: Mapping[str, Any]) -> boo
         return False
     for name, wanted in key.items():
         allowed = wanted["any"] if isinstance(wanted, Mapping) else [wanted]
-        if not any(_evened(task, name, said.get(name)) == _evened(task, name, one) for one in allowed):
+        if not any(evened(task, name, said.get(name)) == evened(task, name, one) for one in allowed):
             return False
     return True
 
 
-def _evened(task: str, name: str, value: Any) -> Any:
+def evened(task: str, name: str, value: Any) -> Any:
+    """Return *value* of the field *name* of *task* as the task itself would have it, one for every spelling."""
     if value is None:
         return None
     parameters = TASKS[task][0]

@@ -1,7 +1,7 @@
 """What a supervisor knows of its agents."""
 
 from supervisor.catalogue import Catalogue
-from tests.interpretation_cases import BUDGET, GREETER, TRIP, Trip, card_for
+from tests.understanding_cases import BUDGET, GREETER, TRIP, Trip, card_for
 
 
 def test_a_new_card_leaves_the_old_catalogue_as_it_was() -> None:

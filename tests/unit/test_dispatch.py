@@ -13,7 +13,7 @@ from runtime import tracing
 from runtime.outbox import Outbox
 from supervisor import dispatch as dispatching
 from supervisor.dispatch import Dispatch
-from tests.interpretation_cases import AT
+from tests.understanding_cases import AT
 
 
 def an_assignment(task_id: str) -> TaskAssignment:

@@ -12,7 +12,7 @@ from memory.ledger import LedgerEntry
 from memory.open_tasks import OpenTask, open_generations
 from runtime.outbox import Outbox
 from supervisor.recovery import Recovery
-from tests.interpretation_cases import AT
+from tests.understanding_cases import AT
 
 #: What the fake ledger has: a task that waits for its third run, and a redrive that was never run.
 OPEN = [("t1", 1, 2, True), ("t2", 3, 0, False)]

@@ -10,7 +10,7 @@ from contracts.messages import CompletionReport, ErrorNote, MemoryNote, TaskAssi
 from supervisor.catalogue import Catalogue
 from supervisor.first_readings import PartRead, reading_of
 from supervisor.replies import describe_result, describe_time, part_reply, report_reply
-from tests.interpretation_cases import AT, BUDGET, understand
+from tests.understanding_cases import AT, BUDGET, understand
 
 CALL = TaskCall(name="analyze_budget", parameters={"budget_limit": 50000, "spent": 42000, "history": [5000, 7000]})
 ASSIGNMENT = TaskAssignment(

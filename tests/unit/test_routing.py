@@ -9,7 +9,7 @@ from contracts.parameters import Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.outcome import Ambiguous, Missing, Understood, Unfitting
 from supervisor.understanding.rules import RuleInterpreter
-from tests.interpretation_cases import BUDGET
+from tests.understanding_cases import BUDGET
 
 
 class NoValues(Parameters):

@@ -14,9 +14,9 @@ from contracts.subjects import MAX_BODY
 from memory.fakes import FakeConversations
 from supervisor.catalogue import Catalogue
 from supervisor.combined import fitting
-from supervisor.understanding.outcome import Unfitting
-from supervisor.service import Publish, Service
 from supervisor.request_readings import LOOK_BACK
+from supervisor.service import Publish, Service
+from supervisor.understanding.outcome import Unfitting
 
 
 class Puzzled:

@@ -9,9 +9,9 @@ from contracts.parameters import Field, Parameters
 from memory.fakes import FakeConversations
 from supervisor.catalogue import Catalogue
 from supervisor.incoming import Incoming
-from supervisor.interpretation import RuleInterpreter
 from supervisor.request_readings import RequestReadings
-from tests.interpretation_cases import card_for
+from supervisor.understanding import RuleInterpreter
+from tests.understanding_cases import card_for
 
 #: In Berlin the 22nd has begun, in Los Angeles it is the afternoon of the 21st.
 LATE = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)

@@ -1,1 +1,0 @@
-"""What a sentence takes from the tasks of its conversation: the same again, changed, doubled."""

@@ -1,0 +1,276 @@
+"""Every kind of question that is asked back, answered as people do: yes and no, by place, by name, by value."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from supervisor.understanding.clarification import pick
+
+from contracts.messages import ChatTurn
+from contracts.parameters import Parameters
+from quantities.amounts import Moment
+from supervisor.catalogue import Catalogue
+from supervisor.understanding import Interpretation, RuleInterpreter, Understood
+from supervisor.understanding.outcome import Ambiguous, Missing, Several, Unfitting
+from tests.understanding_cases import BUDGET, TRIP, card_for
+
+NOW = datetime(2026, 11, 23, 10, 0, tzinfo=UTC)
+
+
+class Meeting(Parameters):
+    """A day and time, and nothing else."""
+
+    when: Moment
+
+
+class Dinner(Parameters):
+    """A day and time, and how many come."""
+
+    evening: Moment
+    guests: int
+
+
+MEETING = card_for("MeetAgent", "book_meeting", Meeting, "Book a meeting.", ("book",))
+DINNER = card_for("TableAgent", "book_table", Dinner, "Book a table.", ("book",))
+HOUSE = Catalogue([BUDGET, TRIP, MEETING, DINNER])
+
+WHICH_TASK = ("budget limit trip hotel",)
+ONE_TASK = ("book",)
+WHICH_FIELD = ("analyze my budget", "50k")
+WHICH_NUMBER = ("budget limit 50k, spent 1.500",)
+WHICH_DAY = ("book on 03/04/2027 at 9am",)
+WHICH_HOUR = ("book on friday at 9",)
+MISSING = ("budget limit 50k",)
+
+NO_SPENT = {"budget_limit": 50000}
+
+
+def talk(*sentences: str) -> Interpretation:
+    """Return what the last of *sentences* comes to after the others, each answered as it was read."""
+    rules, turns = RuleInterpreter(), list[ChatTurn]()
+    for number, text in enumerate(sentences):
+        found = rules.understand(text, catalogue=HOUSE, previous=turns, now=NOW)
+        turns.append(_turn(f"p{number}", "person", text))
+        for part in found.parts if isinstance(found, Several) else (found,):
+            turns.append(_answered(f"a{number}", part))
+    return found
+
+
+def _turn(turn_id: str, speaker: Any, text: str, **more: Any) -> ChatTurn:
+    return ChatTurn(
+        turn_id=turn_id, conversation_id="c", speaker=speaker, text=text, at=NOW, request_id=turn_id[1:], **more
+    )
+
+
+def _answered(turn_id: str, part: Any) -> ChatTurn:
+    if isinstance(part, Understood):
+        return _turn(turn_id, "assistant", "Done.", agent_id=part.agent_id, task=part.task)
+    if isinstance(part, Unfitting):
+        return _turn(turn_id, "assistant", part.text)
+    return _turn(turn_id, "assistant", part.question, agent_id=part.agent_id, task=part.call)
+
+
+def shown(found: Interpretation) -> object:
+    """Return the parameters of what was understood, the question of what was not, the first words of a refusal."""
+    if isinstance(found, Several):
+        return [shown(part) for part in found.parts]
+    if isinstance(found, Understood):
+        return found.task.parameters
+    return found.question if isinstance(found, Missing | Ambiguous) else found.text.partition(".")[0]
+
+
+LEFT = "All right, I leave it"
+BUDGET_ASKS, TRIP_ASKS = "What are budget limit and spent?", "What are hotel and travellers?"
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted"),
+    [
+        ("the first one", BUDGET_ASKS),
+        ("the latter", TRIP_ASKS),
+        ("2", TRIP_ASKS),
+        ("not the first", TRIP_ASKS),
+        ("no, the second", TRIP_ASKS),
+        ("the trip, please", TRIP_ASKS),
+        ("TripAgent", TRIP_ASKS),
+        ("both", [BUDGET_ASKS, TRIP_ASKS]),
+        ("both of them please", [BUDGET_ASKS, TRIP_ASKS]),
+        ("neither", LEFT),
+        ("none of them", LEFT),
+        ("no", LEFT),
+    ],
+)
+def test_which_of_two_tasks_is_answered_in_any_words(answer: str, wanted: object) -> None:
+    """Both are two tasks, none of them leaves the matter."""
+    assert shown(talk(*WHICH_TASK, answer)) == wanted
+
+
+def test_a_yes_to_two_tasks_is_asked_again_and_then_chosen() -> None:
+    """The sentence that the choice is for is not the yes."""
+    wish = "trip hotel and budget limit 900"
+    assert shown(talk(wish, "yes")) == shown(talk(wish))
+    assert shown(talk(wish, "yes", "ok", "the second one")) == "What is spent?"
+
+
+@pytest.mark.parametrize("answer", ["yes", "yes please", "right", "ok", "that's right", "yes, the first", "meeting"])
+def test_the_only_task_that_was_asked_about_is_agreed_to(answer: str) -> None:
+    """What was said before is read as that task."""
+    assert shown(talk(*ONE_TASK)) == "Do you mean book meeting (MeetAgent)?"
+    assert shown(talk(*ONE_TASK, answer)) == "What is when?"
+
+
+@pytest.mark.parametrize("answer", ["no", "nope", "no thanks", "not that one", "neither"])
+def test_the_only_task_that_was_asked_about_is_left(answer: str) -> None:
+    """A no is no sentence that nobody can read."""
+    assert shown(talk(*ONE_TASK, answer)) == LEFT
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted"),
+    [
+        *((answer, "What is spent?") for answer in ("the limit", "budget limit", "it's the limit", "the first")),
+        *((answer, "What is budget limit?") for answer in ("spent", "the second one", "not the limit", "that's spent")),
+        ("both", {"budget_limit": 50000, "spent": 50000}),
+        ("limit, and spent is 40k", "What is budget limit?"),
+        ("50k is the limit and 40k spent", {"budget_limit": 50000, "spent": 40000}),
+        ("neither", BUDGET_ASKS),
+        ("no", BUDGET_ASKS),
+        ("yes", "What is '50k': budget limit or spent?"),
+    ],
+)
+def test_which_field_an_amount_is_for_is_answered_in_any_words(answer: str, wanted: object) -> None:
+    """The amount goes where it is said to go, and what lacks is asked for."""
+    assert shown(talk(*WHICH_FIELD)) == "What is '50k': budget limit or spent?"
+    assert shown(talk(*WHICH_FIELD, answer)) == wanted
+
+
+def test_an_amount_that_was_placed_rests_on_the_words_that_placed_it() -> None:
+    """The sentence has no other place for it."""
+    found = talk(*WHICH_FIELD, "it's the limit")
+    assert isinstance(found, Missing)
+    assert found.known == NO_SPENT
+    assert [(span.field, span.text) for span in found.spans] == [("budget_limit", "it's the limit")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "spent"),
+    [
+        *((answer, 1500) for answer in ("the second", "1500", "the 1500 one", "the bigger one", "not 1.5", "option 2")),
+        *((answer, 1.5) for answer in ("the first one", "1.5", "it's 1.5", "the smaller", "not the second", "former")),
+        ("1700", 1700),
+    ],
+)
+def test_which_reading_of_a_number_is_answered_in_any_words(answer: str, spent: object) -> None:
+    """By its place, by what it is, or by its size; a third number is what it says."""
+    assert shown(talk(*WHICH_NUMBER, answer)) == NO_SPENT | {"spent": spent}
+
+
+@pytest.mark.parametrize(
+    ("answer", "question"),
+    [
+        *((answer, "What is spent?") for answer in ("no", "neither", "none of them")),
+        *((answer, "Is spent 1.5 or 1500? You wrote '1.500'.") for answer in ("yes", "both", "ok")),
+    ],
+)
+def test_what_chooses_no_reading_is_asked_about(answer: str, question: str) -> None:
+    """Openly where it is none of them, again where nothing was chosen; the limit stays."""
+    found = talk(*WHICH_NUMBER, answer)
+    assert shown(found) == question
+    assert isinstance(found, Missing)
+    assert found.known == NO_SPENT
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "when"),
+    [
+        (WHICH_DAY, "the second one", "2027-03-04T09:00:00"),
+        (WHICH_DAY, "March 4", "2027-03-04T09:00:00"),
+        (WHICH_DAY, "3 April 2027", "2027-04-03T09:00:00"),
+        (WHICH_DAY, "the later one", "2027-04-03T09:00:00"),
+        (WHICH_DAY, "May 5 at 10am", "2027-05-05T10:00:00"),
+        (WHICH_HOUR, "9pm", "2026-11-27T21:00:00"),
+        (WHICH_HOUR, "in the morning", "2026-11-27T09:00:00"),
+        (WHICH_HOUR, "the evening please", "2026-11-27T21:00:00"),
+        (WHICH_HOUR, "the first", "2026-11-27T09:00:00"),
+    ],
+)
+def test_which_moment_is_answered_by_its_day_or_by_its_hour(asked: tuple[str], answer: str, when: str) -> None:
+    """Two tasks may hold it: the one that it completes is taken, and asked about the moment, not about the task."""
+    assert str(shown(talk(*asked))).startswith("Is when ")
+    assert shown(talk(*asked, answer)) == {"when": when}
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted"),
+    [
+        ("40k", NO_SPENT | {"spent": 40000}),
+        *((answer, "What is spent?") for answer in ("yes", "no", "the first", "both", "spent", "the limit")),
+        ("never mind", LEFT),
+    ],
+)
+def test_a_missing_value_is_asked_for_until_it_is_said(answer: str, wanted: object) -> None:
+    """What was said already is kept meanwhile."""
+    assert shown(talk(*MISSING, answer)) == wanted
+    if wanted == "What is spent?":
+        assert shown(talk(*MISSING, answer, "40k")) == NO_SPENT | {"spent": 40000}
+
+
+def test_people_told_one_by_one_answer_a_number_of_them() -> None:
+    """Together they are as many as were asked for."""
+    assert shown(talk("trip with hotel 900", "3 adults and 1 child")) == {"hotel": 900, "travellers": 4}
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        ("trip with hotel 900", "3"),
+        ("trip with hotel 900", "3", "thanks!"),
+        ("trip with hotel 900 for 3 travellers",),
+    ],
+)
+@pytest.mark.parametrize("answer", ["40k", "spent 40k", "it was 40k"])
+def test_a_question_left_behind_is_answered_later(between: tuple[str, ...], answer: str) -> None:
+    """Another task was begun and completed meanwhile."""
+    assert shown(talk(*MISSING, *between, answer)) == NO_SPENT | {"spent": 40000}
+
+
+def test_the_words_of_a_question_left_behind_answer_it_before_the_last_one() -> None:
+    """And the last one is still open then."""
+    before = (*MISSING, "trip with hotel 900", "spent 40k")
+    assert shown(talk(*before)) == NO_SPENT | {"spent": 40000}
+    assert shown(talk(*before, "3")) == {"hotel": 900, "travellers": 3}
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        ("never mind", "40k"),
+        ("trip with hotel 900", "3", "I have 40k friends in Lima"),
+        ("trip with hotel 900", "3", "thanks!"),
+        ("40k", "trip with hotel 900", "3", "41k"),
+    ],
+)
+def test_what_is_no_answer_to_a_question_left_behind_starts_nothing(after: tuple[str, ...]) -> None:
+    """It was given up or answered, or the sentence says something else."""
+    assert isinstance(talk(*MISSING, *after), Unfitting)
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "places"),
+    [
+        ("the first and the third", 3, (0, 2)),
+        ("the last", 3, (2,)),
+        ("the third one", 2, None),
+        ("both", 3, None),
+        ("all of them", 3, (0, 1, 2)),
+        ("not the second", 3, None),
+        ("the first time I was in Lima", 2, None),
+        ("yes", 2, None),
+        ("", 2, None),
+        ("", 1, None),
+        ("that one", 2, None),
+    ],
+)
+def test_a_place_is_picked_only_where_it_is_one(text: str, count: int, places: tuple[int, ...] | None) -> None:
+    """More words are a sentence of their own."""
+    assert pick(text, count, may_be_digit=True) == places

@@ -1,0 +1,168 @@
+"""Cards that no sentence can be read into are left out with a reason, and cost nobody else an answer."""
+
+import re
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from supervisor.understanding.schema import task_schema as shape_of
+from supervisor.understanding.routing import problem_of
+
+from contracts.errors import LlmRefused
+from contracts.messages import AgentCard, TaskCall, TaskCard
+from supervisor.catalogue import Catalogue
+from supervisor.understanding import Ambiguous, LlmInterpreter, RuleInterpreter, Understood, Unfitting
+from tests.understanding_cases import BUDGET, EVERYBODY, parameters_of, said, understand
+
+CHECK = "Check my budget: limit 50k, spent 42k"
+EXPECTED = {"budget_limit": 50000, "spent": 42000}
+
+
+def nested(depth: int) -> Any:
+    """Return a schema that nests *depth* levels deep."""
+    schema: Any = {"type": "number"}
+    for _ in range(depth):
+        schema = {"anyOf": [schema]}
+    return schema
+
+
+def odd_card(parameters: Any, agent_id: str = "OddAgent") -> AgentCard:
+    """Return a card that asks for the budget's words with *parameters*."""
+    task = TaskCard(name="analyze_budget", description=BUDGET.tasks[0].description, parameters=parameters)
+    return AgentCard(agent_id=agent_id, keywords=("budget", "limit"), tasks=(task,), digest="0")
+
+
+def of_field(**schema: Any) -> dict[str, Any]:
+    """Return parameters with one field x."""
+    return {"type": "object", "properties": {"x": schema}}
+
+
+#: What JSON Schema forbids, or nobody can be asked for, and a word of the reason.
+ODD = [
+    ({"properties": {}, "required": 5}, "parameters.required must be a list, not 5"),
+    ({"required": "limit"}, "required must be a list"),
+    ({"required": [[1]]}, r"required must be a list of texts, not \[1\]"),
+    ({"required": [{}]}, "required must be a list of texts"),
+    ({"required": [None]}, "required must be a list of texts"),
+    ({"properties": "x"}, "parameters.properties must be an object"),
+    ({"properties": [1]}, "properties must be an object"),
+    ({"properties": {"x": 5}}, "parameters.properties.x must be a schema, not 5"),
+    ({"properties": {"x": None}}, "properties.x must be a schema"),
+    ({"$defs": []}, r"parameters.\$defs must be an object"),
+    ({"$defs": {"A": "b"}}, r"\$defs.A must be a schema"),
+    (of_field(**{"$ref": ["x"]}), "must be a text"),
+    (of_field(anyOf="x"), "x.anyOf must be a list"),
+    (of_field(anyOf=["x"]), r"x.anyOf\[0\] must be a schema"),
+    (of_field(anyOf=[{"type": "number"}], oneOf=5), "x.oneOf must be a list"),
+    (of_field(allOf=[7]), r"x.allOf\[0\] must be a schema"),
+    (of_field(type="array", items=[1]), "x.items must be a schema"),
+    (of_field(enum=5), "x.enum must be a list"),
+    (of_field(enum={"a": 1}), "x.enum must be a list"),
+    (of_field(enum=[10**5000]), "cannot be written as JSON"),
+    (of_field(aliases="limit"), "x.aliases must be a list"),
+    (of_field(cues=[["limit"]]), "x.cues must be a list of texts"),
+    (of_field(cues=["limit"] * 1000), "1001 names, aliases and cues; keep to 100"),
+    (of_field(type="number", unit=5), "x.unit must be a text"),
+    (of_field(type="number", unit="\x00"), "is no unit"),
+    (of_field(type="number", unit="m" * 1000), "is no unit"),
+    (of_field(type="string", format=[]), "x.format must be a text"),
+    (of_field(description=["x"]), "x.description must be a text"),
+    (of_field(examples="12"), "x.examples must be a list"),
+    ({"properties": {f"f{number}": {} for number in range(201)}}, "201 fields; keep to 200"),
+    (of_field(description="x" * 70_000), "characters; keep to 65,536"),
+]
+
+#: What is strange and allowed.
+STRANGE = [
+    {"required": None, "properties": None, "$defs": None},
+    {"required": ["nobody", "nobody"]},
+    {"properties": {"": {}, "\x00": {}, "limit": False}},
+    of_field(**{"$ref": "#"}),
+    of_field(**{"$ref": "#/$defs/A"}) | {"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}] * 20}}},
+    of_field(anyOf=[]),
+    of_field(**nested(80)),
+    of_field(type=5),
+    of_field(type=["number", {}]),
+    of_field(enum=[{}, [], None, [1], "limit", 1.5]),
+    of_field(const={"limit": 1}),
+    of_field(type="array", items=True),
+]
+
+
+@pytest.mark.parametrize(("parameters", "words"), ODD, ids=[words for _, words in ODD])
+def test_a_schema_that_is_none_is_refused_with_its_place(parameters: Any, words: str) -> None:
+    """Whoever wrote the card finds what to mend."""
+    problem = problem_of(odd_card(parameters))
+    assert problem is not None
+    assert problem.startswith("task 'analyze_budget': ")
+    assert re.search(words, problem)
+
+
+@pytest.mark.parametrize("parameters", STRANGE, ids=str)
+def test_a_strange_schema_is_let_through(parameters: Any) -> None:
+    """JSON Schema allows it, so other programs may use it; rules make of it what they can."""
+    assert problem_of(odd_card(parameters)) is None
+    assert shape_of(odd_card(parameters).tasks[0]) is not None
+
+
+@pytest.mark.parametrize("parameters", [*(parameters for parameters, _ in ODD), *STRANGE], ids=lambda _: "")
+def test_beside_an_odd_card_everybody_else_is_understood(parameters: Any) -> None:
+    """Also in a catalogue that nobody has checked."""
+    catalogue = EVERYBODY.with_card(odd_card(parameters))
+    understanding = RuleInterpreter()
+    found = understanding.understand(f"BudgetTrackerAgent, {CHECK}", catalogue=catalogue)
+    assert isinstance(found, Understood)
+    assert (found.agent_id, parameters_of(found)) == ("BudgetTrackerAgent", EXPECTED)
+    assert understanding.understand("Sing a song", catalogue=catalogue) is not None
+    assert understanding.understand("OddAgent: x 5, limit 7 km", catalogue=catalogue) is not None
+
+
+def test_a_card_that_cannot_be_read_is_not_offered() -> None:
+    """Neither as an ability, nor as what the conversation was about."""
+    catalogue = Catalogue([odd_card({"required": 5})])
+    call = TaskCall(name="analyze_budget", parameters={"limit": 1})
+    previous = [said("assistant", "What is limit?", call, "OddAgent")]
+    found = RuleInterpreter().understand("limit 5", catalogue=catalogue, previous=previous)
+    assert isinstance(found, Unfitting)
+    assert "No agent has reported yet" in found.text
+
+
+class CuriousModel:
+    """A language model that notes what it was shown, and reads nothing in it."""
+
+    configured = True
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    async def ask(
+        self, role: str, answer: type[BaseModel], *, system: str, user: str, deadline_s: float | None = None
+    ) -> Any:
+        """Note *user* and refuse."""
+        self.shown.append(user)
+        raise LlmRefused("nothing fits")
+
+
+async def test_a_model_is_not_shown_a_card_that_cannot_be_read() -> None:
+    """It is asked about the others, and the index of them is not made anew for every sentence."""
+    catalogue = EVERYBODY.with_card(odd_card(of_field(enum=[10**5000])))
+    model, rules = CuriousModel(), RuleInterpreter()
+    router = rules.router(catalogue)
+    await LlmInterpreter(model, rules=rules).interpret("Sing a song", catalogue=catalogue, previous=())
+    [shown] = model.shown
+    assert "BudgetTrackerAgent" in shown
+    assert "OddAgent" not in shown
+    assert rules.router(catalogue) is router
+
+
+def test_an_ability_or_a_choice_is_never_longer_than_a_message() -> None:
+    """A novel for a description, or a thousand agents that do the same."""
+    novel = BUDGET.tasks[0].model_copy(update={"description": "x" * 500_000})
+    crowd = Catalogue(
+        BUDGET.model_copy(update={"agent_id": f"Agent{number}", "tasks": (novel,)}) for number in range(1000)
+    )
+    assert len(crowd.abilities()) < 4000
+    found = understand(CHECK, catalogue=crowd)
+    assert isinstance(found, Ambiguous)
+    assert len(found.question) < 1000
+    assert found.question.endswith("or another one?")
