@@ -198,7 +198,7 @@ class _Filling:
         reached[0] = [_Assignment(0.0, ())]
         for place in range(len(self.groups)):
             options = list(self._options(place))
-            for one in sorted(reached[place])[:_BEAM] if options else reached[place][:_BEAM]:
+            for one in sorted(reached[place], key=lambda one: one.cost)[:_BEAM] if options else reached[place][:_BEAM]:
                 reached[place + 1].append(_Assignment(one.cost + FAR, one.pairs))
                 used = one.slots()
                 for cost, end, slot in options:
