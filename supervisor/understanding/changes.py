@@ -85,7 +85,11 @@ class _Reader:
                 told = f"{token.text} of" if is_share else _TOLD.get(token.text, token.text)
                 told = f"a {told}" if is_share and token.text != "half" else told
                 yield from self._multiple(place, place + 1, Fraction(_TIMES[token.text]), told)
-            elif amount is not None and amount.value is not None:
+            elif (
+                amount is not None
+                and amount.value is not None
+                and not _SHARES.intersection(amount.text.lower().split())
+            ):
                 yield from self._with_amount(place, self.ends[place], amount)
             elif token.text == "another" and place + 1 in self.starting:
                 cue = self.starting[place + 1]

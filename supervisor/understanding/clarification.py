@@ -3,8 +3,11 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
 
 from contracts.messages import ChatTurn
+from quantities.errors import InvalidAmount
+from quantities.numerals import parse_number
 from supervisor.understanding.carry_over import take
 from supervisor.understanding.conclusion import conclude
 from supervisor.understanding.conversation import Open, Past, words_before
@@ -20,15 +23,22 @@ _PLACES = {
     "5th": 4, "last": -1, "latter": -1, "other": -1,
 }  # fmt: skip
 _DIGITS = {"1": 0, "one": 0, "2": 1, "two": 1, "3": 2, "three": 2, "4": 3, "four": 3}
+_MOST = word_set("bigger biggest larger largest higher highest greater greatest later latest")
+_LEAST = word_set("smaller smallest lower lowest lesser least earlier earliest sooner soonest")
 _ALL = word_set("both all each everything")
 _YES = word_set("yes yeah yep yup ok okay sure correct right exactly absolutely definitely indeed do")
 _NO = word_set("no nope nah neither none not don't")
+_LEAVE = (
+    r"(?:(?:oh|no|ok|okay|please|just|actually|well|sorry)\W+)*(?:never ?mind|forget(?: about)?|cancel|stop|leave|drop"
+    r"|skip|no thanks?|no thank you|neither|none|(?:i )?(?:don't|do not) (?:want|need))"
+)
 _LEAVING = re.compile(
-    r"\W*(?:(?:oh|no|ok|okay|please|just|actually|well|sorry)\W+)*(?:never ?mind|forget (?:it|that|about it)|cancel"
-    r"(?: (?:it|that|this|them))?|stop(?: (?:it|that))?|leave (?:it|that)|drop it|skip it|no thanks?|no thank you"
-    r"|(?:i )?(?:don't|do not) (?:want|need) (?:it|that|this)|none of (?:them|these|those))(?: please| then| thanks?)?\W*",
+    rf"\W*{_LEAVE}(?:\s+(?:it|that|this|them|these|those|all|both|of|please|then|thanks|thank you)\b|\W)*",
     re.IGNORECASE,
 )
+_LEAVES_ONE = re.compile(rf"\W*{_LEAVE}\b", re.IGNORECASE)
+#: "Never mind, greet Bob" leaves what was asked for another request.
+INSTEAD = re.compile(rf"\W*{_LEAVE}(?:\s+(?:it|that|them|both))?\s*[,.;:!]\s*(?=\S)", re.IGNORECASE)
 #: What may stand beside the word that chooses: more words are an utterance of their own.
 _BESIDE = word_set(
     "the a i mean meant want take choose pick please would like it's that's it is was that this of them these those go"
@@ -110,9 +120,9 @@ class Clarification:
                     return None
                 if fill(utterance, choice.task).values:
                     return None
-            filled = fill(utterance, task, one.slots)
+            filled = Filled() if _says_nothing(utterance.text) else fill(utterance, task, one.slots)
             if not filled.values and not filled.questions and not filled.whose:
-                if choice is not None or _is_statement(utterance):
+                if is_other or (choice is None and _is_statement(utterance)):
                     return None
                 return self._ask_again(one, filled, utterance)
         self._keep(filled, one)
@@ -133,12 +143,17 @@ class Clarification:
             text, slots = asked
             places = pick(utterance.text, len(slots), may_be_digit=True)
             chosen = [slots[place] for place in places or ()] or _cued(utterance, task, slots)
-            return _read(text, task, chosen[0], utterance) if len(chosen) == 1 else None
+            if len(chosen) == 1 and len(slots) == 2 and "not" in _words(utterance.text) and not places:
+                chosen = [slot for slot in slots if slot is not chosen[0]]
+            return _read(text, task, chosen, utterance) if chosen else None
         for slot in one.slots:
-            values = values_asked(one.turn, slot)
-            places = pick(utterance.text, len(values)) if values else None
-            if places and len(places) == 1:
-                return _read(values[places[0]], task, slot, utterance)
+            values = () if slot.choices else values_asked(one.turn, slot)
+            if values and (chosen_value := _chosen(utterance, slot, values)) is not None:
+                return _settled(slot, chosen_value, task, utterance)
+            if values and not _is_whole(utterance, slot):
+                filled = Filled()
+                filled.questions[slot.name] = one.turn.text
+                return filled
             if slot.kind == "boolean" and len(one.slots) == 1 and _yes_or_no(utterance.text) is not None:
                 filled = Filled()
                 filled.put(slot, _yes_or_no(utterance.text), 0, len(utterance.text), utterance.text)
@@ -161,19 +176,28 @@ class Clarification:
         if text != utterance.text:
             same = [self._fill(one, _same_now(text, utterance), None) for one in self._opened]
             return [found for found in same if found is not None] if all(same) else None
+        if _says_nothing(text):
+            return [_asked_again(one, untold=False) for one in self._opened]
         clauses = [clause for clause in _SEPARATOR.split(utterance.text) if clause.strip()]
         answers: dict[int, Single] = {}
+        dropped: set[int] = set()
         loose: list[Utterance] = []
         for clause in clauses:
             said = _same_now(clause, utterance)
             place, rest = self._placed(said)
+            if (leaving := _LEAVES_ONE.match(clause)) is not None:
+                place = place if place is not None else self._meant(_same_now(clause[leaving.end() :], utterance))
+                if place is None:
+                    return None
+                dropped.add(place)
+                continue
             if place is None:
                 place, rest = self._fitting(said, answers), said
             if place is None:
                 loose.append(said)
             elif (found := self._fill(self._opened[place], rest, None)) is not None:
                 answers[place] = found
-        free = [place for place in range(len(self._opened)) if place not in answers]
+        free = [place for place in range(len(self._opened)) if place not in answers and place not in dropped]
         if loose and len(loose) == len(free):
             for place, said in zip(free, loose, strict=True):
                 if (found := self._fill(self._opened[place], said, None)) is not None:
@@ -181,7 +205,16 @@ class Clarification:
         elif loose and (choice is not None or (not answers and not any(said.amounts for said in loose))):
             return None
         untold = bool(loose) and len(loose) != len(free)
-        return [answers.get(place) or _asked_again(one, untold) for place, one in enumerate(self._opened)]
+        kept = [(place, one) for place, one in enumerate(self._opened) if place not in dropped]
+        if not kept:
+            return [Unfitting(leave("them", self._router.catalogue.abilities()))]
+        return [answers.get(place) or _asked_again(one, untold) for place, one in kept]
+
+    def _meant(self, said: Utterance) -> int | None:
+        """Return the one question whose task or slots the words of *said* name."""
+        tasks = [one.task for one in self._opened]
+        named = [place for place, task in enumerate(tasks) if task is not None and task.names & set(said.stems)]
+        return named[0] if len(named) == 1 else None
 
     def _placed(self, said: Utterance) -> tuple[int | None, Utterance]:
         """Return which question *said* answers by its place ("the second is 4"), and the rest of it."""
@@ -231,16 +264,69 @@ def _at(turn: ChatTurn, utterance: Utterance) -> datetime:
     return turn.at.astimezone(utterance.now.tzinfo) if utterance.now.tzinfo else turn.at
 
 
-def _read(text: str, task: Task, slot: Slot, utterance: Utterance) -> Filled | None:
-    """Return *text*, a value that a question named, as the value of *slot*; its place is the whole of *utterance*."""
-    found = fill(_same_now(text, utterance), task, (slot,))
-    if slot.name not in found.values:
-        return None
+def _read(text: str, task: Task, slots: Sequence[Slot], utterance: Utterance) -> Filled | None:
+    """Return *text*, a value that a question named, as the value of *slots*; its place is the whole of *utterance*."""
     filled = Filled()
-    filled.put(slot, found.values[slot.name], 0, len(utterance.text), utterance.text)
-    if slot.is_list:
+    for slot in slots:
+        found = fill(_same_now(text, utterance), task, (slot,))
+        if slot.name not in found.values:
+            return None
+        filled.put(slot, found.values[slot.name], 0, len(utterance.text), utterance.text)
         filled.values[slot.name] = found.values[slot.name]
     return filled
+
+
+def _settled(slot: Slot, value: str, task: Task, utterance: Utterance) -> Filled | None:
+    """Return *value*, one that a question offered, for *slot*; it is as the slot writes it when that is a time."""
+    if not slot.is_timed:
+        return _read(value, task, [slot], utterance)
+    filled = Filled()
+    filled.put(slot, value, 0, len(utterance.text), utterance.text)
+    return filled
+
+
+def _is_whole(utterance: Utterance, slot: Slot) -> bool:
+    """Return whether *utterance* says a value of its own: a number in digits, a day with a time."""
+    if slot.is_timed:
+        return any(one.has_day and isinstance(one.readings[0], datetime) for one in utterance.moments)
+    return any(map(str.isdigit, utterance.text)) or not slot.is_numeric
+
+
+def _chosen(utterance: Utterance, slot: Slot, values: Sequence[str]) -> str | None:
+    """Return which of *values* that a question offered is chosen: by its place, its size or a part of it."""
+    places = pick(utterance.text, len(values))
+    if places is not None and len(places) == 1:
+        return values[places[0]]
+    words = set(_words(utterance.text)) - _BESIDE
+    if len(words) == 1 and words <= _MOST | _LEAST:
+        ranked = sorted(values, key=lambda value: value if slot.is_timed else _number(value))
+        return ranked[-1] if words <= _MOST else ranked[0]
+    denied = bool(re.match(r"\W*(?:no\W+)?not\b", utterance.text, re.IGNORECASE))
+    found = [value for value in values if _is_said(utterance, slot, value)]
+    if denied and len(values) == 2 and len(found) == 1:
+        return next(value for value in values if value not in found)
+    return found[0] if len(found) == 1 else None
+
+
+def _number(value: str) -> Decimal:
+    try:
+        return parse_number(value)
+    except InvalidAmount:
+        return Decimal(0)
+
+
+def _is_said(utterance: Utterance, slot: Slot, value: str) -> bool:
+    """Return whether *utterance* says *value*, or of a moment its day or its time."""
+    if not slot.is_timed:
+        return any(found.value is not None and found.value == _number(value) for found in utterance.amounts)
+    said = set()
+    for found in utterance.moments:
+        for reading in found.readings:
+            if found.has_day:
+                said.add((reading.date() if isinstance(reading, datetime) else reading).isoformat())
+            elif isinstance(reading, datetime):
+                said.add(reading.time().isoformat())
+    return any(value.startswith(one) or value.endswith(one) for one in said)
 
 
 def _cued(utterance: Utterance, task: Task, slots: Sequence[Slot]) -> list[Slot]:
@@ -271,6 +357,11 @@ def says_yes(text: str) -> bool:
 def _yes_or_no(text: str) -> bool | None:
     words = set(_words(text)) - _BESIDE
     return True if words and words <= _YES else False if words and words <= _NO else None
+
+
+def _says_nothing(text: str) -> bool:
+    """Return whether *text* is a yes, a no or a place alone, and so no value."""
+    return not set(_words(text)) - _BESIDE - _YES - _NO - _ALL - _PLACES.keys()
 
 
 def _is_statement(utterance: Utterance) -> bool:

@@ -77,6 +77,11 @@ def past_tasks(previous: Sequence[ChatTurn], router: Router) -> list[Past]:
 
 
 def words_before(turn: ChatTurn, previous: Sequence[ChatTurn]) -> ChatTurn | None:
-    """Return the person's turn that *turn* answered."""
-    before = previous[: next((place for place, one in enumerate(previous) if one is turn), 0)]
-    return next((one for one in reversed(before) if one.speaker == "person"), None)
+    """Return the person's turn that *turn* asked about, also when it asked once more after an answer that chose none."""
+    said = None
+    for one in reversed(previous):
+        if one.speaker == "person":
+            said = one
+        elif said is not None and one.text != turn.text:
+            break
+    return said

@@ -41,7 +41,7 @@ _DENIED = re.compile(
 )
 _THANKS = re.compile(
     r"\W*(?:ok(?:ay)?|great|perfect|nice|cool|super|awesome|good|well done|many|no|that's all|bye|good ?bye|hi|hello|hey"
-    r"|good (?:morning|afternoon|evening)|thanks?(?: you)?|thx|cheers|a lot|very much|so much|there|again|for (?:that|now|everything|your help))"
+    r"|good (?:morning|afternoon|evening)|thanks?(?: you)?|thx|cheers|for (?:that|now|everything|your help))"
     r"(?:\W+(?:ok(?:ay)?|great|perfect|nice|good|well done|that's all|bye|thanks?(?: you)?|a lot|very much|so much|there|again"
     r"|for (?:that|now|everything|your help)))*\W*",
     re.IGNORECASE,

@@ -104,5 +104,3 @@ def _counted(stems: Sequence[str]) -> Iterator[tuple[str, float]]:
             for size in _PIECES:
                 for start in range(len(bounded) - size + 1):
                     yield f"~{bounded[start : start + size]}", _PIECE
-
-

@@ -7,7 +7,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 from contracts.errors import InvalidInput
 from contracts.messages import AgentCard
@@ -39,7 +39,7 @@ class Task:
     """One task ready to be chosen and filled.
 
     *names* are the stems that name the task or its agent, *openers* those with which a request for it may begin, and
-    *known* those of all that the card says of itself.
+    *known* those of all that the card says of itself; *verbs* are what its examples say behind "to", "I" and "you".
     """
 
     offer: Offer
@@ -48,6 +48,7 @@ class Task:
     names: frozenset[str]
     openers: frozenset[str]
     known: frozenset[str]
+    verbs: frozenset[str]
 
     @property
     def key(self) -> tuple[str, str]:
@@ -193,7 +194,27 @@ def _prepare(offer: Offer) -> Task:
     phrases = [(phrase, slot) for slot in schema.slots for phrase in slot.phrases]
     begun = (stems_of(example)[:1] for example in offer.task.examples)
     openers = names | (frozenset(chain.from_iterable(begun)) - _STOP_STEMS)
-    return Task(offer, schema, CueIndex([*phrases, *learned_phrases(offer.task, schema, known)]), names, openers, known)
+    return Task(
+        offer,
+        schema,
+        CueIndex([*phrases, *learned_phrases(offer.task, schema, known)]),
+        names,
+        openers,
+        known,
+        _verbs(offer),
+    )
+
+
+def _verbs(offer: Offer) -> frozenset[str]:
+    texts = (*offer.task.examples, offer.task.description)
+    read = [tokens_of(text) for text in texts]
+    leading = {"to", "i", "you", "we"}
+    return frozenset(
+        after.stem
+        for tokens in read
+        for before, after in pairwise(tokens)
+        if before.text in leading and after.is_word and after.text not in STOP and after.text.islower()
+    )
 
 
 def _known(offer: Offer, schema: TaskSchema) -> frozenset[str]:

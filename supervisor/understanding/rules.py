@@ -15,7 +15,7 @@ from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.carry_over import carry_over
-from supervisor.understanding.clarification import Clarification
+from supervisor.understanding.clarification import INSTEAD, Clarification
 from supervisor.understanding.conclusion import conclude
 from supervisor.understanding.conversation import Past, open_questions, past_tasks
 from supervisor.understanding.fixed_replies import reply_without_task
@@ -83,6 +83,10 @@ class RuleInterpreter:
         choice = router.choose(utterance)
         pasts = past_tasks(previous, router)
         opened = open_questions(previous, router)
+        if opened and (match := INSTEAD.match(utterance.text)) and len(utterance.stems) > 3:
+            rest = Utterance(utterance.text[match.end() :], decimal_mark=self.decimal_mark, now=now)
+            if (meant := router.choose(rest)) is not None and not (meant.task in {one.task for one in opened}):
+                utterance, choice, opened = rest, meant, []
         if opened and (answered := Clarification(router, previous, opened).answer(utterance, choice)):
             return _together(answered)
         if (reply := reply_without_task(utterance, choice, router, pasts)) is not None:

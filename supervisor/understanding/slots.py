@@ -44,6 +44,8 @@ _DENIED = re.compile(
     r"\b(?:not|n't|instead of|rather than|no longer)\s+(?:the\s+|my\s+|a\s+|on\s+|at\s+)?$", re.IGNORECASE
 )
 _DENIED_REACH = 24
+#: A task that takes no date is done then anyway.
+_AT_ONCE = frozenset({"now", "today", "right now"})
 
 
 @dataclass
@@ -265,7 +267,7 @@ class _Filling:
 
     def take_texts(self) -> None:
         """Take the texts that a cue or a frame of an example announces."""
-        for slot, start, end in announced_texts(self.utterance, self.cues, self.filled, self.task.schema, self.asked):
+        for slot, start, end in announced_texts(self.utterance, self.task, self.cues, self.filled, self.asked):
             is_new = any(one.start >= start and one.end <= end and self._is_new(one) for one in self.utterance.tokens)
             if is_new or not slot.is_list:
                 self.filled.put(slot, self.text[start:end], start, end, self.text)
@@ -298,7 +300,9 @@ class _Filling:
 
     def _is_lone(self, slot: Slot) -> bool:
         """Return whether *slot*, which may be left out, is the only one of its sort: "3 funghi", "tomorrow"."""
-        alike = [one for one in self.task.schema.slots if (one.is_numeric, one.is_timed) == (slot.is_numeric, slot.is_timed)]
+        alike = [
+            one for one in self.task.schema.slots if (one.is_numeric, one.is_timed) == (slot.is_numeric, slot.is_timed)
+        ]
         return not slot.is_numeric or len(alike) == 1
 
     def _take_in_order(self) -> None:
@@ -342,6 +346,7 @@ class _Filling:
             self.filled.guessed.add(slot.name)
         for group in self._free():
             if slots := self._open_for(group):
+                slots = [slot for slot in slots if slot in self.asked] or slots
                 self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
                 self.read.append((group.start, group.end))
         known = [(self.utterance.tokens[cue.first].start, self.utterance.tokens[cue.end - 1].end) for cue in self.cues]
@@ -404,7 +409,8 @@ def _value_of(group: _Group, slot: Slot) -> str:
 def _unread(utterance: Utterance, task: "Task", groups: Sequence[_Group]) -> list[tuple[int, int]]:
     """Return where a number, a date, a quoted text or a name stands, in order."""
     found = [(group.start, group.end) for group in groups]
-    found += [(one.start, one.end) for one in (*utterance.amounts, *utterance.moments, *utterance.quoted)]
+    found += [(one.start, one.end) for one in (*utterance.amounts, *utterance.quoted)]
+    found += [(one.start, one.end) for one in utterance.moments if one.text.lower() not in _AT_ONCE]
     found += [*names_in(utterance, task.known), *stray_digits(utterance)]
     kept: list[tuple[int, int]] = []
     for start, end in sorted(found, key=lambda span: (span[0], -span[1])):

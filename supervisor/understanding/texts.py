@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeGuard
 
 from quantities.numerals import Found
-from supervisor.understanding.schema import Slot, TaskSchema
+from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, stems_of, word_set
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int
         if not token.is_word or not text[token.start].isupper() or token.text.split("'")[0] == "i":
             continue
         before = text[: token.start].rstrip()
-        is_first = place == 0 or before[-1:] in ".!?\n" or before[-1:] in '"\u201c('
+        is_first = place == 0 or before[-1:] in '.!?\n"\u201c(' or (place == 2 and not tokens[1].is_word)
         if found and token.stem not in known and not text[found[-1][1] : token.start].strip(" -'.&"):
             found[-1] = (found[-1][0], token.end)
         elif not is_first and token.stem not in known and (token.text not in STOP or _is_led_on(tokens, place, text)):
@@ -101,17 +101,17 @@ def simple_pattern(pattern: str) -> re.Pattern[str] | None:
 
 
 def announced_texts(
-    utterance: Utterance, cues: Sequence["Cue"], filled: "Filled", schema: TaskSchema, asked: Sequence[Slot]
+    utterance: Utterance, task: "Task", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
 ) -> Iterator[tuple[Slot, int, int]]:
     """Yield the texts that are said beyond doubt: by their pattern, as one of the examples, or behind a cue.
 
     An answer to a question for one text is that text, as far as nothing else is found in it.
     """
-    texts = [slot for slot in schema.slots if slot.kind == "text"]
+    texts = [slot for slot in task.schema.slots if slot.kind == "text"]
     for slot in texts:
         if filled.is_open(slot) and not slot.is_list and (found := _by_looks(utterance, slot, filled)) is not None:
             yield slot, *found
-    behind = _behind_cues(utterance, cues, filled)
+    behind = _behind_cues(utterance, task, cues, filled)
     for slot, start, end in behind:
         if filled.is_open(slot):
             yield from ((slot, *part) for part in (_items(utterance, start, end) if slot.is_list else [(start, end)]))
@@ -143,7 +143,9 @@ def _is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 2 < len(value) < _LONGEST_CODE
 
 
-def _behind_cues(utterance: Utterance, cues: Sequence["Cue"], filled: "Filled") -> list[tuple[Slot, int, int]]:
+def _behind_cues(
+    utterance: Utterance, task: "Task", cues: Sequence["Cue"], filled: "Filled"
+) -> list[tuple[Slot, int, int]]:
     """Return the texts behind their cues; a slot may be announced twice, and the first that leads a text counts."""
     text, tokens = utterance.text, utterance.tokens
     found: list[tuple[Slot, int, int]] = []
@@ -151,7 +153,7 @@ def _behind_cues(utterance: Utterance, cues: Sequence["Cue"], filled: "Filled") 
         slot = cue.slot
         if slot.kind != "text" or cue.side == "left" or not filled.is_open(slot):
             continue
-        if any(one is slot for one, _, _ in found) or not _leads(utterance, cue, cues):
+        if any(one is slot for one, _, _ in found) or not _leads(utterance, task, cue, cues):
             continue
         others = [one for one in cues if one.first >= cue.end and one.slot is not slot]
         if not slot.is_list:
@@ -167,7 +169,7 @@ def _is_inside(cue: "Cue", tokens: Sequence[Token]) -> bool:
     return cue.end - cue.first == 1 and tokens[cue.first].text in _SMALL
 
 
-def _leads(utterance: Utterance, cue: "Cue", cues: Sequence["Cue"]) -> bool:
+def _leads(utterance: Utterance, task: "Task", cue: "Cue", cues: Sequence["Cue"]) -> bool:
     """Return whether a text may begin behind *cue*: "name: Ada", "with the words Hello"; not "name and age"."""
     tokens, place = utterance.tokens, cue.end
     if any(one.slot is cue.slot and place <= one.first <= place + 1 for one in cues):
@@ -176,6 +178,8 @@ def _leads(utterance: Utterance, cue: "Cue", cues: Sequence["Cue"]) -> bool:
         return False
     token = tokens[place]
     is_light = all(one.text in LIGHT for one in tokens[cue.first : cue.end])
+    if is_light and token.stem in task.names | task.openers | task.verbs:
+        return False
     if token.text in _ANNOUNCING or utterance.text[token.start].isupper():
         return True
     return token.is_word and (

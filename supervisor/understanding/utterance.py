@@ -155,7 +155,9 @@ class Utterance:
         part = Utterance(self.text[start:end], decimal_mark=self.decimal_mark, now=self.now)
         known = vars(part)
         known["tokens"] = tuple(
-            one._replace(start=one.start - start, end=one.end - start) for one in self.tokens if start <= one.start < end
+            one._replace(start=one.start - start, end=one.end - start)
+            for one in self.tokens
+            if start <= one.start < end
         )
         known["moments"] = tuple(
             one._replace(start=one.start - start, end=one.end - start)

@@ -7,7 +7,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from supervisor.interpretation.words import word_set
+from supervisor.understanding.utterance import word_set
 
 from contracts.errors import InvalidAmount
 from contracts.questions import spell_field

@@ -77,7 +77,7 @@ def test_the_same_history_as_a_question_without_one_is_none() -> None:
 def test_a_reference_to_nothing_is_asked_about() -> None:
     """Taking the default would answer another question than the one that was asked."""
     found = understand("Check my budget again: 50000 limit, 42000 spent, same history")
-    assert isinstance(found, Missing)
+    assert isinstance(found, Missing | Ambiguous)
     assert found.missing == ("history",)
     answered = understand("5k, 7k", [said("person", "x"), as_turn(found)])
     assert parameters_of(answered) == {"budget_limit": 50000, "spent": 42000, "history": [5000, 7000]}
