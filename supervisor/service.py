@@ -150,7 +150,7 @@ class Service:
     async def _report_of(self, assignment: TaskAssignment, asked: Incoming) -> CompletionReport | None:
         """Hand *assignment* over and return its report, None when it takes longer than *asked* waits."""
         within_s = asked.request.wait_ms / 1000
-        # Waited for before it is sent: of a new one the report cannot have come earlier, so that no store is looked into.
+        # Waited for before it is sent: the report of a new one cannot have come earlier, so that no store is asked.
         awaited = (
             asyncio.ensure_future(self._reports.report_of(assignment, within_s, is_new=True)) if asked.is_new else None
         )

@@ -106,7 +106,8 @@ def _print_values(call: TaskCall, spans: Sequence[Span]) -> None:
 
 def _words(name: str, spans: Sequence[Span]) -> str:
     found = [span for span in spans if span.field == name]
-    return ", ".join(f"{span.text!r} at {span.start}{', kept from an earlier line' if span.source else ''}" for span in found)
+    kept = ", kept from an earlier line"
+    return ", ".join(f"{span.text!r} at {span.start}{kept if span.source else ''}" for span in found)
 
 
 def _shown(value: object) -> str:

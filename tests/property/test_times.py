@@ -7,13 +7,13 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from supervisor.understanding.utterance import word_set
 
 from contracts.errors import InvalidAmount
 from contracts.questions import spell_field
 from quantities.amounts import Duration, Moment
 from quantities.times import find_durations, find_moments, find_periods, stretches
 from quantities.times.impossible import impossible_times
+from supervisor.understanding.utterance import word_set
 
 NOW = datetime.fromisoformat("2026-11-22T09:30")
 DURATIONS, MOMENTS = TypeAdapter(Duration), TypeAdapter(Moment)
