@@ -21,6 +21,7 @@ _REPEATING = re.compile(
     r"|everything else|the rest|this time)\b",
     re.IGNORECASE,
 )
+_ONCE_MORE = re.compile(r"\bone more time\b", re.IGNORECASE)
 #: An utterance that begins so goes on with the task before it.
 _GOING_ON = re.compile(
     r"^\W*(?:(?:and|but|now|ok|okay|so|then|no|sorry|actually|oops|wait|please)\W+)*(?:(?:and|but|now|no|sorry|actually"
@@ -30,16 +31,12 @@ _GOING_ON = re.compile(
     re.IGNORECASE,
 )
 #: Words of such an utterance that speak of nothing else.
-_OWN_WORDS = (
-    LIGHT
-    | STOP
-    | word_set(
-        "again once more time repeat redo rerun recheck instead same before last everything else rest change changed set"
-        " raise increase lower reduce decrease cut bump drop move use make add take remove double triple halve half twice"
-        " tripled doubled halved times actually sorry oops wait mean meant correction question thing everyone less fewer"
-        " higher extra additional question task values value figures numbers unchanged previous earlier old if"
-    )
-)
+_OWN_WORDS = LIGHT | STOP | word_set(
+    "again once more time repeat redo rerun recheck instead same before last everything else rest change changed set"
+    " raise increase lower reduce decrease cut bump drop move use make add take remove double triple halve half"
+    " twice tripled doubled halved times actually sorry oops wait mean meant correction question thing less fewer"
+    " higher extra additional task values value figures numbers unchanged previous earlier old if"
+)  # fmt: skip
 _OWN_STEMS = frozenset(map(stem, _OWN_WORDS))
 
 
@@ -52,10 +49,12 @@ def carry_over(utterance: Utterance, task: Task, pasts: Sequence[Past], *, is_as
     cues = task.cues.find(utterance.tokens)
     changes = changes_in(utterance, cues)
     named = _same_slots(utterance, cues)
-    goes_on = bool(_REPEATING.search(utterance.text) or _GOING_ON.search(utterance.text)) or bool(changes)
-    if not is_asked_for and (past is None or not goes_on):
+    refers = goes_on(utterance) or bool(changes)
+    if not is_asked_for and (past is None or not refers):
         return None
-    filled = fill(_without(utterance, changes), task)
+    told = [(change.start, change.end) for change in changes]
+    told += [match.span() for match in _ONCE_MORE.finditer(utterance.text)]
+    filled = fill(utterance.without(told) if told else utterance, task)
     if not is_asked_for and _speaks_of_else(utterance, task, filled, changes):
         return None
     if past is None:
@@ -65,12 +64,17 @@ def carry_over(utterance: Utterance, task: Task, pasts: Sequence[Past], *, is_as
         return filled
     _put_changes(filled, utterance, past, changes, task)
     is_whole = not named or bool(re.search(r"\b(?:else|rest|again|but|with|instead)\b", utterance.text, re.IGNORECASE))
-    refers = goes_on and (is_whole or not is_asked_for)
+    refers = refers and (is_whole or not is_asked_for)
     for slot in task.schema.slots:
         if slot.name in past.call.parameters and filled.is_open(slot) and (slot in named or refers):
             span = named.get(slot, (0, len(utterance.text)))
             take(filled, past, slot, span, utterance.text)
     return filled
+
+
+def goes_on(utterance: Utterance) -> bool:
+    """Return whether the words of *utterance* go on with a task before it."""
+    return bool(_REPEATING.search(utterance.text) or _GOING_ON.search(utterance.text))
 
 
 def take(filled: Filled, past: Past, slot: Slot, span: tuple[int, int], text: str) -> None:
@@ -97,14 +101,6 @@ def _same_slots(utterance: Utterance, cues: Sequence[Cue]) -> dict[Slot, tuple[i
         if re.match(r"(?:is |are |stays |the )*(?:same|unchanged|as before|as last time|like before)", said):
             found[cue.slot] = (tokens[cue.first].start, tokens[min(cue.end + 1, len(tokens) - 1)].end)
     return found
-
-
-def _without(utterance: Utterance, changes: Sequence[Change]) -> Utterance:
-    """Return *utterance* with blanks where it tells a difference, so that all the rest stands where it did."""
-    text = utterance.text
-    for change in changes:
-        text = text[: change.start] + " " * (change.end - change.start) + text[change.end :]
-    return Utterance(text, decimal_mark=utterance.decimal_mark, now=utterance.now) if changes else utterance
 
 
 def _speaks_of_else(utterance: Utterance, task: Task, filled: Filled, changes: Sequence[Change]) -> bool:

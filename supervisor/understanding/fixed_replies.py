@@ -37,7 +37,9 @@ _CANCEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _DENIED = re.compile(
-    r"\W*(?:please\W+)?(?:don't|do not|never|don\u2019t)\s+(?!forget|worry|mind|you\b)[a-z]+", re.IGNORECASE
+    r"\W*(?:(?:please|no|oh|and|but)\W+)*(?:(?:i )?(?:don't|do not|never|don\u2019t)\s+(?!forget|worry|you\b)(?:want\s+(?:you\s+)?to\s+)?"
+    r"(?P<verb>[a-z]+)|no need to\b|never mind\b|forget about\b)",
+    re.IGNORECASE,
 )
 _THANKS = re.compile(
     r"\W*(?:ok(?:ay)?|great|perfect|nice|cool|super|awesome|good|well done|many|no|that's all|bye|good ?bye|hi|hello|hey"
@@ -47,7 +49,9 @@ _THANKS = re.compile(
     re.IGNORECASE,
 )
 _ABILITIES = re.compile(
-    r"\W*(?:what (?:can|could|do) you (?:do|offer)|help|how does this work|what is this)\b\W*.{0,20}", re.IGNORECASE
+    r"\W*(?:(?:hi|hello|hey)\W+)?(?:what (?:can|could|do) you (?:do|offer)|help|how (?:can|could) you help|how does this work"
+    r"|what is this)\b.{0,20}",
+    re.IGNORECASE,
 )
 
 
@@ -83,9 +87,16 @@ def reply_without_task(
         started = [past for past in pasts if past.task.key][:1]
         last = f" The last task of this conversation was {started[0].task.offer.label}." if started else ""
         return f"{_CANCELLING}{last}"
-    if choice is not None and (match := _DENIED.match(text)) and not _does(choice, "not"):
-        return f"All right, nothing was started. {router.catalogue.abilities()}"
     return None
+
+
+def is_denied(utterance: Utterance, choice: Choice | None) -> bool:
+    """Return whether *utterance* says what shall not be done; "don't spend more than 50k" is a value."""
+    match = _DENIED.match(utterance.text)
+    if match is None or choice is None or _does(choice, "not"):
+        return False
+    verb = stem((match["verb"] or "").lower())
+    return not any(phrase.stems == (verb,) for slot in choice.task.schema.slots for phrase in slot.phrases)
 
 
 def _does(choice: Choice | None, verb: str) -> bool:

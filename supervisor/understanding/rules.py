@@ -14,17 +14,18 @@ from datetime import UTC, datetime
 from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
-from supervisor.understanding.carry_over import carry_over
-from supervisor.understanding.clarification import INSTEAD, Clarification
+from supervisor.understanding.carry_over import carry_over, goes_on
+from supervisor.understanding.clarification import Clarification
 from supervisor.understanding.conclusion import conclude
-from supervisor.understanding.conversation import Past, open_questions, past_tasks
-from supervisor.understanding.fixed_replies import reply_without_task
+from supervisor.understanding.conversation import Open, Past, open_questions, past_tasks
+from supervisor.understanding.fixed_replies import is_denied, reply_without_task
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Several, Single, Span, Understood, Unfitting
-from supervisor.understanding.questions import ask_which_task
+from supervisor.understanding.picks import INSTEAD
+from supervisor.understanding.questions import ask_which_task, leave
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.segments import MOST_TASKS, Segment, segments_of
 from supervisor.understanding.slots import Filled, fill
-from supervisor.understanding.utterance import Utterance, evened
+from supervisor.understanding.utterance import Utterance, evened, without_list_numbers
 
 #: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them.
 _LONG = 300
@@ -77,7 +78,7 @@ class RuleInterpreter:
     ) -> Interpretation:
         """Return what *text* asks for, in the conversation of *previous* turns, oldest first."""
         router = self.router(catalogue)
-        utterance = Utterance(evened(text), decimal_mark=self.decimal_mark, now=now)
+        utterance = Utterance(without_list_numbers(evened(text)), decimal_mark=self.decimal_mark, now=now)
         if not router.tasks:
             return Unfitting(router.catalogue.abilities())
         choice = router.choose(utterance)
@@ -85,23 +86,49 @@ class RuleInterpreter:
         opened = open_questions(previous, router)
         if opened and (match := INSTEAD.match(utterance.text)) and len(utterance.stems) > 3:
             rest = Utterance(utterance.text[match.end() :], decimal_mark=self.decimal_mark, now=now)
-            if (meant := router.choose(rest)) is not None and not (meant.task in {one.task for one in opened}):
+            if (meant := router.choose(rest)) is not None and meant.task not in {one.task for one in opened}:
                 utterance, choice, opened = rest, meant, []
-        if opened and (answered := Clarification(router, previous, opened).answer(utterance, choice)):
+        if opened and (answered := self._answer(utterance, choice, opened, previous, router, pasts)):
             return _together(answered)
         if (reply := reply_without_task(utterance, choice, router, pasts)) is not None:
             return Unfitting(reply)
-        parts: list[Single] = []
-        for segment in segments_of(utterance, router):
-            found = read_segment(segment.utterance, segment.choice, router, pasts)
-            parts.append(_moved(found, segment))
-            if (past := _past_of(found, router)) is not None:
-                pasts.insert(0, past)
-        return _together(parts)
+        return _together(
+            read_segments(
+                segments_of(utterance, router, [pasts[0].task] if pasts and goes_on(utterance) else []), router, pasts
+            )
+        )
+
+    def _answer(
+        self, utterance: Utterance, choice: Choice | None, opened: Sequence[Open], previous: Sequence[ChatTurn],
+        router: Router, pasts: list[Past],
+    ) -> list[Single] | None:  # fmt: skip
+        """Return what *opened* questions come to by *utterance*, and what it asks for beside an answer."""
+        clarification = Clarification(router, previous, opened)
+        asking = {one.task for one in opened if one.task is not None}
+        segments = segments_of(utterance, router, asking) if asking else []
+        new = [one for one in segments if one.choice is not None and one.choice.task not in asking]
+        if not new or len(new) == len(segments):
+            return clarification.answer(utterance, choice)
+        places = [(one.start, one.start + len(one.utterance.text)) for one in segments if one not in new]
+        answered = clarification.answer(utterance.only(places), None)
+        return [*answered, *read_segments(new, router, pasts)] if answered else None
+
+
+def read_segments(segments: Sequence[Segment], router: Router, pasts: list[Past]) -> list[Single]:
+    """Return what each of *segments* comes to; what those before it said can be referred to."""
+    parts: list[Single] = []
+    for segment in segments:
+        found = read_segment(segment.utterance, segment.choice, router, pasts)
+        parts.append(_moved(found, segment))
+        if (past := _past_of(found, router)) is not None:
+            pasts.insert(0, past)
+    return parts
 
 
 def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pasts: Sequence[Past]) -> Single:
     """Return what one segment comes to: by itself, or by what it leaves to the *pasts*, the latest first."""
+    if is_denied(utterance, choice or _chosen_before(pasts)):
+        return Unfitting(leave("it", router.catalogue.abilities()))
     if pasts and (choice is None or choice.score < _WEAK or choice.rivals) and _goes_on_with(pasts[0].task, choice):
         filled = carry_over(utterance, pasts[0].task, pasts, is_asked_for=False)
         if filled is not None:
@@ -113,6 +140,10 @@ def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pa
         filled = carry_over(utterance, choice.task, pasts, is_asked_for=True) or Filled()
         return conclude(choice.task, filled, utterance)
     return _prefer((choice.task, *choice.rivals), utterance)
+
+
+def _chosen_before(pasts: Sequence[Past]) -> Choice | None:
+    return Choice(pasts[0].task, 0.0) if pasts else None
 
 
 def _goes_on_with(task: Task, choice: Choice | None) -> bool:

@@ -1,10 +1,10 @@
 """The segments of an utterance, each of which asks for a task of its own."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from supervisor.understanding.routing import Choice, Router
+from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import STOP, Utterance, word_set
 
@@ -16,11 +16,14 @@ _MOST_CUTS = 24
 _STRONG = 2.8
 _CUT = re.compile(
     r"(?P<full>[.!?;](?=\s)\s*|\s*\n\s*)(?:(?:and|then|also)\s+)*"
-    r"|(?:\s*,\s*|\s+)(?:and then|and also|and|then|also|but also|plus|as well as)\s+|\s*,\s+",
+    r"|(?:\s*,\s*|\s+)(?:and then|and also|and|then|also|but also|but(?!\s+(?:with|without|for|only|not|spent|now)\b)|plus|as well as)\s+|\s*,\s+",
     re.IGNORECASE,
 )
 #: Words that open a request of their own.
 _OPENERS = word_set("i i'm i'd i've we what what's how where when who which can could please is are let tell give show")
+#: What begins the same task once more, or takes back what was said of it.
+_AGAIN = re.compile(r"(?:again|once more|the same (?:for|with|again|but|on|at)|what about|how about)\b", re.IGNORECASE)
+_CORRECTION = re.compile(r"(?:sorry|no|actually|or rather|wait|i mean|or)\b", re.IGNORECASE)
 
 
 class Segment(NamedTuple):
@@ -31,8 +34,11 @@ class Segment(NamedTuple):
     choice: Choice | None
 
 
-def segments_of(utterance: Utterance, router: Router) -> list[Segment]:
-    """Return the segments of *utterance*, mostly one; a part that asks for no task of its own stays with its neighbour."""
+def segments_of(utterance: Utterance, router: Router, about: Collection[Task] = ()) -> list[Segment]:
+    """Return the segments of *utterance*, mostly one; a part that asks for no task of its own stays with its neighbour.
+
+    The first may ask for none where it answers a question *about* a task, or goes on with it.
+    """
     whole = router.choose(utterance)
     cuts = list(_cuts(utterance))
     if not cuts:
@@ -43,7 +49,7 @@ def segments_of(utterance: Utterance, router: Router) -> list[Segment]:
     for start, end in zip(places, ends, strict=True):
         part = utterance.part(start, end)
         choice = router.choose(part)
-        if found and not _begins_anew(found[-1], part, choice, utterance):
+        if found and not _begins_anew(found[-1], part, choice, utterance, about):
             first, _, before = found[-1]
             found[-1] = (first, end, before if before is not None else choice)
         else:
@@ -66,19 +72,41 @@ def _cuts(utterance: Utterance) -> Iterator[tuple[int, int]]:
 
 
 def _begins_anew(
-    last: tuple[int, int, Choice | None], part: Utterance, choice: Choice | None, whole: Utterance
+    last: tuple[int, int, Choice | None],
+    part: Utterance,
+    choice: Choice | None,
+    whole: Utterance,
+    about: Collection[Task],
 ) -> bool:
     """Return whether *part* asks for another task than *last* does, or for the same once more."""
-    if choice is None or choice.rivals or choice.score < _STRONG or last[2] is None:
+    if _AGAIN.match(part.text) and last[2] is not None:
+        return True
+    if (
+        choice is None
+        or choice.rivals
+        or choice.score < _STRONG
+        or (last[2] is None and (not about or choice.task in about))
+    ):
         return False
     words = [token for token in part.tokens if token.is_word]
     first = next((token for token in words if token.text not in STOP), None)
-    if first is None or not (words[0].text in _OPENERS or first.stem in choice.task.openers):
+    if first is None or _CORRECTION.match(part.text):
         return False
-    if choice.task is not last[2].task:
-        return last[2].task not in choice.rivals
-    if first.stem not in choice.task.openers:
+    is_opener = first.stem in choice.task.openers
+    if not is_opener and (words[0].text not in _OPENERS or _has_cue(part, last[2])):
+        return False
+    if last[2] is None or choice.task is not last[2].task:
+        return True
+    if not is_opener:
         return False
     before = fill(whole.part(last[0], last[1]), choice.task).values
     now = fill(part, choice.task).values
     return any(slot.name in before and slot.name in now for slot in choice.task.schema.slots if not slot.is_list)
+
+
+def _has_cue(part: Utterance, choice: Choice | None) -> bool:
+    """Return whether *part* speaks of a slot of the task before it: "and I have spent 100 on tickets"."""
+    cues = choice.task.cues.find(part.tokens) if choice is not None else ()
+    return any(
+        cue.penalty == 0 and any(one.text not in STOP for one in part.tokens[cue.first : cue.end]) for cue in cues
+    )

@@ -347,8 +347,9 @@ class _Filling:
         for group in self._free():
             if slots := self._open_for(group):
                 slots = [slot for slot in slots if slot in self.asked] or slots
-                self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
-                self.read.append((group.start, group.end))
+                if len(slots) > 1:
+                    self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
+                    self.read.append((group.start, group.end))
         known = [(self.utterance.tokens[cue.first].start, self.utterance.tokens[cue.end - 1].end) for cue in self.cues]
         for start, end in _unread(self.utterance, self.task, self.groups):
             if self.filled.holds(start, end) or any(one < end and start < other for one, other in self.read + known):

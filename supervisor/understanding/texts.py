@@ -32,6 +32,7 @@ _LONGEST = 2_000
 #: Who or what was meant has to be asked: these are no names.
 _WHOEVER = word_set("him her it them me us someone somebody anyone anybody something this that these those one myself")
 _DETERMINERS = word_set("a an the my our your his her their some any this that")
+_LEADS_ON = word_set("a an the my our your to for in at about of on me us from")
 _SMALL = word_set("to from at in for with by about into of on as and")
 _AND = re.compile(r"(?:(?:and|or|plus|&)\s+)?", re.IGNORECASE)
 _CHUNK = re.compile(r"[^\s\"'(,;]+")
@@ -298,7 +299,7 @@ def _after_task_words(
         return None
     first, end = stretches[0]
     before = first - 1
-    while before >= 0 and tokens[before].text in LIGHT:
+    while before >= 0 and tokens[before].text in _LEADS_ON:
         before -= 1
     if before < 0 or tokens[before].stem not in task.names:
         return None

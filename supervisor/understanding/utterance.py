@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,6 +17,7 @@ _WORD = re.compile(r"[^\W_]+")
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|\u201c([^\u201d\n]+)\u201d|(?<!\w)'([^'\n]+)'(?!\w)")
 #: More white space in a row than anybody reads: patterns try each place in it.
 _EMPTY = re.compile(r"\s{9,}")
+_LIST_NUMBER = re.compile(r"^[ \t]*(\d{1,2}[.)])(?=\s)", re.MULTILINE)
 #: Letters of the longest word that is compared by its stem.
 _LONGEST_WORD = 64
 #: Inflections that no suffix rule finds.
@@ -150,6 +151,17 @@ class Utterance:
     def _token_ends(self) -> list[int]:
         return [token.end for token in self.tokens]
 
+    def without(self, places: Iterable[tuple[int, int]]) -> "Utterance":
+        """Return it with blanks in *places*, so that all the rest stands where it did."""
+        return Utterance(_blank(self.text, places), decimal_mark=self.decimal_mark, now=self.now)
+
+    def only(self, places: Iterable[tuple[int, int]]) -> "Utterance":
+        """Return what stands in *places*, each where it stands, with blanks for the rest."""
+        text = " " * len(self.text)
+        for start, end in places:
+            text = text[:start] + self.text[start:end] + text[end:]
+        return Utterance(text, decimal_mark=self.decimal_mark, now=self.now)
+
     def part(self, start: int, end: int) -> "Utterance":
         """Return these characters as an utterance of their own; what was read of the whole is not read again."""
         part = Utterance(self.text[start:end], decimal_mark=self.decimal_mark, now=self.now)
@@ -187,9 +199,21 @@ def _is_past(token: Token) -> bool:
     )
 
 
+def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
+    for start, end in places:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
+
+
 def evened(text: str) -> str:
     """Return *text* with long white space as a space, a new line, or two where there were more."""
     return _EMPTY.sub(lambda match: "\n" * min(match.group().count("\n"), 2) or " ", text)
+
+
+def without_list_numbers(text: str) -> str:
+    """Return *text* with blanks for the numbers of a list ("1. ..., 2. ..."), which count nothing."""
+    numbers = [match.span(1) for match in _LIST_NUMBER.finditer(text)]
+    return _blank(text, numbers) if len(numbers) > 1 else text
 
 
 def stem(word: str) -> str:

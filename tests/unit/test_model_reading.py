@@ -294,7 +294,7 @@ async def test_when_nothing_fits_nothing_starts() -> None:
     """Small talk, a task that nobody has, and more tasks than one utterance may start."""
     assert isinstance(await interpret("lovely weather", reading()), Unfitting)
     assert isinstance(await interpret("lovely weather", reading(intent("BankAgent.pay"))), Unfitting)
-    many = reading(*(intent(RESERVE, slot("title", word)) for word in "a b c d e f g h i j k l".split()))
+    many = reading(*(intent(RESERVE, slot("title", word)) for word in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]))
     found = await interpret("a b c d e f g h i j k l", many)
     assert isinstance(found, Several)
     assert len(found.parts) == 8
@@ -320,7 +320,7 @@ def _many(count: int) -> Catalogue:
         },
         "required": ["place", "amount"],
     }
-    words = "water print book quote swap repay plan renew feed paint clean move".split()
+    words = ["water", "print", "book", "quote", "swap", "repay", "plan", "renew", "feed", "paint", "clean", "move"]
     tasks = [
         TaskCard(
             name=f"{words[n % 12]}_thing_{n}",

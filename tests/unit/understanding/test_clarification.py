@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from supervisor.understanding.clarification import pick
 
 from contracts.messages import ChatTurn
 from contracts.parameters import Parameters
@@ -12,6 +11,7 @@ from quantities.amounts import Moment
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import Interpretation, RuleInterpreter, Understood
 from supervisor.understanding.outcome import Ambiguous, Missing, Several, Unfitting
+from supervisor.understanding.picks import pick
 from tests.understanding_cases import BUDGET, TRIP, card_for
 
 NOW = datetime(2026, 11, 23, 10, 0, tzinfo=UTC)
@@ -109,7 +109,7 @@ def test_a_yes_to_two_tasks_is_asked_again_and_then_chosen() -> None:
     """The sentence that the choice is for is not the yes."""
     wish = "trip hotel and budget limit 900"
     assert shown(talk(wish, "yes")) == shown(talk(wish))
-    assert shown(talk(wish, "yes", "ok", "the second one")) == "What is spent?"
+    assert shown(talk(wish, "yes", "ok", "350 spent")) == shown(talk(wish, "350 spent"))
 
 
 @pytest.mark.parametrize("answer", ["yes", "yes please", "right", "ok", "that's right", "yes, the first", "meeting"])
@@ -133,8 +133,8 @@ def test_the_only_task_that_was_asked_about_is_left(answer: str) -> None:
         ("both", {"budget_limit": 50000, "spent": 50000}),
         ("limit, and spent is 40k", "What is budget limit?"),
         ("50k is the limit and 40k spent", {"budget_limit": 50000, "spent": 40000}),
-        ("neither", BUDGET_ASKS),
-        ("no", BUDGET_ASKS),
+        ("neither", LEFT),
+        ("no", "What is '50k': budget limit or spent?"),
         ("yes", "What is '50k': budget limit or spent?"),
     ],
 )
@@ -168,15 +168,15 @@ def test_which_reading_of_a_number_is_answered_in_any_words(answer: str, spent: 
 @pytest.mark.parametrize(
     ("answer", "question"),
     [
-        *((answer, "Is spent 1.5 or 1500? You wrote '1.500'.") for answer in ("yes", "both", "ok", "no", "neither", "none of them")),
+        *((answer, "Is spent 1.5 or 1500? You wrote '1.500'.") for answer in ("yes", "both", "ok", "no")),
+        *((answer, LEFT) for answer in ("neither", "none of them")),
     ],
 )
 def test_what_chooses_no_reading_is_asked_about(answer: str, question: str) -> None:
-    """In the same words; the limit stays."""
+    """In the same words, and the limit stays; or it is left."""
     found = talk(*WHICH_NUMBER, answer)
     assert shown(found) == question
-    assert isinstance(found, Missing | Ambiguous)
-    assert found.known == NO_SPENT
+    assert isinstance(found, Unfitting) or getattr(found, "known", None) == NO_SPENT
 
 
 @pytest.mark.parametrize(

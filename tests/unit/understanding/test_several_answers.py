@@ -191,7 +191,7 @@ def test_what_is_wished_instead_is_begun(questions: str, answer: str) -> None:
     assert told(answers(questions, answer)) == [("GreeterAgent", "Bob")]
 
 
-@pytest.mark.parametrize("answer", ["cancel, 50k", "between 40k and 50k", "50k or 60k", "50.000 und 4 Personen"])
+@pytest.mark.parametrize("answer", ["between 40k and 50k", "50k or 60k", "50.000 und 4 Personen"])
 @pytest.mark.parametrize("questions", [NUMBERS, MIXED])
 def test_no_text_takes_what_another_question_asked_for(questions: str, answer: str) -> None:
     """A place can be called anything, so that it is no sign of one that something can be taken for it."""

@@ -1,0 +1,148 @@
+"""One utterance that answers several open questions: by their words, by their places, or in their order."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from supervisor.understanding.conversation import Open
+from supervisor.understanding.outcome import Ambiguous, Missing, Single, Unfitting
+from supervisor.understanding.picks import LEAVES_ONE, PLACES, says_nothing
+from supervisor.understanding.questions import leave
+from supervisor.understanding.routing import Choice
+from supervisor.understanding.slots import fill
+from supervisor.understanding.utterance import STOP, Utterance
+
+_SEPARATOR = re.compile(r"\s*[;\n]\s*|,\s+(?:(?:and|then)\s+)?|\s+and\s+", re.IGNORECASE)
+_FOR_ALL = re.compile(r"\b(?:for )?(?:both|each|all)(?: of them)?\b", re.IGNORECASE)
+_PLACE = re.compile(
+    r"(?:\bfor )?\b(?:the )?(first|second|third|fourth|last|latter|former|other|then)\b(?: one)?(?:\s+is\b|\s*:)?",
+    re.IGNORECASE,
+)
+#: Between two numbers, neither of which is said for good.
+_RANGE = re.compile(r"\bbetween\b[^,;.]*\d|\d\S*\s+or\s+\S*\d", re.IGNORECASE)
+_UNTOLD = "(I cannot tell which of these questions that answers.)"
+
+_Region = tuple[int, int]
+
+
+class SeveralAnswers:
+    """Gives each clause of an utterance to the one of *opened* that it answers; *answer* reads it as its answer."""
+
+    def __init__(
+        self,
+        opened: Sequence[Open],
+        answer: Callable[[Open, Utterance, Choice | None], Single | None],
+        abilities: str,
+    ) -> None:
+        self._opened, self._answer, self._abilities = opened, answer, abilities
+
+    def read(self, utterance: Utterance, choice: Choice | None) -> list[Single] | None:
+        """Return what each question comes to by *utterance*; None when it is about something else."""
+        if says_nothing(utterance.text) or _RANGE.search(utterance.text):
+            return [ask_again(one) for one in self._opened]
+        if match := _FOR_ALL.search(utterance.text):
+            rest = utterance.without([match.span()])
+            same = [self._answer(one, rest, None) for one in self._opened]
+            return [found for found in same if found is not None] if all(same) else None
+        taken: dict[int, list[_Region]] = defaultdict(list)
+        loose: list[_Region] = []
+        dropped: set[int] = set()
+        for start, end in _clauses(utterance.text):
+            place, region = self._placed(utterance, (start, end), [*taken, *range(len(loose))])
+            if LEAVES_ONE.match(utterance.text[start:end]):
+                place = place if place is not None else self._named(utterance.part(start, end))
+                if place is None:
+                    return None
+                dropped.add(place)
+                continue
+            if place is None:
+                place = self._fitting(utterance.part(start, end), taken)
+            if place is None:
+                loose.append((start, end))
+            elif place < 0:
+                return [ask_again(one, is_untold=True) for one in self._opened]
+            else:
+                taken[place] += region
+        free = [place for place in range(len(self._opened)) if place not in taken and place not in dropped]
+        if loose and len(loose) == len(free) and all(_is_bare(utterance.part(*one)) for one in loose):
+            for place, region_ in zip(free, loose, strict=True):
+                taken[place].append(region_)
+            loose = []
+        if loose and not taken and not dropped and (choice is not None or not utterance.amounts):
+            return None
+        return self._together(utterance, taken, dropped, is_untold=bool(loose))
+
+    def _together(
+        self, utterance: Utterance, taken: dict[int, list[_Region]], dropped: set[int], *, is_untold: bool
+    ) -> list[Single]:
+        parts: list[Single] = []
+        for place, one in enumerate(self._opened):
+            if place in dropped:
+                continue
+            found = self._answer(one, utterance.only(taken[place]), None) if place in taken else None
+            parts.append(found or ask_again(one, is_untold=is_untold))
+        return parts or [Unfitting(leave("them", self._abilities))]
+
+    def _placed(self, utterance: Utterance, region: _Region, taken: Sequence[int]) -> tuple[int | None, list[_Region]]:
+        """Return which question is answered by its place ("the second is 4"), -1 for one that there is not."""
+        match = _PLACE.search(utterance.text, *region)
+        if match is None:
+            return None, [region]
+        place = PLACES.get(match[1].lower(), -1)
+        count = len(self._opened)
+        if match[1].lower() in {"other", "then"}:
+            free = [one for one in range(count) if one not in taken]
+            place = free[0] if taken and len(free) == 1 else count
+        if place >= count:
+            return -1, []
+        return place % count, [(region[0], match.start()), (match.end(), region[1])]
+
+    def _named(self, said: Utterance) -> int | None:
+        """Return the one question whose task the words of *said* name."""
+        tasks = [one.task for one in self._opened]
+        named = [place for place, task in enumerate(tasks) if task is not None and task.names & set(said.stems)]
+        return named[0] if len(named) == 1 else None
+
+    def _fitting(self, said: Utterance, taken: dict[int, list[_Region]]) -> int | None:
+        """Return the one question that *said* answers: by a cue of its task, or as the only one that it fits."""
+        fitting, cued = [], []
+        for place, one in enumerate(self._opened):
+            if one.task is None:
+                continue
+            filled = fill(said, one.task, one.slots)
+            if any(cue.slot.name in filled.values for cue in one.task.cues.find(said.tokens)):
+                cued.append(place)
+            names = {slot.name for slot in one.slots if slot.kind != "text" or not said.amounts}
+            if names & filled.values.keys() and place not in taken and _is_bare(said, allows_text=True):
+                fitting.append(place)
+        if cued:
+            return cued[0] if len(cued) == 1 else None
+        return fitting[0] if len(fitting) == 1 else None
+
+
+def ask_again(one: Open, *, is_untold: bool = False) -> Single:
+    """Return the question of *one* again, in the same words."""
+    text = one.turn.text.removesuffix(_UNTOLD).rstrip()
+    text = f"{text} {_UNTOLD}" if is_untold else text
+    if one.task is None or one.turn.task is None:
+        return Ambiguous(text)
+    agent_id, name = one.task.key
+    return Missing(agent_id, name, one.turn.task.parameters, tuple(slot.name for slot in one.slots), text)
+
+
+def _clauses(text: str) -> list[_Region]:
+    starts, ends = [0], []
+    for match in _SEPARATOR.finditer(text):
+        ends.append(match.start())
+        starts.append(match.end())
+    return [(start, end) for start, end in zip(starts, [*ends, len(text)], strict=True) if text[start:end].strip()]
+
+
+def _is_bare(said: Utterance, *, allows_text: bool = False) -> bool:
+    """Return whether *said* is a value and small words: "between 40k" and "50k or 60k" are no answers."""
+    if len(said.amounts) > 1 or "or" in said.stems or "between" in said.stems:
+        return False
+    taken = [(one.start, one.end) for one in (*said.amounts, *said.moments)]
+    words = [token for token in said.tokens if token.is_word and token.text not in STOP]
+    others = [token for token in words if not any(start <= token.start < end for start, end in taken)]
+    return allows_text or not others or not taken
