@@ -1,24 +1,58 @@
 """What the filled slots of a task come to: understood, or a question about what is lacking or in doubt."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from contracts.messages import TaskCall
-from supervisor.understanding.outcome import Ambiguous, Missing, Understood
+from supervisor.understanding.outcome import Ambiguous, Missing, Span, Understood
 from supervisor.understanding.questions import ask_for, ask_to_leave_out
 from supervisor.understanding.routing import Task
-from supervisor.understanding.slots import Filled
+from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import Utterance
+
+#: Words without a slot that a question names; they all are asked about.
+_MOST_LEFT = 8
+
+
+@dataclass
+class Filled:
+    """What an utterance says of one task: *values* by slot with the *spans* they stand at.
+
+    *questions* holds what has to be asked about a slot that was said in two ways, or wrongly; *whose* asks which slot a
+    value is for. *left* is the words that no slot took and that must not be dropped, as start and end.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+    questions: dict[str, str] = field(default_factory=dict)
+    whose: list[str] = field(default_factory=list)
+    left: list[tuple[int, int]] = field(default_factory=list)
+    guessed: set[str] = field(default_factory=set)
+    computed: dict[str, str] = field(default_factory=dict)
+
+    def is_open(self, slot: Slot) -> bool:
+        """Return whether nothing was said of *slot*."""
+        return slot.name not in self.values and slot.name not in self.questions
+
+    def put(self, slot: Slot, value: Any, start: int, end: int, text: str) -> None:
+        """Give *slot* its *value*, or one more when it takes a list; it stands at *start* to *end* of *text*."""
+        self.values[slot.name] = [*self.values.get(slot.name, ()), value] if slot.is_list else value
+        self.spans.append(Span(slot.name, start, end, text[start:end]))
+
+    def holds(self, start: int, end: int) -> bool:
+        """Return whether a value was taken from these characters, or from some of them."""
+        return any(span.start < end and start < span.end for span in self.spans)
 
 
 def conclude(task: Task, filled: Filled, utterance: Utterance) -> Understood | Missing | Ambiguous:
-    """Return what *filled*, read from *utterance*, comes to; what no slot took is asked about before anything starts."""
+    """Return what *filled*, read from *utterance*, comes to; what no slot took is asked about first."""
     agent_id, name = task.key
     # Declared order, so that the same question always looks the same.
     known: dict[str, Any] = {s.name: filled.values[s.name] for s in task.schema.slots if s.name in filled.values}
     doubted = [slot for slot in task.schema.slots if slot.name in filled.questions]
     absent = [slot for slot in task.schema.required if filled.is_open(slot)]
     spans = tuple(filled.spans)
-    left = [utterance.text[start:end] for start, end in filled.left]
+    left = [utterance.text[start:end] for start, end in filled.left[:_MOST_LEFT]]
     if not (doubted or absent or filled.whose or left):
         computed = {name: words for name, words in filled.computed.items() if name in known}
         return Understood(

@@ -1,5 +1,6 @@
 """Where an utterance speaks of a slot, and how far that is from a value."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -92,6 +93,7 @@ class Distances:
             steps[first:last] = [_VALUE_STEP] + [0.0] * (last - first - 1)
             self._starts.add(first)
         self._until = [0.0, *accumulate(steps)]
+        self._ordered = sorted(self._starts)
 
     def _places(self, start: int, end: int) -> tuple[int, int]:
         first = self._utterance.index_at(start)
@@ -119,7 +121,8 @@ class Distances:
         """Return what speaks against *cue* following its value: little, unless another value follows right on it."""
         if cue.side == "left":
             return _AFTER_STEP
-        following = next((first for first in sorted(self._starts) if first >= cue.end), None)
+        place = bisect_left(self._ordered, cue.end)
+        following = self._ordered[place] if place < len(self._ordered) else None
         if following is None or self._until[following] - self._until[cue.end] > _RIGHT_ON:
             return _AFTER_STEP
         is_apart = any(token.text in _APART for token in self._tokens[cue.end : following])

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from supervisor.understanding.conversation import Past
+from supervisor.understanding.dialogue.conversation import Past
 from supervisor.understanding.routing import Choice, Router
 from supervisor.understanding.utterance import Utterance, stem
 
@@ -26,31 +26,30 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_MEMORY = re.compile(
-    r"\W*(?:please |can you |could you )*(?:forget|delete|erase|remove) (?:everything|all|anything)(?: that)?(?: you know| you"
-    r" remember)? (?:about|of) me\b.*"
+    r"\W*(?:please |can you |could you )*(?:forget|delete|erase|remove) (?:everything|all|anything)(?: that)?"
+    r"(?: you know| you remember)? (?:about|of) me\b.*"
     r"|.{0,40}\bwhat (?:do|did|else do) you (?:know|remember|learn(?:ed)?) (?:about|of) me\b.*",
     re.IGNORECASE | re.DOTALL,
 )
 _CANCEL = re.compile(
     r"\W*(?:(?:please|can you|could you|i want to|i'd like to|i would like to|ok|okay|no|wait)\W+)*"
-    r"(?P<verb>cancel|call off|abort|stop|undo)\b\s*(?P<what>.*)",
-    re.IGNORECASE | re.DOTALL,
+    r"(?P<verb>cancel|call off|abort|stop|undo)\b",
+    re.IGNORECASE,
 )
 _DENIED = re.compile(
-    r"\W*(?:(?:please|no|oh|and|but)\W+)*(?:(?:i )?(?:don't|do not|never|don\u2019t)\s+(?!forget|worry|you\b)(?:want\s+(?:you\s+)?to\s+)?"
-    r"(?P<verb>[a-z]+)|no need to\b|never mind\b|forget about\b)",
+    r"\W*(?:(?:please|no|oh|and|but)\W+)*(?:(?:i )?(?:don't|do not|never|don\u2019t)\s+(?!forget|worry|you\b)"
+    r"(?:want\s+(?:you\s+)?to\s+)?(?P<verb>[a-z]+)|no need to\b|never mind\b|forget about\b)",
     re.IGNORECASE,
 )
-_THANKS = re.compile(
-    r"\W*(?:ok(?:ay)?|great|perfect|nice|cool|super|awesome|good|well done|many|no|that's all|bye|good ?bye|hi|hello|hey"
-    r"|good (?:morning|afternoon|evening)|thanks?(?: you)?|thx|cheers|for (?:that|now|everything|your help))"
-    r"(?:\W+(?:ok(?:ay)?|great|perfect|nice|good|well done|that's all|bye|thanks?(?: you)?|a lot|very much|so much|there|again"
-    r"|for (?:that|now|everything|your help)))*\W*",
-    re.IGNORECASE,
+_COURTESY = (
+    r"(?:ok(?:ay)?|great|perfect|nice|cool|good|well done|that's all|bye|good ?bye|thanks?(?: you)?|thx|cheers|a lot"
+    r"|very much|so much|there|hi|hello|hey|good (?:morning|afternoon|evening)|for (?:that|now|everything|your help))"
 )
+_THANKS = re.compile(rf"\W*{_COURTESY}(?:\W+{_COURTESY})*\W*", re.IGNORECASE)
+_GREETING = re.compile(r"\W*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b", re.IGNORECASE)
 _ABILITIES = re.compile(
-    r"\W*(?:(?:hi|hello|hey)\W+)?(?:what (?:can|could|do) you (?:do|offer)|help|how (?:can|could) you help|how does this work"
-    r"|what is this)\b.{0,20}",
+    r"\W*(?:(?:hi|hello|hey)\W+)?(?:what (?:can|could|do) you (?:do|offer)|help|how (?:can|could) you help"
+    r"|how does this work|what is this)\b.{0,20}",
     re.IGNORECASE,
 )
 
@@ -77,8 +76,7 @@ def reply_without_task(
         return HOW_TO_SEND
     if choice is None:
         if _THANKS.fullmatch(text[:200]):
-            is_greeting = re.match(r"\W*(?:hi|hello|hey|good (?:m|a|e))", text, re.IGNORECASE)
-            return f"Hello. {router.catalogue.abilities()}" if is_greeting else "You are welcome."
+            return f"Hello. {router.catalogue.abilities()}" if _GREETING.match(text) else "You are welcome."
         if _ABILITIES.fullmatch(text[:200]):
             return router.catalogue.abilities()
     if len(text) < 400 and _ABOUT_MEMORY.fullmatch(text) and not _does(choice, "forget"):

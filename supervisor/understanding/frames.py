@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from os.path import commonprefix
+from itertools import takewhile
 
 from contracts.messages import TaskCard
 from supervisor.understanding.schema import Phrase, Slot, TaskSchema
@@ -41,9 +41,9 @@ def learned_phrases(card: TaskCard, schema: TaskSchema, known: frozenset[str]) -
 
 def _starts(example: Utterance, slot: Slot, known: frozenset[str], *, is_only: bool) -> Iterator[int]:
     for value in slot.examples:
-        if isinstance(value, str) and value:
-            if match := re.search(rf"(?<!\w){re.escape(value)}(?!\w)", example.text, re.IGNORECASE):
-                yield match.start()
+        pattern = rf"(?<!\w){re.escape(value)}(?!\w)" if isinstance(value, str) and value else ""
+        if pattern and (match := re.search(pattern, example.text, re.IGNORECASE)):
+            yield match.start()
     if is_only and not slot.examples:
         spans = [(one.start, one.end) for one in example.quoted] or names_in(example, known)
         if len(spans) == 1:
@@ -65,5 +65,6 @@ def _before(example: Utterance, start: int) -> tuple[str, ...]:
 def _shared_beginning(examples: Sequence[Utterance], texts: Sequence[Slot]) -> tuple[str, ...]:
     if len(examples) < 2 or len(texts) != 1:
         return ()
-    shared = commonprefix([list(example.stems) for example in examples])
+    columns = takewhile(lambda words: len(set(words)) == 1, zip(*(example.stems for example in examples), strict=False))
+    shared = [words[0] for words in columns]
     return tuple(shared[-_LONGEST_FRAME:]) if len(shared) > 1 else ()

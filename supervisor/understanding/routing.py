@@ -73,6 +73,8 @@ class Router:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue, self.tasks = _prepared(catalogue)
+        #: Stems with which a request for any of the tasks may begin.
+        self.openers = frozenset(chain.from_iterable(task.openers for task in self.tasks))
         self._by_key = {task.key: task for task in reversed(self.tasks)}
         weights = [_weights(task) for task in self.tasks]
         spread = Counter(chain.from_iterable(weights))
@@ -148,15 +150,14 @@ class Router:
 
 def _telling_stems(utterance: Utterance) -> list[str]:
     """Return the stems of the words that no date consumes, and one digit for each amount with its unit."""
-    dates = [(one.start, one.end) for one in utterance.moments]
-    amounts = [(one.start, one.end) for one in utterance.amounts]
+    dates, amounts = utterance.moment_marks, utterance.amount_marks
+    begin = {one.start for one in utterance.amounts}
     stems = []
     for token in utterance.tokens:
-        if token.is_word and not any(start <= token.start < end for start, end in dates):
-            inside = next((one for one in amounts if one[0] <= token.start < one[1]), None)
-            if inside is None:
+        if token.is_word and not dates[token.start]:
+            if not amounts[token.start]:
                 stems.append(token.stem)
-            elif token.start == inside[0]:
+            elif token.start in begin:
                 stems.append("0")
     return stems
 

@@ -14,17 +14,17 @@ from datetime import UTC, datetime
 from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
-from supervisor.understanding.carry_over import carry_over, goes_on
-from supervisor.understanding.clarification import Clarification
-from supervisor.understanding.conclusion import conclude
-from supervisor.understanding.conversation import Open, Past, open_questions, past_tasks
+from supervisor.understanding.conclusion import Filled, conclude
+from supervisor.understanding.dialogue.carry_over import carry_over, goes_on
+from supervisor.understanding.dialogue.clarification import Clarification
+from supervisor.understanding.dialogue.conversation import Open, Past, open_questions, past_tasks
+from supervisor.understanding.dialogue.picks import INSTEAD
 from supervisor.understanding.fixed_replies import is_denied, reply_without_task
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Several, Single, Span, Understood, Unfitting
-from supervisor.understanding.picks import INSTEAD
 from supervisor.understanding.questions import ask_which_task, leave
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.segments import MOST_TASKS, Segment, segments_of
-from supervisor.understanding.slots import Filled, fill
+from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import Utterance, evened, without_list_numbers
 
 #: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them.
@@ -94,7 +94,9 @@ class RuleInterpreter:
             return Unfitting(reply)
         return _together(
             read_segments(
-                segments_of(utterance, router, [pasts[0].task] if pasts and goes_on(utterance) else []), router, pasts
+                segments_of(utterance, choice, router, [pasts[0].task] if pasts and goes_on(utterance) else []),
+                router,
+                pasts,
             )
         )
 
@@ -105,7 +107,7 @@ class RuleInterpreter:
         """Return what *opened* questions come to by *utterance*, and what it asks for beside an answer."""
         clarification = Clarification(router, previous, opened)
         asking = {one.task for one in opened if one.task is not None}
-        segments = segments_of(utterance, router, asking) if asking else []
+        segments = segments_of(utterance, choice, router, asking) if asking else []
         new = [one for one in segments if one.choice is not None and one.choice.task not in asking]
         if not new or len(new) == len(segments):
             return clarification.answer(utterance, choice)

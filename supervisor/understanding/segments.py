@@ -16,7 +16,8 @@ _MOST_CUTS = 24
 _STRONG = 2.8
 _CUT = re.compile(
     r"(?P<full>[.!?;](?=\s)\s*|\s*\n\s*)(?:(?:and|then|also)\s+)*"
-    r"|(?:\s*,\s*|\s+)(?:and then|and also|and|then|also|but also|but(?!\s+(?:with|without|for|only|not|spent|now)\b)|plus|as well as)\s+|\s*,\s+",
+    r"|(?:\s*,\s*|\s+)(?:and then|and also|and|then|also|but also|but(?!\s+(?:with|without|for|only|not|now)\b)|plus"
+    r"|as well as)\s+|\s*,\s+",
     re.IGNORECASE,
 )
 #: Words that open a request of their own.
@@ -34,12 +35,14 @@ class Segment(NamedTuple):
     choice: Choice | None
 
 
-def segments_of(utterance: Utterance, router: Router, about: Collection[Task] = ()) -> list[Segment]:
-    """Return the segments of *utterance*, mostly one; a part that asks for no task of its own stays with its neighbour.
+def segments_of(
+    utterance: Utterance, whole: Choice | None, router: Router, about: Collection[Task] = ()
+) -> list[Segment]:
+    """Return the segments of *utterance*, mostly one; a part that asks for no task stays with its neighbour.
 
-    The first may ask for none where it answers a question *about* a task, or goes on with it.
+    *whole* is what all of it is chosen for. The first may ask for none where it answers a question *about* a task, or
+    goes on with it.
     """
-    whole = router.choose(utterance)
     cuts = list(_cuts(utterance))
     if not cuts:
         return [Segment(0, utterance, whole)]
@@ -48,7 +51,7 @@ def segments_of(utterance: Utterance, router: Router, about: Collection[Task] = 
     found: list[tuple[int, int, Choice | None]] = []
     for start, end in zip(places, ends, strict=True):
         part = utterance.part(start, end)
-        choice = router.choose(part)
+        choice = router.choose(part) if not found or _may_open(part, router) else None
         if found and not _begins_anew(found[-1], part, choice, utterance, about):
             first, _, before = found[-1]
             found[-1] = (first, end, before if before is not None else choice)
@@ -62,13 +65,21 @@ def segments_of(utterance: Utterance, router: Router, about: Collection[Task] = 
 
 def _cuts(utterance: Utterance) -> Iterator[tuple[int, int]]:
     """Yield where *utterance* may be cut, outside of its values and of what is quoted."""
-    closed = [(one.start, one.end) for one in (*utterance.quoted, *utterance.amounts, *utterance.moments)]
+    closed = (*utterance.quoted_spans, *utterance.value_spans)
     for number, match in enumerate(_CUT.finditer(utterance.text)):
         if number >= _MOST_CUTS:
             return
         is_inside = any(start <= match.start() and match.end() <= end for start, end in closed)
         if not is_inside and match.start() and match.end() < len(utterance.text):
             yield match.span()
+
+
+def _may_open(part: Utterance, router: Router) -> bool:
+    """Return whether *part* begins as a request may, so that it is worth a look at all tasks."""
+    words = [token for token in part.tokens if token.is_word]
+    first = next((token for token in words if token.text not in STOP), None)
+    is_request = first is not None and (words[0].text in _OPENERS or first.stem in router.openers)
+    return is_request or _AGAIN.match(part.text) is not None
 
 
 def _begins_anew(

@@ -6,16 +6,16 @@ name and quoted text that is left after that is asked about: nothing is dropped,
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import FAR, Cue, Distances
 from supervisor.understanding.outcome import Span
 from supervisor.understanding.questions import ask_which_value, ask_whose
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.texts import announced_texts, names_in, remaining_text, stray_digits
-from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance
+from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark
 from supervisor.understanding.values import Candidate, candidates
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _BEAM = 48
 #: Values of one utterance that are weighed against cues, and slots that they are weighed for.
 _MOST_GROUPS = 64
+_MOST_CUES = 128
+#: Words of an answer beside each of its numbers, for them to be in the order of the question.
+_WORDS_EACH = 3
 #: Two assignments nearer than this have equal claim.
 _EQUAL = 0.2
 #: A value that its slot cannot take as it stands, or in another unit, has to stand right beside the cue.
@@ -46,36 +49,6 @@ _DENIED = re.compile(
 _DENIED_REACH = 24
 #: A task that takes no date is done then anyway.
 _AT_ONCE = frozenset({"now", "today", "right now"})
-
-
-@dataclass
-class Filled:
-    """What an utterance says of one task: *values* by slot with the *spans* they stand at.
-
-    *questions* holds what has to be asked about a slot that was said in two ways, or wrongly; *whose* asks which slot a
-    value is for. *left* is the words that no slot took and that must not be dropped, as start and end.
-    """
-
-    values: dict[str, Any] = field(default_factory=dict)
-    spans: list[Span] = field(default_factory=list)
-    questions: dict[str, str] = field(default_factory=dict)
-    whose: list[str] = field(default_factory=list)
-    left: list[tuple[int, int]] = field(default_factory=list)
-    guessed: set[str] = field(default_factory=set)
-    computed: dict[str, str] = field(default_factory=dict)
-
-    def is_open(self, slot: Slot) -> bool:
-        """Return whether nothing was said of *slot*."""
-        return slot.name not in self.values and slot.name not in self.questions
-
-    def put(self, slot: Slot, value: Any, start: int, end: int, text: str) -> None:
-        """Give *slot* its *value*, or one more when it takes a list; it stands at *start* to *end* of *text*."""
-        self.values[slot.name] = [*self.values.get(slot.name, ()), value] if slot.is_list else value
-        self.spans.append(Span(slot.name, start, end, text[start:end]))
-
-    def holds(self, start: int, end: int) -> bool:
-        """Return whether a value was taken from these characters, or from some of them."""
-        return any(span.start < end and start < span.end for span in self.spans)
 
 
 class _Group(NamedTuple):
@@ -116,7 +89,7 @@ class _Filling:
         self.utterance, self.task, self.asked = utterance, task, asked
         self.text = utterance.text
         self.filled = Filled()
-        self.cues = task.cues.find(utterance.tokens)
+        self.cues = task.cues.find(utterance.tokens)[:_MOST_CUES]
         #: Words that were understood without being a value, such as "no" before "history".
         self.read: list[tuple[int, int]] = []
         self.groups = _groups(utterance, task.schema.slots, self.read)
@@ -200,14 +173,14 @@ class _Filling:
         reached[0] = [_Assignment(0.0, ())]
         for place in range(len(self.groups)):
             options = list(self._options(place))
-            for one in sorted(reached[place], key=lambda one: one.cost)[:_BEAM] if options else reached[place][:_BEAM]:
+            for one in sorted(reached[place], key=_cost_of)[:_BEAM]:
                 reached[place + 1].append(_Assignment(one.cost + FAR, one.pairs))
                 used = one.slots()
                 for cost, end, slot in options:
                     if slot.name not in used:
                         pairs = tuple((member, slot) for member in range(place, end))
                         reached[end].append(_Assignment(one.cost + cost, one.pairs + pairs))
-        return sorted(reached[-1], key=lambda one: one.cost)[:_BEAM]
+        return sorted(reached[-1], key=_cost_of)[:_BEAM]
 
     def _options(self, place: int) -> Iterator[tuple[float, int, Slot]]:
         """Yield what the value at *place*, or the list that begins there, may be for: cost, end and slot."""
@@ -309,10 +282,12 @@ class _Filling:
         """Take as many bare numbers as there were slots asked for, in the order of the question."""
         free = self._free()
         slots = [slot for slot in self.asked if self.filled.is_open(slot)]
-        if len(slots) > 1 and len(free) == len(slots) and len(self.utterance.stems) <= 3 * len(free):
-            if all((found := group.of(slot)) and found.is_clear for group, slot in zip(free, slots, strict=True)):
-                for group, slot in zip(free, slots, strict=True):
-                    self._give(group, slot)
+        if not 1 < len(slots) == len(free) or len(self.utterance.stems) > _WORDS_EACH * len(free):
+            return
+        pairs = list(zip(free, slots, strict=True))
+        if all((found := group.of(slot)) and found.is_clear for group, slot in pairs):
+            for group, slot in pairs:
+                self._give(group, slot)
 
     def _free(self) -> list[_Group]:
         return [one for one in self.groups if not self.filled.holds(one.start, one.end) and not self._is_read(one)]
@@ -351,10 +326,10 @@ class _Filling:
                     self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
                     self.read.append((group.start, group.end))
         known = [(self.utterance.tokens[cue.first].start, self.utterance.tokens[cue.end - 1].end) for cue in self.cues]
+        taken = [*((span.start, span.end) for span in self.filled.spans), *self.read, *known]
+        marks = mark(len(self.text), taken)
         for start, end in _unread(self.utterance, self.task, self.groups):
-            if self.filled.holds(start, end) or any(one < end and start < other for one, other in self.read + known):
-                continue
-            if not self.filled.left or self.filled.left[-1][1] <= start:
+            if not any(marks[start:end]):
                 self.filled.left.append((start, end))
 
 
@@ -392,6 +367,10 @@ def _is_taken_back(text: str, start: int, end: int, after: tuple[int, int, list[
     return after is not None and _TAKEN_BACK.fullmatch(text, end, after[0]) is not None
 
 
+def _cost_of(one: _Assignment) -> float:
+    return one.cost
+
+
 def _differ(one: _Assignment, other: _Assignment) -> bool:
     """Return whether one value goes to two slots, or one slot gets two values, by *one* and *other*."""
     places, slots = dict(one.pairs), {slot.name: place for place, slot in one.pairs}
@@ -410,7 +389,7 @@ def _value_of(group: _Group, slot: Slot) -> str:
 def _unread(utterance: Utterance, task: "Task", groups: Sequence[_Group]) -> list[tuple[int, int]]:
     """Return where a number, a date, a quoted text or a name stands, in order."""
     found = [(group.start, group.end) for group in groups]
-    found += [(one.start, one.end) for one in (*utterance.amounts, *utterance.quoted)]
+    found += [*((one.start, one.end) for one in utterance.amounts), *utterance.quoted_spans]
     found += [(one.start, one.end) for one in utterance.moments if one.text.lower() not in _AT_ONCE]
     found += [*names_in(utterance, task.known), *stray_digits(utterance)]
     kept: list[tuple[int, int]] = []

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from quantities.numerals import Found
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, stems_of, word_set
+from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark, stems_of, word_set
 
 if TYPE_CHECKING:
+    from supervisor.understanding.conclusion import Filled
     from supervisor.understanding.cues import Cue
     from supervisor.understanding.routing import Task
-    from supervisor.understanding.slots import Filled
 
 #: What a slot is called that holds a sentence, in which a comma ends nothing.
 _SENTENCE = frozenset(
@@ -41,7 +41,7 @@ _AROUND = ".,;:!?)\"'"
 _LONGEST_CODE, _MOST_OPEN = 64, 2
 _SIMPLE = re.compile(r"(?:\[[^\]]*\]|\\[^bBAZ1-9]|[^()|\[\]])*")
 _OPEN = re.compile(r"[*+]|\{\d*,\d*\}")
-_DIGITS = re.compile(r"\S*\d\S*")
+_WORDS = re.compile(r"\S+")
 
 
 def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int]]:
@@ -60,8 +60,8 @@ def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int
             found[-1] = (found[-1][0], token.end)
         elif not is_first and token.stem not in known and (token.text not in STOP or _is_led_on(tokens, place, text)):
             found.append((token.start, token.end))
-    times = [(one.start, one.end) for one in (*utterance.moments, *utterance.amounts)]
-    return [one for one in found if not any(start <= one[0] and one[1] <= end for start, end in times)]
+    dates, amounts = utterance.moment_marks, utterance.amount_marks
+    return [one for one in found if not dates[one[0]] and not amounts[one[0]]]
 
 
 def _is_led_on(tokens: Sequence[Token], place: int, text: str) -> bool:
@@ -70,16 +70,19 @@ def _is_led_on(tokens: Sequence[Token], place: int, text: str) -> bool:
 
 
 def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
-    """Return where digits stand that are no amount and no date: "A4", "2x"."""
-    if not any(letter.isdigit() for letter in utterance.text):
-        return []
-    taken = [(one.start, one.end) for one in (*utterance.amounts, *utterance.moments, *utterance.durations)]
+    """Return where digits stand that are no amount, no date and no length of time: "A4", "2x"."""
+    dates, amounts = utterance.moment_marks, utterance.amount_marks
     found = []
-    for match in _DIGITS.finditer(utterance.text):
-        end = match.end() - len(match.group()) + len(match.group().rstrip(".,;:!?)"))
-        if not any(start < end and match.start() < other for start, other in taken):
+    for match in _WORDS.finditer(utterance.text):
+        if not any(map(str.isdigit, match.group())):
+            continue
+        end = match.start() + len(match.group().rstrip(".,;:!?)"))
+        if not any(dates[match.start() : end]) and not any(amounts[match.start() : end]):
             found.append((match.start(), end))
-    return found
+    if not found:
+        return found
+    lengths = mark(len(utterance.text), ((one.start, one.end) for one in utterance.durations))
+    return [one for one in found if not any(lengths[slice(*one)])]
 
 
 def fits(slot: Slot, text: str) -> bool:
@@ -217,10 +220,14 @@ def _extent(
     if not is_sentence and not slot.is_list:
         ends += [match.start() for match in [_COMMA.search(text, start, stop)] if match]
     if not is_sentence:
-        ends += [one.start for one in (*utterance.moments, *_prepositional(utterance)) if one.start >= start]
+        ends += [one.start for one in utterance.moments if one.start >= start]
+        ends += [one.start for one in _prepositional(utterance) if one.start >= start]
     end = _trimmed(text, start, min(ends))
     words = [token for token in utterance.tokens if start <= token.start < end and token.is_word]
     if not words or (len(words) == 1 and words[0].text in _WHOEVER) or all(word.text in LIGHT for word in words):
+        return None
+    values = utterance.amount_marks
+    if not is_answer and slot.pattern is None and all(values[word.start] or word.text in LIGHT for word in words):
         return None
     return (start, end) if fits(slot, text[start:end]) else None
 

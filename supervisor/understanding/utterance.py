@@ -143,6 +143,27 @@ class Utterance:
         """Lengths of time."""
         return find_durations(self.text)
 
+    @_Once
+    def value_spans(self) -> tuple[tuple[int, int], ...]:
+        """Where numbers, days and times stand."""
+        amounts, moments = self.amounts, self.moments
+        return (*((one.start, one.end) for one in amounts), *((one.start, one.end) for one in moments))
+
+    @_Once
+    def quoted_spans(self) -> tuple[tuple[int, int], ...]:
+        """Where quoted texts stand, inside their marks."""
+        return tuple((one.start, one.end) for one in self.quoted)
+
+    @_Once
+    def amount_marks(self) -> bytearray:
+        """1 for each character of an amount."""
+        return mark(len(self.text), ((one.start, one.end) for one in self.amounts))
+
+    @_Once
+    def moment_marks(self) -> bytearray:
+        """1 for each character of a day or a time."""
+        return mark(len(self.text), ((one.start, one.end) for one in self.moments))
+
     def index_at(self, position: int) -> int:
         """Return the index of the first token that ends after *position*."""
         return bisect_right(self._token_ends, position)
@@ -199,10 +220,20 @@ def _is_past(token: Token) -> bool:
     )
 
 
+def mark(size: int, spans: Iterable[tuple[int, int]]) -> bytearray:
+    """Return 1 for each of *size* characters that lies in one of *spans*, so that a long text is read in one pass."""
+    marks = bytearray(size)
+    for start, end in spans:
+        marks[start:end] = b"\1" * (end - start)
+    return marks
+
+
 def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
-    for start, end in places:
-        text = text[:start] + " " * (end - start) + text[end:]
-    return text
+    parts, reach = [], 0
+    for start, end in sorted(places):
+        parts += [text[reach:start], " " * (end - max(start, reach))]
+        reach = max(reach, end)
+    return "".join(parts) + text[reach:]
 
 
 def evened(text: str) -> str:

@@ -21,6 +21,8 @@ _TYPES: dict[Kind, type[Percent] | type[Quantity]] = {"percent": Percent, "quant
 _WANTED: dict[Kind, str] = {"percent": "in per cent", "quantity": "as a measure"}
 #: What a word alone may count ("a dozen").
 _COUNTS = range(1, 1001)
+#: Values of one utterance that are weighed; what comes behind them is asked about.
+_MOST_VALUES = 64
 #: Days from which on a day without a year is far ahead, and days until which it was a short while ago.
 _FAR_AHEAD, _SHORT_AGO = 240, 60
 _YEAR = re.compile(r"\d{4}")
@@ -49,17 +51,18 @@ class Candidate(NamedTuple):
 def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
     """Return what of *utterance* can be a value of *slot*, in order; for texts and switches see `texts`."""
     if slot.is_numeric:
-        dates = [(one.start, one.end) for one in utterance.moments if not one.is_offset]
+        offsets = [one for one in utterance.moments if one.is_offset]
+        dates = utterance.moment_marks
         return [
             amount_for(slot, found, utterance)
-            for found in utterance.amounts
-            if not any(start <= found.start and found.end <= end for start, end in dates)
+            for found in utterance.amounts[:_MOST_VALUES]
+            if not dates[found.start] or any(one.start <= found.start < one.end for one in offsets)
         ]
     if slot.is_timed:
-        found = (_moment_for(slot, one, utterance.now) for one in utterance.moments)
+        found = (_moment_for(slot, one, utterance.now) for one in utterance.moments[:_MOST_VALUES])
         return [one for one in found if one is not None]
     if slot.kind == "duration":
-        return [_duration_for(slot, one.text, one.start, one.end) for one in utterance.durations]
+        return [_duration_for(slot, one.text, one.start, one.end) for one in utterance.durations[:_MOST_VALUES]]
     if slot.kind == "choice":
         return list(choices_for(slot, utterance))
     return []
@@ -103,16 +106,19 @@ def _worth(slot: Slot, found: Found, utterance: Utterance) -> tuple[tuple[Any, .
     except AmbiguousAmount as error:
         return tuple(map(_wire, error.readings)), ask_which_value(slot, error.readings, found.text)
     except UnitMismatch:
-        if (converted := _converted(slot, found)) is not None:
-            return _bounded(slot, converted, found)
-        wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
-        unit = f", which is in {found.unit}" if found.unit else ""
-        return (), f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
+        converted = _converted(slot, found)
+        return _bounded(slot, converted, found) if converted is not None else ((), _ask_in_unit(slot, found))
     except InvalidAmount:
         if slot.unit is None and found.unit is None and found.value is not None and found.value in _COUNTS:
             return _bounded(slot, Amount(found.value), found)
         wanted = _WANTED.get(slot.kind, "as a plain number")
         return (), f"What is {slot.label} {wanted}? I cannot keep {found.text!r} exactly."
+
+
+def _ask_in_unit(slot: Slot, found: Found) -> str:
+    wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
+    unit = f", which is in {found.unit}" if found.unit else ""
+    return f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
 
 
 def _converted(slot: Slot, found: Found) -> Amount | None:

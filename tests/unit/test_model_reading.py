@@ -294,7 +294,9 @@ async def test_when_nothing_fits_nothing_starts() -> None:
     """Small talk, a task that nobody has, and more tasks than one utterance may start."""
     assert isinstance(await interpret("lovely weather", reading()), Unfitting)
     assert isinstance(await interpret("lovely weather", reading(intent("BankAgent.pay"))), Unfitting)
-    many = reading(*(intent(RESERVE, slot("title", word)) for word in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]))
+    many = reading(
+        *(intent(RESERVE, slot("title", word)) for word in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"])
+    )
     found = await interpret("a b c d e f g h i j k l", many)
     assert isinstance(found, Several)
     assert len(found.parts) == 8

@@ -10,8 +10,8 @@ from contracts.parameters import Parameters
 from quantities.amounts import Moment
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import Interpretation, RuleInterpreter, Understood
+from supervisor.understanding.dialogue.picks import pick
 from supervisor.understanding.outcome import Ambiguous, Missing, Several, Unfitting
-from supervisor.understanding.picks import pick
 from tests.understanding_cases import BUDGET, TRIP, card_for
 
 NOW = datetime(2026, 11, 23, 10, 0, tzinfo=UTC)

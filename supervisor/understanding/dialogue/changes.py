@@ -13,7 +13,7 @@ from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import LIGHT, Utterance, stem, word_set
 from supervisor.understanding.values import amount_for
 
-_TIMES = {
+_TIMES: dict[str, int | Fraction] = {
     "double": 2, "doubled": 2, "doubling": 2, "twice": 2, "triple": 3, "tripled": 3, "treble": 3, "thrice": 3,
     "quadruple": 4, "halve": Fraction(1, 2), "halved": Fraction(1, 2), "half": Fraction(1, 2),
     "third": Fraction(1, 3), "quarter": Fraction(1, 4),
@@ -30,6 +30,8 @@ _IT = word_set("that it this")
 _ENDS = frozenset(",;.!?\n") | word_set("and but then")
 #: Words between "increase" and by how much.
 _REACH = 12
+#: Changes of one utterance; more is no sentence.
+_MOST_CHANGES = 16
 #: Digits of a number that is worked out.
 _MOST_DIGITS = 60
 
@@ -63,6 +65,8 @@ def changes_in(utterance: Utterance, cues: Sequence[Cue]) -> list[Change]:
     for change in _Reader(utterance, cues).read():
         if all(change.end <= one.start or one.end <= change.start for one in found):
             found.append(change)
+        if len(found) == _MOST_CHANGES:
+            break
     return found
 
 

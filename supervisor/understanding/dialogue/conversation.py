@@ -77,7 +77,7 @@ def past_tasks(previous: Sequence[ChatTurn], router: Router) -> list[Past]:
 
 
 def words_before(turn: ChatTurn, previous: Sequence[ChatTurn]) -> ChatTurn | None:
-    """Return the person's turn that *turn* asked about, also when it asked once more after an answer that chose none."""
+    """Return the person's turn that *turn* asked about, also when it asked again after an answer that chose none."""
     said = None
     for one in reversed(previous):
         if one.speaker == "person":

@@ -4,9 +4,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from supervisor.understanding.conversation import Open
+from supervisor.understanding.dialogue.conversation import Open
+from supervisor.understanding.dialogue.picks import LEAVES_ONE, PLACES, says_nothing
 from supervisor.understanding.outcome import Ambiguous, Missing, Single, Unfitting
-from supervisor.understanding.picks import LEAVES_ONE, PLACES, says_nothing
 from supervisor.understanding.questions import leave
 from supervisor.understanding.routing import Choice
 from supervisor.understanding.slots import fill
@@ -47,26 +47,22 @@ class SeveralAnswers:
         taken: dict[int, list[_Region]] = defaultdict(list)
         loose: list[_Region] = []
         dropped: set[int] = set()
-        for start, end in _clauses(utterance.text):
-            place, region = self._placed(utterance, (start, end), [*taken, *range(len(loose))])
-            if LEAVES_ONE.match(utterance.text[start:end]):
-                place = place if place is not None else self._named(utterance.part(start, end))
+        for region in _clauses(utterance.text):
+            place, regions = self._place(utterance, region, [*taken, *range(len(loose))])
+            if LEAVES_ONE.match(utterance.text[slice(*region)]):
+                place = place if place is not None else self._named(utterance.part(*region))
                 if place is None:
                     return None
                 dropped.add(place)
-                continue
-            if place is None:
-                place = self._fitting(utterance.part(start, end), taken)
-            if place is None:
-                loose.append((start, end))
+            elif place is None and (place := self._fitting(utterance.part(*region), taken)) is None:
+                loose.append(region)
             elif place < 0:
                 return [ask_again(one, is_untold=True) for one in self._opened]
             else:
-                taken[place] += region
+                taken[place] += regions
         free = [place for place in range(len(self._opened)) if place not in taken and place not in dropped]
         if loose and len(loose) == len(free) and all(_is_bare(utterance.part(*one)) for one in loose):
-            for place, region_ in zip(free, loose, strict=True):
-                taken[place].append(region_)
+            taken |= {place: [region] for place, region in zip(free, loose, strict=True)}
             loose = []
         if loose and not taken and not dropped and (choice is not None or not utterance.amounts):
             return None
@@ -83,7 +79,7 @@ class SeveralAnswers:
             parts.append(found or ask_again(one, is_untold=is_untold))
         return parts or [Unfitting(leave("them", self._abilities))]
 
-    def _placed(self, utterance: Utterance, region: _Region, taken: Sequence[int]) -> tuple[int | None, list[_Region]]:
+    def _place(self, utterance: Utterance, region: _Region, taken: Sequence[int]) -> tuple[int | None, list[_Region]]:
         """Return which question is answered by its place ("the second is 4"), -1 for one that there is not."""
         match = _PLACE.search(utterance.text, *region)
         if match is None:
@@ -142,7 +138,7 @@ def _is_bare(said: Utterance, *, allows_text: bool = False) -> bool:
     """Return whether *said* is a value and small words: "between 40k" and "50k or 60k" are no answers."""
     if len(said.amounts) > 1 or "or" in said.stems or "between" in said.stems:
         return False
-    taken = [(one.start, one.end) for one in (*said.amounts, *said.moments)]
+    taken = said.value_spans
     words = [token for token in said.tokens if token.is_word and token.text not in STOP]
     others = [token for token in words if not any(start <= token.start < end for start, end in taken)]
     return allows_text or not others or not taken

@@ -8,11 +8,10 @@ from decimal import Decimal
 from contracts.messages import ChatTurn
 from quantities.errors import InvalidAmount
 from quantities.numerals import parse_number
-from supervisor.understanding.carry_over import take
-from supervisor.understanding.conclusion import conclude
-from supervisor.understanding.conversation import Open, Past, words_before
-from supervisor.understanding.outcome import Ambiguous, Single, Unfitting
-from supervisor.understanding.picks import (
+from supervisor.understanding.conclusion import Filled, conclude
+from supervisor.understanding.dialogue.carry_over import take
+from supervisor.understanding.dialogue.conversation import Open, Past, words_before
+from supervisor.understanding.dialogue.picks import (
     BESIDE,
     LEAST,
     LEAVING,
@@ -23,12 +22,16 @@ from supervisor.understanding.picks import (
     words_in,
     yes_or_no,
 )
+from supervisor.understanding.dialogue.several_answers import SeveralAnswers, ask_again
+from supervisor.understanding.outcome import Ambiguous, Single, Unfitting
 from supervisor.understanding.questions import leave, value_asked, values_asked
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.several_answers import SeveralAnswers, ask_again
-from supervisor.understanding.slots import Filled, fill
+from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import Utterance, evened, stems_of
+
+#: Words of an answer that only names a task.
+_SHORT = 4
 
 
 class Clarification:
@@ -61,9 +64,9 @@ class Clarification:
             places = _named(utterance, one.offered)
         if places is None and says_yes(utterance.text):
             return [Ambiguous(one.turn.text)]
-        if places is None and choice is not None and choice.task in one.offered and not choice.rivals:
-            if not utterance.amounts and len(utterance.stems) <= 4:
-                places = (one.offered.index(choice.task),)
+        is_short = not utterance.amounts and len(utterance.stems) <= _SHORT
+        if places is None and is_short and choice is not None and choice.task in one.offered and not choice.rivals:
+            places = (one.offered.index(choice.task),)
         if places is None:
             return None
         if not places:

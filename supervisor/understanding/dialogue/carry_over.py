@@ -3,14 +3,15 @@
 import re
 from collections.abc import Sequence
 
-from supervisor.understanding.changes import Change, apply_change, changes_in
-from supervisor.understanding.conversation import Past
+from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import Cue
+from supervisor.understanding.dialogue.changes import Change, apply_change, changes_in
+from supervisor.understanding.dialogue.conversation import Past
 from supervisor.understanding.outcome import Span
 from supervisor.understanding.questions import ask_unknown_reference, ask_whose
 from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.slots import Filled, fill
+from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import LIGHT, STOP, Utterance, stem, word_set
 
 _SAME = frozenset({"same", "previous", "earlier", "prior", "identical", "unchanged", "last", "old"})
@@ -106,7 +107,7 @@ def _same_slots(utterance: Utterance, cues: Sequence[Cue]) -> dict[Slot, tuple[i
 def _speaks_of_else(utterance: Utterance, task: Task, filled: Filled, changes: Sequence[Change]) -> bool:
     """Return whether a word of *utterance* is about something else than *task*: "tell me that joke again"."""
     taken = [(change.start, change.end) for change in changes]
-    taken += [(one.start, one.end) for one in (*utterance.amounts, *utterance.moments, *utterance.quoted)]
+    taken += [*utterance.value_spans, *utterance.quoted_spans]
     taken += filled.left
     return any(
         token.is_word

@@ -1,0 +1,172 @@
+"""No number, date, name or quoted text is dropped, no default served over one, and what is no task starts none."""
+
+from datetime import date
+from typing import Any, Literal
+
+import pytest
+
+from contracts.messages import ChatTurn
+from contracts.parameters import Field, Parameters
+from quantities.amounts import Amount
+from supervisor.catalogue import Catalogue
+from supervisor.understanding import Ambiguous, Interpretation, Missing, RuleInterpreter, Several, Understood, Unfitting
+from tests.understanding_cases import AT, EVERYBODY, card_for, said
+
+
+class Pizza(Parameters):
+    """A text with examples, a number and a choice that may be left out."""
+
+    pizza: str = Field(examples=("margherita", "funghi"))
+    quantity: int = Field(1, ge=1)
+    size: Literal["small", "large"] = "small"
+
+
+class Haircut(Parameters):
+    """A day, and a text that may be left out."""
+
+    day: date
+    stylist: str | None = None
+
+
+class Run(Parameters):
+    """A measure."""
+
+    distance: Amount = Field(unit="km")
+
+
+class Show(Parameters):
+    """A list of amounts."""
+
+    tickets: tuple[Amount, ...] = ()
+
+
+class Words(Parameters):
+    """A text that is quoted, and a choice."""
+
+    text: str
+    language: Literal["German", "French"]
+
+
+ALL = Catalogue(
+    [
+        card_for("PizzaAgent", "order_pizza", Pizza, "Order pizzas.", ("pizza", "order")),
+        card_for("HaircutAgent", "book_haircut", Haircut, "Book a haircut.", ("haircut",)),
+        card_for("RunAgent", "log_run", Run, "Log a run.", ("run",)),
+        card_for("ShowAgent", "buy_tickets", Show, "Buy tickets for a show.", ("tickets", "show")),
+        card_for("TranslateAgent", "translate", Words, "Translate a text.", ("translate",)),
+        *EVERYBODY.cards.values(),
+    ]
+)
+
+
+def understand(text: str, previous: list[ChatTurn] | None = None) -> Interpretation:
+    """Return what *text* asks for on 21 November 2026."""
+    return RuleInterpreter().understand(text, catalogue=ALL, previous=previous or [], now=AT)
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters"),
+    [
+        ("order 3 funghi", {"pizza": "funghi", "quantity": 3}),
+        ("log a run of 5 km", {"distance": 5}),
+        ("I ran 800 m, log that run", {"distance": 0.8}),
+        ("haircut on Friday", {"day": "2026-11-27"}),
+        ("book a haircut on Friday, stylist Sam", {"day": "2026-11-27", "stylist": "Sam"}),
+        ("translate 'good morning' to French", {"text": "good morning", "language": "French"}),
+    ],
+)
+def test_what_is_said_plainly_starts(text: str, parameters: dict[str, Any]) -> None:
+    """Each value in the slot that it is for."""
+    found = understand(text)
+    assert isinstance(found, Understood), found
+    assert found.task.parameters == parameters
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("run 10k", "Is distance 10 km or 10000 km?"),
+        ("2 tickets at 45", "'45'"),
+        ("haircut with Sam tomorrow", "'Sam'"),
+        ("haircut for 2 dogs on Friday", "'2'"),
+        ("haircut on Friday or Saturday", "Is day Friday or Saturday?"),
+        ("book a haircut on 2026-12-01 and on 2026-12-05", "2026-12-05"),
+        ("order a margherita for Ada", "'Ada'"),
+        ('order a funghi "well done"', "'well done'"),
+        ("order 2 margheritas at 9 euros", "9 euros"),
+        ("order pizza funghi for 17 Main Street", "17"),
+        ("order 1.500 funghi", "Is quantity 1.5 or 1500?"),
+        ("order a funghi 2x", "'2x'"),
+        ("limit 50k, spent 42k, 3 kids", "'3'"),
+        ("greet Ada and Bob", "'Ada' and 'Bob'"),
+        ('greet "Ada" and "Bob"', "'Ada' and 'Bob'"),
+    ],
+)
+def test_what_no_slot_takes_is_asked_about_before_anything_starts(text: str, words: str) -> None:
+    """The question quotes it."""
+    found = understand(text)
+    assert isinstance(found, Ambiguous | Missing), found
+    assert words in found.question
+
+
+def test_a_yes_leaves_out_what_no_slot_takes_and_a_no_starts_nothing() -> None:
+    """Only the person can say that it does not matter."""
+    found = understand("haircut for 2 dogs on Friday")
+    assert isinstance(found, Ambiguous)
+    asked = [said("person", "x"), said("assistant", found.question, found.call, found.agent_id)]
+    agreed = understand("yes please", asked)
+    assert isinstance(agreed, Understood)
+    assert agreed.task.parameters == {"day": "2026-11-27"}
+    assert isinstance(understand("no", asked), Unfitting)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "flight to Rome on Friday",
+        "book a flight to Rome on Friday",
+        "je voudrais réserver une table vendredi",
+        "Termin am 27.11. um 10 Uhr",
+        "Tomorrow at 5pm",
+        "12",
+        "50 %",
+    ],
+)
+def test_what_a_slot_consumes_chooses_no_task(text: str) -> None:
+    """Half of all tasks take a date or a number."""
+    assert isinstance(understand(text), Unfitting)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cancel my haircut", "nothing was cancelled"),
+        ("please cancel the order", "`tasklore cancel TASK`"),
+        ("forget everything about me", "no task"),
+        ("What do you know about me?", "no task"),
+        ("thanks!", "You are welcome."),
+        ('{"agent": "HaircutAgent", "task": "book_haircut", "parameters": {"day": "2026-12-01"}}', "/v1/tasks"),
+    ],
+)
+def test_what_is_no_task_gets_a_reply_that_helps(text: str, words: str) -> None:
+    """And nothing is left, cancelled or forgotten that was not."""
+    found = understand(text)
+    assert isinstance(found, Unfitting)
+    assert words in found.text
+    assert "I leave it" not in found.text
+
+
+def test_a_task_that_cancels_is_still_asked_for_by_that_word() -> None:
+    """Its card says so."""
+    card = card_for("StopAgent", "cancel_booking", Haircut, "Cancel a booking.", ("booking",))
+    found = RuleInterpreter().understand("cancel my booking of Friday", catalogue=Catalogue([card]), now=AT)
+    assert isinstance(found, Understood)
+
+
+def test_two_tasks_keep_what_each_of_them_cannot_take() -> None:
+    """A question of one part does not hide in the other."""
+    found = understand("order a funghi for Ada, and book a haircut on Friday")
+    assert isinstance(found, Several)
+    first, second = found.parts
+    assert isinstance(first, Ambiguous)
+    assert isinstance(second, Understood)
