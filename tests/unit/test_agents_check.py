@@ -61,7 +61,7 @@ def cards(folder: Path, *examples: str) -> str:
     [
         ("rent a bicycle for 3 days", "right", 0),
         ("rent a bicycle", "asked", 0),
-        ("sell a saddle for 3 days", "collides", 1),
+        ("SpareAgent, sell a saddle for 2 days", "collides", 1),
     ],
 )
 def test_an_example_is_right_asked_about_or_taken_by_another(
@@ -78,7 +78,12 @@ def test_an_example_is_right_asked_about_or_taken_by_another(
 
 def test_a_table_tells_what_each_example_came_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With the task that took it, and the cure."""
-    assert check_aloud([cards(tmp_path, "rent a bicycle for 2 days", "sell a saddle for 3 days")], as_json=False) == 1
+    assert (
+        check_aloud(
+            [cards(tmp_path, "rent a bicycle for 2 days", "SpareAgent, sell a saddle for 2 days")], as_json=False
+        )
+        == 1
+    )
 
     printed = capsys.readouterr()
     assert "SpareAgent.sell_saddle\n" in printed.out
@@ -109,14 +114,14 @@ def test_a_wrong_reference_is_refused_as_everywhere() -> None:
 
 def test_a_worker_warns_of_examples_that_are_not_read(tmp_path: Path) -> None:
     """Once for each, and says how to look closer."""
-    agents = load_agents(cards(tmp_path, "rent a bicycle for 2 days", "sell a saddle for 3 days"))
+    agents = load_agents(cards(tmp_path, "rent a bicycle for 2 days", "SpareAgent, sell a saddle for 2 days"))
     with structlog.testing.capture_logs() as logged:
         warn_of_unread(agents)
     assert {(one["event"], one["log_level"], one["outcome"]) for one in logged} == {
         ("example_not_read", "warning", "collides")
     }
     assert [(one["task"], one["example"]) for one in logged] == [
-        ("rent_bicycle", "sell a saddle for 3 days"),
+        ("rent_bicycle", "SpareAgent, sell a saddle for 2 days"),
     ]
 
 
