@@ -255,7 +255,7 @@ def _weights(task: Task) -> dict[str, float]:
     weights: dict[str, float] = {}
     for stems, weight in _evidence(task):
         for stem in stems:
-            if weight == _KEYWORD or stem not in _STOP_STEMS:
+            if (weight == _KEYWORD or stem not in _STOP_STEMS) and not stem.isdigit():
                 weights[stem] = max(weights.get(stem, 0.0), weight)
     return weights
 
