@@ -20,7 +20,7 @@ from supervisor.understanding.utterance import STOP, Utterance, stems_of, tokens
 
 #: How much one word says, by where the card has it; a word counts once, by its best place. The first word of a task's
 #: name is mostly a verb that other tasks have too.
-_NAMED, _KEYWORD, _NAME_WORD, _CUE, _FIRST_WORD, _EXAMPLE, _DESCRIBED = 12.0, 3.0, 2.0, 1.5, 1.0, 1.0, 0.8
+_NAMED, _KEYWORD, _NAME_WORD, _CUE, _FIRST_WORD, _EXAMPLE, _DESCRIBED = 16.0, 3.0, 2.0, 1.5, 1.0, 1.0, 0.8
 #: Evidence below this is chance: one word of a description, or one cue without a value.
 _ENOUGH = 2.0
 #: The evidence of an utterance that is like a task's examples, at most: less than that of its name.
@@ -255,7 +255,7 @@ def _weights(task: Task) -> dict[str, float]:
     weights: dict[str, float] = {}
     for stems, weight in _evidence(task):
         for stem in stems:
-            if weight == _KEYWORD or stem not in _STOP_STEMS:
+            if (weight == _KEYWORD or stem not in _STOP_STEMS) and not stem.isdigit():
                 weights[stem] = max(weights.get(stem, 0.0), weight)
     return weights
 
