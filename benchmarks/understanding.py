@@ -63,12 +63,12 @@ def _measured(folder: Path, *, is_alone: bool, console: Console) -> Iterator[Lin
         others = {system: scores[table.title] for system, scores in theirs.items() if table.title in scores}
         yield Line(table.title, table.source, table.asked, _ours(table.question, cases[table.title][1]), others)
     for name, score in extents.measured(folder):
-        yield Line(name, extents.SOURCES[name], None, score)
+        yield Line(name, extents.SOURCES[name], extents.ASKED.get(name), score)
     for name, asked, score in slots.measured(folder):
         yield Line(name, slots.SOURCES[name], asked, score)
     routed = routes.measured(folder)
-    yield Line("routing, 15 agents", routes.SOURCE, 0.9, routed.chosen)
-    yield Line("out of scope, abstained", routes.SOURCE, 0.8, routed.abstained)
+    yield Line("routing, 15 agents", routes.SOURCE, 0.88, routed.chosen)
+    yield Line("out of scope, abstained", routes.SOURCE, 0.85, routed.abstained)
     asked_of = questions.measured(folder)
     yield Line("budget: pairs that are one question", questions.SOURCE, 1.0, asked_of.alike)
     yield Line("budget: pairs with other numbers", questions.SOURCE, 1.0, asked_of.apart)

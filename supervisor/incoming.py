@@ -21,7 +21,8 @@ def unheard(_place: int, _part: ReplyPart) -> None:
 class Incoming:
     """*routed* is called with each task that the request becomes, once that is handed over.
 
-    *ended* is called with each of several parts once it is answered, while others may go on.
+    *ended* is called with each of several parts once it is answered, while others may go on. *is_new* tells that its
+    ids were just made, so that nothing of it can have been handed over.
     """
 
     request: PersonRequest
@@ -30,6 +31,7 @@ class Incoming:
     task_id: str
     routed: Callable[[TaskAssignment], None]
     ended: Ended = unheard
+    is_new: bool = False
 
     def turn_id(self, speaker: Speaker) -> str:
         """Return the id of the turn in which *speaker* says their part of it."""

@@ -24,6 +24,11 @@ _DEEPEST = 16
 _MOST_ITEMS = 40
 #: Words from which on a list of texts is shown as bullets.
 _BULLET_WORDS = 4
+#: A whole number behind one of these words names something and counts nothing: 2019, not 2,019.
+_NAMING_WORDS = frozenset({"code", "id", "no", "number", "pin", "port", "postcode", "zip"})
+#: A number that belongs to one of these is a year up to the last that a person means; beyond, it counts something.
+_YEARS = frozenset({"year", "years"})
+_LAST_YEAR = 9_999
 
 _WAYS_OUT = {
     "rejected": "The agent could not take that: {message} Say it again with that mended.",
@@ -121,14 +126,14 @@ def _asked(call: TaskCall, how: _Taken, *, only: bool = False) -> str:
     """Return the parameters of *call* in words, with *how* they were come by; with *only*, no others."""
     told = []
     for name, value in call.parameters.items():
-        said = f"{name.replace('_', ' ')} {_inline(value)}"
+        said = _named(name, value)
         if name in how.remembered:
             told.append(f"{said} as I remember it")
         elif name in how.computed:
             told.append(f"{said} ({how.computed[name]})")
         elif not only:
             told.append(said)
-    return "; ".join(told)
+    return _join(told)
 
 
 def _describe_problem(problem: NotAccepted | MessageTooLarge, request_id: str) -> str:
@@ -156,7 +161,7 @@ def describe_result(
     lines = list(_lines(report.result))
     if len(lines) > _MOST_LINES:
         lines = [*lines[:_MOST_LINES], f"... and {len(lines) - _MOST_LINES} lines more; the report holds them all."]
-    heading = f"{label} for {asked}:" if asked else f"{label}:"
+    heading = f"{label} ({asked}):" if asked else f"{label}:"
     return "\n".join([heading, *lines, describe_origin(report, card, call)])
 
 
@@ -189,18 +194,16 @@ def _nearness(note: MemoryNote, card: TaskCard | None, call: TaskCall | None) ->
             if away != "0"
         )
         return f", for {' and '.join(steps)}"
-    values = ", ".join(
-        f"{name.replace('_', ' ')} {_inline(value)}" for name, value in (note.computed_for or {}).items()
-    )
+    values = _join([_named(name, value) for name, value in (note.computed_for or {}).items()])
     away = f", {_number(Decimal(str(note.distance)))} away" if note.distance is not None else ""
     return f", for a neighbouring question{f' ({values})' if values else ''}{away}"
 
 
 def _step(name: str, computed_for: Any, asked: Any, away: str, tolerance: str | None) -> str:
-    value = f"{name.replace('_', ' ')} {_inline(computed_for)}"
+    value = _named(name, computed_for)
     if asked is None or tolerance is None:
         return f"{value}, which is {_inline(away)} away from what you asked"
-    return f"{value}, which is within {tolerance.replace('%', ' %')} of the {_inline(asked)} you asked"
+    return f"{value}, which is within {tolerance.replace('%', ' %')} of the {_inline(asked, name)} you asked"
 
 
 def _tolerance(card: TaskCard | None, name: str) -> str | None:
@@ -251,7 +254,7 @@ def _lines(value: Any, indent: str = "  ") -> Iterator[str]:
                 yield f"{indent}{_label(str(name))}:"
                 yield from _lines(part, indent + "  ")
             else:
-                yield f"{indent}{_label(str(name))}: {_inline(part)}"
+                yield f"{indent}{_label(str(name))}: {_inline(part, str(name))}"
     elif _is_block(value):
         for part in value:
             yield f"{indent}- {_inline(part)}"
@@ -272,13 +275,16 @@ def _is_block(value: Any) -> bool:
     )
 
 
-def _inline(value: Any, depth: int = 0) -> str:
+def _inline(value: Any, name: str = "", depth: int = 0) -> str:
+    """Return *value* on one line; *name* is what it is called, which tells whether a number counts or names."""
     if value is None:
         return "none"
     if depth > _DEEPEST:
         return "..."
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, int) and _names_something(name, value):
+        return str(value)
     if isinstance(value, int | float | Decimal):
         return _number(Decimal(str(value)))
     if isinstance(value, str):
@@ -286,18 +292,27 @@ def _inline(value: Any, depth: int = 0) -> str:
     if isinstance(value, Mapping):
         if _is_amount(value):
             return f"{_inline(value['value'])} {value['unit']}" if value.get("unit") else _inline(value["value"])
-        return (
-            ", ".join(f"{str(name).replace('_', ' ')} {_inline(part, depth + 1)}" for name, part in value.items())
-            or "none"
-        )
-    items = [_inline(part, depth + 1) for part in value[:_MOST_ITEMS]]
+        return _join([_named(str(key), part, depth + 1) for key, part in value.items()]) or "none"
+    items = [_inline(part, name, depth + 1) for part in value[:_MOST_ITEMS]]
     more = f" and {len(value) - _MOST_ITEMS} more" if len(value) > _MOST_ITEMS else ""
-    separator = (
-        "; "
-        if any("," in item and isinstance(part, Mapping) for item, part in zip(items, value, strict=False))
-        else ", "
-    )
-    return f"{separator.join(items)}{more}" if items else "none"
+    return f"{_join(items)}{more}" if items else "none"
+
+
+def _named(name: str, value: Any, depth: int = 0) -> str:
+    """Return *value* behind its name, a list in brackets, so that it ends where it ends."""
+    told = _inline(value, name, depth)
+    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
+    return f"{name.replace('_', ' ')} {f'[{told}]' if is_list else told}"
+
+
+def _join(items: Sequence[str]) -> str:
+    """Return *items* with commas between them; semicolons where one has a comma itself, if only in a number."""
+    return ("; " if any("," in item for item in items) else ", ").join(items)
+
+
+def _names_something(name: str, value: int) -> bool:
+    words = name.lower().replace("-", "_").split("_")
+    return words[-1] in _NAMING_WORDS or (not _YEARS.isdisjoint(words) and abs(value) <= _LAST_YEAR)
 
 
 def _number(value: Decimal) -> str:

@@ -10,7 +10,16 @@ import structlog
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.identifiers import new_id
-from contracts.messages import ChatTurn, PersonReply, PersonRequest, ReplyPart, TaskAssignment, TaskCall, TaskCard
+from contracts.messages import (
+    ChatTurn,
+    CompletionReport,
+    PersonReply,
+    PersonRequest,
+    ReplyPart,
+    TaskAssignment,
+    TaskCall,
+    TaskCard,
+)
 from supervisor.catalogue import Catalogue
 from supervisor.combined import as_part, combined, fitting
 from supervisor.dispatch import Dispatch
@@ -63,20 +72,21 @@ class Service:
         routed: Callable[[TaskAssignment], None] = lambda _assignment: None,
         before: Sequence[ChatTurn] | None = None,
         ended: Ended = unheard,
+        is_new: bool = False,
     ) -> PersonReply:
         """Return the answer to *request*, or what is missing, or `pending` when it takes longer than `wait_ms`.
 
         The same `request_id` again starts nothing twice: it tells what it was read as first, and fails with other
         words. *routed* hears of each task when it has been handed over, *ended* of each of several parts when it is
         answered. *before* is what was said earlier, for whoever knows that better than the store; None: what the store
-        holds of the conversation.
+        holds of the conversation. *is_new* tells that its ids were just made, so that no report is looked for.
         """
         started = time.monotonic()
         request_id = request.request_id or new_id(int(self._now().timestamp() * 1000))
         conversation_id = request.conversation_id or request_id
         # A repeat of one that came without an id comes with the one it was given, and is the same task.
         task_id = self.task_id_of(request.model_copy(update={"request_id": request_id}))
-        asked = Incoming(request, request_id, conversation_id, task_id, routed, ended)
+        asked = Incoming(request, request_id, conversation_id, task_id, routed, ended, is_new)
         read = await self._understanding.of(asked, before)
         reply = read if isinstance(read, PersonReply) else await self._answer(read, asked)
         reply = fitting(reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)}))
@@ -117,9 +127,7 @@ class Service:
         report = None
         problem: NotAccepted | MessageTooLarge | None = None
         try:
-            await self._dispatch.assign(assignment)
-            asked.routed(assignment)
-            report = await self._reports.report_of(assignment, asked.request.wait_ms / 1000)
+            report = await self._report_of(assignment, asked)
         except NotAccepted as error:
             log.warning("task_not_accepted", task_id=assignment.task_id, error=str(error))
             problem = error
@@ -138,6 +146,22 @@ class Service:
             remembered=part.remembered,
             computed=part.computed,
         )
+
+    async def _report_of(self, assignment: TaskAssignment, asked: Incoming) -> CompletionReport | None:
+        """Hand *assignment* over and return its report, None when it takes longer than *asked* waits."""
+        within_s = asked.request.wait_ms / 1000
+        # Waited for before it is sent: the report of a new one cannot have come earlier, so that no store is asked.
+        awaited = (
+            asyncio.ensure_future(self._reports.report_of(assignment, within_s, is_new=True)) if asked.is_new else None
+        )
+        try:
+            await self._dispatch.assign(assignment)
+            asked.routed(assignment)
+            return await (awaited or self._reports.report_of(assignment, within_s))
+        finally:
+            if awaited is not None:
+                awaited.cancel()
+                await asyncio.gather(awaited, return_exceptions=True)
 
     def _assignment(
         self, agent_id: str, task: TaskCall, asked: Incoming, task_id: str, parent_id: str | None

@@ -8,12 +8,16 @@ from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
 app = Typer(epilog=example("tasklore agents list"), **SETTLED)
 
+References = Annotated[
+    list[str],
+    Argument(metavar="REF...", help="A module (my_agents.greeter), a file (./greeter.py), an installed agent."),
+]
 AgentArgument = Annotated[str, Argument(metavar="AGENT", help="The agent's id.")]
 
 
 @app.callback(invoke_without_command=True)
 def front(context: Context) -> None:
-    """See which agents there are, and retire one."""
+    """See which agents there are, check what their cards understand, and retire one."""
     show_help_alone(context)
 
 
@@ -48,3 +52,27 @@ def retire(
     from tasklore.running import run
 
     run(retire_agent(agent, force=force))
+
+
+@app.command(cls=Command, epilog=example("tasklore agents check ./greeter.py", "tasklore agents check budget"))
+def check(references: References, as_json: Json = False) -> int:
+    """Read every example of every card, and tell which do not reach their task; needs no server.
+
+    An example is right when it starts its task, and asked when a value of it is asked for. Ends with 1 when one is not
+    read: it is wrong (another task of the agent), collides (another agent of those given) or comes to nothing. With a
+    model configured (TASKLORE_LLM_BASE_URL) each is read a second time, with it.
+    """
+    from tasklore.example_checks import check_aloud
+
+    return check_aloud(references, as_json=as_json)
+
+
+@app.command("try", cls=Command, epilog=example("tasklore agents try ./greeter.py"))
+def try_lines(references: References) -> int:
+    """Show how each line you type is read: the task, its values, and the words they came from; starts nothing.
+
+    Lines are one conversation, so "the same with 45k" can be tried. Ctrl-D ends. Needs no server.
+    """
+    from tasklore.reading_prompt import try_aloud
+
+    return try_aloud(references)

@@ -61,11 +61,13 @@ def serve_worker(references: Sequence[str], config: Path | None, slots: int | No
     Raises:
         TaskloreError: an agent, file or setting is unusable, or a server refuses us; one that is away is waited for.
     """
+    from tasklore.example_checks import warn_of_unread
     from tasklore.worker_setup import prepare
     from workers.wiring import run_worker
 
     prepared = prepare(references, config)
     settings = _settings(slots=slots, supervisor_id=prepared.supervisor_id)
+    warn_of_unread(prepared.agents)
 
     async def serve() -> None:
         if not await wait_for_servers(settings):

@@ -31,12 +31,12 @@ class AmountTable:
 
 _RECOGNIZERS = "microsoft/Recognizers-Text (MIT)"
 AMOUNT_TABLES = (
-    AmountTable("numbers", "recognizers_number.json", "numbers", _RECOGNIZERS, 0.95),
+    AmountTable("numbers", "recognizers_number.json", "numbers", _RECOGNIZERS, 0.85),
     AmountTable("currency values", "recognizers_currency.json", "money", _RECOGNIZERS, 0.92),
     AmountTable("percents", "recognizers_percent.json", "percents", _RECOGNIZERS, 1.0),
     AmountTable("dimensions", "recognizers_dimension.json", "measures", _RECOGNIZERS, 0.85),
     AmountTable("ages", "recognizers_age.json", "ages", _RECOGNIZERS),
-    AmountTable("numerals", "duckling_numerals.json", "whole", "facebook/duckling (BSD-3)", 0.95),
+    AmountTable("numerals", "duckling_numerals.json", "whole", "facebook/duckling (BSD-3)", 0.92),
     AmountTable("text2num", "text2num.json", "one", "allo-media/text2num (MIT)", 1.0),
     AmountTable("wordings of 50,000", "fifty_thousand.json", "one", "own", 1.0),
 )

@@ -98,7 +98,7 @@ class DoubtedCode(ReviewedCode):
 
 
 # What a model answers differs from time to time, and rules stand in for it: neither is remembered for others.
-@reviewer.task(remember=False, uses=("llm",))
+@reviewer.task(remember=False, uses=("llm",), in_words=False)
 async def review(code: Code, context: Context) -> Review:
     """Review a Python file."""
     _tree(code)
@@ -108,14 +108,14 @@ async def review(code: Code, context: Context) -> Review:
     return Review(by="model", note="", findings=list(said.findings[:MOST_FINDINGS]))
 
 
-@checker.task(remember=False)
+@checker.task(remember=False, in_words=False)
 def check(code: ReviewedCode) -> Checked:
     """Look up in a Python file whether what a review quotes stands where it says."""
     doubts = list(_doubts(code.text, code.review.findings))
     return Checked(sound=len(code.review.findings) - len(doubts), doubts=doubts)
 
 
-@reviewer.task(remember=False, uses=("llm",))
+@reviewer.task(remember=False, uses=("llm",), in_words=False)
 async def review_again(code: DoubtedCode, context: Context) -> Review:
     """Review a Python file once more, after some findings of the first review did not hold."""
     doubted = [doubt.finding for doubt in code.checked.doubts]
@@ -134,7 +134,7 @@ async def review_again(code: DoubtedCode, context: Context) -> Review:
     return Review(by="model", note=f"second pass: {len(wrong)} findings left out", findings=findings[:MOST_FINDINGS])
 
 
-@writer.task(remember=False, uses=("llm",))
+@writer.task(remember=False, uses=("llm",), in_words=False)
 async def summarise(code: ReviewedCode, context: Context) -> Summary:
     """Write the review of a Python file down for people."""
     found = code.review.findings

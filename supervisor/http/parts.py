@@ -40,6 +40,7 @@ class Service(Answering, Protocol):
         routed: Callable[[TaskAssignment], None] = ...,
         before: Sequence[ChatTurn] | None = ...,
         ended: Ended = ...,
+        is_new: bool = False,
     ) -> PersonReply:
         """Return the answer to *request*; *before* is what was said earlier, None: what the store holds."""
 

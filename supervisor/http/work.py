@@ -32,10 +32,11 @@ class Answering(Protocol):
         routed: Callable[[TaskAssignment], None] = ...,
         before: Sequence[ChatTurn] | None = None,
         ended: Ended = ...,
+        is_new: bool = False,
     ) -> PersonReply:
         """Return the answer to *request*; *routed* hears of the task that it became, *before* is what was said.
 
-        *ended* hears of each of several parts once it is answered.
+        *ended* hears of each of several parts once it is answered. *is_new* as in `Work.begin`.
         """
 
 
@@ -139,7 +140,7 @@ class Work:
         if not is_ours:
             self._end(place, underway)
             return None
-        task = asyncio.create_task(self._run(place, request, underway, before=() if is_new else None))
+        task = asyncio.create_task(self._run(place, request, underway, is_new=is_new))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return underway
@@ -161,13 +162,15 @@ class Work:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
 
-    async def _run(
-        self, place: str, request: PersonRequest, underway: Underway, before: Sequence[ChatTurn] | None
-    ) -> None:
+    async def _run(self, place: str, request: PersonRequest, underway: Underway, *, is_new: bool) -> None:
         end: RequestEnd | None = None
         try:
             reply = await self._service.answer(
-                request, routed=underway.note_routed, before=before, ended=underway.note_ended
+                request,
+                routed=underway.note_routed,
+                before=() if is_new else None,
+                ended=underway.note_ended,
+                is_new=is_new,
             )
             underway.reply = reply
             if reply.kind != "pending":

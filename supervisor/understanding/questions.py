@@ -17,6 +17,8 @@ _VALUE = re.compile(r"What is '(.{1,400})': ([^?]{1,2000})\?", re.DOTALL)
 _ONE_OF = " One of: "
 _LEAVE_OUT = "Shall I leave it out?"
 _LEFT = "All right, I leave "
+#: Characters of a description that a question repeats; a longer one explains how to write the value to programs.
+_LONGEST_HINT = 80
 #: Characters of the words that a question quotes.
 _MOST_QUOTED = 80
 
@@ -25,14 +27,23 @@ def ask_for(slots: Sequence[Slot]) -> str:
     """Return the question for values that were not given."""
     labels = [slot.label for slot in slots]
     if len(labels) == 1:
-        return f"What is {labels[0]}?{_hint(slots[0])}"
+        return f"{_opening(slots[0])}{_hint(slots[0])}"
     return f"What are {', '.join(labels[:-1])} and {labels[-1]}?"
 
 
+def _opening(slot: Slot) -> str:
+    return f"Which {slot.label}?" if slot.is_list else f"What is {slot.label}?"
+
+
 def _hint(slot: Slot) -> str:
+    """Return what the card says of the values of *slot*: its choices, an example, or its description."""
     if slot.choices:
         return f"{_ONE_OF}{', '.join(str(choice) for choice in slot.choices)}."
-    return f" For example: {slot.examples[0]}." if slot.examples else ""
+    if slot.examples:
+        example = slot.examples[0]
+        return f" For example: {', '.join(map(str, example)) if isinstance(example, list | tuple) else example}."
+    description = slot.description.rstrip(".")
+    return f" {description}." if 0 < len(description) <= _LONGEST_HINT else ""
 
 
 def ask_which_value(slot: Slot, values: Sequence[object], written: str = "") -> str:
@@ -46,7 +57,7 @@ def values_asked(turn: ChatTurn, slot: Slot) -> tuple[str, ...]:
     """Return the values of *slot* that *turn* asked to choose from, as it wrote them; empty when it named none."""
     if match := re.search(rf"(?:^|[?.] )Is {re.escape(slot.label)} ([^?]+ or [^?]+)\?", turn.text):
         return _alternatives(match[1])
-    return tuple(map(str, slot.choices)) if f"What is {slot.label}?{_ONE_OF}" in turn.text else ()
+    return tuple(map(str, slot.choices)) if f"{_opening(slot)}{_ONE_OF}" in turn.text else ()
 
 
 def ask_whose(text: str, slots: Sequence[Slot]) -> str:
@@ -139,7 +150,7 @@ def slots_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[Slot, ...]:
 
 
 def _asks(turn: ChatTurn, slot: Slot) -> bool:
-    return any(f"{opening} {slot.label}{end}" in turn.text for opening in ("What is", "Is") for end in "? ,")
+    return any(f"{opening} {slot.label}{end}" in turn.text for opening in ("What is", "Which", "Is") for end in "? ,")
 
 
 def says_cannot(text: str) -> bool:

@@ -94,7 +94,7 @@ def test_a_client_that_sends_its_whole_history_holds_a_conversation(api: Api) ->
     assert first.choices[0].finish_reason == "stop"
     messages = [person(BUDGETED), assistant(reply), person("the same with 45k spent")]
     second = client.chat.completions.create(model="tasklore", messages=messages)
-    assert "spent 45,000; history 5,000, 7,000, 8,000, 6,000" in str(second.choices[0].message.content)
+    assert "spent 45,000; history [5,000; 7,000; 8,000; 6,000]" in str(second.choices[0].message.content)
     # No model was asked, so nothing was used of any.
     assert second.usage is not None
     assert second.usage.total_tokens == 0

@@ -72,6 +72,7 @@ class Scripted:
         routed: Callable[[TaskAssignment], None] = lambda _assignment: None,
         before: Sequence[ChatTurn] | None = None,
         ended: Ended = unheard,
+        is_new: bool = False,
     ) -> PersonReply:
         """Wait for the gate, and say the text back."""
         self.asked.append(request)

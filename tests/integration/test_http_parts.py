@@ -34,6 +34,7 @@ class InParts(Scripted):
         routed: Callable[[TaskAssignment], None] = lambda _assignment: None,
         before: Sequence[ChatTurn] | None = None,
         ended: Ended = unheard,
+        is_new: bool = False,
     ) -> PersonReply:
         """Answer one part, wait for the gate, answer the other."""
         self.asked.append(request)

@@ -338,7 +338,7 @@ async def test_over_http_a_key_tells_the_first_reading_after_a_kill(servers: Emb
         async with http_stand(servers, redis, service=other, work=Work(other, records)) as second:
             told = await over_http(second.url, "POST", "/v1/requests", body, key)
     assert (told.status, told.body["task"], fickle.asked) == (200, ONE.task.model_dump(), 1)
-    assert "budget limit 50; spent 42" in told.body["reply"]["text"]
+    assert "budget limit 50, spent 42" in told.body["reply"]["text"]
 
 
 async def test_over_http_nobody_is_told_what_another_user_of_their_id_was_answered(

@@ -51,7 +51,7 @@ def reply_to(found: CompletionReport | None, problem: NotAccepted | None = None)
 @pytest.mark.parametrize(
     ("found", "problem", "named"),
     [
-        (report(), None, "for budget limit 50,000 as I remember it; spent 42,000; history"),
+        (report(), None, "(budget limit 50,000 as I remember it; spent 42,000; history ["),
         (failed("failed"), None, " I took budget limit 50,000 as I remember it."),
         (None, None, " I took budget limit 50,000 as I remember it."),
         (None, NotAccepted("away"), " I took budget limit 50,000 as I remember it."),
@@ -89,14 +89,14 @@ def test_a_result_is_told_line_by_line() -> None:
     }
     assert describe_result(report(result=result), BUDGET.tasks[0], CALL) == "\n".join(
         [
-            "Analyze budget for budget limit 50,000; spent 42,000; history 5,000, 7,000:",
+            "Analyze budget (budget limit 50,000; spent 42,000; history [5,000; 7,000]):",
             "  Remaining: 8,000",
             "  Spending rate: 6,500.5",
             "  Overshoot risk: yes",
             "  Predicted spending: 68,000 USD",
-            "  Periods: 5,000, 7,000",
+            "  Periods: 5,000; 7,000",
             "  Anomalies:",
-            "    - value 25,000, index 4",
+            "    - value 25,000; index 4",
             "  Nothing: none",
             "  Unknown: none",
             "  Recommendations:",
@@ -130,6 +130,42 @@ def test_a_result_is_told_line_by_line() -> None:
 def test_a_result_of_any_shape_is_told(result: Any, line: str) -> None:
     """Nothing is assumed of an agent."""
     assert describe_result(report(result=result), None).split("\n", 1)[1].rsplit("\n", 1)[0] == line
+
+
+@pytest.mark.parametrize(
+    ("result", "line"),
+    [
+        ({"year": 2019}, "  Year: 2019"),
+        ({"founding_year": 1899}, "  Founding year: 1899"),
+        ({"years": [2019, 2020]}, "  Years: 2019, 2020"),
+        ({"years": 30}, "  Years: 30"),
+        ({"sales_per_year": 50000}, "  Sales per year: 50,000"),
+        ({"room_number": 1204}, "  Room number: 1204"),
+        ({"number_of_guests": 1204}, "  Number of guests: 1,204"),
+        ({"order_id": 70551}, "  Order id: 70551"),
+        ({"books": [{"title": "Kim", "year": 1901}]}, "  Books:\n    - title Kim, year 1901"),
+        ({"sums": [1200, 3400]}, "  Sums: 1,200; 3,400"),
+        ({"sizes": [1, 2, 3]}, "  Sizes: 1, 2, 3"),
+        ([{"sums": [1200, 3400], "of": "March, April"}], "  - sums [1,200; 3,400]; of March, April"),
+    ],
+)
+def test_a_number_that_names_has_no_separator_and_a_list_another_than_its_numbers(result: Any, line: str) -> None:
+    """A year is read as one, and nobody takes "1,200, 3,400" for four numbers."""
+    assert describe_result(report(result=result), None).split("\n", 1)[1].rsplit("\n", 1)[0] == line
+
+
+@pytest.mark.parametrize(
+    ("parameters", "heading"),
+    [
+        ({}, "Analyze budget:"),
+        ({"day": "2026-12-01", "start": "09:00"}, "Analyze budget (day 2026-12-01, start 09:00):"),
+        ({"topics": ["rain", "snow"], "year": 2019}, "Analyze budget (topics [rain, snow]; year 2019):"),
+    ],
+)
+def test_what_was_asked_stands_in_parentheses(parameters: dict[str, Any], heading: str) -> None:
+    """Behind the task's name, whatever its grammar."""
+    call = TaskCall(name="analyze_budget", parameters=parameters)
+    assert describe_result(report(), BUDGET.tasks[0], call).split("\n", 1)[0] == heading
 
 
 @pytest.mark.parametrize("wrap", [lambda inner: {"a": inner}, lambda inner: [inner], lambda inner: [{"a": inner}]])

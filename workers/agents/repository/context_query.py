@@ -44,7 +44,7 @@ class Surroundings(BaseModel):
     python_files: list[str]
 
 
-@agent.task(remember=False)
+@agent.task(remember=False, in_words=False)
 def look_around(place: Place, context: Context) -> Surroundings:
     """List what lies in a folder of source code: files, languages, lines and bytes."""
     root = root_of(place.folder)

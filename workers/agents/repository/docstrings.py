@@ -25,7 +25,7 @@ _Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _TOLD_ELSEWHERE = frozenset({"overload", "override", "setter", "deleter"})
 
 
-@agent.task(remember=False)
+@agent.task(remember=False, in_words=False)
 def check_docstrings(documentation: Documentation, context: Context) -> Docstrings:
     """Count the public modules, classes and functions of Python files that have a docstring."""
     public = documented = 0

@@ -27,7 +27,7 @@ class PythonFiles(Parameters):
     files: tuple[str, ...]
 
 
-@agent.task(remember=False)
+@agent.task(remember=False, in_words=False)
 def map_imports(python: PythonFiles, context: Context) -> Imports:
     """Map the imports between Python modules: cycles, and which modules are imported most."""
     root = root_of(python.folder)

@@ -38,7 +38,7 @@ class Search(Parameters):
     allow_prints: bool = True
 
 
-@agent.task(remember=False)
+@agent.task(remember=False, in_words=False)
 def find_leftovers(search: Search, context: Context) -> Leftovers:
     """Find marks such as TODO and FIXME in comments, and calls that only debugging needs."""
     marked = re.compile(rf"\b(?:{'|'.join(map(re.escape, search.marks)) or '(?!)'})\b")

@@ -58,7 +58,7 @@ class Health(BaseModel):
     markdown: str
 
 
-@agent.task(remember=False)
+@agent.task(remember=False, in_words=False)
 def write_report(findings: Findings) -> Health:
     """Write a health report on a repository from what the phases before have found."""
     areas = areas_of(findings.sizes, findings.imports, findings.docstrings, findings.leftovers, findings.standards)

@@ -21,7 +21,7 @@ class Measure(Parameters):
     function_lines: int = Field(60, ge=1, description="Likewise for a function, its docstring left out.")
 
 
-@agent.task(remember=False)
+@agent.task(remember=False, in_words=False)
 def measure_sizes(measure: Measure, context: Context) -> Sizes:
     """Measure how many lines Python modules and functions have."""
     modules: list[Finding] = []

@@ -26,7 +26,7 @@ class Measures(Parameters):
     tag: str = "code"
 
 
-@agent.task(remember=False)
+@agent.task(remember=False, in_words=False)
 async def check_standards(measures: Measures, context: Context) -> Verdict:
     """Check measured sizes and imports against the standards that a project has recorded."""
     if not measures.standards:

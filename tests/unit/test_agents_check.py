@@ -1,0 +1,134 @@
+"""`tasklore agents check` and `try`: cards as their authors write them, read before anybody else says a word."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+import structlog
+
+from contracts.errors import ConfigurationError
+from tasklore.example_checks import check_aloud, warn_of_unread
+from tasklore.reading_prompt import try_aloud
+from workers.loading import load_agents
+
+CARDS = '''
+from workers import Agent, Amount, Field, Parameters
+
+lender = Agent("LenderAgent", description="Lends bicycles.", keywords=("bicycle",))
+spare = Agent("SpareAgent", description="Sells parts.", keywords=("saddle",))
+
+
+class Rental(Parameters):
+    """A bicycle for some days."""
+
+    days: int = Field(ge=1, cues=("days",))
+
+
+@lender.task(examples=({examples}))
+def rent_bicycle(rental: Rental) -> int:
+    """Rent a bicycle."""
+    return rental.days
+
+
+@spare.task(examples=("sell a saddle for 3 days",))
+def sell_saddle(rental: Rental) -> int:
+    """Sell a saddle."""
+    return rental.days
+
+
+@lender.task(in_words=False, examples=("wash it",))
+def wash(rental: Rental) -> int:
+    """Wash a bicycle, as a phase of a pipeline."""
+    return rental.days
+'''
+
+
+@pytest.fixture(autouse=True)
+def _without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TASKLORE_LLM_BASE_URL", raising=False)
+
+
+def cards(folder: Path, *examples: str) -> str:
+    """Return the reference of agents whose only task with examples has *examples*."""
+    path = folder / "cards.py"
+    path.write_text(CARDS.replace("{examples}", "".join(f"{one!r}, " for one in examples)), "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("example", "outcome", "code"),
+    [
+        ("rent a bicycle for 3 days", "right", 0),
+        ("rent a bicycle", "asked", 0),
+        ("sell a saddle for 3 days", "collides", 1),
+    ],
+)
+def test_an_example_is_right_asked_about_or_taken_by_another(
+    example: str, outcome: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only what does not reach its task ends with 1."""
+    assert check_aloud([cards(tmp_path, example)], as_json=True) == code
+
+    told = json.loads(capsys.readouterr().out)
+    [checked] = [one for one in told["examples"] if one["agent_id"] == "LenderAgent"]
+    assert (checked["example"], checked["rules"]["outcome"], checked["model"]) == (example, outcome, None)
+    assert (told["is_read"], told["without_examples"]) == (code == 0, [])
+
+
+def test_a_table_tells_what_each_example_came_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the task that took it, and the cure."""
+    assert check_aloud([cards(tmp_path, "rent a bicycle for 2 days", "sell a saddle for 3 days")], as_json=False) == 1
+
+    printed = capsys.readouterr()
+    assert "SpareAgent.sell_saddle\n" in printed.out
+    assert "3 examples without a model: 1 not read; reword" in printed.out
+
+
+def test_a_task_without_examples_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With what to write; that is no fault."""
+    assert check_aloud([cards(tmp_path)], as_json=False) == 0
+    assert "LenderAgent.rent_bicycle has no examples; give it" in capsys.readouterr().err
+
+
+def test_agents_that_take_no_words_are_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither to check nor to try."""
+    path = tmp_path / "phases.py"
+    path.write_text(CARDS.replace("{examples}", "").replace(".task(", ".task(in_words=False, ").replace(
+        "in_words=False, in_words=False", "in_words=False"), "utf-8")  # fmt: skip
+    assert check_aloud([str(path)], as_json=False) == 0
+    assert try_aloud([str(path)]) == 0
+    assert capsys.readouterr().err.count("no task of these agents may be asked for in words") == 2
+
+
+def test_a_wrong_reference_is_refused_as_everywhere() -> None:
+    """With its cure, which names the path."""
+    with pytest.raises(ConfigurationError, match="no file"):
+        check_aloud(["./nowhere.py"], as_json=False)
+
+
+def test_a_worker_warns_of_examples_that_are_not_read(tmp_path: Path) -> None:
+    """Once for each, and says how to look closer."""
+    agents = load_agents(cards(tmp_path, "rent a bicycle for 2 days", "sell a saddle for 3 days"))
+    with structlog.testing.capture_logs() as logged:
+        warn_of_unread(agents)
+    assert {(one["event"], one["log_level"], one["outcome"]) for one in logged} == {
+        ("example_not_read", "warning", "collides")
+    }
+    assert [(one["task"], one["example"]) for one in logged] == [
+        ("rent_bicycle", "sell a saddle for 3 days"),
+    ]
+
+
+def test_lines_are_shown_with_the_words_behind_each_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value, its place, a question, and the answer to it, as one conversation."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("rent a bicycle for 3 days\n\nrent a bicycle\n5\n"))
+    assert try_aloud([cards(tmp_path, "rent a bicycle for 2 days")]) == 0
+
+    printed = capsys.readouterr().out
+    assert "LenderAgent.rent_bicycle\n" in printed
+    assert "'3' at 19" in printed or "'3 days' at 19" in printed
+    assert "missing: days" in printed
+    assert printed.rstrip().splitlines()[-1].split()[:2] == ["days", "5"]
