@@ -248,7 +248,7 @@ async def test_what_is_left_and_what_is_shown_are_asked_about_together() -> None
     assert found.question.endswith("I have no use for '77' in plan hike.")
     found = await interpret("walk in the Harz, 77", reading(intent(HIKE, slot("region", "Harz"))))
     assert isinstance(found, Missing)
-    assert found.question == "I have no use for '77' in plan hike. What is distance?"
+    assert found.question.startswith("I have no use for '77' in plan hike. What is distance?")
 
 
 async def test_what_was_proposed_and_not_agreed_to_is_shown_again() -> None:
