@@ -222,7 +222,8 @@ class WorkerPresence(Message):
 class ChatTurn(Message):
     """One thing said in a conversation; published to `turns.{partition}.{user_token}`.
 
-    An assistant's turn keeps the `agent_id` and `task` it came from, so that "same history" can be resolved later.
+    An assistant's turn keeps the `agent_id` and `task` it came from, so that "same history" can be resolved later, and
+    the `kind` of reply that it was: only a question can be answered. None, and left out, where that is not known.
     """
 
     turn_id: Name
@@ -234,6 +235,9 @@ class ChatTurn(Message):
     request_id: str | None = None
     agent_id: Name | None = None
     task: TaskCall | None = None
+    kind: Annotated[ReplyKind | None, reads_unknown_as_other(ReplyKind), writes_only_known] = Field(
+        default=None, exclude_if=_is_none
+    )
 
 
 class Fact(Part):

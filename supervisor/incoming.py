@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from contracts.messages import ChatTurn, PersonRequest, ReplyPart, Speaker, TaskAssignment, TaskCall
+from contracts.messages import ChatTurn, PersonRequest, ReplyKind, ReplyPart, Speaker, TaskAssignment, TaskCall
 from supervisor.part_ids import part_turn_id
 
 #: Hears what came of one of several things that were asked for, and at which place, from 1, it was.
@@ -44,8 +44,12 @@ class Incoming:
         at: datetime,
         about: tuple[str | None, TaskCall | None] = (None, None),
         place: int = 0,
+        kind: ReplyKind | None = None,
     ) -> ChatTurn:
-        """Return the turn in which *speaker* says *text*; *about* is agent and task, *place* that of several parts."""
+        """Return the turn in which *speaker* says *text*; *about* is agent and task, *place* that of several parts.
+
+        *kind* is that of the assistant's reply.
+        """
         turn_id = self.turn_id(speaker)
         return ChatTurn(
             turn_id=part_turn_id(turn_id, place) if place else turn_id,
@@ -57,6 +61,7 @@ class Incoming:
             request_id=self.request_id,
             agent_id=about[0],
             task=about[1],
+            kind=kind,
         )
 
 

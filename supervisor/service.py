@@ -201,12 +201,13 @@ class Service:
         """Keep *reply* as one turn, or as one for each part: what asks back last, as that is what is answered next."""
         now = self._now()
         if not reply.parts:
-            await self._note(asked.turn("assistant", reply.text, now, (reply.agent_id, reply.task)))
+            await self._note(asked.turn("assistant", reply.text, now, (reply.agent_id, reply.task), kind=reply.kind))
             return
         places = sorted(range(len(reply.parts)), key=lambda place: reply.parts[place].kind == "question")
         for place in places:
             part = reply.parts[place]
-            await self._note(asked.turn("assistant", part.text, now, (part.agent_id, part.task), place + 1))
+            about = part.agent_id, part.task
+            await self._note(asked.turn("assistant", part.text, now, about, place + 1, part.kind))
 
     async def _note(self, turn: ChatTurn) -> None:
         """Keep *turn* in its conversation, and publish it for whoever learns from it."""

@@ -79,6 +79,13 @@ def test_what_is_changed_is_shown_again() -> None:
     assert found.call.parameters == {**SHOWN, "pickup": "2026-12-03"}
 
 
+def test_a_report_that_reads_like_a_question_is_none() -> None:
+    """Its task has run: a yes to it runs nothing a second time."""
+    turn = asked(QUESTION, SHOWN)
+    assert isinstance(understand("yes", [turn.model_copy(update={"kind": "question"})]), Understood)
+    assert not isinstance(understand("yes", [turn.model_copy(update={"kind": "answer"})]), Understood)
+
+
 def test_one_yes_answers_several_proposals_of_one_utterance() -> None:
     """And one no leaves them all."""
     other = {"quote_number": "Q-20", "pickup": "2026-12-04"}

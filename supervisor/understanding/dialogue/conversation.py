@@ -47,6 +47,9 @@ def open_questions(previous: Sequence[ChatTurn], router: Router) -> list[Open]:
 
 
 def _open(turn: ChatTurn, router: Router) -> Open | None:
+    if turn.kind not in (None, "question"):
+        # A report may read like a question of ours, and its task has run.
+        return None
     if asks_which_task(turn):
         tasks = [_labelled(router, agent_id, label) for agent_id, label in tasks_asked(turn)]
         offered = tuple(task for task in tasks if task is not None)
