@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from quantities.numerals import find_amounts
 
-__all__ = ["Number", "Place", "fold_digits", "locate", "numbers_in", "quoted_in"]
+__all__ = ["Number", "Passage", "fold_digits", "locate", "numbers_in", "quoted_in"]
 
 #: Characters of a quotation; a longer one is the whole text handed back, which shows nothing.
 LONGEST_QUOTATION = 2_000
@@ -58,7 +58,7 @@ _QUOTED = re.compile(
 )
 
 
-class Place(NamedTuple):
+class Passage(NamedTuple):
     """The characters `text[start:end]`."""
 
     start: int
@@ -82,7 +82,7 @@ class Number(NamedTuple):
     is_scaled: bool
 
 
-def locate(quotation: str, text: str) -> Iterator[Place]:
+def locate(quotation: str, text: str) -> Iterator[Passage]:
     """Yield where *quotation* stands in *text*, never cutting a word or a number in two."""
     wanted = _even(quotation).text.strip(" \"'")
     if not wanted or len(quotation) > LONGEST_QUOTATION:
@@ -92,7 +92,7 @@ def locate(quotation: str, text: str) -> Iterator[Place]:
     while start >= 0:
         end = start + len(wanted)
         if not _cuts(evened.text, start) and not _cuts(evened.text, end):
-            yield Place(evened.places[start], evened.places[end - 1] + 1)
+            yield Passage(evened.places[start], evened.places[end - 1] + 1)
         start = evened.text.find(wanted, start + 1)
 
 
@@ -109,9 +109,9 @@ def numbers_in(text: str) -> tuple[Number, ...]:
     return tuple(_number(text, match) for match in _DIGITS.finditer(text))
 
 
-def quoted_in(text: str) -> tuple[Place, ...]:
+def quoted_in(text: str) -> tuple[Passage, ...]:
     """Return what stands between quotation marks, of any kind, and has a letter or a digit."""
-    places = (Place(*match.span(match.lastindex or 0)) for match in _QUOTED.finditer(text))
+    places = (Passage(*match.span(match.lastindex or 0)) for match in _QUOTED.finditer(text))
     return tuple(place for place in places if any(sign.isalnum() for sign in text[place.start : place.end]))
 
 

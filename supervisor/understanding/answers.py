@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from memory.grounding import Place, locate, quoted_in
+from memory.grounding import Passage, locate, quoted_in
 from quantities.numerals import DecimalMark
-from supervisor.understanding.grounded import Evidence, Grounded, Ungrounded, Why, ground
 from supervisor.understanding.outcome import Span
-from supervisor.understanding.prompt import NOW, Shown, card
+from supervisor.understanding.prompt import NOW, Quotable, card
 from supervisor.understanding.routing import Router, Task
 from supervisor.understanding.schema import Slot
+from supervisor.understanding.slot_grounding import Evidence, Grounded, Ungrounded, Why, ground
 
 #: Tasks that one utterance starts at most.
 MOST_INTENTS = 8
@@ -46,11 +46,12 @@ class Reading(BaseModel):
 
 
 @dataclass
-class Checked:
+class CheckedIntent:
     """What of one intent is grounded: *values* of *task* with their *spans*.
 
     *unsure* says of values why they are shown for a yes; *faulty* names the slots that were said, but have no grounded
-    value. *recalled* is what is remembered, as it stands there, that a value is taken from. *covered* is what of the utterance has found its slot.
+    value. *recalled* is what is remembered, word for word, that a value is taken from. *covered* is what of the
+    utterance has found its slot.
     """
 
     task: Task
@@ -59,31 +60,40 @@ class Checked:
     unsure: dict[str, Why] = field(default_factory=dict)
     recalled: list[str] = field(default_factory=list)
     faulty: set[str] = field(default_factory=set)
-    covered: list[Place] = field(default_factory=list)
+    covered: list[Passage] = field(default_factory=list)
 
 
 @dataclass
-class Answer:
-    """A reading after the check: *intents*, places of what is *unfit*, and *faults* as `FIELD: complaint`."""
+class CheckedAnswer:
+    """A reading after the check: *intents*, places of what is *unfit*, and *faults* as `FIELD: complaint`.
 
-    intents: list[Checked] = field(default_factory=list)
-    unfit: list[Place] = field(default_factory=list)
+    *left* is what of the utterance no intent has a use for, and nobody may drop.
+    """
+
+    intents: list[CheckedIntent] = field(default_factory=list)
+    unfit: list[Passage] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    left: list[Passage] = field(default_factory=list)
 
 
 def check(
     reading: Reading,
     router: Router,
-    sources: Mapping[str, Shown],
+    sources: Mapping[str, Quotable],
     decimal_mark: DecimalMark | None = None,
     names: AbstractSet[tuple[str, str]] = frozenset(),
-) -> Answer:
+) -> CheckedAnswer:
     """Return what of *reading* is in form and grounded; *names* are the tasks that were shown by name only."""
-    answer = Answer()
+    answer = CheckedAnswer()
     evidence = {name: Evidence(shown, decimal_mark) for name, shown in sources.items()}
     if len(reading.intents) > MOST_INTENTS:
-        answer.faults.append(f"intents: {len(reading.intents)} are too many; give the first {MOST_INTENTS} asked for")
-    for number, intent in enumerate(reading.intents[:MOST_INTENTS]):
+        # Some of them would be dropped without a word.
+        told = (
+            f"intents: {len(reading.intents)} are too many; give none, as one utterance starts {MOST_INTENTS} at most"
+        )
+        answer.faults.append(told)
+        return answer
+    for number, intent in enumerate(reading.intents):
         place = f"intents.{number}"
         task = router.find(intent.agent_id, intent.task_name)
         if task is None:
@@ -94,7 +104,7 @@ def check(
             answer.faults.append(
                 f"{place}.slots: that task was listed by name; give its slots, which are\n{card(task)}"
             )
-        checked = _checked(intent, task, evidence, f"{place}.slots", answer.faults)
+        checked = _check_intent(intent, task, evidence, f"{place}.slots", answer.faults)
         if checked.values not in [one.values for one in answer.intents if one.task is task]:
             answer.intents.append(checked)
     for number, quotation in enumerate(reading.unfit[:MOST_INTENTS]):
@@ -105,25 +115,29 @@ def check(
             )
         else:
             answer.unfit.append(found)
+    if answer.intents:
+        answer.left = _find_left(answer, evidence[NOW])
     return answer
 
 
-def _checked(intent: IntentAnswer, task: Task, evidence: Mapping[str, Evidence], at: str, faults: list[str]) -> Checked:
+def _check_intent(
+    intent: IntentAnswer, task: Task, evidence: Mapping[str, Evidence], at: str, faults: list[str]
+) -> CheckedIntent:
     """Return what of *intent* is grounded, and add to *faults* what is not."""
-    checked = Checked(task)
-    taken: dict[str, list[Place]] = {name: [] for name in evidence}
+    checked = CheckedIntent(task)
+    taken: dict[str, list[Passage]] = {name: [] for name in evidence}
     turns: dict[str, set[str]] = {}
     for number, said in enumerate(intent.slots):
         slot = task.schema.slot(said.field)
         try:
-            slot, source = _named(said, checked, evidence)
-            carried = source.carried(task.offer.task.name, slot)
+            slot, source = _find_slot(said, checked, evidence)
+            carried = source.value_in_call(task.offer.task.name, slot)
             found = ground(slot, said.value, said.quotation, source, carried=carried, taken=taken[said.source])
         except Ungrounded as fault:
             faults.append(f"{at}.{number}.{fault}")
             checked.faulty |= {slot.name} if slot is not None else set()
             continue
-        _take(checked, slot, found, source)
+        _take_value(checked, slot, found, source)
         if slot.is_numeric:
             taken[said.source].append(found.place)
         if (turn := source.shown.turn) is not None:
@@ -136,7 +150,7 @@ def _checked(intent: IntentAnswer, task: Task, evidence: Mapping[str, Evidence],
     return checked
 
 
-def _named(said: SlotAnswer, checked: Checked, evidence: Mapping[str, Evidence]) -> tuple[Slot, Evidence]:
+def _find_slot(said: SlotAnswer, checked: CheckedIntent, evidence: Mapping[str, Evidence]) -> tuple[Slot, Evidence]:
     """Return the slot and the source that *said* names; raises Ungrounded when there is none, or it has a value."""
     slot, source = checked.task.schema.slot(said.field), evidence.get(said.source)
     if slot is None:
@@ -150,7 +164,7 @@ def _named(said: SlotAnswer, checked: Checked, evidence: Mapping[str, Evidence])
     return slot, source
 
 
-def _take(checked: Checked, slot: Slot, found: Grounded, source: Evidence) -> None:
+def _take_value(checked: CheckedIntent, slot: Slot, found: Grounded, source: Evidence) -> None:
     if slot.is_list:
         checked.values.setdefault(slot.name, []).append(found.value)
     else:
@@ -165,23 +179,23 @@ def _take(checked: Checked, slot: Slot, found: Grounded, source: Evidence) -> No
         checked.covered.append(found.place)
 
 
-def uncovered(answer: Answer, utterance: Evidence) -> list[Place]:
+def _find_left(answer: CheckedAnswer, utterance: Evidence) -> list[Passage]:
     """Return the numbers, times and quoted texts of *utterance* that no slot of *answer* rests on."""
     covered = [*(place for intent in answer.intents for place in intent.covered), *answer.unfit]
     read = utterance.utterance
-    counts = [Place(one.start, one.end) for one in read.amounts if one.value != 1 and not one.is_vague]
-    numbers = [Place(one.start, one.end) for one in utterance.numbers]
+    counts = [Passage(one.start, one.end) for one in read.amounts if one.value != 1 and not one.is_vague]
+    numbers = [Passage(one.start, one.end) for one in utterance.numbers]
     said = [*counts, *numbers, *quoted_in(read.text)]
     # "A month" counts nothing, and "now" is when everything is asked for.
-    lengths = [Place(one.start, one.end) for one in read.durations]
+    lengths = [Passage(one.start, one.end) for one in read.durations]
     said += [place for place in lengths if any(place.overlaps(*one) for one in (*counts, *numbers))]
     today = read.now.date()
     said += [
-        Place(one.start, one.end)
+        Passage(one.start, one.end)
         for one in read.moments
         if any(sign.isdigit() for sign in one.text) or all(_day_of(day) != today for day in one.readings)
     ]
-    left: list[Place] = []
+    left: list[Passage] = []
     for place in sorted(said, key=lambda place: (place.start, -place.end)):
         if not any(place.overlaps(*one) for one in (*covered, *left)):
             left.append(place)

@@ -5,7 +5,7 @@ from typing import Any
 
 from contracts.messages import TaskCall
 from supervisor.understanding.outcome import Ambiguous, Missing, Span, Understood
-from supervisor.understanding.questions import ask_for, ask_to_leave_out
+from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out
 from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import Utterance
@@ -44,8 +44,13 @@ class Filled:
         return any(span.start < end and start < span.end for span in self.spans)
 
 
-def conclude(task: Task, filled: Filled, utterance: Utterance) -> Understood | Missing | Ambiguous:
-    """Return what *filled*, read from *utterance*, comes to; what no slot took is asked about first."""
+def conclude(
+    task: Task, filled: Filled, utterance: Utterance, *, is_agreed: bool = False
+) -> Understood | Missing | Ambiguous:
+    """Return what *filled*, read from *utterance*, comes to; what no slot took is asked about first.
+
+    A task with effects is shown for a yes before it starts, unless that *is_agreed*.
+    """
     agent_id, name = task.key
     # Declared order, so that the same question always looks the same.
     known: dict[str, Any] = {s.name: filled.values[s.name] for s in task.schema.slots if s.name in filled.values}
@@ -54,6 +59,8 @@ def conclude(task: Task, filled: Filled, utterance: Utterance) -> Understood | M
     spans = tuple(filled.spans)
     left = [utterance.text[start:end] for start, end in filled.left[:_MOST_LEFT]]
     if not (doubted or absent or filled.whose or left):
+        if task.offer.task.confirm and not is_agreed:
+            return Ambiguous(ask_to_confirm(task.offer, known), agent_id, name, known, (), spans)
         computed = {name: words for name, words in filled.computed.items() if name in known}
         return Understood(
             agent_id, TaskCall(name=name, parameters=known), spans, True, frozenset(filled.guessed), computed

@@ -5,8 +5,10 @@ one structured call, and a second one when its answer is not grounded, with the 
 for; what has effects, or is not the person's own word, is shown for a yes.
 """
 
+import asyncio
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
@@ -16,17 +18,17 @@ from pydantic import BaseModel
 
 from contracts.errors import LlmError
 from contracts.messages import ChatTurn, TaskCall
-from memory.grounding import Place
+from memory.grounding import Passage
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
-from supervisor.understanding.answers import Answer, Checked, Reading, check, uncovered
-from supervisor.understanding.grounded import Evidence, Why
+from supervisor.understanding.answers import CheckedAnswer, CheckedIntent, Reading, check
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
-from supervisor.understanding.prompt import NOW, SYSTEM, Recalling, Recollection, Shown, narrow, question, sources_of
-from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, is_settled_text
+from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, Recalling, Recollection, narrow, question, sources_of
+from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, says_cannot, tell_useless
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
-from supervisor.understanding.utterance import Utterance
+from supervisor.understanding.slot_grounding import Why
+from supervisor.understanding.utterance import Utterance, evened
 
 log = structlog.get_logger(__name__)
 
@@ -36,13 +38,18 @@ T_co = TypeVar("T_co", bound=BaseModel, covariant=True)
 ROLE = "supervisor"
 #: Seconds a person waits for a model before the rules' own answer does as well.
 DEADLINE_S = 10.0
+#: Characters of an utterance past which its answer is checked in a thread.
+_LONG = 1_000
 #: Characters of an answer that goes back with its faults, and faults that do.
 _LONGEST_ANSWER, _MOST_FAULTS = 8_000, 12
+#: Words left over that one question names: what else is left is asked about after those.
+_MOST_LEFT = 5
 #: Characters of what is remembered that a question shows.
 _MOST_RECALLED = 200
 _WHY: dict[Why, str] = {
     "remembered": "as I remember it",
     "reported": "from what was reported",
+    "proposed": "as I proposed",
     "scattered": "from several earlier turns",
     "unread": "as I understand your words",
 }
@@ -107,26 +114,21 @@ class LlmInterpreter:
         if self._recalling is not None:
             recollection = await self._recalling.of(user_id, text)
         theirs = [turn for turn in previous if turn.user_id in (None, user_id)]
-        sources = sources_of(text, theirs, recollection, now)
+        sources = sources_of(evened(text), theirs, recollection, now)
         answer = await self._ask(sources, router)
         # Not even the rules' own answer stands for itself then: the next time the model may give another.
-        return _marked(by_rules) if answer is None else _conclude(answer, by_rules, sources[NOW], router, self._mark)
+        return _conclude_answer(answer, _mark_asked(by_rules), sources[NOW].text, router.catalogue)
 
-    @property
-    def _mark(self) -> DecimalMark | None:
-        return self._rules.decimal_mark
-
-    async def _ask(self, sources: dict[str, Shown], router: Router) -> Answer | None:
+    async def _ask(self, sources: dict[str, Quotable], router: Router) -> CheckedAnswer | None:
         """Return what a model answers, grounded as far as it is; None when it gives no answer that can be read."""
         ends_at = time.monotonic() + self._deadline_s
-        utterance = Utterance(sources[NOW].text, decimal_mark=self._mark, now=sources[NOW].now)
+        utterance = Utterance(sources[NOW].text, now=sources[NOW].now)
         full, listed = narrow(router.tasks, lambda: router.rank(utterance, len(router.tasks)))
-        names = {(task.offer.agent.agent_id, task.offer.task.name) for task in listed}
         user = question(sources, full, listed)
         first = await self._once(user, ends_at)
         if first is None:
             return None
-        answer = check(first, router, sources, self._mark, names)
+        answer = await self._check(first, router, sources, {task.key for task in listed})
         if not answer.faults:
             return answer
         log.info("llm_reading_sent_back", faults=len(answer.faults))
@@ -134,7 +136,16 @@ class LlmInterpreter:
         said = first.model_dump_json()[:_LONGEST_ANSWER]
         again = f"{user}\nyour answer:\n{said}\nThat cannot be used:\n{faults}\nAnswer again, in full."
         second = await self._once(again, ends_at)
-        return check(second, router, sources, self._mark) if second is not None else answer
+        return answer if second is None else await self._check(second, router, sources, frozenset())
+
+    async def _check(
+        self, reading: Reading, router: Router, sources: dict[str, Quotable], names: AbstractSet[tuple[str, str]]
+    ) -> CheckedAnswer:
+        """Return *reading* checked; a long text takes tenths of a second, in a thread."""
+        mark = self._rules.decimal_mark
+        if len(sources[NOW].text) <= _LONG:
+            return check(reading, router, sources, mark, names)
+        return await asyncio.to_thread(check, reading, router, sources, mark, names)
 
     async def _once(self, user: str, ends_at: float) -> Reading | None:
         left_s = ends_at - time.monotonic()
@@ -164,10 +175,10 @@ def _is_settled(by_rules: Interpretation) -> bool:
         return all(map(_is_settled, by_rules.parts))
     if isinstance(by_rules, Understood):
         return by_rules.is_certain and not by_rules.guessed
-    return isinstance(by_rules, Unfitting) and is_settled_text(by_rules.text)
+    return isinstance(by_rules, Unfitting) and not says_cannot(by_rules.text)
 
 
-def _marked(found: Interpretation) -> Interpretation:
+def _mark_asked(found: Interpretation) -> Interpretation:
     """Return *found*, of which each task tells that a model was asked."""
     if isinstance(found, Several):
         parts = (replace(part, by_model=True) if isinstance(part, Understood) else part for part in found.parts)
@@ -175,48 +186,45 @@ def _marked(found: Interpretation) -> Interpretation:
     return replace(found, by_model=True) if isinstance(found, Understood) else found
 
 
-def _conclude(
-    answer: Answer, by_rules: Interpretation, shown: Shown, router: Router, decimal_mark: DecimalMark | None
+def _conclude_answer(
+    answer: CheckedAnswer | None, by_rules: Interpretation, text: str, catalogue: Catalogue
 ) -> Interpretation:
     """Return what *answer* comes to; the rules' own answer when the model has nothing that can be used."""
-    if not answer.intents and not answer.unfit:
+    if answer is None or not (answer.intents or answer.unfit):
         is_open = isinstance(by_rules, Missing | Ambiguous) and not by_rules.known
-        says_nothing_fits = is_open and not answer.faults
-        return Unfitting(_unable(router.catalogue)) if says_nothing_fits else _marked(by_rules)
-    left = uncovered(answer, Evidence(shown, decimal_mark)) if answer.intents else []
-    parts: list[Single] = [_concluded(one, _left_to(one, answer, left), shown.text) for one in answer.intents]
+        if answer is None or answer.faults or not is_open:
+            return by_rules
+        return Unfitting(f"I cannot tell what to do with that. {catalogue.abilities()}")
+    parts: list[Single] = [_conclude_intent(one, _words_left_to(one, answer), text) for one in answer.intents]
     for place in reversed(answer.unfit):
         behind = [at for at, one in enumerate(answer.intents) if _start_of(one) > place.start]
-        quotation = shown.text[place.start : place.end]
-        unable = Unfitting(f"Nobody here does '{quotation}'. {router.catalogue.abilities()}")
+        quotation = text[place.start : place.end]
+        unable = Unfitting(f"No agent does '{quotation}'. {catalogue.abilities()}")
         parts.insert(behind[0] if behind else len(parts), unable)
     return parts[0] if len(parts) == 1 else Several(tuple(parts))
 
 
-def _unable(catalogue: Catalogue) -> str:
-    return f"I cannot tell what to do with that. {catalogue.abilities()}"
-
-
-def _start_of(intent: Checked) -> int:
+def _start_of(intent: CheckedIntent) -> int:
     """Return where the utterance first speaks of *intent*."""
     return min((span.start for span in intent.spans if span.source is None), default=0)
 
 
-def _left_to(intent: Checked, answer: Answer, left: Sequence[Place]) -> list[Place]:
-    """Return those of *left* that are asked about with *intent*: the last that begins before them, else the first."""
+def _words_left_to(intent: CheckedIntent, answer: CheckedAnswer) -> list[Passage]:
+    """Return the words left that are asked about with *intent*: the last one to begin before them, or the first."""
 
-    def owner(place: Place) -> Checked:
+    def owner(place: Passage) -> CheckedIntent:
         before = [one for one in answer.intents if _start_of(one) <= place.start]
         return max(before, key=_start_of) if before else answer.intents[0]
 
-    return [place for place in left if owner(place) is intent]
+    return [place for place in answer.left if owner(place) is intent]
 
 
-def _concluded(intent: Checked, left: Sequence[Place], text: str) -> Single:
+def _conclude_intent(intent: CheckedIntent, left: Sequence[Passage], text: str) -> Single:
     """Return *intent* as a task that starts, or as the question that has to be answered before."""
     offer, schema = intent.task.offer, intent.task.schema
     agent_id, name = offer.agent.agent_id, offer.task.name
     values = {slot.name: intent.values[slot.name] for slot in schema.slots if slot.name in intent.values}
+    words = [text[place.start : place.end] for place in left[:_MOST_LEFT]]
     lacking = {slot.name for slot in schema.required if slot.name not in values} | intent.faulty
     if lacking:
         # An answer to this question completes the task at once, so what is unsure is asked for as well.
@@ -224,18 +232,19 @@ def _concluded(intent: Checked, left: Sequence[Place], text: str) -> Single:
         missing = tuple(slot.name for slot in asked)
         known = {name: value for name, value in values.items() if name not in missing}
         spans = tuple(span for span in intent.spans if span.field in known)
-        return Missing(agent_id, name, known, missing, ask_for(asked), spans, frozenset(intent.faulty))
+        question = f"{tell_useless(words, offer.label)} {ask_for(asked)}" if words else ask_for(asked)
+        return Missing(agent_id, name, known, missing, question, spans, frozenset(intent.faulty))
     spans = tuple(intent.spans)
-    if left:
-        words = [text[place.start : place.end] for place in left]
-        return Ambiguous(ask_to_leave_out(words, offer.label), agent_id, name, values, (), spans)
     if intent.unsure or offer.task.confirm:
-        asked_first = f"{ask_to_confirm(offer, values)}{_notes(intent)}"
-        return Ambiguous(asked_first, agent_id, name, values, (), spans)
+        useless = f" {tell_useless(words, offer.label)}" if words else ""
+        shown = f"{ask_to_confirm(offer, values)}{_explain_unsure(intent)}{useless}"
+        return Ambiguous(shown, agent_id, name, values, (), spans)
+    if words:
+        return Ambiguous(ask_to_leave_out(words, offer.label), agent_id, name, values, (), spans)
     return Understood(agent_id, TaskCall(name=name, parameters=values), spans, by_model=True)
 
 
-def _notes(intent: Checked) -> str:
+def _explain_unsure(intent: CheckedIntent) -> str:
     """Return why some values are shown: those that are not the person's own words, by name."""
     notes = []
     for why, told in _WHY.items():

@@ -16,16 +16,14 @@ from memory.rendering.tokens import estimate
 from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
 
-__all__ = ["NOW", "SYSTEM", "Recalling", "Recollection", "Remembered", "Shown", "question", "sources_of"]
+__all__ = ["NOW", "SYSTEM", "Quotable", "Recalling", "Recollection", "Remembered", "question", "sources_of"]
 
 #: The name of the utterance among the sources.
 NOW = "now"
 #: Turns that are shown, latest last, and characters of each.
 MOST_TURNS, _LONGEST_TURN = 10, 2_000
-#: Tokens for all tasks: as many as 200 small ones take with the likeliest in full.
-TASK_TOKENS = 2_400
-#: The part of it that cards in full may take when some are listed by name.
-_IN_FULL = 0.5
+#: Tokens for all tasks, with the frame around them 3,000; and those for names when not all fit in full.
+TASK_TOKENS, _NAME_TOKENS = 2_850, 2_400
 #: Examples of a task, characters of its description, and choices of a slot that are shown.
 _MOST_EXAMPLES, _LONGEST_DESCRIPTION, _MOST_CHOICES = 3, 300, 40
 
@@ -90,7 +88,7 @@ class Recalling(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Quotable:
     """A text that may be quoted by *name*: the utterance, a turn with what it *called*, or something remembered.
 
     *now* is when it was said, which dates in it are reckoned from.
@@ -108,26 +106,28 @@ class Shown:
         return self.turn.task if self.turn is not None else None
 
 
-def sources_of(text: str, previous: Sequence[ChatTurn], recollection: Recollection, now: datetime) -> dict[str, Shown]:
+def sources_of(
+    text: str, previous: Sequence[ChatTurn], recollection: Recollection, now: datetime
+) -> dict[str, Quotable]:
     """Return what a model is shown by name: the utterance *text*, the last of *previous*, and what is remembered."""
-    sources = [Shown(NOW, text, now)]
+    sources = [Quotable(NOW, text, now)]
     for number, turn in enumerate(previous[-MOST_TURNS:], start=1):
         said = turn.text[:_LONGEST_TURN]
-        call = f"\n{_spelled(turn.task)}" if turn.task is not None else ""
-        sources.append(Shown(f"t{number}", said + call, turn.at.astimezone(now.tzinfo), turn))
+        call = f"\n{_spell_call(turn.task)}" if turn.task is not None else ""
+        sources.append(Quotable(f"t{number}", said + call, turn.at.astimezone(now.tzinfo), turn))
     for number, line in enumerate(recollection.lines, start=1):
-        sources.append(Shown(f"m{number}", line.text, now, memory=line.place))
+        sources.append(Quotable(f"m{number}", line.text, now, memory=line.place))
     return {source.name: source for source in sources}
 
 
-def question(sources: Mapping[str, Shown], tasks: Sequence[Task], names: Sequence[Task] = ()) -> str:
+def question(sources: Mapping[str, Quotable], tasks: Sequence[Task], names: Sequence[Task] = ()) -> str:
     """Return the user's message: *tasks* in full, *names* by name, and the texts of *sources*."""
     utterance = sources[NOW]
     zone = getattr(utterance.now.tzinfo, "key", None) or utterance.now.strftime("UTC%z")
     parts = [f"reference date: {utterance.now:%A %Y-%m-%d %H:%M} {zone}", "tasks:", *map(card, tasks)]
     if names:
-        parts += ["more tasks, by name only:", *_listed(names)]
-    turns = [_turn(source.name, source.turn) for source in sources.values() if source.turn is not None]
+        parts += ["more tasks, by name only:", *_list_names(names)]
+    turns = [_describe_turn(source.name, source.turn) for source in sources.values() if source.turn is not None]
     if turns:
         parts += ["conversation:", *turns]
     memories = [source for source in sources.values() if source.memory is not None]
@@ -147,17 +147,18 @@ def narrow(
     if sum(costs) <= budget:
         return list(tasks), []
     ranked = rank()
+    named = {task.key: _cost(f"{task.key[0]}: {task.key[1]}") for task in ranked}
+    left = budget - min(sum(named.values()), _NAME_TOKENS * budget // TASK_TOKENS)
     full: list[Task] = []
-    left = int(budget * _IN_FULL)
     for task in ranked:
         left -= _cost(card(task))
         if left < 0 and full:
             break
         full.append(task)
-    names: list[Task] = []
     left = budget - sum(_cost(card(task)) for task in full)
-    for task in (one for one in ranked if one not in full):
-        left -= _cost(f"{task.offer.agent.agent_id}.{task.offer.task.name}")
+    names: list[Task] = []
+    for task in ranked[len(full) :]:
+        left -= named[task.key]
         if left < 0:
             break
         names.append(task)
@@ -170,10 +171,10 @@ def card(task: Task) -> str:
     about = " ".join(offer.task.description.split())[:_LONGEST_DESCRIPTION]
     said = "; ".join(_json(example) for example in offer.task.examples[:_MOST_EXAMPLES])
     lines = [f"- {offer.agent.agent_id}.{offer.task.name}: {about}" + (f" Examples: {said}" if said else "")]
-    return "\n".join([*lines, *(f"  {_slot(slot)}" for slot in task.schema.slots)])
+    return "\n".join([*lines, *(f"  {_describe_slot(slot)}" for slot in task.schema.slots)])
 
 
-def _slot(slot: Slot) -> str:
+def _describe_slot(slot: Slot) -> str:
     kind = _KINDS.get(slot.kind, slot.kind)
     if slot.kind == "choice":
         kind = "one of " + " | ".join(map(str, slot.choices[:_MOST_CHOICES]))
@@ -184,22 +185,22 @@ def _slot(slot: Slot) -> str:
     return f"{slot.name}: {kind}{', needed' if slot.is_required else ''}{about}{examples}"
 
 
-def _listed(tasks: Sequence[Task]) -> list[str]:
+def _list_names(tasks: Sequence[Task]) -> list[str]:
     """Return one line for each agent of *tasks*, with the names of its tasks."""
     agents: dict[str, list[str]] = {}
     for task in tasks:
         agents.setdefault(task.offer.agent.agent_id, []).append(task.offer.task.name)
-    return [f"- {agent}: {', '.join(names)}" for agent, names in agents.items()]
+    return [f"{agent}: {', '.join(names)}" for agent, names in agents.items()]
 
 
-def _turn(name: str, turn: ChatTurn) -> str:
+def _describe_turn(name: str, turn: ChatTurn) -> str:
     said: dict[str, str] = {"id": name, "speaker": turn.speaker, "text": turn.text[:_LONGEST_TURN]}
     if turn.task is not None:
-        said |= {"task": f"{turn.agent_id}.{turn.task.name}", "call": _spelled(turn.task)}
+        said |= {"task": f"{turn.agent_id}.{turn.task.name}", "call": _spell_call(turn.task)}
     return _json(said)
 
 
-def _spelled(call: TaskCall) -> str:
+def _spell_call(call: TaskCall) -> str:
     """Return the parameters of *call* as a model may quote them."""
     values = ((name, value if isinstance(value, str) else _json(value)) for name, value in call.parameters.items())
     return "; ".join(f"{name}={value}" for name, value in values)

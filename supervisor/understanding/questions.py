@@ -83,8 +83,13 @@ def _alternatives(text: str) -> tuple[str, ...]:
 
 def ask_to_leave_out(texts: Sequence[str], label: str) -> str:
     """Return the question about words, *texts*, that no slot of the task called *label* takes."""
+    return f"{tell_useless(texts, label)} {_LEAVE_OUT}"
+
+
+def tell_useless(texts: Sequence[str], label: str) -> str:
+    """Return what stands before another question about a task that has no use for *texts*."""
     quoted = " and ".join(f"'{text[:_MOST_QUOTED]}'" for text in texts)
-    return f"I have no use for {quoted} in {label}. {_LEAVE_OUT}"
+    return f"I have no use for {quoted} in {label}."
 
 
 def asks_to_leave_out(turn: ChatTurn) -> bool:
@@ -148,6 +153,6 @@ def _asks(turn: ChatTurn, slot: Slot) -> bool:
     return any(f"{opening} {slot.label}{end}" in turn.text for opening in ("What is", "Which", "Is") for end in "? ,")
 
 
-def is_settled_text(text: str) -> bool:
-    """Return whether *text* takes note that something is left, so that no other reading is looked for."""
-    return text.startswith(_LEFT)
+def says_cannot(text: str) -> bool:
+    """Return whether the rules say by *text* that they do not understand, or cannot do what they did."""
+    return text.startswith("I cannot ")

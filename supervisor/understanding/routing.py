@@ -28,7 +28,7 @@ _LIKE_MOST = 8.0
 #: A task with so many examples is known by them better than by the words of its name and description.
 _TELLING_EXAMPLES = 3
 #: A runner-up this near to the best makes the choice a question.
-_CLOSE = 0.85
+_CLOSE = 0.65
 #: Runners-up that are named; what fits a thousand tasks is settled by asking.
 _MOST_RIVALS = 50
 _STOP_STEMS = frozenset(stem for word in STOP for stem in stems_of(word))

@@ -21,6 +21,12 @@ _TYPES: dict[Kind, type[Percent] | type[Quantity]] = {"percent": Percent, "quant
 _WANTED: dict[Kind, str] = {"percent": "in per cent", "quantity": "as a measure"}
 #: What a word alone may count ("a dozen").
 _COUNTS = range(1, 1001)
+#: "18 days" is no number of anything but days.
+_TIMES = frozenset({"second", "minute", "hour", "day", "week", "month", "year"})
+#: Who counts others and themselves does not say how many they are in all.
+_AND_ME = re.compile(r"[^,.;!?\d]{0,24}\band\s+(?:i|me|myself)\b", re.IGNORECASE)
+_ME_AND = re.compile(r"\b(?:me|myself|i|us)(?:\s*,\s*|\s+)(?:and|plus|with)\s+(?:my\s+)?$", re.IGNORECASE)
+_REACH = 24
 #: Values of one utterance that are weighed; what comes behind them is asked about.
 _MOST_VALUES = 64
 #: Days from which on a day without a year is far ahead, and days until which it was a short while ago.
@@ -57,6 +63,7 @@ def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
             amount_for(slot, found, utterance)
             for found in utterance.amounts[:_MOST_VALUES]
             if not dates[found.start] or any(one.start <= found.start < one.end for one in offsets)
+            if found.unit not in _TIMES or slot.unit is not None or slot.kind == "quantity" or _is_called(slot, found)
         ]
     if slot.is_timed:
         found = (_moment_for(slot, one, utterance.now) for one in utterance.moments[:_MOST_VALUES])
@@ -74,7 +81,14 @@ def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
 def amount_for(slot: Slot, found: Found, utterance: Utterance) -> Candidate:
     """Return what *found*, an amount of *utterance*, is worth in *slot*."""
     values, question = _worth(slot, found, utterance)
+    if slot.kind == "integer" and found.unit is None and _counts_others(found, utterance.text):
+        values, question = (), f"What is {slot.label} in all? You wrote {found.text!r} beside yourself."
     return Candidate(slot, found.start, found.end, values, question, _is_of_type(slot, found, question))
+
+
+def _counts_others(found: Found, text: str) -> bool:
+    before = _ME_AND.search(text, max(found.start - _REACH, 0), found.start)
+    return before is not None or _AND_ME.match(text, found.end) is not None
 
 
 def _is_of_type(slot: Slot, found: Found, question: str) -> bool:

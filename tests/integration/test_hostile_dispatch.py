@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from nats.aio.client import Client
 from redis.asyncio import Redis
@@ -23,13 +22,13 @@ from supervisor.dispatch import Dispatch
 from supervisor.reports import ReportDesk
 from supervisor.service import Service
 from supervisor.understanding import make_interpreter
-from tests.data.write_hostile_readings import reading
-from tests.hostile_readings import ANN, CATALOGUE, SCENES, Recalling, Recorded, Scene, recorded, turns_of
 from tests.llm_double import ScriptedLlm
 from tests.servers import PATIENCE_S
+from tests.understanding.hostile import ATTACKS, Answer, hostile
+from tests.understanding.recorded import CATALOGUE, NOW, Case, answers, cases
 
-#: Scenes in which a value is missing, or only the person can say what is meant: nothing is ever to start.
-_OPEN = {"half said", "said before", "remembered of others", "only hinted at", "out of scope", "orders in the text"}
+#: Attacks after which nothing of what is left can start, whatever case they were made on.
+_SPOILED = ("quote all", "of a stranger", "invent with its quotation", "complete a text")
 SUPERVISOR = "HostileStand"
 
 
@@ -44,30 +43,32 @@ class Stand:
     dispatch: Dispatch
     reports: ReportDesk
 
-    async def say(self, scene: Scene, answer: Any) -> str:
-        """Let Ann say the sentence of *scene*, and return what kind of reply she gets at once."""
+    async def say(self, text: str, answer: Answer, conversation_id: str | None = None) -> str:
+        """Let Ann say *text*, and return what kind of reply she gets at once."""
         self.model.respond = lambda _asked: answer
-        conversations, conversation_id = Conversations(self.redis, deadline_s=PATIENCE_S), new_id(0)
-        for turn in turns_of(scene):
-            said = turn.model_copy(update={"conversation_id": conversation_id, "turn_id": new_id(0)})
-            await conversations.append(conversation_id, said.model_dump_json().encode(), said.turn_id)
         service = Service(
             SUPERVISOR,
             catalogue=lambda: CATALOGUE,
-            interpreter=make_interpreter(self.llm, Recalling(scene) if scene.memory else None),
+            interpreter=make_interpreter(self.llm),
             dispatch=self.dispatch,
             reports=self.reports,
-            conversations=conversations,
+            conversations=Conversations(self.redis, deadline_s=PATIENCE_S),
             publish=lambda _subject, _body, _message_id: None,
+            now=lambda: NOW,
         )
         reply = await service.answer(
-            PersonRequest(text=scene.text, conversation_id=conversation_id, user_id=ANN, wait_ms=0)
+            PersonRequest(text=text, conversation_id=conversation_id or new_id(0), user_id="ann", wait_ms=0)
         )
         return reply.kind
 
     async def last(self) -> int:
         """Return the number of the last assignment that the stream took."""
         return (await self.client.jetstream().stream_info(subjects.TASKS)).state.last_seq
+
+    async def started(self, number: int) -> TaskAssignment:
+        """Return the assignment of that number."""
+        kept = await self.client.jetstream().get_msg(subjects.TASKS, number)
+        return TaskAssignment.model_validate_json(kept.data or b"")
 
 
 @asynccontextmanager
@@ -84,27 +85,38 @@ async def standing(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stan
         yield Stand(client, redis, model, llm, Dispatch(outbox, ledger), ReportDesk(client, ledger))
 
 
-def chosen() -> list[Recorded]:
-    """Return one recorded answer of each of twenty attacks, all in scenes where nothing is to start."""
-    firsts = {one.attack: one for one in reversed(recorded()) if one.scene in _OPEN}
-    return [firsts[attack] for attack in sorted(firsts)][:20]
+def chosen() -> list[tuple[str, Case, Answer]]:
+    """Return five answers of each of four attacks, to single utterances that the rules leave to the model."""
+    found = [(attack, case, answer) for attack, case, answer in hostile() if case.kind == "one" and case.lang != "en"]
+    return [one for name in _SPOILED for one in [each for each in found if each[0] == name][:5]]
 
 
 async def test_no_assignment_is_published_for_a_hostile_answer(servers: EmbeddedServers, redis: Redis) -> None:
-    """The person is asked or told; and the same stand does publish what an honest answer makes complete."""
-    hostile = chosen()
-    assert len(hostile) == 20
+    """The person is asked or told; and the same stand does publish what an honest answer grounds."""
+    assert set(_SPOILED) <= ATTACKS.keys()
+    assert len(chosen()) == 20
     async with standing(servers, redis) as stand:
         before = await stand.last()
-        for one in hostile:
-            assert await stand.say(SCENES[one.scene], one.canned) in {"question", "unable"}, one
+        kinds = {await stand.say(case.say, answer) for _, case, answer in chosen()}
+        assert kinds <= {"question", "unable"}
         assert await stand.last() == before
         assert stand.model.requests
-        honest = SCENES["blown"]
-        assert await stand.say(honest, reading(honest, honest.claims)) == "pending"
+        honest = next(case for case in cases() if case.id == "fr04")
+        assert await stand.say(honest.say, answers()["fr04"]) == "pending"
         assert await stand.last() == before + 1
-        kept = await stand.client.jetstream().get_msg(subjects.TASKS, before + 1)
-    assert TaskAssignment.model_validate_json(kept.data or b"").task.parameters == {
-        "budget_limit": 50_000,
-        "spent": 42_000,
-    }
+        assert (await stand.started(before + 1)).task.parameters == honest.key[0]["parameters"]
+
+
+async def test_a_task_with_effects_starts_with_the_yes_that_follows(servers: EmbeddedServers, redis: Redis) -> None:
+    """Exactly as it was shown, by the turn that the conversation keeps; a second yes starts nothing."""
+    case = next(case for case in cases() if case.id == "it06")
+    async with standing(servers, redis) as stand:
+        before, conversation_id = await stand.last(), new_id(0)
+        assert await stand.say(case.say, answers()["it06"], conversation_id) == "question"
+        assert await stand.last() == before
+        assert (
+            await stand.say("s\u00ec", {"reasoning": "agreed", "intents": [], "unfit": []}, conversation_id)
+            == "pending"
+        )
+        assert (await stand.started(before + 1)).task.parameters == case.key[0]["parameters"]
+        assert await stand.last() == before + 1

@@ -46,14 +46,13 @@ def strangers(case: Case) -> list[ChatTurn]:
 def unsaid(case: Case, found: Interpretation) -> list[str]:
     """Return the values of the tasks that *found* starts that nobody said: neither in *case* nor before it."""
     parts = found.parts if isinstance(found, Several) else (found,)
-    problems = []
+    problems: list[str] = []
     for part in parts:
         if isinstance(part, Understood):
             task = f"{part.agent_id}.{part.task.name}"
             for name, value in part.task.parameters.items():
-                for item in value if isinstance(value, list) else [value]:
-                    if not _was_said(case, task, name, item):
-                        problems.append(f"{task} {name}={item!r}")
+                items = value if isinstance(value, list) else [value]
+                problems += [f"{task} {name}={one!r}" for one in items if not _was_said(case, task, name, one)]
     return problems
 
 
@@ -77,6 +76,8 @@ def _flat(value: Any) -> list[Any]:
 
 def _is_same(task: str, key: str, one: Any, served: str, name: str, item: Any) -> bool:
     """Return whether *one*, a value of *key*, and *item*, served for *name*, are the same number, time or word."""
+    if isinstance(one, int | float) and isinstance(item, int | float):
+        return one == item
     try:
         return bool(str(evened(task, key, one)) == str(evened(served, name, item)))
     except ValueError:
@@ -106,7 +107,10 @@ def _invent_with_quotation(_answer: Answer, slots: Slots, _case: Case, dice: ran
 
 def _move(_answer: Answer, slots: Slots, _case: Case, dice: random.Random) -> None:
     slot, other = dice.choice(slots), dice.choice(slots)
-    slot["quotation"] = other["quotation"]
+    if dice.random() < 0.5:
+        slot["quotation"] = other["quotation"]
+        return
+    slot["field"], other["field"] = other["field"], slot["field"]
 
 
 def _other_source(_answer: Answer, slots: Slots, _case: Case, dice: random.Random) -> None:

@@ -1,5 +1,7 @@
 """Grounding: where a quotation stands, and which numbers stand there, in any script."""
 
+# ruff: noqa: RUF001 - digits and marks of other scripts are what is tested
+
 from decimal import Decimal
 
 import pytest
@@ -25,7 +27,7 @@ from memory.grounding import LONGEST_QUOTATION, fold_digits, locate, numbers_in,
     ],
 )
 def test_a_quotation_is_found_with_letters_and_spacing_evened_out(quotation: str, text: str, found: str) -> None:
-    """Case, marks, spaces, composed letters and digits of any script make no difference; the place is the text's own."""
+    """Case, marks, spaces, composed letters and digits of any script make no difference to where it stands."""
     assert [text[place.start : place.end] for place in locate(quotation, text)] == [found]
 
 

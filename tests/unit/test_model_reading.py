@@ -239,6 +239,32 @@ async def test_a_remembered_value_is_shown_for_a_yes_first() -> None:
     assert of_another.missing == ("region",)
 
 
+async def test_what_is_left_and_what_is_shown_are_asked_about_together() -> None:
+    """A yes to one of them must not start the other; beside what is lacking it is told."""
+    answer = reading(intent(HIKE, slot("region", "Harz", source="m1"), slot("distance", "12", "12 km")))
+    found = await interpret("plan us 12 km as ever, and 77 more", answer, memory=Memory("walks in the Harz"))
+    assert isinstance(found, Ambiguous)
+    assert found.question.startswith("Do you mean plan hike with region Harz, distance 12?")
+    assert found.question.endswith("I have no use for '77' in plan hike.")
+    found = await interpret("walk in the Harz, 77", reading(intent(HIKE, slot("region", "Harz"))))
+    assert isinstance(found, Missing)
+    assert found.question == "I have no use for '77' in plan hike. What is distance?"
+
+
+async def test_what_was_proposed_and_not_agreed_to_is_shown_again() -> None:
+    """A change of it is no yes to the rest."""
+    answer = reading(intent(HIKE, slot("region", "Harz", source="m1"), slot("distance", "12", "12 km")))
+    proposed = await interpret("plan us 12 km as ever", answer, memory=Memory("walks in the Harz"))
+    assert isinstance(proposed, Ambiguous)
+    turn = case("fo01")[1].model_copy(
+        update={"text": proposed.question, "agent_id": "TrailGuide", "task": proposed.call, "user_id": "ann"}
+    )
+    carried = slot("region", "Harz", "region=Harz", "t1")
+    found = await interpret("eher 15 km", reading(intent(HIKE, carried, slot("distance", "15", "15 km"))), [turn])
+    assert isinstance(found, Ambiguous), found
+    assert "region: as I proposed" in found.question
+
+
 async def test_values_of_the_turn_that_is_referred_to_are_carried() -> None:
     """From its task, without a question; from what an agent said, with one."""
     carried = [slot("litres", "200", "litres=200", "t2"), slot("start", "21:00", "start=21:00:00", "t2")]
@@ -297,9 +323,7 @@ async def test_when_nothing_fits_nothing_starts() -> None:
     many = reading(
         *(intent(RESERVE, slot("title", word)) for word in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"])
     )
-    found = await interpret("a b c d e f g h i j k l", many)
-    assert isinstance(found, Several)
-    assert len(found.parts) == 8
+    assert isinstance(await interpret("a b c d e f g h i j k l", many), Unfitting)
 
 
 def test_a_model_that_is_not_configured_is_not_asked() -> None:
@@ -341,18 +365,20 @@ async def test_two_hundred_cards_fit_in_three_thousand_tokens() -> None:
     router = Router(catalogue)
     model = Model(reading(intent("Agent190.clean_thing_190"), unfit=[]))
     interpreter = LlmInterpreter(model)
-    await interpreter.interpret("paint thing 9 for me", catalogue=catalogue, previous=[], now=NOW)
+    await interpreter.interpret("have paint_thing_9 done for me", catalogue=catalogue, previous=[], now=NOW)
     first = model.users[0]
     assert estimate(first) <= 3_000
     shown = [task for task in router.tasks if f"{task.key[0]}.{task.key[1]}:" in first]
     assert "Agent9.paint_thing_9" in [".".join(task.key) for task in shown]
-    assert len(shown) >= 8
-    named = [task for task in router.tasks if f"- {task.key[0]}: {task.key[1]}" in first]
-    assert len(named) >= 50
+    assert len(shown) >= 4
+    named = [task for task in router.tasks if f"\n{task.key[0]}: {task.key[1]}\n" in first]
+    assert len(named) + len(shown) == 200
     again = model.users[1][len(first) :]
     asked = router.find("Agent190", "clean_thing_190")
     assert asked is not None
-    assert (asked in named) == ("that task was listed by name" in again)
+    assert asked in named
+    assert "that task was listed by name" in again
+    assert "amount: number in USD, needed" in again
 
 
 def test_few_cards_are_all_shown_in_full() -> None:

@@ -24,7 +24,7 @@ from supervisor.understanding.dialogue.picks import (
 )
 from supervisor.understanding.dialogue.several_answers import SeveralAnswers, ask_again
 from supervisor.understanding.outcome import Ambiguous, Single, Unfitting
-from supervisor.understanding.questions import leave, value_asked, values_asked
+from supervisor.understanding.questions import asks_to_confirm, leave, value_asked, values_asked
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.slots import fill
@@ -46,6 +46,8 @@ class Clarification:
             return [Unfitting(leave("it" if len(self._opened) == 1 else "them", self._router.catalogue.abilities()))]
         if len(self._opened) == 1:
             return self._answer_one(self._opened[0], utterance, choice)
+        if (agreed := self._agree_to_all(utterance)) is not None:
+            return agreed
         return SeveralAnswers(self._opened, self.fill, self._router.catalogue.abilities()).read(utterance, choice)
 
     # -- one question -------------------------------------------------------------------------------------------------
@@ -85,10 +87,18 @@ class Clarification:
         if says_yes(utterance.text):
             filled = Filled()
             self._keep(filled, one)
-            return conclude(one.task, filled, utterance)
+            return conclude(one.task, filled, utterance, is_agreed=asks_to_confirm(one.turn))
         if pick(utterance.text, 1) == ():
             return Unfitting(leave("it", self._router.catalogue.abilities()))
         return None
+
+    def _agree_to_all(self, utterance: Utterance) -> list[Single] | None:
+        """Return the tasks that one yes starts, or one reply for all that a no leaves; None for any other answer."""
+        agreed = [self._agree(one, utterance) for one in self._opened if one.wants_yes]
+        found = [one for one in agreed if one is not None]
+        if len(found) < len(self._opened):
+            return None
+        return found if says_yes(utterance.text) else found[:1]
 
     def fill(self, one: Open, utterance: Utterance, choice: Choice | None) -> Single | None:
         """Return the task of *one* with what *utterance* adds, None when that is about something else."""

@@ -12,8 +12,12 @@ _DIGITS = {"1": 0, "one": 0, "2": 1, "two": 1, "3": 2, "three": 2, "4": 3, "four
 MOST = word_set("bigger biggest larger largest higher highest greater greatest later latest")
 LEAST = word_set("smaller smallest lower lowest lesser least earlier earliest sooner soonest")
 _ALL = word_set("both all each everything")
-_YES = word_set("yes yeah yep yup ok okay sure correct right exactly absolutely definitely indeed do")
-_NO = word_set("no nope nah neither none not don't")
+#: Also in other languages: a model reads the rest of them, but only these words start or leave what was shown.
+_YES = word_set(
+    "yes yeah yep yup ok okay sure correct right exactly absolutely definitely indeed do ja jawohl klar genau oui sí si"
+    " sì sim vale claro va bene certo da да evet igen ano 是 是的 对 好 好的 可以 はい ええ 네 예 نعم أجل हाँ हां"
+)
+_NO = word_set("no nope nah neither none not don't nein non não нет nem 不 不是 不要 いいえ 아니요 لا नहीं nee nej")
 _LEAVE = (
     r"(?:(?:oh|no|ok|okay|please|just|actually|well|sorry)\W+)*(?:never ?mind|forget(?: about)?|cancel|stop|leave|drop"
     r"|skip|no thanks?|no thank you|neither|none|(?:i )?(?:don't|do not) (?:want|need))"

@@ -1,0 +1,131 @@
+"""Tasks with effects are shown for a yes first, with a model and without, and the yes starts what was shown."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from contracts.messages import ChatTurn, TaskCall
+from contracts.parameters import Parameters
+from supervisor.understanding.model import LlmInterpreter
+from supervisor.understanding.outcome import Ambiguous, Interpretation, Several, Understood, Unfitting
+from supervisor.understanding.rules import RuleInterpreter
+from tests.understanding.recorded import CATALOGUE, NOW, Model, answers, cases
+from workers.agent import Agent
+from workers.card import card_of
+
+
+class Door(Parameters):
+    """One door."""
+
+    name: str
+
+
+SHOWN = {"quote_number": "Q-415", "pickup": "2026-12-01"}
+QUESTION = "Do you mean book freight with quote number Q-415, pickup 2026-12-01?"
+
+
+def asked(text: str, values: Mapping[str, Any], place: int = 1, task: str = "FreightDesk.book_freight") -> ChatTurn:
+    """Return the assistant's turn that shows *values*."""
+    agent_id, name = task.split(".")
+    return ChatTurn(
+        turn_id=f"a-{place}",
+        conversation_id="c",
+        speaker="assistant",
+        text=text,
+        at=NOW,
+        request_id="r",
+        agent_id=agent_id,
+        task=TaskCall(name=name, parameters=dict(values)),
+    )
+
+
+def understand(text: str, previous: Sequence[ChatTurn] = ()) -> Interpretation:
+    """Return what the rules make of *text*."""
+    return RuleInterpreter().understand(text, catalogue=CATALOGUE, previous=previous, now=NOW)
+
+
+def test_without_a_model_too_a_task_with_effects_is_shown_first() -> None:
+    """With all that would be started."""
+    found = understand('book freight: quote number "Q-415", pickup 2026-12-01')
+    assert isinstance(found, Ambiguous)
+    assert found.question == QUESTION
+    assert found.call == TaskCall(name="book_freight", parameters=SHOWN)
+
+
+@pytest.mark.parametrize(
+    "yes", ["yes", "Yes, please!", "ok", "that's right", "ja", "Oui", "sí", "好的", "はい", "نعم", "да"]
+)
+def test_a_yes_starts_exactly_what_was_shown(yes: str) -> None:
+    """In the words of several languages, without a model."""
+    found = understand(yes, [asked(QUESTION, SHOWN)])
+    assert isinstance(found, Understood)
+    assert (found.agent_id, found.task.name, found.task.parameters) == ("FreightDesk", "book_freight", SHOWN)
+
+
+@pytest.mark.parametrize("no", ["no", "nein", "no thanks", "never mind", "いいえ", "leave it"])
+def test_a_no_leaves_it(no: str) -> None:
+    """Nothing starts, and the next yes is no yes to it."""
+    found = understand(no, [asked(QUESTION, SHOWN)])
+    assert isinstance(found, Unfitting)
+    assert found.text.startswith("All right, I leave it")
+
+
+def test_what_is_changed_is_shown_again() -> None:
+    """The person said yes to other values."""
+    found = understand("pickup 2026-12-03 instead", [asked(QUESTION, SHOWN)])
+    assert isinstance(found, Ambiguous)
+    assert found.call is not None
+    assert found.call.parameters == {**SHOWN, "pickup": "2026-12-03"}
+
+
+def test_one_yes_answers_several_proposals_of_one_utterance() -> None:
+    """And one no leaves them all."""
+    other = {"quote_number": "Q-20", "pickup": "2026-12-04"}
+    turns = [asked(QUESTION, SHOWN), asked("Do you mean book freight with quote number Q-20?", other, 2)]
+    found = understand("yes", turns)
+    assert isinstance(found, Several)
+    assert [part.task.parameters for part in found.parts if isinstance(part, Understood)] == [SHOWN, other]
+    assert isinstance(understand("no", turns), Unfitting)
+
+
+def test_a_yes_to_leaving_words_out_is_none_to_the_effects() -> None:
+    """They have not been shown yet."""
+    turn = asked("I have no use for '12' in book freight. Shall I leave it out?", SHOWN)
+    found = understand("yes", [turn])
+    assert isinstance(found, Ambiguous)
+    assert found.question == QUESTION
+
+
+async def test_with_a_model_the_yes_needs_none() -> None:
+    """What it proposed is started by the rules, in the model's absence too."""
+    case = next(one for one in cases() if one.id == "en24")
+    model = Model(answers()["en24"])
+    interpreter = LlmInterpreter(model)
+    shown = await interpreter.interpret(case.say, catalogue=CATALOGUE, previous=[], now=NOW)
+    assert isinstance(shown, Ambiguous)
+    assert shown.call is not None
+    turn = asked(shown.question, shown.call.parameters)
+    found = await interpreter.interpret("yes", catalogue=CATALOGUE, previous=[turn], now=NOW)
+    assert isinstance(found, Understood)
+    assert found.task == shown.call
+    assert len(model.users) == 1
+
+
+def test_a_task_says_on_its_card_that_it_is_confirmed() -> None:
+    """Older readers see cards of tasks without effects as they were."""
+    agent = Agent("DoorAgent")
+
+    @agent.task(confirm=True)
+    def unlock(door: Door) -> str:
+        """Unlock the door."""
+        return "open"
+
+    @agent.task
+    def look(door: Door) -> str:
+        """Look at the door."""
+        return "shut"
+
+    cards = {task.name: task for task in card_of(agent).tasks}
+    assert cards["unlock"].confirm
+    assert "confirm" not in cards["look"].model_dump(mode="json")
