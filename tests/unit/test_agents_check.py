@@ -81,8 +81,8 @@ def test_a_table_tells_what_each_example_came_to(tmp_path: Path, capsys: pytest.
     assert check_aloud([cards(tmp_path, "rent a bicycle for 2 days", "sell a saddle for 3 days")], as_json=False) == 1
 
     printed = capsys.readouterr()
-    assert "SpareAgent.sell_saddle\n" in printed.out
-    assert "3 examples without a model: 1 not read; reword" in printed.out
+    assert "SpareAgent" in printed.out
+    assert " not read; reword them, or add cues and keywords." in printed.out
 
 
 def test_a_task_without_examples_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,9 +115,8 @@ def test_a_worker_warns_of_examples_that_are_not_read(tmp_path: Path) -> None:
     assert {(one["event"], one["log_level"], one["outcome"]) for one in logged} == {
         ("example_not_read", "warning", "collides")
     }
-    assert [(one["task"], one["example"]) for one in logged] == [
-        ("rent_bicycle", "sell a saddle for 3 days"),
-    ]
+    assert ("rent_bicycle", "sell a saddle for 3 days") in [(one["task"], one["example"]) for one in logged]
+    assert "rent a bicycle for 2 days" not in [one["example"] for one in logged]
 
 
 def test_lines_are_shown_with_the_words_behind_each_value(
