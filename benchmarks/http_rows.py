@@ -7,7 +7,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -19,6 +19,9 @@ from benchmarks.table import Row, missing, percentile
 #: Clients of the crowd, each with a connection that it keeps.
 CROWD = 200
 _ALONE, _TOGETHER = "HTTP request in words, one at a time", f"HTTP requests in words, {CROWD} at once"
+_KNOWN_ALONE, _KNOWN_TOGETHER = f"{_ALONE}, remembered", f"{_TOGETHER}, remembered"
+#: Different questions among those that are asked again and again.
+_QUESTIONS = 8
 _READY_S = 60.0
 _ANSWER_S = 60.0
 _LIMIT = 50_000
@@ -38,9 +41,16 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
             await _asked(api, clients=8, each=5, base=0)
             alone = await _asked(api, clients=1, each=100, base=1000)
             crowd = await _asked(api, clients=CROWD, each=rounds, base=2000)
+            known_alone = await _asked(api, clients=1, each=100, base=0, questions=_QUESTIONS)
+            known_crowd = await _asked(api, clients=CROWD, each=rounds, base=0, questions=_QUESTIONS)
     except (NotMeasuredError, TimeoutError, OSError) as error:
         return [missing(_TOGETHER, str(error) or "no answer in time")]
-    return [_row(_ALONE, alone), _row(_TOGETHER, crowd)]
+    return [
+        _row(_ALONE, alone),
+        _row(_TOGETHER, crowd),
+        _row(_KNOWN_ALONE, known_alone),
+        _row(_KNOWN_TOGETHER, known_crowd),
+    ]
 
 
 def _row(what: str, taken: _Taken) -> Row:
@@ -80,17 +90,21 @@ async def _said(process: Worker, mark: str) -> str:
             await asyncio.sleep(0.05)
 
 
-async def _asked(api: str, *, clients: int, each: int, base: int) -> _Taken:
-    """Return how long each request took that *clients* sent at once, *each* one after the other."""
+async def _asked(api: str, *, clients: int, each: int, base: int, questions: int | None = None) -> _Taken:
+    """Return how long each request took that *clients* sent at once, *each* one after the other.
+
+    Each asks something of its own, or with *questions* one of so many.
+    """
     started = time.perf_counter()
-    asking = [_client(api, range(base + number * each, base + (number + 1) * each)) for number in range(clients)]
+    places = [range(base + number * each, base + (number + 1) * each) for number in range(clients)]
+    asking = [_client(api, [place % questions if questions else place for place in own]) for own in places]
     found = await asyncio.gather(*asking)
     seconds = time.perf_counter() - started
     took = [one for times in found for one in times]
     return _Taken(took, clients * each - len(took), seconds)
 
 
-async def _client(api: str, numbers: range) -> list[float]:
+async def _client(api: str, numbers: Sequence[int]) -> list[float]:
     """Return the milliseconds of each request that was answered rightly, over one connection."""
     place = urlsplit(api)
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
