@@ -98,17 +98,18 @@ class PipelineRuns:
         found = (await self._exchange.run([_script(pipeline_scripts.READ_RUN, session_id)]))[0]
         return _record(*found) if found else None
 
-    async def claim(self, session_id: str, holder: str, lease_ms: int) -> int | None:
+    async def claim(self, session_id: str, holder: str, lease_ms: int, most_lapses: int = MOST_LAPSES) -> int | None:
         """Return the fencing number of a lease of *lease_ms*; None: another holds one, or it does not run.
 
-        A second claim by the same *holder* is another's too.
+        A second claim by the same *holder* is another's too. With 0 for *most_lapses* a lease that lapsed is no sign
+        that its holder froze or died.
 
         Raises:
             RunSetAside: the third holder in turn froze or died before a phase was settled; the run has failed.
         """
         told = {"session_id": session_id, "state": "failed", "error": SET_ASIDE, "phases": []}
         aside = SET_ASIDE, RunSetAside.__name__, _json(told), _KEEP_ASIDE // timedelta(milliseconds=1)
-        words = holder, self._new_token(), lease_ms, MOST_LAPSES, *aside
+        words = holder, self._new_token(), lease_ms, most_lapses, *aside
         claimed = _script(pipeline_scripts.CLAIM_RUN, session_id, *words)
         fence, *held = (await self._exchange.run([claimed]))[0]
         if held:

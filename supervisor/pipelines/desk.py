@@ -6,6 +6,7 @@ id goes on from there.
 
 import asyncio
 import contextlib
+import math
 import random
 from collections import Counter
 from collections.abc import Awaitable
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import structlog
 
 from contracts.errors import MemoryUnavailable, RunSetAside, UnknownSession
+from memory.pipeline_records import MOST_LAPSES
 from memory.pipeline_runs import PipelineRuns
 from supervisor.pipelines.driver import Drive
 from supervisor.pipelines.live import LeaseLost, Parts
@@ -70,6 +72,7 @@ class PipelineDesk:
         self._rests: dict[str, float] = {}
         self._mistakes: Counter[str] = Counter()
         self._failures = 0
+        self._away_at = -math.inf
         self._wake = asyncio.Event()
         self._stopping = False
         self._turned_at = self._loop.time()
@@ -132,7 +135,7 @@ class PipelineDesk:
         try:
             due = await self._runs.due(self._parts.supervisor_id, room + len(self._rests))
         except MemoryUnavailable as error:
-            self._failures = min(self._failures + 1, 10)
+            self._failures, self._away_at = min(self._failures + 1, 10), self._loop.time()
             log.info("pipelines_wait_for_store", error=str(error))
             return _jittered(min(_PAUSE_CAP_S, _PAUSE_S * 2**self._failures))
         self._failures = 0
@@ -170,7 +173,9 @@ class PipelineDesk:
     async def _claim_and_drive(self, session_id: str) -> float:
         """Return for how many seconds the run is to rest here, 0 when it has ended."""
         asked_at = self._loop.time()
-        fence = await self._runs.claim(session_id, self._holder, self._lease_ms)
+        # A lease that lapsed while the store was away says nothing of whoever held it.
+        was_there = asked_at - self._away_at > self._lease_s + _PAUSE_CAP_S
+        fence = await self._runs.claim(session_id, self._holder, self._lease_ms, MOST_LAPSES if was_there else 0)
         if fence is None:
             return _ELSEWHERE_S
         held = _Held(fence, Drive(self._parts, session_id, fence), asked_at + self._lease_s)

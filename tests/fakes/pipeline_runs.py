@@ -69,13 +69,14 @@ class FakePipelineRuns:
         phases = {phase.name: known.get(phase.name, PhaseState()) for phase in record.pipeline.phases}
         return replace(record, phases=phases, holder=record.holder if self._is_held(kept) else None)
 
-    async def claim(self, session_id: str, holder: str, lease_ms: int) -> int | None:
+    async def claim(self, session_id: str, holder: str, lease_ms: int, most_lapses: int = MOST_LAPSES) -> int | None:
         """Return the number of a lease, or None."""
         kept = self._runs.get(session_id)
         if kept is None or kept.record.state != "running" or self._is_held(kept):
             return None
-        kept.lapses += kept.claimed_by not in (None, holder)
-        if kept.lapses == MOST_LAPSES:
+        has_lapsed = most_lapses and kept.claimed_by not in (None, holder)
+        kept.lapses += bool(has_lapsed)
+        if has_lapsed and kept.lapses == most_lapses:
             self._fail(kept, "failed", SET_ASIDE, RunSetAside.__name__)
             told = {"session_id": session_id, "state": "failed", "error": SET_ASIDE, "phases": []}
             self._outcomes[session_id] = json.dumps(told).encode()

@@ -249,6 +249,15 @@ async def test_a_run_over_which_three_drivers_died_is_set_aside(runs: Runs) -> N
     await lapse(runs, "s4", "s5", "s6")
 
 
+async def test_a_claim_that_blames_nobody_counts_no_lapse(runs: Runs) -> None:
+    """However many leases lapsed while the store was away."""
+    await runs.create(NEW)
+    for number in range(5):
+        assert await until(lambda: runs.claim(RUN, f"s{number}", BLINK_MS, 0))  # noqa: B023 - awaited here
+        assert await until(lambda: runs.due(SUPERVISOR)) == [RUN]
+    await lapse(runs, *["s4"] * 2, "s5", "s6")
+
+
 async def test_a_settled_phase_counts_anew_who_died_over_a_run(runs: Runs) -> None:
     """What goes on is not what kills."""
     await runs.create(NEW)

@@ -196,6 +196,26 @@ async def test_a_run_over_which_drivers_died_is_driven_by_nobody_until_it_is_res
         await until(lambda: house.office.runs["one"] == 2)
 
 
+async def test_a_lease_that_lapsed_while_the_store_was_away_is_held_against_nobody(tmp_path: Path) -> None:
+    """Two died over the run; whoever had it then could not renew it, and is alive."""
+    house = House(tmp_path, echo=echo)
+    await house.begin(a_chain("one"))
+    for holder in ("a", "b", "c"):
+        await house.steal_as(holder)
+    due, was_away = house.runs.due, False
+
+    async def once_away(supervisor_id: str, limit: int = 100) -> list[str]:
+        nonlocal was_away
+        if not was_away:
+            was_away = True
+            raise MemoryUnavailable("away")
+        return await due(supervisor_id, limit)
+
+    house.runs.due = once_away  # type: ignore[method-assign]
+    async with at_work(house.desk()):
+        assert (await the_end(house))["state"] == "completed"
+
+
 async def test_a_run_that_cannot_even_be_read_disturbs_no_other(tmp_path: Path) -> None:
     """It is left alone; the desk goes on."""
     house = House(tmp_path, echo=echo)
