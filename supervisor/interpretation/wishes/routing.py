@@ -20,6 +20,8 @@ from supervisor.interpretation.words import STOP, stems_of
 
 #: How much one word says, by where the card has it; a word counts once, by its best place.
 _NAMED, _KEYWORD, _NAME_WORD, _CUE, _EXAMPLE, _DESCRIBED = 12.0, 3.0, 2.0, 1.5, 1.0, 0.8
+#: Characters of what is said of an agent, times its tasks: each of them is weighed by all of it.
+_MOST_WEIGHED = 250_000
 #: Evidence below this is chance: one word of a description, or one cue without a value.
 _ENOUGH = 2.0
 #: The evidence of a sentence that is like a task's examples: from just enough to nearly as good as its name.
@@ -130,6 +132,10 @@ class Router:
 
 def problem_of(card: AgentCard) -> str | None:
     """Return why no sentence can be read into the tasks of *card*, None when all of them are fine."""
+    about = len(card.description) + sum(len(keyword) + 1 for keyword in card.keywords)
+    if about * len(card.tasks) > _MOST_WEIGHED:
+        most = _MOST_WEIGHED // len(card.tasks)
+        return f"description and keywords have {about:,} characters; with {len(card.tasks):,} tasks keep to {most:,}"
     for task in card.tasks:
         try:
             # What is read of a card is kept: read when it arrives, it costs the next sentence nothing.
