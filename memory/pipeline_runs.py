@@ -162,6 +162,15 @@ class PipelineRuns:
         await self._exchange.run(repairs)
         return due
 
+    async def user_of(self, session_id: str) -> str | None:
+        """Return whose run it is, None when it is nobody's or there is none."""
+        found = (await self._exchange.run([("HGET", keys.session(session_id).root, "user_id")]))[0]
+        return None if found is None else found.decode()
+
+    async def postpone(self, supervisor_id: str, session_id: str, for_ms: int) -> None:
+        """Let the run of *session_id* be due again in *for_ms*."""
+        await self._exchange.run([_mark(keys.running(supervisor_id), session_id, await self.now_ms() + for_ms)])
+
     async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
         """Note that *phase* runs as *task_id*, which alone may write for it from now on, the *run*-th of the phase.
 

@@ -28,6 +28,8 @@ LOOK_S = 0.5
 RENEWALS = 3
 #: Runs driven at once by one process; each mostly waits for reports.
 RUNS_AT_ONCE = 1_000
+#: Those of one user among them, so that nobody shuts others out, and seconds until another one of theirs is looked at.
+RUNS_OF_ONE, _CROWDED_S = 500, 10.0
 #: Leases renewed at once: as many as there are turns on the connections.
 _AT_ONCE = 16
 #: Seconds between attempts to reach a store that is away: first, and at most.
@@ -71,6 +73,7 @@ class PipelineDesk:
         self._held: dict[str, _Held] = {}
         self._rests: dict[str, float] = {}
         self._mistakes: Counter[str] = Counter()
+        self._of_user: Counter[str] = Counter()
         self._failures = 0
         self._away_at = -math.inf
         self._wake = asyncio.Event()
@@ -147,7 +150,7 @@ class PipelineDesk:
 
     async def _serve(self, session_id: str) -> None:
         try:
-            rest_s = await self._claim_and_drive(session_id)
+            rest_s = await self._claim_with_room(session_id)
         except MemoryUnavailable as error:
             log.info("pipeline_waits_for_store", session=session_id, error=str(error))
             rest_s = _PAUSE_CAP_S
@@ -170,8 +173,22 @@ class PipelineDesk:
         if rest_s:
             self._rests[session_id] = self._loop.time() + _jittered(rest_s)
 
-    async def _claim_and_drive(self, session_id: str) -> float:
+    async def _claim_with_room(self, session_id: str) -> float:
         """Return for how many seconds the run is to rest here, 0 when it has ended."""
+        user_id = await self._runs.user_of(session_id)
+        if user_id is None:
+            return await self._claim_and_drive(session_id)
+        if self._of_user[user_id] >= RUNS_OF_ONE:
+            await self._runs.postpone(self._parts.supervisor_id, session_id, int(_jittered(_CROWDED_S) * 1000))
+            return 0.0
+        self._of_user[user_id] += 1
+        try:
+            return await self._claim_and_drive(session_id)
+        finally:
+            # Adding leaves out who has none any more.
+            self._of_user += Counter({user_id: -1})
+
+    async def _claim_and_drive(self, session_id: str) -> float:
         asked_at = self._loop.time()
         # A lease that lapsed while the store was away says nothing of whoever held it.
         was_there = asked_at - self._away_at > self._lease_s + _PAUSE_CAP_S

@@ -111,12 +111,24 @@ class FakePipelineRuns:
 
     async def due(self, supervisor_id: str, limit: int = 100) -> list[str]:
         """Return running sessions that nobody drives, longest first."""
+        now = self._now_ms()
         due = [
             (max(kept.leased_until_ms, kept.due_since_ms), session_id)
             for session_id, kept in self._runs.items()
             if kept.record.supervisor_id == supervisor_id and kept.record.state == "running" and not self._is_held(kept)
+            if kept.due_since_ms <= now
         ]
         return [session_id for _, session_id in sorted(due)[:limit]]
+
+    async def user_of(self, session_id: str) -> str | None:
+        """Return whose run it is."""
+        kept = self._runs.get(session_id)
+        return None if kept is None else kept.record.user_id
+
+    async def postpone(self, supervisor_id: str, session_id: str, for_ms: int) -> None:
+        """Let a run be due later."""
+        if (kept := self._runs.get(session_id)) is not None and kept.record.supervisor_id == supervisor_id:
+            kept.due_since_ms = self._now_ms() + for_ms
 
     async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
         """Note that *phase* runs as *task_id*."""

@@ -217,6 +217,16 @@ async def test_a_renewed_lease_is_kept(runs: Runs) -> None:
     assert not await runs.renew(RUN, "s1", fence + 1, LEASE_MS)
 
 
+async def test_a_run_that_is_postponed_is_due_later(runs: Runs) -> None:
+    """It is told whose it is, and nobody's when there is none."""
+    await runs.create(NEW)
+    assert await runs.user_of(RUN) == NEW.user_id
+    assert await runs.user_of("nowhere") is None
+    await runs.postpone(SUPERVISOR, RUN, 50)
+    assert await runs.due(SUPERVISOR) == []
+    assert await until(lambda: runs.due(SUPERVISOR)) == [RUN]
+
+
 async def test_a_lease_that_was_given_back_is_due_at_once(runs: Runs) -> None:
     """A supervisor that leaves does not let its runs wait."""
     fence = await driven(runs)

@@ -63,6 +63,24 @@ async def test_many_runs_are_driven_side_by_side(tmp_path: Path) -> None:
             await the_end(house, f"s{number}")
 
 
+async def test_nobody_has_so_many_runs_that_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One user's runs take half of the seats at most; the rest of theirs come later."""
+    monkeypatch.setattr("supervisor.pipelines.desk.RUNS_AT_ONCE", 4)
+    monkeypatch.setattr("supervisor.pipelines.desk.RUNS_OF_ONE", 2)
+    monkeypatch.setattr("supervisor.pipelines.desk._CROWDED_S", 0.05)
+    wait = Waiting()
+    house = House(tmp_path, wait=wait, echo=echo)
+    for number in range(6):
+        await house.begin(a_pipeline(a_phase("one", "wait")), session_id=f"s{number}", user_id="mallory")
+    await house.begin(a_chain("two"), session_id="other", user_id="ann")
+    async with at_work(house.desk()) as desk:
+        assert (await the_end(house, "other"))["state"] == "completed"
+        assert len(desk.driven) <= 2
+        wait.release.set()
+        for number in range(6):
+            await the_end(house, f"s{number}")
+
+
 async def test_a_run_begins_as_soon_as_the_desk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not at the next look, which is in an hour."""
     monkeypatch.setattr("supervisor.pipelines.desk.LOOK_S", 3600.0)
