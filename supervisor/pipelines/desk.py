@@ -249,8 +249,8 @@ class PipelineDesk:
             async with turns:
                 is_held = await self._runs.renew(session_id, self._holder, held.fence, self._lease_ms)
                 wish = await self._runs.wish(session_id) if is_held else None
-        except MemoryUnavailable as error:
-            log.info("pipeline_lease_not_renewed", session=session_id, error=str(error))
+        except Exception as error:  # noqa: BLE001 - what a worker wrote into a session is to end no other run
+            log.warning("pipeline_lease_not_renewed", session=session_id, error=repr(error))
             is_held, wish = self._loop.time() < held.until, None
         else:
             held.until = asked_at + self._lease_s

@@ -159,6 +159,28 @@ async def test_who_cannot_renew_for_a_whole_lease_lets_go_too(tmp_path: Path) ->
         wait.release.set()
 
 
+async def test_a_session_that_cannot_be_read_ends_no_other_run(tmp_path: Path) -> None:
+    """Workers write there: a wish that is no text ended whichever supervisor renewed the lease."""
+    wait = Waiting()
+    house = House(tmp_path, wait=wait)
+    for name in ("s1", "s2"):
+        await house.begin(a_pipeline(a_phase("one", "wait")), session_id=name)
+    asked = asyncio.Event()
+
+    async def unreadable(session_id: str) -> str | None:
+        if session_id == "s2":
+            return None
+        asked.set()
+        return b"\xff".decode()
+
+    house.runs.wish = unreadable  # type: ignore[method-assign]
+    async with at_work(house.desk(lease_s=0.3)):
+        await asked.wait()
+        await until(lambda: house.office.runs["one"] >= 2)
+        wait.release.set()
+        assert (await the_end(house, "s2"))["state"] == "completed"
+
+
 async def test_a_wish_in_the_store_is_heard_with_a_renewal(tmp_path: Path) -> None:
     """Whoever noted it could not reach the task."""
     wait = Waiting()
