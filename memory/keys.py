@@ -225,9 +225,9 @@ def task_pattern() -> str:
     return f"{_TASK}{{*"
 
 
-def parse_task(key: str) -> str:
-    """Return the task id in a key made by `task`."""
-    return unquote(key[len(_TASK) + 1 : -1])
+def parse_task(key: bytes) -> str:
+    """Return the task id in a key made by `task`; somebody else may have made it."""
+    return unquote(key.decode(errors="replace")[len(_TASK) + 1 : -1])
 
 
 def ended(task_key: str) -> str:

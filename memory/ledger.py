@@ -25,6 +25,9 @@ from memory.breaker import Breaker
 from memory.exchange import Exchange, as_mapping
 from memory.runs import Beginning, Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
 
+#: Digits of no number of ours, times in ms included.
+_LONGEST_NUMBER = 19
+
 
 @dataclass(frozen=True, slots=True)
 class Generation:
@@ -242,23 +245,28 @@ def entry_of(task_id: str, fields: dict[bytes, bytes]) -> LedgerEntry | None:
     for field, value in fields.items():
         name, _, number = field.rpartition(b":")
         # A field of a newer writer, of the task as a whole, is passed over.
-        if number.isdigit() and name:
-            by_generation.setdefault(int(number), {})[name.decode(errors="replace")] = value
+        if (generation := number_in(number)) is not None and name:
+            by_generation.setdefault(generation, {})[name.decode(errors="replace")] = value
     generations = {number: _generation(named) for number, named in sorted(by_generation.items())}
-    return LedgerEntry(task_id, generations, fields.get(b"user", b"").decode()) if generations else None
+    return LedgerEntry(task_id, generations, fields.get(b"user", b"").decode(errors="replace")) if generations else None
+
+
+def number_in(spelled: bytes | None) -> int | None:
+    """Return the whole number that *spelled* is, None for anything else: workers may write what they like."""
+    return int(spelled) if spelled is not None and spelled.isdigit() and len(spelled) < _LONGEST_NUMBER else None
 
 
 def _generation(named: dict[str, bytes]) -> Generation:
-    worker, started_at = named.get("worker"), named.get("started_at")
+    worker = named.get("worker")
     return Generation(
-        state=named.get("state", b"unknown").decode(),
-        attempts=int(named.get("attempts", 0)),
-        worker_id=None if worker is None else worker.decode(),
-        started_at_ms=None if started_at is None else int(started_at),
+        state=named.get("state", b"unknown").decode(errors="replace"),
+        attempts=number_in(named.get("attempts")) or 0,
+        worker_id=None if worker is None else worker.decode(errors="replace"),
+        started_at_ms=number_in(named.get("started_at")),
         assignment=named.get("assignment"),
         report=named.get("report"),
-        refused=int(named.get("refused", 0)),
-        crashes=int(named.get("crashes", 0)),
+        refused=number_in(named.get("refused")) or 0,
+        crashes=number_in(named.get("crashes")) or 0,
         wish=_wish_in(named),
     )
 
@@ -266,7 +274,7 @@ def _generation(named: dict[str, bytes]) -> Generation:
 def _wish_in(named: dict[str, bytes]) -> Wish | None:
     """Return the wish to cancel; a child that ended with its parent has none of its own, but ended as wished."""
     if "cancel" in named:
-        return Wish(named["cancel"].decode())
+        return Wish(named["cancel"].decode(errors="replace"))
     return Wish("it was cancelled") if named.get("state") == b"cancelled" else None
 
 

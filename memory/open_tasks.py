@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from memory import keys
 from memory.exchange import Command, Exchange, as_mapping
-from memory.ledger import LedgerEntry, entry_of
+from memory.ledger import LedgerEntry, entry_of, number_in
 
 #: Keys looked at in one step of the server: under a millisecond of its time.
 SCAN_COUNT = 1000
@@ -27,7 +27,7 @@ STEP_S = 5.0
 
 #: What is read of an open generation.
 _READ = ("assignment", "attempts", "state", "trace", "report")
-_FIELD = re.compile(rb"(assignment|report):([1-9][0-9]*)")
+_FIELD = re.compile(rb"(assignment|report):([1-9][0-9]{0,17})")
 
 
 class OpenTask(NamedTuple):
@@ -84,8 +84,7 @@ class OpenTasks:
                 batch = recent[start : start + _BODIES]
                 replies = await self._exchange.run([("HGETALL", key) for key in batch])
                 read = (
-                    entry_of(keys.parse_task(key.decode()), as_mapping(reply))
-                    for key, reply in zip(batch, replies, strict=True)
+                    entry_of(keys.parse_task(key), as_mapping(reply)) for key, reply in zip(batch, replies, strict=True)
                 )
                 yield [entry for entry in read if entry is not None]
 
@@ -118,10 +117,10 @@ class OpenTasks:
         found = await self._exchange.run(asked)
         return [
             OpenTask(
-                keys.parse_task(key.decode()),
+                keys.parse_task(key),
                 generation,
                 assignment,
-                int(attempts or 0),
+                number_in(attempts) or 0,
                 state == b"waiting",
                 (trace or b"").decode(errors="replace"),
             )

@@ -98,17 +98,18 @@ class PipelineRuns:
         found = (await self._exchange.run([_script(pipeline_scripts.READ_RUN, session_id)]))[0]
         return _record(*found) if found else None
 
-    async def claim(self, session_id: str, holder: str, lease_ms: int) -> int | None:
+    async def claim(self, session_id: str, holder: str, lease_ms: int, most_lapses: int = MOST_LAPSES) -> int | None:
         """Return the fencing number of a lease of *lease_ms*; None: another holds one, or it does not run.
 
-        A second claim by the same *holder* is another's too.
+        A second claim by the same *holder* is another's too. With 0 for *most_lapses* a lease that lapsed is no sign
+        that its holder froze or died.
 
         Raises:
             RunSetAside: the third holder in turn froze or died before a phase was settled; the run has failed.
         """
         told = {"session_id": session_id, "state": "failed", "error": SET_ASIDE, "phases": []}
         aside = SET_ASIDE, RunSetAside.__name__, _json(told), _KEEP_ASIDE // timedelta(milliseconds=1)
-        words = holder, self._new_token(), lease_ms, MOST_LAPSES, *aside
+        words = holder, self._new_token(), lease_ms, most_lapses, *aside
         claimed = _script(pipeline_scripts.CLAIM_RUN, session_id, *words)
         fence, *held = (await self._exchange.run([claimed]))[0]
         if held:
@@ -160,6 +161,15 @@ class PipelineRuns:
                 due.append(session)
         await self._exchange.run(repairs)
         return due
+
+    async def user_of(self, session_id: str) -> str | None:
+        """Return whose run it is, None when it is nobody's or there is none."""
+        found = (await self._exchange.run([("HGET", keys.session(session_id).root, "user_id")]))[0]
+        return None if found is None else found.decode()
+
+    async def postpone(self, supervisor_id: str, session_id: str, for_ms: int) -> None:
+        """Let the run of *session_id* be due again in *for_ms*."""
+        await self._exchange.run([_mark(keys.running(supervisor_id), session_id, await self.now_ms() + for_ms)])
 
     async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
         """Note that *phase* runs as *task_id*, which alone may write for it from now on, the *run*-th of the phase.

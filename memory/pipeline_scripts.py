@@ -24,7 +24,7 @@ and then `memory.keys.run`.
 CLAIM_RUN returns {0, until, supervisor} while another holds the lease, {-1} when it does not run, and {-2, +inf,
 supervisor} when it sets the run aside, for which it takes an error, its type, the outcome to tell, and the ms that all
 is kept at least. That is so when *most lapses* holders in turn never gave their lease back, as counted in `lapses` of
-the root; the count begins anew with a settled phase, ten minutes under one lease, and a restart.
+the root, 0 to count none; the count begins anew with a settled phase, ten minutes under one lease, and a restart.
 
 Words of a hash come as their number, then field and value in turns. A state is the JSON of a `PhaseState`; here its
 times are filled in. In the hash `tasks` nothing, as a text, stands for "no task may write for this phase".
@@ -111,7 +111,7 @@ if known[1] ~= 'running' then return {-1} end
 local held = redis.call('HMGET', lease, 'token', 'fence')
 local supervisor = redis.call('HGET', root, 'supervisor_id')
 if held[1] and held[1] ~= ARGV[2] then return {0, now + redis.call('PTTL', lease), supervisor} end
-local has_lapsed = not held[1] and known[3] and known[3] ~= ARGV[1]
+local has_lapsed = ARGV[4] ~= '0' and not held[1] and known[3] and known[3] ~= ARGV[1]
 if has_lapsed and redis.call('HINCRBY', root, 'lapses', 1) >= tonumber(ARGV[4]) then
   fail_run('failed', ARGV[5], ARGV[6])
   redis.call('SET', outcome, ARGV[7], 'PX', ARGV[8])

@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 
 from memory import keys
 from memory.exchange import Command, Exchange, as_mapping
+from memory.ledger import number_in
 
 #: Counters read at once: some 4 ms, of which the event loop is held up for 1.
 _BATCH = 512
@@ -39,7 +40,7 @@ class Tally:
         for start in range(0, len(questions), _BATCH):
             for reply in await self._exchange.run(questions[start : start + _BATCH]):
                 for state, number in as_mapping(reply).items():
-                    counted[state.decode(errors="replace")] += int(number)
+                    counted[state.decode(errors="replace")] += number_in(number) or 0
             # Whoever else is served comes first.
             await asyncio.sleep(0)
         return dict(+counted)

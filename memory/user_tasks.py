@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 
 from memory import keys
 from memory.exchange import Command, Exchange
+from memory.ledger import number_in
 from memory.open_tasks import SCAN_COUNT, STEP_S
 
 #: Tasks looked at in one round trip, and assignments read in one: each may have almost a mebibyte.
@@ -61,7 +62,7 @@ class UserTasks:
             page = wanted[first : first + _BODIES]
             bodies = await self._exchange.run([("HGET", key, field or "assignment") for key, _, field in page])
             theirs += [
-                UserTask(keys.parse_task(key.decode()), body)
+                UserTask(keys.parse_task(key), body)
                 for (key, user, _), body in zip(page, bodies, strict=True)
                 if user == token or (body is not None and is_theirs(body))
             ]
@@ -88,5 +89,5 @@ class UserTasks:
 
 def _newest_assignment(fields: Sequence[bytes]) -> bytes | None:
     """Return the field that holds the assignment of the highest generation that has one."""
-    numbers = [int(field[11:]) for field in fields if field.startswith(b"assignment:") and field[11:].isdigit()]
-    return b"assignment:%d" % max(numbers) if numbers else None
+    numbers = [number_in(field[11:]) or 0 for field in fields if field.startswith(b"assignment:")]
+    return b"assignment:%d" % max(numbers) if any(numbers) else None

@@ -20,6 +20,8 @@ _RETURNS_PER_S = 100.0
 _SPREAD_S, _LONGEST_SPREAD_S = 1.0, 60.0
 #: Seconds after which a request that its caller gave up counts as a timeout of the provider.
 _SILENT_S = 5.0
+#: Seconds without a probe that was due after which nobody knows whether the provider is still away.
+_UNKNOWN_S = 300.0
 
 
 class ModelBreaker:
@@ -52,13 +54,13 @@ class ModelBreaker:
     @property
     def is_open(self) -> bool:
         """Whether the provider counts as away."""
-        return self._opened_at is not None
+        return self._opened_at is not None and self._monotonic() - self._probe_at < _UNKNOWN_S
 
     @property
     def open_s(self) -> float:
         """Seconds since it opened, 0 while it is closed; may be read from another thread."""
         opened_at = self._opened_at
-        return 0.0 if opened_at is None else self._monotonic() - opened_at
+        return 0.0 if opened_at is None or not self.is_open else self._monotonic() - opened_at
 
     def demand(self) -> None:
         """Refuse a question that would only have to wait.
@@ -123,6 +125,6 @@ class ModelBreaker:
 
     def _close(self) -> None:
         self._failures = 0
-        if self.is_open:
+        if self._opened_at is not None:
             log.info("llm_breaker_closed", model=self._model, open_s=round(self.open_s, 1))
             self._opened_at = None

@@ -176,7 +176,8 @@ class Outbox:
         if self._sign is not None and is_signed(subject):
             lines += f"{SIGNATURE_HEADER}: {self._sign(subject, message_id, body)}\r\n"
         if headers:
-            lines += "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+            # What a message or the ledger was given by others is not to begin a header of its own.
+            lines += "".join([f"{' '.join(f'{name}: {value}'.splitlines())}\r\n" for name, value in headers.items()])
         if (size := len(body) + len(lines.encode())) > MAX_MESSAGE:
             msg = f"{size} bytes of body and headers for {subject!r} are more than {MAX_MESSAGE}; send fewer headers"
             raise MessageTooLarge(msg)

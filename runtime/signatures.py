@@ -61,7 +61,7 @@ def open_signer(access: Access) -> Sign | None:
 
 
 class Publishers:
-    """The roles that publish what this process reads, out of *file*, which is read again when another role signs."""
+    """The roles that publish what this process reads, out of *file*, which is read again once it has changed."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -78,8 +78,7 @@ class Publishers:
         role, _, signature = (headers or {}).get(subjects.SIGNATURE_HEADER, "").partition(" ")
         if not signature:
             raise Unproven(f"{subject!r} has no header {subjects.SIGNATURE_HEADER}; sign as docs/wire.md says")
-        if role not in self._known:
-            self._read()
+        self._read()
         publisher = self._known.get(role)
         if publisher is None or not any(subjects.covers(pattern, subject) for pattern in publisher.patterns):
             raise Unproven(f"{role!r} does not publish to {subject!r}; grant it in deploy/privileges")

@@ -15,6 +15,7 @@ import structlog
 from nats.aio.client import Client
 
 from contracts import subjects
+from contracts.errors import InvalidInput
 from contracts.messages import CompletionReport
 from memory.ledger import Ledger
 from memory.runs import Finish
@@ -48,14 +49,14 @@ class ComparisonDesk:
         """Compare all of *batch* side by side; what cannot be compared now is offered again."""
         found = await asyncio.gather(*(self._compare(delivery.body) for delivery in batch), return_exceptions=True)
         for delivery, outcome in zip(batch, found, strict=True):
-            is_unreadable = isinstance(outcome, ValueError)
+            is_unreadable = isinstance(outcome, ValueError | InvalidInput)
             if is_unreadable:
                 log.warning("unreadable_comparison", subject=delivery.subject, error=str(outcome))
             if outcome is True or is_unreadable or (outcome is False and delivery.deliveries >= _TRIES):
                 line.settle(delivery)
             else:
                 line.hand_back(delivery, _RETRY_S)
-        errors = [outcome for outcome in found if not isinstance(outcome, bool | ValueError)]
+        errors = [outcome for outcome in found if not isinstance(outcome, bool | ValueError | InvalidInput)]
         if errors:
             log.warning("comparisons_postponed", number=len(errors), error=repr(errors[0]))
 
@@ -64,6 +65,7 @@ class ComparisonDesk:
 
         Raises:
             TaskloreError: a server does not answer.
+            InvalidInput: no task can be called so.
             ValueError: that is no subject of a report, or what lies there is not the report that belongs there.
         """
         _, _, task_id, generation = (where := asked.decode()).split(".")

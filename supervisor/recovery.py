@@ -266,6 +266,10 @@ def _letter_of(task: OpenTask) -> _Letter | None:
     except ValidationError as error:
         log.warning("unreadable_assignment", task_id=task.task_id, problems=error.error_count())
         return None
+    if assignment.task_id != task.task_id:
+        # Somebody else wrote it: an id that is none of ours is no part of a header.
+        log.warning("misplaced_assignment", task_id=task.task_id)
+        return None
     message_id, attempt = subjects.task_message_id(task.task_id, task.generation), max(1, task.attempts)
     if task.is_waiting:
         # Its first message may have been in this very stream, which would swallow the id although it is acknowledged.

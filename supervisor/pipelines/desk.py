@@ -6,6 +6,7 @@ id goes on from there.
 
 import asyncio
 import contextlib
+import math
 import random
 from collections import Counter
 from collections.abc import Awaitable
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import structlog
 
 from contracts.errors import MemoryUnavailable, RunSetAside, UnknownSession
+from memory.pipeline_records import MOST_LAPSES
 from memory.pipeline_runs import PipelineRuns
 from supervisor.pipelines.driver import Drive
 from supervisor.pipelines.live import LeaseLost, Parts
@@ -26,6 +28,8 @@ LOOK_S = 0.5
 RENEWALS = 3
 #: Runs driven at once by one process; each mostly waits for reports.
 RUNS_AT_ONCE = 1_000
+#: Those of one user among them, so that nobody shuts others out, and seconds until another one of theirs is looked at.
+RUNS_OF_ONE, _CROWDED_S = 500, 10.0
 #: Leases renewed at once: as many as there are turns on the connections.
 _AT_ONCE = 16
 #: Seconds between attempts to reach a store that is away: first, and at most.
@@ -69,7 +73,9 @@ class PipelineDesk:
         self._held: dict[str, _Held] = {}
         self._rests: dict[str, float] = {}
         self._mistakes: Counter[str] = Counter()
+        self._of_user: Counter[str] = Counter()
         self._failures = 0
+        self._away_at = -math.inf
         self._wake = asyncio.Event()
         self._stopping = False
         self._turned_at = self._loop.time()
@@ -132,7 +138,7 @@ class PipelineDesk:
         try:
             due = await self._runs.due(self._parts.supervisor_id, room + len(self._rests))
         except MemoryUnavailable as error:
-            self._failures = min(self._failures + 1, 10)
+            self._failures, self._away_at = min(self._failures + 1, 10), self._loop.time()
             log.info("pipelines_wait_for_store", error=str(error))
             return _jittered(min(_PAUSE_CAP_S, _PAUSE_S * 2**self._failures))
         self._failures = 0
@@ -144,7 +150,7 @@ class PipelineDesk:
 
     async def _serve(self, session_id: str) -> None:
         try:
-            rest_s = await self._claim_and_drive(session_id)
+            rest_s = await self._claim_with_room(session_id)
         except MemoryUnavailable as error:
             log.info("pipeline_waits_for_store", session=session_id, error=str(error))
             rest_s = _PAUSE_CAP_S
@@ -167,10 +173,26 @@ class PipelineDesk:
         if rest_s:
             self._rests[session_id] = self._loop.time() + _jittered(rest_s)
 
-    async def _claim_and_drive(self, session_id: str) -> float:
+    async def _claim_with_room(self, session_id: str) -> float:
         """Return for how many seconds the run is to rest here, 0 when it has ended."""
+        user_id = await self._runs.user_of(session_id)
+        if user_id is None:
+            return await self._claim_and_drive(session_id)
+        if self._of_user[user_id] >= RUNS_OF_ONE:
+            await self._runs.postpone(self._parts.supervisor_id, session_id, int(_jittered(_CROWDED_S) * 1000))
+            return 0.0
+        self._of_user[user_id] += 1
+        try:
+            return await self._claim_and_drive(session_id)
+        finally:
+            # Adding leaves out who has none any more.
+            self._of_user += Counter({user_id: -1})
+
+    async def _claim_and_drive(self, session_id: str) -> float:
         asked_at = self._loop.time()
-        fence = await self._runs.claim(session_id, self._holder, self._lease_ms)
+        # A lease that lapsed while the store was away says nothing of whoever held it.
+        was_there = asked_at - self._away_at > self._lease_s + _PAUSE_CAP_S
+        fence = await self._runs.claim(session_id, self._holder, self._lease_ms, MOST_LAPSES if was_there else 0)
         if fence is None:
             return _ELSEWHERE_S
         held = _Held(fence, Drive(self._parts, session_id, fence), asked_at + self._lease_s)
@@ -227,8 +249,8 @@ class PipelineDesk:
             async with turns:
                 is_held = await self._runs.renew(session_id, self._holder, held.fence, self._lease_ms)
                 wish = await self._runs.wish(session_id) if is_held else None
-        except MemoryUnavailable as error:
-            log.info("pipeline_lease_not_renewed", session=session_id, error=str(error))
+        except Exception as error:  # noqa: BLE001 - what a worker wrote into a session is to end no other run
+            log.warning("pipeline_lease_not_renewed", session=session_id, error=repr(error))
             is_held, wish = self._loop.time() < held.until, None
         else:
             held.until = asked_at + self._lease_s

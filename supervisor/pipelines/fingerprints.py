@@ -94,6 +94,8 @@ class Fingerprints:
                     await child.wait()
 
     async def _ask(self, job: bytes) -> dict[str, Any]:
+        # One may be gone that waited here: the system ends processes of ours when memory is out.
+        self._idle = [one for one in self._idle if one.returncode is None]
         child = self._idle.pop() if self._idle else await _start()
         asked, answers = child.stdin, child.stdout
         try:

@@ -18,6 +18,8 @@ from supervisor.understanding.likeness import MOST_EXAMPLES, Likeness
 from supervisor.understanding.schema import TaskSchema, task_schema
 from supervisor.understanding.utterance import STOP, Utterance, stems_of, tokens_of
 
+#: Characters of what is said of an agent, times its tasks: each of them is weighed by all of it.
+_MOST_WEIGHED = 250_000
 #: How much one word says, by where the card has it; a word counts once, by its best place. The first word of a task's
 #: name is mostly a verb that other tasks have too.
 _NAMED, _KEYWORD, _NAME_WORD, _CUE, _FIRST_WORD, _EXAMPLE, _DESCRIBED = 16.0, 3.0, 2.0, 1.5, 1.0, 1.0, 0.8
@@ -164,6 +166,10 @@ def _telling_stems(utterance: Utterance) -> list[str]:
 
 def problem_of(card: AgentCard) -> str | None:
     """Return why no sentence can be read into the tasks of *card*, None when all of them are fine."""
+    about = len(card.description) + sum(len(keyword) + 1 for keyword in card.keywords)
+    if about * len(card.tasks) > _MOST_WEIGHED:
+        most = _MOST_WEIGHED // len(card.tasks)
+        return f"description and keywords have {about:,} characters; with {len(card.tasks):,} tasks keep to {most:,}"
     for task in card.tasks:
         try:
             task_schema(task)

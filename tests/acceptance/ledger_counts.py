@@ -16,7 +16,7 @@ async def reports_in(redis: Redis) -> dict[tuple[str, int], tuple[str, bytes]]:
         entry = entry_of(key.decode(), as_mapping(await redis.hgetall(key)))
         for generation, known in entry.generations.items() if entry is not None else ():
             if known.report is not None:
-                found[keys.parse_task(key.decode()), generation] = known.state, known.report
+                found[keys.parse_task(key), generation] = known.state, known.report
     return found
 
 

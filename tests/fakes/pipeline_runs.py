@@ -69,13 +69,14 @@ class FakePipelineRuns:
         phases = {phase.name: known.get(phase.name, PhaseState()) for phase in record.pipeline.phases}
         return replace(record, phases=phases, holder=record.holder if self._is_held(kept) else None)
 
-    async def claim(self, session_id: str, holder: str, lease_ms: int) -> int | None:
+    async def claim(self, session_id: str, holder: str, lease_ms: int, most_lapses: int = MOST_LAPSES) -> int | None:
         """Return the number of a lease, or None."""
         kept = self._runs.get(session_id)
         if kept is None or kept.record.state != "running" or self._is_held(kept):
             return None
-        kept.lapses += kept.claimed_by not in (None, holder)
-        if kept.lapses == MOST_LAPSES:
+        has_lapsed = most_lapses and kept.claimed_by not in (None, holder)
+        kept.lapses += bool(has_lapsed)
+        if has_lapsed and kept.lapses == most_lapses:
             self._fail(kept, "failed", SET_ASIDE, RunSetAside.__name__)
             told = {"session_id": session_id, "state": "failed", "error": SET_ASIDE, "phases": []}
             self._outcomes[session_id] = json.dumps(told).encode()
@@ -110,12 +111,24 @@ class FakePipelineRuns:
 
     async def due(self, supervisor_id: str, limit: int = 100) -> list[str]:
         """Return running sessions that nobody drives, longest first."""
+        now = self._now_ms()
         due = [
             (max(kept.leased_until_ms, kept.due_since_ms), session_id)
             for session_id, kept in self._runs.items()
             if kept.record.supervisor_id == supervisor_id and kept.record.state == "running" and not self._is_held(kept)
+            if kept.due_since_ms <= now
         ]
         return [session_id for _, session_id in sorted(due)[:limit]]
+
+    async def user_of(self, session_id: str) -> str | None:
+        """Return whose run it is."""
+        kept = self._runs.get(session_id)
+        return None if kept is None else kept.record.user_id
+
+    async def postpone(self, supervisor_id: str, session_id: str, for_ms: int) -> None:
+        """Let a run be due later."""
+        if (kept := self._runs.get(session_id)) is not None and kept.record.supervisor_id == supervisor_id:
+            kept.due_since_ms = self._now_ms() + for_ms
 
     async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
         """Note that *phase* runs as *task_id*."""

@@ -169,7 +169,13 @@ async def test_what_nobody_has_yet_is_looked_for_again_and_then_left(stores: Sto
     assert await stores.ledger.read(stores.task) is None
 
 
-@pytest.mark.parametrize("body", [b"rubbish", b"reports.Other.TASK.x", b"reports.Other.TASK.1", b"\xff.a.b.c"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"rubbish", b"reports.Other.TASK.x", b"reports.Other.TASK.1", b"\xff.a.b.c"),
+        *(b"...1", b"reports.Other..1", b"reports.Other." + b"t" * 600 + b".1"),
+    ],
+)
 async def test_what_cannot_be_compared_changes_nothing(stores: Stores, body: bytes) -> None:
     """It is settled: neither a wish that is none, nor a report in another's place, is offered for ever."""
     await stores.publish(stores.task, a_report("t2"))

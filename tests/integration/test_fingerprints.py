@@ -109,6 +109,15 @@ async def test_a_child_that_does_not_answer_is_killed(
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
 
 
+async def test_a_child_that_was_killed_while_it_waited_is_not_asked(fingerprints: Fingerprints, allowed: Path) -> None:
+    """Whoever comes next gets another one, and is not told that the files are too many."""
+    assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
+    [child] = fingerprints._idle
+    os.kill(child.pid, 9)
+    assert await child.wait() == -9
+    assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
+
+
 async def test_users_take_turns(fingerprints: Fingerprints, allowed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks for a hundred long looks has one at a time; another's is taken beside it."""
     monkeypatch.setattr("supervisor.pipelines.fingerprints._LATE_S", PATIENCE_S)

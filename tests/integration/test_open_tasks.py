@@ -9,9 +9,11 @@ from memory.incarnations import Incarnations
 from memory.ledger import Ledger
 from memory.open_tasks import SCAN_COUNT, OpenTask, OpenTasks
 from memory.runs import Ended
+from memory.user_tasks import UserTasks
 from tests.servers import PATIENCE_S
 
 LEASE_MS = 30_000
+KEEP_MS = 7 * 24 * 3600 * 1000
 
 
 async def everything(client: Redis) -> dict[tuple[str, int], OpenTask]:
@@ -56,6 +58,26 @@ async def test_a_task_that_waits_for_its_next_run_is_open(valkey_or_redis: Redis
     assert await everything(valkey_or_redis) == {("t1", 1): OpenTask("t1", 1, b"assignment", 1, is_waiting=True)}
 
 
+async def test_what_somebody_else_wrote_there_hides_nothing(valkey_or_redis: Redis) -> None:
+    """A worker may write anything into the ledger: one such row ended each supervisor that looked for open tasks."""
+    await Ledger(valkey_or_redis, deadline_s=PATIENCE_S).accept("t1", 1, b"ours")
+    odd = {
+        f"{name}:1": b"\xff" for name in ("state", "attempts", "crashes", "refused", "worker", "started_at", "trace")
+    }
+    odd |= {"assignment:1": b"{}", "user": b"\xff", "cancel:1": b"\xff", "assignment:" + "9" * 5000: b"{}"}
+    for key in (b"tl:task:{odd}", b"tl:task:{\xff\xfe}", b"tl:task:{", b"tl:task:{}"):
+        await valkey_or_redis.hset(key, mapping=odd)  # type: ignore[arg-type]
+        await valkey_or_redis.pexpire(key, KEEP_MS)
+    assert (await everything(valkey_or_redis))["t1", 1].assignment == b"ours"
+    recent = [entry.task_id async for batch in OpenTasks(valkey_or_redis).read_recent(60) for entry in batch]
+    assert {"t1", "odd"} <= set(recent)
+    theirs = UserTasks(valkey_or_redis).read("token", lambda body: body == b"ours")
+    assert [task.task_id async for task in theirs] == ["t1"]
+    entry = await Ledger(valkey_or_redis, deadline_s=PATIENCE_S).read("odd")
+    assert entry is not None
+    assert (entry.newest, entry.generations[1].attempts, entry.generations[1].started_at_ms) == (1, 0, None)
+
+
 async def test_generations_are_open_by_themselves(valkey_or_redis: Redis) -> None:
     """A redrive is open although the generation before has its report."""
     ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
@@ -73,7 +95,7 @@ async def test_any_task_id_comes_back_as_it_was(valkey_or_redis: Redis) -> None:
     """Also one that is escaped in its key."""
     for task_id in ("plain-1", "with {braces}:and/more", "ümläut", "a.b_c"):
         await Ledger(valkey_or_redis, deadline_s=PATIENCE_S).accept(task_id, 1, task_id.encode())
-        assert keys.parse_task(keys.task(task_id)) == task_id
+        assert keys.parse_task(keys.task(task_id).encode()) == task_id
     found = await everything(valkey_or_redis)
     assert {task.task_id: task.assignment.decode() for task in found.values()} == {
         task_id: task_id for task_id, _ in found

@@ -1,6 +1,7 @@
 """The outbox on a real stream: stored once however often it is sent, through outages, or given up with the reason."""
 
 import asyncio
+import base64
 import contextlib
 import uuid
 from collections import Counter
@@ -16,7 +17,7 @@ from contracts.subjects import MAX_BODY, MAX_MESSAGE
 from runtime.connection import connected
 from runtime.embedded import EmbeddedServers, NatsServer
 from runtime.jetstream import ask_jetstream
-from runtime.link import Link
+from runtime.link import Link, read_headers
 from runtime.outbox import Outbox, open_outbox
 
 PATIENCE_S = 60.0
@@ -127,6 +128,17 @@ async def test_headers_go_along(post: Post) -> None:
     await post.outbox.put(f"{post.stream}.x", b"{}", "one", headers={"Tasklore-Generation": "2"})
     stored = await post.link.client.jetstream().get_last_msg(post.stream, f"{post.stream}.x")
     assert stored.headers == {"Nats-Msg-Id": "one", "Tasklore-Generation": "2"}
+
+
+async def test_no_value_of_a_header_begins_another_header(post: Post) -> None:
+    """Whose task it is comes out of the ledger, where workers write; other headers come with messages."""
+    hostile = {"Tasklore-User": "x\r\nNats-Expected-Stream: other", "X-Odd\nNats-Expected-Last-Sequence": "7\n"}
+    await post.outbox.put(f"{post.stream}.x", b"{}", "one", headers=hostile)
+    asked = {"last_by_subj": f"{post.stream}.x"}
+    stored = await ask_jetstream(post.link.client, f"STREAM.MSG.GET.{post.stream}", asked)
+    assert set(read_headers(base64.b64decode(stored["message"]["hdrs"])) or {}) == {
+        "Nats-Msg-Id", "Tasklore-User", "X-Odd Nats-Expected-Last-Sequence"
+    }  # fmt: skip
 
 
 async def test_what_no_stream_takes_is_given_up_with_the_reason(servers: EmbeddedServers) -> None:

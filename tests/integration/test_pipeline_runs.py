@@ -217,6 +217,16 @@ async def test_a_renewed_lease_is_kept(runs: Runs) -> None:
     assert not await runs.renew(RUN, "s1", fence + 1, LEASE_MS)
 
 
+async def test_a_run_that_is_postponed_is_due_later(runs: Runs) -> None:
+    """It is told whose it is, and nobody's when there is none."""
+    await runs.create(NEW)
+    assert await runs.user_of(RUN) == NEW.user_id
+    assert await runs.user_of("nowhere") is None
+    await runs.postpone(SUPERVISOR, RUN, 50)
+    assert await runs.due(SUPERVISOR) == []
+    assert await until(lambda: runs.due(SUPERVISOR)) == [RUN]
+
+
 async def test_a_lease_that_was_given_back_is_due_at_once(runs: Runs) -> None:
     """A supervisor that leaves does not let its runs wait."""
     fence = await driven(runs)
@@ -247,6 +257,15 @@ async def test_a_run_over_which_three_drivers_died_is_set_aside(runs: Runs) -> N
     assert await runs.reset_phases(RUN, {}, restart=True)
     assert await runs.set_aside(SUPERVISOR) == []
     await lapse(runs, "s4", "s5", "s6")
+
+
+async def test_a_claim_that_blames_nobody_counts_no_lapse(runs: Runs) -> None:
+    """However many leases lapsed while the store was away."""
+    await runs.create(NEW)
+    for number in range(5):
+        assert await until(lambda: runs.claim(RUN, f"s{number}", BLINK_MS, 0))  # noqa: B023 - awaited here
+        assert await until(lambda: runs.due(SUPERVISOR)) == [RUN]
+    await lapse(runs, *["s4"] * 2, "s5", "s6")
 
 
 async def test_a_settled_phase_counts_anew_who_died_over_a_run(runs: Runs) -> None:

@@ -34,6 +34,14 @@ async def test_a_report_that_is_not_taken_does_not_count(ledger: Ledger, valkey_
     assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"cancelled": 1}
 
 
+async def test_a_counter_that_is_no_number_counts_nothing(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    """A worker may write one: it ended each supervisor that counted, as soon as it had started."""
+    await ledger.finish("t1", 1, "completed", b"done")
+    for value in (b"\xff", b"1e400", b"9" * 5000, b""):
+        await valkey_or_redis.hset(keys.ended(keys.task("t2")), "failed", value)  # type: ignore[arg-type]
+        assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
+
+
 async def test_what_is_forgotten_was_counted(ledger: Ledger, valkey_or_redis: Redis) -> None:
     """Neither a time to live nor forgetting takes anything off the counters."""
     await ledger.finish("t1", 1, "completed", b"done")

@@ -108,7 +108,7 @@ def test_free_ids_never_share_a_key() -> None:
 def test_a_task_key_gives_its_id_back(task_id: str) -> None:
     """Whatever the id is; and the pattern of all tasks finds it."""
     key = keys.task(task_id)
-    assert keys.parse_task(key) == task_id
+    assert keys.parse_task(key.encode()) == task_id
     assert key.startswith(keys.task_pattern().removesuffix("*"))
 
 

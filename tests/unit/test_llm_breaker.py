@@ -127,3 +127,18 @@ def test_thousands_that_wait_do_not_come_back_within_one_second() -> None:
     for number in range(1, 10_001):
         spreads[number] = (bench.fail().away_s or 0.0) - 0.5
     assert (spreads[50], spreads[1_000], spreads[10_000]) == (1.0, 10.0, 60.0)
+
+
+def test_a_breaker_that_nobody_asks_does_not_say_for_ever_that_its_provider_is_away() -> None:
+    """Its tasks went to other processes: no probe of this one finds out. Whoever asks in vain opens it at once."""
+    bench = Bench().opened()
+    bench.now += 299
+    assert (bench.breaker.is_open, bench.breaker.open_s) == (True, 299)
+    bench.now += 2
+    assert (bench.breaker.is_open, bench.breaker.open_s) == (False, 0.0)
+    bench.fail()
+    assert (bench.breaker.is_open, bench.breaker.open_s) == (True, 0.0)
+    bench.now += 301
+    bench.ask()
+    bench.fail()
+    assert not bench.breaker.is_open

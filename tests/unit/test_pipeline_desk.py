@@ -63,6 +63,24 @@ async def test_many_runs_are_driven_side_by_side(tmp_path: Path) -> None:
             await the_end(house, f"s{number}")
 
 
+async def test_nobody_has_so_many_runs_that_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One user's runs take half of the seats at most; the rest of theirs come later."""
+    monkeypatch.setattr("supervisor.pipelines.desk.RUNS_AT_ONCE", 4)
+    monkeypatch.setattr("supervisor.pipelines.desk.RUNS_OF_ONE", 2)
+    monkeypatch.setattr("supervisor.pipelines.desk._CROWDED_S", 0.05)
+    wait = Waiting()
+    house = House(tmp_path, wait=wait, echo=echo)
+    for number in range(6):
+        await house.begin(a_pipeline(a_phase("one", "wait")), session_id=f"s{number}", user_id="mallory")
+    await house.begin(a_chain("two"), session_id="other", user_id="ann")
+    async with at_work(house.desk()) as desk:
+        assert (await the_end(house, "other"))["state"] == "completed"
+        assert len(desk.driven) <= 2
+        wait.release.set()
+        for number in range(6):
+            await the_end(house, f"s{number}")
+
+
 async def test_a_run_begins_as_soon_as_the_desk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not at the next look, which is in an hour."""
     monkeypatch.setattr("supervisor.pipelines.desk.LOOK_S", 3600.0)
@@ -141,6 +159,28 @@ async def test_who_cannot_renew_for_a_whole_lease_lets_go_too(tmp_path: Path) ->
         wait.release.set()
 
 
+async def test_a_session_that_cannot_be_read_ends_no_other_run(tmp_path: Path) -> None:
+    """Workers write there: a wish that is no text ended whichever supervisor renewed the lease."""
+    wait = Waiting()
+    house = House(tmp_path, wait=wait)
+    for name in ("s1", "s2"):
+        await house.begin(a_pipeline(a_phase("one", "wait")), session_id=name)
+    asked = asyncio.Event()
+
+    async def unreadable(session_id: str) -> str | None:
+        if session_id == "s2":
+            return None
+        asked.set()
+        return b"\xff".decode()
+
+    house.runs.wish = unreadable  # type: ignore[method-assign]
+    async with at_work(house.desk(lease_s=0.3)):
+        await asked.wait()
+        await until(lambda: house.office.runs["one"] >= 2)
+        wait.release.set()
+        assert (await the_end(house, "s2"))["state"] == "completed"
+
+
 async def test_a_wish_in_the_store_is_heard_with_a_renewal(tmp_path: Path) -> None:
     """Whoever noted it could not reach the task."""
     wait = Waiting()
@@ -194,6 +234,26 @@ async def test_a_run_over_which_drivers_died_is_driven_by_nobody_until_it_is_res
         assert house.office.runs["one"] == 1
         assert (await house.ask("resume")).kind == "accepted"
         await until(lambda: house.office.runs["one"] == 2)
+
+
+async def test_a_lease_that_lapsed_while_the_store_was_away_is_held_against_nobody(tmp_path: Path) -> None:
+    """Two died over the run; whoever had it then could not renew it, and is alive."""
+    house = House(tmp_path, echo=echo)
+    await house.begin(a_chain("one"))
+    for holder in ("a", "b", "c"):
+        await house.steal_as(holder)
+    due, was_away = house.runs.due, False
+
+    async def once_away(supervisor_id: str, limit: int = 100) -> list[str]:
+        nonlocal was_away
+        if not was_away:
+            was_away = True
+            raise MemoryUnavailable("away")
+        return await due(supervisor_id, limit)
+
+    house.runs.due = once_away  # type: ignore[method-assign]
+    async with at_work(house.desk()):
+        assert (await the_end(house))["state"] == "completed"
 
 
 async def test_a_run_that_cannot_even_be_read_disturbs_no_other(tmp_path: Path) -> None:

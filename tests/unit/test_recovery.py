@@ -235,6 +235,7 @@ async def test_an_assignment_that_cannot_be_read_keeps_no_other_from_coming_back
     """It is logged and passed over."""
     scene = Scene()
     scene.bodies.insert(0, OpenTask("t0", 1, b"not json", 1, is_waiting=False))
+    scene.bodies.insert(0, OpenTask("a\r\nX: b", 1, assignment("t1"), 1, is_waiting=False))
     assert await scene.recovery.look() == 2
     assert scene.noted["TASKS"] == "today"
 

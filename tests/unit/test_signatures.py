@@ -103,6 +103,21 @@ def test_a_role_that_is_added_is_known_without_a_restart(folder: Path, tmp_path:
     known.check(SUBJECT, headers, BODY)
 
 
+def test_a_key_that_was_replaced_counts_at_once_and_the_old_one_no_more(folder: Path, tmp_path: Path) -> None:
+    """What an honest role says with its new key is not buried, and whoever stole the old one is not believed."""
+    file, whole = tmp_path / "publishers.json", json.loads((folder / "publishers.json").read_text("utf-8"))
+    stolen = whole | {"supervisor": whole["operator"]}
+    file.write_text(json.dumps(stolen), "utf-8")
+    os.utime(file, ns=(1, 1))
+    known, new = Publishers(file), _headers(_signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY))
+    old = _headers(_signer(folder, "operator")(SUBJECT, MESSAGE_ID, BODY).replace("operator", "supervisor"))
+    known.check(SUBJECT, old, BODY)
+    file.write_text(json.dumps(whole), "utf-8")
+    known.check(SUBJECT, new, BODY)
+    with pytest.raises(Unproven):
+        known.check(SUBJECT, old, BODY)
+
+
 def test_only_what_people_say_is_signed() -> None:
     """Tasks and reports are not: programs of others send them as they are."""
     assert all(map(is_signed, (SUBJECT, "facts.1.x", "messages.1.x.y")))

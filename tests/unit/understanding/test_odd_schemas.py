@@ -105,6 +105,16 @@ def test_a_strange_schema_is_let_through(parameters: Any) -> None:
     assert shape_of(odd_card(parameters).tasks[0]) is not None
 
 
+@pytest.mark.parametrize("said", [{"keywords": ("budget",) * 20_000}, {"description": "budget " * 20_000}])
+def test_what_is_said_of_an_agent_with_many_tasks_has_an_end(said: dict[str, Any]) -> None:
+    """Each task is weighed by all of it: a card of half a megabyte stopped whoever learned it for a minute."""
+    tasks = tuple(TaskCard(name=f"task_{n}", parameters={"type": "object"}) for n in range(20))
+    problem = problem_of(AgentCard(agent_id="OddAgent", tasks=tasks, digest="0", **said))
+    assert problem is not None
+    assert "keep to 12,500" in problem
+    assert problem_of(AgentCard(agent_id="OddAgent", tasks=tasks[:1], digest="0", **said)) is None
+
+
 @pytest.mark.parametrize("parameters", [*(parameters for parameters, _ in ODD), *STRANGE], ids=lambda _: "")
 def test_beside_an_odd_card_everybody_else_is_understood(parameters: Any) -> None:
     """Also in a catalogue that nobody has checked."""
