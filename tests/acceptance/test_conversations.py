@@ -72,9 +72,10 @@ def _answer(asked: Asked) -> dict[str, Any]:
     """Say what a good model would: take the limit from memory, and sum up."""
     if asked.schema_name == "Summary":
         return {"reasoning": "numbers", "summary": "The person counted."}
-    quoted = {"field": "budget_limit", "values": ["50000"], "quote": LIMIT, "earlier": False, "remembered": True}
-    task = {"agent_id": "BudgetTrackerAgent", "task_name": "analyze_budget"}
-    return {"reasoning": "as usual", **task, "values": [quoted]}
+    limit = {"field": "budget_limit", "value": "50000", "quotation": "50,000", "source": "m1"}
+    spent = {"field": "spent", "value": "42000", "quotation": "42000", "source": "now"}
+    task = {"agent_id": "BudgetTrackerAgent", "task_name": "analyze_budget", "slots": [limit, spent]}
+    return {"reasoning": "as usual", "intents": [task], "unfit": []}
 
 
 @pytest.fixture(scope="module")
@@ -152,19 +153,21 @@ async def test_what_people_and_agents_say_is_one_conversation(running: Running) 
 
 
 async def test_what_is_remembered_of_who_asks_completes_a_question_and_is_named(running: Running) -> None:
-    """Of nobody else: another user, and one who does not say who they are, are asked."""
+    """Once they have agreed; of nobody else: another user, and one who does not say who they are, are asked."""
     ann, ben = f"ann-{new_id(0)[-8:]}", f"ben-{new_id(0)[-8:]}"
     await remember(running.house, ann, LIMIT)
     text = "Check my budget as usual, I spent 42000"
 
     reply = await running.ask_reminded(text, ann)
 
-    assert reply.kind == "answer"
-    assert "budget limit 50,000 as I remember it" in reply.text
+    assert (reply.kind, "as I remember it" in reply.text, LIMIT in reply.text) == ("question", True, True)
     assert LIMIT in running.model.requests[0].user
+    agreed = await running.ask("yes", user_id=ann, conversation_id=reply.conversation_id)
+    assert agreed.task is not None
+    assert (agreed.kind, agreed.task.parameters["budget_limit"]) == ("answer", 50_000)
     for user in (ben, None):
         reply = await running.ask(text, user_id=user)
-        assert (reply.kind, reply.text) == ("question", "What is budget limit?")
+        assert (reply.kind, reply.text) == ("question", "What is budget limit? What may be spent in all.")
     assert not any(LIMIT in asked.user for asked in running.model.requests[1:])
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,22 +21,29 @@ from tests.acceptance.outside import PATIENCE_S, Json, Outside, outside
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer
 
 REQUESTS = "requests.SupervisorAgent"
+#: What a request calls its runs.
+_LABEL = re.compile(r"L[0-9a-f]{32}")
 
 
 @dataclass
 class Fickle:
-    """A model that finds the number in the same words every other time it is asked, and says so when the gate opens."""
+    """A model that finds another task in the same words every other time, and says so when the gate opens."""
 
     gate: threading.Event = field(default_factory=threading.Event)
     asked: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _times: "count[int]" = field(default_factory=count)
 
-    def __call__(self, _asked: Asked) -> Canned:
+    def __call__(self, asked: Asked) -> Canned:
         """Return its next reading."""
-        said = {"field": "number", "values": ["17"], "quote": "number, hm, 17", "earlier": False}
-        reading = {"reasoning": "as asked", "agent_id": "ProbeAgent", "task_name": "remembered", "values": [said]}
+        label = _LABEL.findall(asked.user)[-1]
+        slots = [
+            {"field": name, "value": value, "quotation": value, "source": "now"}
+            for name, value in (("label", label), ("number", "17"))
+        ]
+        task = "remembered" if next(self._times) % 2 == 0 else "fresh"
+        intent = {"agent_id": "ProbeAgent", "task_name": task, "slots": slots}
         self.asked.release()
-        return answer(reading if next(self._times) % 2 == 0 else reading | {"values": []}).behind(self.gate)
+        return answer({"reasoning": "as asked", "intents": [intent], "unfit": []}).behind(self.gate)
 
     async def is_asked(self) -> None:
         """Return when it is asked, once for each call."""
@@ -102,7 +110,7 @@ async def test_a_request_whose_supervisor_died_while_a_model_read_it_is_read_onc
         own_house.supervisor(**scene.settings).ready()
         replies = [await scene.ask() for _ in range(3)]
         assert {reply["kind"] for reply in replies} == {"answer"}
-        assert [reply["task"]["parameters"] for reply in replies] == [{"label": scene.label}] * 3
+        assert [reply["task"]["name"] for reply in replies] == ["fresh"] * 3
         assert [turn["speaker"] for turn in await scene.turns()] == ["person", "assistant"]
         assert len(own_house.runs(scene.label)) == 1
 

@@ -54,7 +54,7 @@ async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
     assert code == 0
     assert first.startswith("1. Analyze budget")
     assert "Remembered from" in first
-    assert second.startswith(f"2. Take nap for ms {nap}")
+    assert second.startswith(f"2. Take nap (ms {nap})")
     assert "Computed in" in second
 
     code, shown = await asked("double that")
