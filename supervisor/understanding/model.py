@@ -23,7 +23,7 @@ from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.answers import CheckedAnswer, CheckedIntent, Reading, check
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
-from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, Recalling, Recollection, narrow, question, sources_of
+from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, Recalling, narrow, question, sources_of
 from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, says_cannot, tell_useless
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
@@ -110,11 +110,9 @@ class LlmInterpreter:
         router = self._rules.router(catalogue)
         if not router.tasks or _is_settled(by_rules):
             return by_rules
-        recollection = Recollection()
-        if self._recalling is not None:
-            recollection = await self._recalling.of(user_id, text)
+        recalled = await self._recalling.of(user_id, text) if self._recalling is not None else ()
         theirs = [turn for turn in previous if turn.user_id in (None, user_id)]
-        sources = sources_of(evened(text), theirs, recollection, now)
+        sources = sources_of(evened(text), theirs, recalled, now)
         answer = await self._ask(sources, router)
         # Not even the rules' own answer stands for itself then: the next time the model may give another.
         return _conclude_answer(answer, _mark_asked(by_rules), sources[NOW].text, router.catalogue)

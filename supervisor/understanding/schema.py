@@ -40,9 +40,8 @@ Side = Literal["left", "right", "either"]
 _VALUE = "{}"
 
 NUMERIC: frozenset[Kind] = frozenset({"amount", "integer", "percent", "quantity"})
-#: Kinds that tell a day, maybe with its time; and those that tell a time at all.
-DATED: frozenset[Kind] = frozenset({"date", "moment", "when"})
-TIMED: frozenset[Kind] = DATED | {"time"}
+#: Kinds that tell a day, maybe with its time, or a time of day.
+TIMED: frozenset[Kind] = frozenset({"date", "moment", "when", "time"})
 #: A "moment" of the calendar is told in ISO 8601 with its time; "when" may be a day, a local time or an instant.
 #: A "time" is one of the day alone.
 _FORMATS: dict[str, Kind] = {

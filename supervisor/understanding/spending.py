@@ -1,13 +1,13 @@
-"""What understanding one request spends on language models, for whoever has to tell it to the one who asks."""
+"""What language models cost while one request is understood."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
-from runtime.llm import Reply, Spent
+from runtime.llm import Llm, Reply, Spent
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -16,7 +16,7 @@ _SPENT: ContextVar[Spent | None] = ContextVar("spent_on_understanding", default=
 
 @contextmanager
 def counting() -> Iterator[Spent]:
-    """Count in the yielded account whatever is asked of a `Counted` model within the block, by this task of asyncio."""
+    """Count in the yielded account what this asyncio task asks of a `Counted` model within the block."""
     spent = Spent()
     before = _SPENT.set(spent)
     try:
@@ -25,30 +25,10 @@ def counting() -> Iterator[Spent]:
         _SPENT.reset(before)
 
 
-class _Model(Protocol):
-    """What is needed of a language model: `runtime.llm.Llm` fits."""
-
-    @property
-    def configured(self) -> bool:
-        """Whether there is one to ask."""
-
-    async def ask(
-        self,
-        role: str,
-        answer: type[T],
-        *,
-        system: str,
-        user: str,
-        deadline_s: float | None = None,
-        spent: Spent | None = None,
-    ) -> Reply[T]:
-        """Return an answer of type *answer*, and add every attempt to *spent*."""
-
-
 class Counted:
-    """A language model whose questions are counted by `counting`, as nobody between here and there has to know."""
+    """A language model whose questions are counted by `counting`."""
 
-    def __init__(self, llm: _Model) -> None:
+    def __init__(self, llm: Llm) -> None:
         self._llm = llm
 
     @property
@@ -59,9 +39,5 @@ class Counted:
     async def ask(
         self, role: str, answer: type[T], *, system: str, user: str, deadline_s: float | None = None
     ) -> Reply[T]:
-        """Return an answer of type *answer*.
-
-        Raises:
-            LlmError: there is none.
-        """
+        """Return an answer of type *answer*; raises LlmError when there is none."""
         return await self._llm.ask(role, answer, system=system, user=user, deadline_s=deadline_s, spent=_SPENT.get())

@@ -207,7 +207,7 @@ def _extent(
     """Return the text for *slot* between *start* and *stop*: what is quoted, or as far as its clause goes."""
     text = utterance.text
     lead = len(_lead(text, start))
-    for quoted in utterance.quoted:
+    for quoted in utterance.quoted_spans:
         if start <= quoted.start <= start + lead + 2 and quoted.end <= stop:
             return quoted.start, quoted.end
     start += lead
@@ -260,7 +260,7 @@ def remaining_text(
     if len(needed) != 1:
         return None
     slot = needed[0]
-    for spans in ([(one.start, one.end) for one in utterance.quoted], names_in(utterance, task.known)):
+    for spans in (utterance.quoted_spans, names_in(utterance, task.known)):
         free = [one for one in spans if not filled.holds(*one)]
         if len(free) > 1:
             return None

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from memory.grounding import Passage, quoted_in
 from quantities.numerals import DecimalMark, Found, find_amounts
 from quantities.times import FoundDuration, FoundMoment, find_durations, find_moments
 
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?|[^\w\s]|\n")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W_]+")
-_QUOTED = re.compile(r"\"([^\"\n]+)\"|\u201c([^\u201d\n]+)\u201d|(?<!\w)'([^'\n]+)'(?!\w)")
 #: More white space in a row than anybody reads: patterns try each place in it.
 _EMPTY = re.compile(r"\s{9,}")
 _LIST_NUMBER = re.compile(r"^[ \t]*(\d{1,2}[.)])(?=\s)", re.MULTILINE)
@@ -65,22 +65,6 @@ class Token(NamedTuple):
     is_word: bool
 
 
-class Quoted(NamedTuple):
-    """Text in quotation marks; *start* and *end* are inside the marks."""
-
-    text: str
-    start: int
-    end: int
-
-
-class Said(NamedTuple):
-    """A value that stands in an utterance, before any task is looked at."""
-
-    kind: Literal["number", "moment", "duration", "quoted", "name"]
-    start: int
-    end: int
-
-
 _Part = TypeVar("_Part")
 
 
@@ -120,13 +104,9 @@ class Utterance:
         return tuple(token.stem for token in self.tokens if token.is_word)
 
     @_Once
-    def quoted(self) -> tuple[Quoted, ...]:
+    def quoted_spans(self) -> tuple[Passage, ...]:
         """What stands between quotation marks and has a letter."""
-        return tuple(
-            Quoted(match.group(match.lastindex or 0), *match.span(match.lastindex or 0))
-            for match in _QUOTED.finditer(self.text)
-            if any(letter.isalpha() for letter in match.group())
-        )
+        return tuple(one for one in quoted_in(self.text) if any(map(str.isalpha, self.text[one.start : one.end])))
 
     @_Once
     def amounts(self) -> tuple[Found, ...]:
@@ -148,11 +128,6 @@ class Utterance:
         """Where numbers, days and times stand."""
         amounts, moments = self.amounts, self.moments
         return (*((one.start, one.end) for one in amounts), *((one.start, one.end) for one in moments))
-
-    @_Once
-    def quoted_spans(self) -> tuple[tuple[int, int], ...]:
-        """Where quoted texts stand, inside their marks."""
-        return tuple((one.start, one.end) for one in self.quoted)
 
     @_Once
     def amount_marks(self) -> bytearray:
