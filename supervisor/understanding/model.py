@@ -7,8 +7,10 @@ for; what has effects, or is not the person's own word, is shown for a yes.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
@@ -20,6 +22,7 @@ from contracts.errors import LlmError
 from contracts.messages import ChatTurn, TaskCall
 from memory.grounding import Passage
 from quantities.numerals import DecimalMark
+from runtime.llm import Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.answers import CheckedAnswer, CheckedIntent, Reading, check
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
@@ -34,6 +37,8 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T", bound=BaseModel)
 T_co = TypeVar("T_co", bound=BaseModel, covariant=True)
+
+_SPENT: ContextVar[Spent | None] = ContextVar("spent_on_understanding", default=None)
 
 ROLE = "supervisor"
 #: Seconds a person waits for a model before the rules' own answer does as well.
@@ -155,6 +160,35 @@ class LlmInterpreter:
             log.warning("llm_gave_no_reading", error_class=type(error).__name__)
             return None
         return answered.value
+
+
+@contextmanager
+def counting() -> Iterator[Spent]:
+    """Count in the yielded account what this asyncio task asks of a `Counted` model within the block."""
+    spent = Spent()
+    before = _SPENT.set(spent)
+    try:
+        yield spent
+    finally:
+        _SPENT.reset(before)
+
+
+class Counted:
+    """A language model whose questions are counted by `counting`."""
+
+    def __init__(self, llm: Llm) -> None:
+        self._llm = llm
+
+    @property
+    def configured(self) -> bool:
+        """Whether there is a model to ask."""
+        return self._llm.configured
+
+    async def ask(
+        self, role: str, answer: type[T], *, system: str, user: str, deadline_s: float | None = None
+    ) -> Reply[T]:
+        """Return an answer of type *answer*; raises LlmError when there is none."""
+        return await self._llm.ask(role, answer, system=system, user=user, deadline_s=deadline_s, spent=_SPENT.get())
 
 
 def make_interpreter(

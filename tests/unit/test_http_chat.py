@@ -20,7 +20,7 @@ from supervisor.http.chat_stream import Answer, completion, pieces
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused
 from supervisor.understanding import RuleInterpreter, Understood
-from supervisor.understanding.spending import Counted, counting
+from supervisor.understanding.model import Counted, counting
 from workers.agents.budget import agent
 from workers.card import card_of
 
