@@ -36,7 +36,6 @@ from supervisor.understanding.utterance import Utterance, evened
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T", bound=BaseModel)
-T_co = TypeVar("T_co", bound=BaseModel, covariant=True)
 
 _SPENT: ContextVar[Spent | None] = ContextVar("spent_on_understanding", default=None)
 
@@ -60,14 +59,6 @@ _WHY: dict[Why, str] = {
 }
 
 
-class Answered(Protocol[T_co]):
-    """What an answer of a language model has to have."""
-
-    @property
-    def value(self) -> T_co:
-        """The answer itself."""
-
-
 class Asking(Protocol):
     """What is needed of a language model."""
 
@@ -77,7 +68,7 @@ class Asking(Protocol):
 
     async def ask(
         self, role: str, answer: type[T], *, system: str, user: str, deadline_s: float | None = None
-    ) -> Answered[T]:
+    ) -> Reply[T]:
         """Return an answer of type *answer*; raises LlmError when there is none."""
 
 
@@ -206,7 +197,7 @@ def _is_settled(by_rules: Interpretation) -> bool:
     if isinstance(by_rules, Several):
         return all(map(_is_settled, by_rules.parts))
     if isinstance(by_rules, Understood):
-        return by_rules.is_certain and not by_rules.guessed
+        return not by_rules.guessed
     return isinstance(by_rules, Unfitting) and not says_cannot(by_rules.text)
 
 

@@ -56,7 +56,7 @@ def values_asked(turn: ChatTurn, slot: Slot) -> tuple[str, ...]:
     """Return the values of *slot* that *turn* asked to choose from, as it wrote them; empty when it named none."""
     if match := re.search(rf"(?:^|[?.] )Is {re.escape(slot.label)} ([^?]+ or [^?]+)\?", turn.text):
         return _alternatives(match[1])
-    return tuple(map(str, slot.choices)) if f"{_opening(slot)}{_ONE_OF}" in turn.text else ()
+    return ()
 
 
 def ask_whose(text: str, slots: Sequence[Slot]) -> str:

@@ -186,11 +186,11 @@ def _chosen(utterance: Utterance, slot: Slot, values: Sequence[str]) -> str | No
     return found[0] if len(found) == 1 and "not" not in words_in(utterance.text) else None
 
 
-def _number(value: str) -> Decimal:
+def _number(value: str) -> Decimal | None:
     try:
         return parse_number(value)
     except InvalidAmount:
-        return Decimal(0)
+        return None
 
 
 def _is_said(utterance: Utterance, slot: Slot, value: str) -> bool:
