@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic import Field as _PydanticField
@@ -51,7 +51,6 @@ def Field(  # noqa: N802 - the name pydantic users expect
     cues: tuple[str, ...] = (),
     unit: str | None = None,
     tolerance: "str | int | Decimal | timedelta | Percent | Quantity | Duration | None" = None,
-    counts: Literal["people"] | None = None,
     examples: tuple[Any, ...] = (),
     description: str | None = None,
     **constraints: Any,
@@ -68,7 +67,6 @@ def Field(  # noqa: N802 - the name pydantic users expect
             the terms of the field: a number in its unit or a percentage of what is asked ("1%"); of a `Percent` percent
             points; of a `Quantity` a quantity ("500 m"); of a `Duration` or `Moment` a length of time ("1 hour"). Left
             out, not at all.
-        counts: "people" adds up who is named in a sentence: "me, my wife and 2 kids" is 4.
         examples: Values that help a person or a model to see what is meant.
         description: One sentence for a person or a model.
         constraints: Anything else of pydantic's `Field`: `ge`, `le`, `max_length`, `pattern`, ...
@@ -80,8 +78,6 @@ def Field(  # noqa: N802 - the name pydantic users expect
         extra["cues"] = list(cues)
     if unit is not None:
         extra["unit"] = unit
-    if counts is not None:
-        extra["counts"] = counts
     if tolerance is not None:
         # Only the class knows in whose terms; what has no exact text is refused there.
         is_told = isinstance(tolerance, str | int | Decimal | TextValue) and not isinstance(tolerance, bool)

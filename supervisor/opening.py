@@ -40,7 +40,7 @@ from supervisor.recollection import open_recollections
 from supervisor.reports import ReportDesk
 from supervisor.spans import Spanned
 from supervisor.understanding import Interpreter, make_interpreter
-from supervisor.understanding.spending import Counted
+from supervisor.understanding.model import Counted
 
 
 @dataclass(frozen=True, slots=True)

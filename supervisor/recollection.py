@@ -18,7 +18,7 @@ from memory.documents.plans import Snapshot
 from memory.documents.reader import DocumentReader
 from memory.rendering.documents import Rendered, render
 from memory.rendering.quoting import plain
-from supervisor.understanding.prompt import Recollection, Remembered
+from supervisor.understanding.prompt import Remembered
 
 log = structlog.get_logger(__name__)
 
@@ -63,13 +63,13 @@ class Recollections:
         self._deadline_s = deadline_s
         self._now = now
 
-    async def of(self, user_id: str | None, text: str) -> Recollection:
+    async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
         """Return what has most to do with *text* of what is remembered of *user_id*, as far as the budget reaches.
 
         Nothing for nobody known, and nothing when the store does not answer in time.
         """
         if not user_id:
-            return Recollection()
+            return ()
         now = self._now()
         try:
             async with asyncio.timeout(self._deadline_s):
@@ -78,10 +78,10 @@ class Recollections:
                 block = await asyncio.to_thread(self._rendered, snapshot, text, now.date())
         except (MemoryUnavailable, InvalidInput, TimeoutError) as error:
             log.info("answered_without_memory", error=type(error).__name__)
-            return Recollection()
+            return ()
         if block.shown:
             await self._note(own, snapshot, block, now)
-        return Recollection(tuple(_lines(snapshot, block)))
+        return tuple(_lines(snapshot, block))
 
     def _rendered(self, snapshot: Snapshot, text: str, today: date) -> Rendered:
         bodies = {name: document.body for name, document in snapshot.documents.items()}

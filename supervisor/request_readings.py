@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import structlog
 
@@ -24,7 +24,6 @@ from supervisor.first_readings import (
 )
 from supervisor.incoming import Incoming, digest_of
 from supervisor.turns import stored_turns
-from supervisor.unbegun import Why, unbegun
 from supervisor.understanding.outcome import Interpreter, is_repeatable
 
 log = structlog.get_logger(__name__)
@@ -36,6 +35,24 @@ LOOK_BACK = 20
 _SLOW_S = 0.02
 #: Requests of which this process knows what it read, for the time in which the store does not answer.
 _MOST_LATELY = 1000
+#: Why nothing is begun.
+Why = Literal["other words", "forgotten", "memory away", "another version", "not kept"]
+
+_TEXTS: dict[Why, str] = {
+    "other words": "came with other words before. Use a new one for another question.",
+    "forgotten": "came before, and what was said under it has been forgotten since. Use a new one to ask again.",
+    "memory away": (
+        "came before, and the memory does not tell now what it became. Ask again in a moment with the same one."
+    ),
+    "another version": (
+        "came before, and what it was read as is kept by another version of the supervisor, which this one cannot"
+        " follow. Ask again with the same one when a supervisor of that version is there."
+    ),
+    "not kept": (
+        "was read with the help of a language model, and the memory that would keep what it was read as does not"
+        " answer. Ask again in a moment with the same one."
+    ),
+}
 
 
 class _Lately(NamedTuple):
@@ -194,7 +211,9 @@ def _untold(asked: Incoming, error: MemoryUnavailable) -> PersonReply:
 
 
 def _refused(asked: Incoming, why: Why) -> PersonReply:
-    return unbegun(why, request_id=asked.request_id, conversation_id=asked.conversation_id)
+    """Return the reply to a request of which nothing is begun: it names the request id and what to do next."""
+    text = f"The request id {asked.request_id} {_TEXTS[why]} Nothing was started now."
+    return PersonReply(request_id=asked.request_id, conversation_id=asked.conversation_id, kind="failed", text=text)
 
 
 def _theirs(turns: Sequence[ChatTurn], asked: Incoming) -> list[ChatTurn]:

@@ -35,7 +35,7 @@ from supervisor.http.replies import digest_of
 from supervisor.http.requests import is_new
 from supervisor.http.work import is_unstarted
 from supervisor.incoming import Ended, unheard
-from supervisor.understanding.spending import counting
+from supervisor.understanding.model import counting
 
 #: Milliseconds that an answer is waited for: OpenAI's clients give up after ten minutes.
 _WAIT_MS = 590_000

@@ -62,9 +62,7 @@ def conclude(
         if task.offer.task.confirm and not is_agreed:
             return Ambiguous(ask_to_confirm(task.offer, known), agent_id, name, known, (), spans)
         computed = {name: words for name, words in filled.computed.items() if name in known}
-        return Understood(
-            agent_id, TaskCall(name=name, parameters=known), spans, True, frozenset(filled.guessed), computed
-        )
+        return Understood(agent_id, TaskCall(name=name, parameters=known), spans, frozenset(filled.guessed), computed)
     parts = list(filled.whose)
     parts += [filled.questions[slot.name] for slot in doubted]
     asks_anyway = bool(parts or absent)

@@ -45,7 +45,7 @@ def _starts(example: Utterance, slot: Slot, known: frozenset[str], *, is_only: b
         if pattern and (match := re.search(pattern, example.text, re.IGNORECASE)):
             yield match.start()
     if is_only and not slot.examples:
-        spans = [(one.start, one.end) for one in example.quoted] or names_in(example, known)
+        spans = example.quoted_spans or names_in(example, known)
         if len(spans) == 1:
             yield spans[0][0]
 

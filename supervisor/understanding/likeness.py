@@ -1,11 +1,12 @@
 """How like an utterance is to the examples of each task: words, pairs of words and pieces of words, weighed by rarity.
 
-A word that no example has makes an utterance less like all of them, so that what no task is for stays below
-`ENOUGH`. Numbers count as one word: which number it is says nothing about the task.
+What each feature counts for each task is learned from the examples: they are to come out as 1 for their own task and
+as 0 for the others (least mean squares). A word that no example has makes an utterance less like all of them, so that
+what no task is for stays below `ENOUGH`. Numbers count as one word: which number it is says nothing about the task.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from supervisor.understanding.utterance import STOP
@@ -14,79 +15,69 @@ from supervisor.understanding.utterance import STOP
 MOST_EXAMPLES = 200
 #: Words of an utterance that are looked at.
 _MOST_WORDS = 64
-#: What features count beside a word that says something.
-_STOP_WORD, _PAIR, _PIECE = 0.8, 0.6, 0.2
+#: What features count beside a word.
+_PAIR, _PIECE = 0.5, 0.25
 _PIECES = (3, 4)
-#: Half of the likeness is that to the nearest examples, so many of them; half is that to all of them together.
-_NEAREST = 2
-#: How many tasks a feature counts for that none of them has.
+#: How many examples a feature counts for that none of them has.
 _UNKNOWN = 0.5
-#: Tasks beside the known ones, of which half say a usual word: with few cards, nothing else tells that it is usual.
-_OTHERS, _USUAL = 6.0, 0.5
-#: By how much less like it is with no word in common that says something, beside 2 with one.
-_NOTHING_SAID = 3.5
+#: Examples beside the known ones, of which some say a usual word: with few cards, nothing else tells that it is usual.
+_OTHERS, _USUAL = 6.0, 3.0
+#: How far an example moves what its features count, how often all are gone through, and for how many in all.
+_STEP, _PASSES, _MOST_STEPS = 0.5, 4, 1_000
+#: By how much less like it is with no word in common that says something.
+_NOTHING_SAID = 0.8
 _EMPTY = STOP | {"0"}
 #: The likeness from which on an utterance is of a task.
-ENOUGH = 0.13
+ENOUGH = 0.25
 
 
 class Likeness:
     """The tasks that have examples, by their places in a catalogue; each example is the stems of its words."""
 
     def __init__(self, tasks: Mapping[int, Sequence[Sequence[str]]]) -> None:
-        self._size = len(tasks)
-        holding: dict[str, set[int]] = defaultdict(set)
-        read = {place: [_features(stems) for stems in examples] for place, examples in tasks.items()}
-        for place, examples in read.items():
-            for features in examples:
-                for feature in features:
-                    holding[feature].add(place)
-        self._rarity = {feature: self._rare(feature, len(places)) for feature, places in holding.items()}
-        #: What each feature counts: by task in all its examples together, and by task and number of the example.
-        self._whole: dict[str, list[tuple[int, float]]] = defaultdict(list)
-        self._each: dict[str, list[tuple[tuple[int, int], float]]] = defaultdict(list)
-        for place, examples in read.items():
-            total: dict[str, float] = defaultdict(float)
-            for number, features in enumerate(examples):
-                for feature, weight in self._unit(features).items():
-                    total[feature] += weight
-                    self._each[feature].append(((place, number), weight))
-            length = math.sqrt(math.fsum(weight * weight for weight in total.values())) or 1.0
-            for feature, weight in total.items():
-                self._whole[feature].append((place, weight / length))
-
-    def _rare(self, feature: str, tasks: float) -> float:
-        usual = _OTHERS * _USUAL if feature in STOP else 0.0
-        return math.log(1 + (self._size + _OTHERS) / (tasks + usual))
+        owners: dict[tuple[str, ...], set[int]] = defaultdict(set)
+        for place, examples in tasks.items():
+            for stems in examples:
+                owners[tuple(stems)].add(place)
+        self._size = len(owners)
+        read = [(places, _features(stems)) for stems, places in owners.items()]
+        self._holding = Counter(feature for _, features in read for feature in features)
+        #: What each feature counts, by task.
+        self._counts: dict[str, dict[int, float]] = defaultdict(dict)
+        units = [(places, self._unit(features)) for places, features in read]
+        for _ in range(max(1, min(_PASSES, _MOST_STEPS // (self._size or 1)))):
+            for places, unit in units:
+                for place, likeness in {**dict.fromkeys(places, 0.0), **self._weigh(unit)}.items():
+                    step = _STEP * ((place in places) - likeness)
+                    if place in places or likeness > 0:
+                        for feature, weight in unit.items():
+                            counts = self._counts[feature]
+                            counts[place] = counts.get(place, 0.0) + step * weight
 
     def _unit(self, features: Mapping[str, float]) -> dict[str, float]:
-        weighed = {
-            feature: weight * (self._rarity.get(feature) or self._rare(feature, _UNKNOWN))
-            for feature, weight in features.items()
-        }
+        weighed = {feature: weight * self._rarity(feature) for feature, weight in features.items()}
         length = math.sqrt(math.fsum(weight * weight for weight in weighed.values())) or 1.0
         return {feature: weight / length for feature, weight in weighed.items()}
 
+    def _rarity(self, feature: str) -> float:
+        usual = _USUAL if feature in STOP else 0.0
+        return math.sqrt(math.log(1 + (self._size + _OTHERS) / ((self._holding[feature] or _UNKNOWN) + usual)))
+
+    def _weigh(self, unit: Mapping[str, float]) -> dict[int, float]:
+        found: dict[int, float] = defaultdict(float)
+        for feature, weight in unit.items():
+            for place, count in self._counts.get(feature, {}).items():
+                found[place] += weight * count
+        return found
+
     def of(self, stems: Sequence[str]) -> dict[int, float]:
         """Return how like *stems* is to each task, 1 for just enough."""
-        if not self._size or not stems:
-            return {}
-        whole: dict[int, float] = defaultdict(float)
-        each: dict[tuple[int, int], float] = defaultdict(float)
-        for feature, weight in self._unit(_features(stems[:_MOST_WORDS])).items():
-            for place, other in self._whole.get(feature, ()):
-                whole[place] += weight * other
-            for example, other in self._each.get(feature, ()):
-                each[example] += weight * other
-        said = {place for stem in stems if stem not in _EMPTY for place, _ in self._whole.get(stem, ())}
-        nearest: dict[int, list[float]] = defaultdict(list)
-        for (place, _), likeness in each.items():
-            nearest[place].append(likeness)
+        stems = stems[:_MOST_WORDS]
+        said = {place for stem in stems if stem not in _EMPTY for place in self._counts.get(stem, ())}
         return {
-            place: (likeness + math.fsum(sorted(nearest[place])[-_NEAREST:]) / _NEAREST)
-            / (2 if place in said else _NOTHING_SAID)
-            / ENOUGH
-            for place, likeness in whole.items()
+            place: likeness * (1 if place in said else _NOTHING_SAID) / ENOUGH
+            for place, likeness in self._weigh(self._unit(_features(stems))).items()
+            if likeness > 0
         }
 
 
@@ -98,7 +89,7 @@ def _counted(stems: Sequence[str]) -> Iterator[tuple[str, float]]:
     for first, second in zip(["^", *stems], [*stems, "$"], strict=True):
         yield f"{first} {second}", _PAIR
     for stem in stems:
-        yield stem, _STOP_WORD if stem in STOP else 1.0
+        yield stem, 1.0
         if stem not in STOP:
             bounded = f"<{stem}>"
             for size in _PIECES:

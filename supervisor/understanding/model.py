@@ -7,8 +7,10 @@ for; what has effects, or is not the person's own word, is shown for a yes.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
@@ -20,10 +22,11 @@ from contracts.errors import LlmError
 from contracts.messages import ChatTurn, TaskCall
 from memory.grounding import Passage
 from quantities.numerals import DecimalMark
+from runtime.llm import Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.answers import CheckedAnswer, CheckedIntent, Reading, check
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
-from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, Recalling, Recollection, narrow, question, sources_of
+from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, Recalling, narrow, question, sources_of
 from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, says_cannot, tell_useless
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
@@ -33,7 +36,8 @@ from supervisor.understanding.utterance import Utterance, evened
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T", bound=BaseModel)
-T_co = TypeVar("T_co", bound=BaseModel, covariant=True)
+
+_SPENT: ContextVar[Spent | None] = ContextVar("spent_on_understanding", default=None)
 
 ROLE = "supervisor"
 #: Seconds a person waits for a model before the rules' own answer does as well.
@@ -55,14 +59,6 @@ _WHY: dict[Why, str] = {
 }
 
 
-class Answered(Protocol[T_co]):
-    """What an answer of a language model has to have."""
-
-    @property
-    def value(self) -> T_co:
-        """The answer itself."""
-
-
 class Asking(Protocol):
     """What is needed of a language model."""
 
@@ -72,7 +68,7 @@ class Asking(Protocol):
 
     async def ask(
         self, role: str, answer: type[T], *, system: str, user: str, deadline_s: float | None = None
-    ) -> Answered[T]:
+    ) -> Reply[T]:
         """Return an answer of type *answer*; raises LlmError when there is none."""
 
 
@@ -110,11 +106,9 @@ class LlmInterpreter:
         router = self._rules.router(catalogue)
         if not router.tasks or _is_settled(by_rules):
             return by_rules
-        recollection = Recollection()
-        if self._recalling is not None:
-            recollection = await self._recalling.of(user_id, text)
+        recalled = await self._recalling.of(user_id, text) if self._recalling is not None else ()
         theirs = [turn for turn in previous if turn.user_id in (None, user_id)]
-        sources = sources_of(evened(text), theirs, recollection, now)
+        sources = sources_of(evened(text), theirs, recalled, now)
         answer = await self._ask(sources, router)
         # Not even the rules' own answer stands for itself then: the next time the model may give another.
         return _conclude_answer(answer, _mark_asked(by_rules), sources[NOW].text, router.catalogue)
@@ -159,6 +153,35 @@ class LlmInterpreter:
         return answered.value
 
 
+@contextmanager
+def counting() -> Iterator[Spent]:
+    """Count in the yielded account what this asyncio task asks of a `Counted` model within the block."""
+    spent = Spent()
+    before = _SPENT.set(spent)
+    try:
+        yield spent
+    finally:
+        _SPENT.reset(before)
+
+
+class Counted:
+    """A language model whose questions are counted by `counting`."""
+
+    def __init__(self, llm: Llm) -> None:
+        self._llm = llm
+
+    @property
+    def configured(self) -> bool:
+        """Whether there is a model to ask."""
+        return self._llm.configured
+
+    async def ask(
+        self, role: str, answer: type[T], *, system: str, user: str, deadline_s: float | None = None
+    ) -> Reply[T]:
+        """Return an answer of type *answer*; raises LlmError when there is none."""
+        return await self._llm.ask(role, answer, system=system, user=user, deadline_s=deadline_s, spent=_SPENT.get())
+
+
 def make_interpreter(
     llm: Asking | None, recalling: Recalling | None = None, decimal_mark: DecimalMark | None = None
 ) -> RuleInterpreter | LlmInterpreter:
@@ -174,7 +197,7 @@ def _is_settled(by_rules: Interpretation) -> bool:
     if isinstance(by_rules, Several):
         return all(map(_is_settled, by_rules.parts))
     if isinstance(by_rules, Understood):
-        return by_rules.is_certain and not by_rules.guessed
+        return not by_rules.guessed
     return isinstance(by_rules, Unfitting) and not says_cannot(by_rules.text)
 
 

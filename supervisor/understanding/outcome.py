@@ -38,7 +38,7 @@ def remembered_in(spans: Iterable[Span]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """A task that can be assigned as it stands; `is_certain` is False when amounts were left over or taken back.
+    """A task that can be assigned as it stands.
 
     *guessed* names the values that nothing in the sentence announced, given to the only field they could be for.
     *computed* says of values that were not said themselves what they were made of ("double 50,000"). *by_model* is True
@@ -48,7 +48,6 @@ class Understood:
     agent_id: str
     task: TaskCall
     spans: tuple[Span, ...] = ()
-    is_certain: bool = True
     guessed: frozenset[str] = frozenset()
     computed: Mapping[str, str] = field(default_factory=dict)
     by_model: bool = field(default=False, compare=False)

@@ -16,8 +16,6 @@ from memory.rendering.tokens import estimate
 from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
 
-__all__ = ["NOW", "SYSTEM", "Quotable", "Recalling", "Recollection", "Remembered", "question", "sources_of"]
-
 #: The name of the utterance among the sources.
 NOW = "now"
 #: Turns that are shown, latest last, and characters of each.
@@ -73,18 +71,11 @@ class Remembered:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recollection:
-    """What is remembered that has to do with an utterance, the nearest first."""
-
-    lines: tuple[Remembered, ...] = ()
-
-
 class Recalling(Protocol):
     """What is needed to know what is remembered of somebody."""
 
-    async def of(self, user_id: str | None, text: str) -> Recollection:
-        """Return what is remembered of *user_id* that has most to do with *text*; without a user id nothing."""
+    async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
+        """Return what is remembered of *user_id*, nearest to *text* first; without a user id nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +98,7 @@ class Quotable:
 
 
 def sources_of(
-    text: str, previous: Sequence[ChatTurn], recollection: Recollection, now: datetime
+    text: str, previous: Sequence[ChatTurn], recalled: Sequence[Remembered], now: datetime
 ) -> dict[str, Quotable]:
     """Return what a model is shown by name: the utterance *text*, the last of *previous*, and what is remembered."""
     sources = [Quotable(NOW, text, now)]
@@ -115,7 +106,7 @@ def sources_of(
         said = turn.text[:_LONGEST_TURN]
         call = f"\n{_spell_call(turn.task)}" if turn.task is not None else ""
         sources.append(Quotable(f"t{number}", said + call, turn.at.astimezone(now.tzinfo), turn))
-    for number, line in enumerate(recollection.lines, start=1):
+    for number, line in enumerate(recalled, start=1):
         sources.append(Quotable(f"m{number}", line.text, now, memory=line.place))
     return {source.name: source for source in sources}
 

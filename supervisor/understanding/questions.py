@@ -16,7 +16,6 @@ _WHOSE = "What is '"
 _VALUE = re.compile(r"What is '(.{1,400})': ([^?]{1,2000})\?", re.DOTALL)
 _ONE_OF = " One of: "
 _LEAVE_OUT = "Shall I leave it out?"
-_LEFT = "All right, I leave "
 #: Characters of a description that a question repeats; a longer one explains how to write the value to programs.
 _LONGEST_HINT = 80
 #: Characters of the words that a question quotes.
@@ -57,7 +56,7 @@ def values_asked(turn: ChatTurn, slot: Slot) -> tuple[str, ...]:
     """Return the values of *slot* that *turn* asked to choose from, as it wrote them; empty when it named none."""
     if match := re.search(rf"(?:^|[?.] )Is {re.escape(slot.label)} ([^?]+ or [^?]+)\?", turn.text):
         return _alternatives(match[1])
-    return tuple(map(str, slot.choices)) if f"{_opening(slot)}{_ONE_OF}" in turn.text else ()
+    return ()
 
 
 def ask_whose(text: str, slots: Sequence[Slot]) -> str:
@@ -99,12 +98,7 @@ def asks_to_leave_out(turn: ChatTurn) -> bool:
 
 def leave(what: str, abilities: str) -> str:
     """Return the reply to a person who wants no answer to *what* was asked, "it" or "them"."""
-    return f"{_LEFT}{what}. {abilities}"
-
-
-def is_left(turn: ChatTurn) -> bool:
-    """Return whether *turn* took note that what was asked before it is not to be answered."""
-    return turn.task is None and turn.text.startswith(_LEFT)
+    return f"All right, I leave {what}. {abilities}"
 
 
 def ask_unknown_reference(slot: Slot) -> str:

@@ -12,6 +12,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
 from contracts.errors import InvalidAmount, InvalidInput
 from contracts.messages import TaskCard
 from quantities.amounts import Amount
@@ -40,9 +42,8 @@ Side = Literal["left", "right", "either"]
 _VALUE = "{}"
 
 NUMERIC: frozenset[Kind] = frozenset({"amount", "integer", "percent", "quantity"})
-#: Kinds that tell a day, maybe with its time; and those that tell a time at all.
-DATED: frozenset[Kind] = frozenset({"date", "moment", "when"})
-TIMED: frozenset[Kind] = DATED | {"time"}
+#: Kinds that tell a day, maybe with its time, or a time of day.
+TIMED: frozenset[Kind] = frozenset({"date", "moment", "when", "time"})
 #: A "moment" of the calendar is told in ISO 8601 with its time; "when" may be a day, a local time or an instant.
 #: A "time" is one of the day alone.
 _FORMATS: dict[str, Kind] = {
@@ -54,6 +55,11 @@ _FORMATS: dict[str, Kind] = {
 }
 #: Formats of numbers that carry their unit, which may also be a text.
 _WITH_UNIT: dict[str, Kind] = {"percent": "percent", "quantity": "quantity"}
+_KINDS: dict[str, Kind] = {"number": "amount", "integer": "integer", "boolean": "boolean"}
+#: Characters of a place in a schema that an error names: a schema may nest hundreds of levels deep.
+_LONGEST_PLACE = 200
+#: What a keyword has to be, by the fault that pydantic finds.
+_MUST_BE = {"list_type": "a list", "string_type": "a text", "dict_type": "an object"}
 #: Steps through references and alternatives of one field: a schema that refers to itself would never end, and nothing
 #: worth reading nests this deep.
 _MOST_STEPS = 64
@@ -67,75 +73,56 @@ MOST_FIELDS = 200
 MOST_PHRASES = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """One JSON schema at its *place* in a task's parameters; null stands for a keyword that is not there.
+class Schema(BaseModel):
+    """The keywords of one JSON schema that say something of a slot; null stands for a keyword that is not there."""
 
-    Raises:
-        InvalidInput: by every method, when the keyword holds what JSON Schema does not allow there.
-    """
+    model_config = ConfigDict(strict=True, frozen=True)
 
-    keywords: Mapping[str, Any]
-    place: str
+    ref: str | None = Field(None, alias="$ref")
+    type: Any = None
+    format: str | None = None
+    pattern: str | None = None
+    unit: str | None = None
+    description: str = ""
+    enum: list[Any] = []
+    const: Any = None
+    examples: list[Any] = []
+    aliases: list[str] = []
+    cues: list[str] = []
+    minimum: Any = None
+    exclusiveMinimum: Any = None  # noqa: N815 - the keyword of JSON Schema
+    maximum: Any = None
+    exclusiveMaximum: Any = None  # noqa: N815 - the keyword of JSON Schema
+    keeps_months: Any = None
+    items: "Schema | None" = None
+    anyOf: list["Schema"] = []  # noqa: N815 - the keyword of JSON Schema
+    oneOf: list["Schema"] = []  # noqa: N815 - the keyword of JSON Schema
+    allOf: list["Schema"] = []  # noqa: N815 - the keyword of JSON Schema
 
-    def has(self, keyword: str) -> bool:
-        """Return whether *keyword* says something."""
-        return self.keywords.get(keyword) is not None
-
-    def text(self, keyword: str) -> str | None:
-        """Return the text under *keyword*, None without any."""
-        found = self.keywords.get(keyword)
-        if found is not None and not isinstance(found, str):
-            raise self._problem(keyword, "a text", found)
-        return found
-
-    def values(self, keyword: str) -> tuple[Any, ...]:
-        """Return the list under *keyword*, empty without any."""
-        found = self.keywords.get(keyword)
-        if found is None:
-            return ()
-        if not isinstance(found, list):
-            raise self._problem(keyword, "a list", found)
-        return tuple(found)
-
-    def texts(self, keyword: str) -> tuple[str, ...]:
-        """Return the list of texts under *keyword*, empty without any."""
-        found = self.values(keyword)
-        for one in found:
-            if not isinstance(one, str):
-                raise self._problem(keyword, "a list of texts", one)
-        return found
-
-    def inner(self, keyword: str) -> "Schema":
-        """Return the schema under *keyword*, one that allows everything without any."""
-        found = self.keywords.get(keyword)
-        return _schema_at({} if found is None else found, f"{self.place}.{keyword}")
-
-    def alternatives(self, keyword: str) -> list["Schema"]:
-        """Return the list of schemas under *keyword*, empty without any."""
-        return [_schema_at(one, f"{self.place}.{keyword}[{n}]") for n, one in enumerate(self.values(keyword))]
-
-    def named(self, keyword: str) -> dict[str, "Schema"]:
-        """Return the schemas under *keyword* by name, empty without any."""
-        found = self.keywords.get(keyword)
-        if found is None:
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, found: object) -> object:
+        # True and false are schemas too, about which there is nothing to read.
+        if isinstance(found, bool):
             return {}
-        if not isinstance(found, dict):
-            raise self._problem(keyword, "an object", found)
-        return {name: _schema_at(one, f"{self.place}.{keyword}.{name[:64]}") for name, one in found.items()}
+        return {key: one for key, one in found.items() if one is not None} if isinstance(found, dict) else found
 
-    def unit(self) -> str | None:
-        """Return the unit that amounts have here, None without any."""
-        found = self.text("unit")
-        if found is not None:
-            try:
-                Amount.read(0, unit=found)
-            except InvalidAmount as error:
-                raise InvalidInput(f"{self.place}.unit: {error}") from error
-        return found
+    @field_validator("unit")
+    @classmethod
+    def _check_unit(cls, unit: str | None) -> str | None:
+        try:
+            Amount.read(0, unit=unit)
+        except InvalidAmount as error:
+            raise ValueError(str(error)) from error
+        return unit
 
-    def _problem(self, keyword: str, wanted: str, found: object) -> InvalidInput:
-        return InvalidInput(f"{self.place}.{keyword} must be {wanted}, not {shown(found)}")
+
+class _Parameters(Schema):
+    """The schema of all parameters of a task."""
+
+    properties: dict[str, Schema] = {}
+    required: list[str] = []
+    definitions: dict[str, Schema] = Field({}, alias="$defs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +142,7 @@ class Slot:
     """One parameter: *kind* is that of its items when *is_list*; *choices* holds the values of an enumeration.
 
     A value below *least* or above *most* is refused.
-    *pattern* and *text_format* are what JSON Schema says of a text; a pattern is anybody's, and may take for ever.
+    *pattern* is what JSON Schema says of a text; it is anybody's, and may take for ever.
     A length of time that does not say *keeps_months* has to be one of days or shorter units.
     """
 
@@ -173,7 +160,6 @@ class Slot:
     most: Decimal | None = None
     keeps_months: bool = False
     pattern: str | None = None
-    text_format: str | None = None
 
     @property
     def label(self) -> str:
@@ -218,63 +204,60 @@ def task_schema(task: TaskCard) -> TaskSchema:
 
 @lru_cache(maxsize=1024)
 def _shape(text: str) -> TaskSchema:
-    schema = _schema_at(json.loads(text), "parameters")
-    properties, definitions = schema.named("properties"), schema.named("$defs")
-    if len(properties) > MOST_FIELDS:
-        raise InvalidInput(f"parameters.properties has {len(properties)} fields; keep to {MOST_FIELDS}")
-    required = set(schema.texts("required"))
-    parts = Counter(part for name in properties for part in set(stems_of(name)))
-    return TaskSchema(
-        tuple(
-            _slot(name, field, definitions, parts, is_required=name in required) for name, field in properties.items()
-        )
-    )
+    try:
+        schema = _Parameters.model_validate(json.loads(text))
+    except ValidationError as error:
+        raise InvalidInput(_explain(error)) from error
+    if len(schema.properties) > MOST_FIELDS:
+        raise InvalidInput(f"parameters.properties has {len(schema.properties)} fields; keep to {MOST_FIELDS}")
+    parts = Counter(part for name in schema.properties for part in set(stems_of(name)))
+    return TaskSchema(tuple(_slot(name, field, schema, parts) for name, field in schema.properties.items()))
 
 
-def _slot(
-    name: str, schema: Schema, definitions: Mapping[str, Schema], parts: Counter[str], *, is_required: bool
-) -> Slot:
-    variants, is_nullable = _variants(schema, definitions)
-    arrays = [variant for variant in variants if variant.keywords.get("type") == "array"]
+def _explain(error: ValidationError) -> str:
+    """Return the first fault of a schema with its place, as in `parameters.properties.x.enum must be a list, not 5`."""
+    fault = error.errors(include_url=False)[0]
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step[:64]}" for step in fault["loc"])
+    place = f"parameters{''.join(steps)}"[:_LONGEST_PLACE]
+    if fault["type"] == "value_error":
+        return f"{place}: {fault['ctx']['error']}"
+    return f"{place} must be {_MUST_BE.get(fault['type'], 'a schema')}, not {shown(fault['input'])}"
+
+
+def _slot(name: str, schema: Schema, parameters: _Parameters, parts: Counter[str]) -> Slot:
+    variants, is_nullable = _variants(schema, parameters.definitions)
+    arrays = [variant for variant in variants if variant.type == "array"]
     is_list = bool(arrays) and len(arrays) == len(variants)
     if is_list:
-        variants, _ = _variants(arrays[0].inner("items"), definitions)
-    given = (name, *schema.texts("aliases"), *schema.texts("cues"))
+        variants, _ = _variants(arrays[0].items or Schema(), parameters.definitions)
+    given = (name, *schema.aliases, *schema.cues)
     if len(given) > MOST_PHRASES:
-        raise InvalidInput(f"{schema.place} has {len(given)} names, aliases and cues; keep to {MOST_PHRASES}")
-    kind = _kind(variants)
+        place = f"parameters.properties.{name[:64]}"
+        raise InvalidInput(f"{place} has {len(given)} names, aliases and cues; keep to {MOST_PHRASES}")
+    # Of several ways to be something, what one says of a text binds not all of them.
+    only = variants[0] if len(variants) == 1 else Schema()
     return Slot(
         name=name,
-        kind=kind,
+        kind=_kind(variants),
         is_list=is_list,
-        is_required=is_required,
+        is_required=name in parameters.required,
         is_nullable=is_nullable,
-        unit=schema.unit(),
+        unit=schema.unit,
         choices=_choices(variants),
         phrases=tuple(_phrases(name, given, parts)),
-        description=schema.text("description") or "",
-        examples=schema.values("examples"),
-        least=_bound(variants, "minimum", "exclusiveMinimum"),
-        most=_bound(variants, "maximum", "exclusiveMaximum"),
-        keeps_months=any(variant.keywords.get("keeps_months") is True for variant in variants),
-        pattern=_said_of_text(variants, "pattern"),
-        text_format=_said_of_text(variants, "format"),
+        description=schema.description,
+        examples=tuple(schema.examples),
+        least=_bound(bound for one in variants for bound in (one.minimum, one.exclusiveMinimum)),
+        most=_bound(bound for one in variants for bound in (one.maximum, one.exclusiveMaximum)),
+        keeps_months=any(variant.keeps_months is True for variant in variants),
+        pattern=only.pattern,
     )
 
 
-def _said_of_text(variants: list[Schema], keyword: str) -> str | None:
-    """Return what the only way to be something says under *keyword*; of several none binds them all."""
-    return variants[0].text(keyword) if len(variants) == 1 else None
-
-
-def _bound(variants: list[Schema], *keywords: str) -> Decimal | None:
-    """Return the bound under the first of *keywords* that is a number; one past which nothing is allowed either way."""
-    for variant in variants:
-        for keyword in keywords:
-            found = variant.keywords.get(keyword)
-            if isinstance(found, int | float) and not isinstance(found, bool):
-                return Decimal(str(found))
-    return None
+def _bound(found: Iterable[object]) -> Decimal | None:
+    """Return the first bound of *found* that is a number; one past which nothing is allowed either way."""
+    numbers = (one for one in found if isinstance(one, int | float) and not isinstance(one, bool))
+    return next((Decimal(str(one)) for one in numbers), None)
 
 
 def _phrases(name: str, texts: Sequence[str], parts: Counter[str]) -> Iterable[Phrase]:
@@ -301,13 +284,13 @@ def _variants(schema: Schema, definitions: Mapping[str, Schema]) -> tuple[list[S
         if not pending:
             break
         one = pending.pop(0)
-        if reference := one.text("$ref"):
-            pending.append(definitions.get(reference.rsplit("/", 1)[-1], Schema({}, one.place)))
-        elif unions := [*one.alternatives("anyOf"), *one.alternatives("oneOf")]:
-            pending.extend(unions)
-        elif len(parts := one.alternatives("allOf")) == 1:
-            pending.append(parts[0])
-        elif one.keywords.get("type") == "null":
+        if one.ref:
+            pending.append(definitions.get(one.ref.rsplit("/", 1)[-1], Schema()))
+        elif one.anyOf or one.oneOf:
+            pending.extend([*one.anyOf, *one.oneOf])
+        elif len(one.allOf) == 1:
+            pending.append(one.allOf[0])
+        elif one.type == "null":
             is_nullable = True
         else:
             variants.append(one)
@@ -316,29 +299,22 @@ def _variants(schema: Schema, definitions: Mapping[str, Schema]) -> tuple[list[S
 
 def _kind(variants: list[Schema]) -> Kind:
     # The type may also be a list of types, of which rules make nothing.
-    types = {kind for variant in variants if isinstance(kind := variant.keywords.get("type"), str)}
+    types = {variant.type for variant in variants if isinstance(variant.type, str)}
+    formats = [variant.format for variant in variants if variant.format]
     if _choices(variants):
         return "choice"
-    formats = [form for variant in variants if (form := variant.text("format"))]
     if with_unit := next((_WITH_UNIT[form] for form in formats if form in _WITH_UNIT), None):
         return with_unit
-    if "number" in types:
-        return "amount"
-    for json_type, kind in (("integer", "integer"), ("boolean", "boolean")):
+    for json_type, kind in _KINDS.items():
         if json_type in types:
-            return "integer" if kind == "integer" else "boolean"
+            return kind
     if types == {"string"}:
         return next((_FORMATS[form] for form in formats if form in _FORMATS), "text")
     return "other"
 
 
 def _choices(variants: list[Schema]) -> tuple[Any, ...]:
-    values: list[Any] = []
-    for variant in variants:
-        values.extend(variant.values("enum"))
-        if variant.has("const"):
-            values.append(variant.keywords["const"])
-    return tuple(values)
+    return tuple(value for one in variants for value in (*one.enum, *([] if one.const is None else [one.const])))
 
 
 def _spelled(task: TaskCard) -> str:
@@ -354,12 +330,3 @@ def _spelled(task: TaskCard) -> str:
     if len(text) > MOST_CHARACTERS:
         raise InvalidInput(f"parameters have {len(text):,} characters; keep to {MOST_CHARACTERS:,}")
     return text
-
-
-def _schema_at(found: Any, place: str) -> Schema:
-    """Return *found* as a schema; true and false are schemas too, about which there is nothing to read."""
-    if isinstance(found, bool):
-        return Schema({}, place)
-    if not isinstance(found, dict):
-        raise InvalidInput(f"{place} must be a schema, not {shown(found)}")
-    return Schema(found, place)

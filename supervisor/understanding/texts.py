@@ -207,7 +207,7 @@ def _extent(
     """Return the text for *slot* between *start* and *stop*: what is quoted, or as far as its clause goes."""
     text = utterance.text
     lead = len(_lead(text, start))
-    for quoted in utterance.quoted:
+    for quoted in utterance.quoted_spans:
         if start <= quoted.start <= start + lead + 2 and quoted.end <= stop:
             return quoted.start, quoted.end
     start += lead
@@ -260,7 +260,7 @@ def remaining_text(
     if len(needed) != 1:
         return None
     slot = needed[0]
-    for spans in ([(one.start, one.end) for one in utterance.quoted], names_in(utterance, task.known)):
+    for spans in (utterance.quoted_spans, names_in(utterance, task.known)):
         free = [one for one in spans if not filled.holds(*one)]
         if len(free) > 1:
             return None
@@ -286,32 +286,22 @@ def _after_task_words(
 ) -> tuple[int, int] | None:
     """Return the one stretch of words that the card does not know, right behind words that ask for the task."""
     tokens = utterance.tokens
-    stretches: list[tuple[int, int]] = []
     in_cue = {place for cue in cues for place in range(cue.first, cue.end)}
-    place = 0
-    while place < len(tokens):
-        if not _is_new(tokens[place], task) or filled.holds(tokens[place].start, tokens[place].end) or place in in_cue:
-            place += 1
-            continue
-        first = place
-        while (
-            place < len(tokens) and tokens[place].is_word and not filled.holds(tokens[place].start, tokens[place].end)
-        ):
-            place += 1
-        while place > first and tokens[place - 1].text in STOP:
-            place -= 1
-        stretches.append((first, place))
-        place = max(place, first + 1)
-    if len(stretches) != 1:
+    loose = [token.is_word and not filled.holds(token.start, token.end) for token in tokens]
+    new = [
+        place
+        for place, token in enumerate(tokens)
+        if loose[place] and place not in in_cue and token.text not in STOP and token.stem not in task.known
+    ]
+    if not new or not all(loose[new[0] : new[-1]]):
         return None
-    first, end = stretches[0]
-    before = first - 1
+    end, before = new[-1] + 1, new[0] - 1
+    while end < len(tokens) and loose[end]:
+        end += 1
+    while tokens[end - 1].text in STOP:
+        end -= 1
     while before >= 0 and tokens[before].text in _LEADS_ON:
         before -= 1
     if before < 0 or tokens[before].stem not in task.names:
         return None
-    return _extent(utterance, slot, tokens[first].start, tokens[end - 1].end, filled)
-
-
-def _is_new(token: Token, task: "Task") -> bool:
-    return token.is_word and token.text not in STOP and token.stem not in task.known
+    return _extent(utterance, slot, tokens[new[0]].start, tokens[end - 1].end, filled)

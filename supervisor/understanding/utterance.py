@@ -2,19 +2,19 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
+from memory.grounding import Passage, quoted_in
 from quantities.numerals import DecimalMark, Found, find_amounts
 from quantities.times import FoundDuration, FoundMoment, find_durations, find_moments
 
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?|[^\w\s]|\n")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W_]+")
-_QUOTED = re.compile(r"\"([^\"\n]+)\"|\u201c([^\u201d\n]+)\u201d|(?<!\w)'([^'\n]+)'(?!\w)")
 #: More white space in a row than anybody reads: patterns try each place in it.
 _EMPTY = re.compile(r"\s{9,}")
 _LIST_NUMBER = re.compile(r"^[ \t]*(\d{1,2}[.)])(?=\s)", re.MULTILINE)
@@ -65,38 +65,6 @@ class Token(NamedTuple):
     is_word: bool
 
 
-class Quoted(NamedTuple):
-    """Text in quotation marks; *start* and *end* are inside the marks."""
-
-    text: str
-    start: int
-    end: int
-
-
-class Said(NamedTuple):
-    """A value that stands in an utterance, before any task is looked at."""
-
-    kind: Literal["number", "moment", "duration", "quoted", "name"]
-    start: int
-    end: int
-
-
-_Part = TypeVar("_Part")
-
-
-class _Once(Generic[_Part]):
-    """A part of an utterance that is read when it is first asked for, and kept in it."""
-
-    def __init__(self, read: Callable[[Any], _Part]) -> None:
-        self.read = read
-        self.__doc__ = read.__doc__
-
-    def __get__(self, owner: object, _: type) -> _Part:
-        # Kept under its own name, so that it is found there the next time.
-        part = vars(owner)[self.read.__name__] = self.read(owner)
-        return part
-
-
 class Utterance:
     """The words of a person; each reading of them is made when it is first asked for.
 
@@ -109,57 +77,48 @@ class Utterance:
         self.decimal_mark = decimal_mark
         self.now = now or datetime.now(UTC)
 
-    @_Once
+    @cached_property
     def tokens(self) -> tuple[Token, ...]:
         """The words and marks."""
         return tokens_of(self.text)
 
-    @_Once
+    @cached_property
     def stems(self) -> tuple[str, ...]:
         """The stems of the words, in order."""
         return tuple(token.stem for token in self.tokens if token.is_word)
 
-    @_Once
-    def quoted(self) -> tuple[Quoted, ...]:
+    @cached_property
+    def quoted_spans(self) -> tuple[Passage, ...]:
         """What stands between quotation marks and has a letter."""
-        return tuple(
-            Quoted(match.group(match.lastindex or 0), *match.span(match.lastindex or 0))
-            for match in _QUOTED.finditer(self.text)
-            if any(letter.isalpha() for letter in match.group())
-        )
+        return tuple(one for one in quoted_in(self.text) if any(map(str.isalpha, self.text[one.start : one.end])))
 
-    @_Once
+    @cached_property
     def amounts(self) -> tuple[Found, ...]:
         """Numbers with their units, dates and times left out."""
         return find_amounts(self.text, decimal_mark=self.decimal_mark)
 
-    @_Once
+    @cached_property
     def moments(self) -> tuple[FoundMoment, ...]:
         """Days and times, reckoned from *now*: into the future, unless the words speak of the past alone."""
         return find_moments(self.text, self.now, lean="past" if _tells_of_past(self.tokens) else "future")
 
-    @_Once
+    @cached_property
     def durations(self) -> tuple[FoundDuration, ...]:
         """Lengths of time."""
         return find_durations(self.text)
 
-    @_Once
+    @cached_property
     def value_spans(self) -> tuple[tuple[int, int], ...]:
         """Where numbers, days and times stand."""
         amounts, moments = self.amounts, self.moments
         return (*((one.start, one.end) for one in amounts), *((one.start, one.end) for one in moments))
 
-    @_Once
-    def quoted_spans(self) -> tuple[tuple[int, int], ...]:
-        """Where quoted texts stand, inside their marks."""
-        return tuple((one.start, one.end) for one in self.quoted)
-
-    @_Once
+    @cached_property
     def amount_marks(self) -> bytearray:
         """1 for each character of an amount."""
         return mark(len(self.text), ((one.start, one.end) for one in self.amounts))
 
-    @_Once
+    @cached_property
     def moment_marks(self) -> bytearray:
         """1 for each character of a day or a time."""
         return mark(len(self.text), ((one.start, one.end) for one in self.moments))
@@ -168,7 +127,7 @@ class Utterance:
         """Return the index of the first token that ends after *position*."""
         return bisect_right(self._token_ends, position)
 
-    @_Once
+    @cached_property
     def _token_ends(self) -> list[int]:
         return [token.end for token in self.tokens]
 
@@ -186,22 +145,12 @@ class Utterance:
     def part(self, start: int, end: int) -> "Utterance":
         """Return these characters as an utterance of their own; what was read of the whole is not read again."""
         part = Utterance(self.text[start:end], decimal_mark=self.decimal_mark, now=self.now)
-        known = vars(part)
-        known["tokens"] = tuple(
-            one._replace(start=one.start - start, end=one.end - start)
-            for one in self.tokens
-            if start <= one.start < end
-        )
-        known["moments"] = tuple(
-            one._replace(start=one.start - start, end=one.end - start)
-            for one in self.moments
-            if start <= one.start and one.end <= end
-        )
-        known["amounts"] = tuple(
-            replace(one, start=one.start - start, end=one.end - start)
-            for one in self.amounts
-            if start <= one.start and one.end <= end
-        )
+        tokens = (one for one in self.tokens if start <= one.start < end)
+        part.tokens = tuple(one._replace(start=one.start - start, end=one.end - start) for one in tokens)
+        moments = (one for one in self.moments if start <= one.start and one.end <= end)
+        part.moments = tuple(one._replace(start=one.start - start, end=one.end - start) for one in moments)
+        amounts = (one for one in self.amounts if start <= one.start and one.end <= end)
+        part.amounts = tuple(replace(one, start=one.start - start, end=one.end - start) for one in amounts)
         return part
 
 

@@ -12,7 +12,7 @@ from quantities.numerals import Found
 from quantities.times import FoundMoment
 from quantities.units import CURRENCIES
 from supervisor.understanding.questions import ask_for, ask_which_value
-from supervisor.understanding.schema import DATED, Kind, Slot
+from supervisor.understanding.schema import Kind, Slot
 from supervisor.understanding.utterance import Utterance, stems_of
 
 #: "10k" and "5m", which beside a measure may be a number with its scale or the beginning of a unit.
@@ -237,11 +237,6 @@ def _duration_for(slot: Slot, text: str, start: int, end: int) -> Candidate:
         cure = f"What is {slot.label} in weeks or days ('90 days')? A month has no fixed length. You wrote {text!r}."
         return Candidate(slot, start, end, (), cure)
     return Candidate(slot, start, end, (str(duration),))
-
-
-def is_dated(slot: Slot) -> bool:
-    """Return whether *slot* takes a day."""
-    return slot.kind in DATED
 
 
 # -- choices ----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 # ruff: noqa: RUF001 - digits and marks of other scripts are what is tested
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from contracts.messages import TaskCall
 from supervisor.understanding.answers import IntentAnswer, Reading, SlotAnswer, check
 from supervisor.understanding.model import LlmInterpreter
 from supervisor.understanding.outcome import Interpretation, Understood, Unfitting
-from supervisor.understanding.prompt import Recollection, Remembered, sources_of
+from supervisor.understanding.prompt import Remembered, sources_of
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.hostile import ATTACKS, COUNT, MEMORY, hostile, strangers, unsaid
@@ -30,9 +30,9 @@ class NoRules(RuleInterpreter):
 class Memory:
     """What is remembered of everybody alike."""
 
-    async def of(self, user_id: str | None, text: str) -> Recollection:
+    async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
         """Return it."""
-        return Recollection((Remembered("resource_notes facts[0]", MEMORY),))
+        return (Remembered("resource_notes facts[0]", MEMORY),)
 
 
 # -- the oracle -------------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def test_what_is_right_by_construction_is_never_vetoed() -> None:
         agent_id, name = task.split(".")
         intent = IntentAnswer(agent_id=agent_id, task_name=name, slots=(slot,))
         reading = Reading(reasoning="right", intents=(intent,), unfit=())
-        answer = check(reading, router, sources_of(text, [], Recollection(), NOW))
+        answer = check(reading, router, sources_of(text, [], (), NOW))
         [checked] = answer.intents
         if answer.faults or evened(task, field, checked.values.get(field)) != evened(task, field, value):
             vetoed.append((text, field, value, answer.faults))

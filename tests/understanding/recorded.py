@@ -22,7 +22,7 @@ from runtime.llm_client import _response_format
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.answers import Reading
 from supervisor.understanding.outcome import Interpretation, Several, Single, Understood, Unfitting
-from supervisor.understanding.prompt import SYSTEM, Recollection, Remembered, narrow, question, sources_of
+from supervisor.understanding.prompt import SYSTEM, Remembered, narrow, question, sources_of
 from supervisor.understanding.routing import Router
 from tests.understanding.recorded_agents import TASKS, cards
 
@@ -73,13 +73,13 @@ class Case:
         return turns
 
     @property
-    def recollection(self) -> Recollection:
+    def recollection(self) -> Sequence[Remembered]:
         """What is remembered of the person."""
-        return Recollection(tuple(Remembered(f"notes {place}", text) for place, text in enumerate(self.memory)))
+        return tuple(Remembered(f"notes {place}", text) for place, text in enumerate(self.memory))
 
-    async def of(self, user_id: str | None, text: str) -> Recollection:
+    async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
         """Return that, as the interpreter looks it up."""
-        return self.recollection if user_id else Recollection()
+        return self.recollection if user_id else ()
 
 
 @cache

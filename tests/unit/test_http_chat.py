@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from contracts.errors import MemoryUnavailable
 from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonReply, Usage
-from runtime.llm import Expense, Reply, Spent
+from runtime.llm import Expense, Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
 from supervisor.http.chat_errors import answers, error_body
 from supervisor.http.chat_forms import ChatMessage, ChatRequest, demand_served
@@ -20,7 +20,7 @@ from supervisor.http.chat_stream import Answer, completion, pieces
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused
 from supervisor.understanding import RuleInterpreter, Understood
-from supervisor.understanding.spending import Counted, counting
+from supervisor.understanding.model import Counted, counting
 from workers.agents.budget import agent
 from workers.card import card_of
 
@@ -266,7 +266,7 @@ class Paid:
 
 async def test_what_is_asked_while_nobody_counts_is_counted_for_nobody() -> None:
     """Each request counts its own."""
-    model = Counted(Paid())
+    model = Counted(cast("Llm", Paid()))
     with counting() as first:
         await model.ask("supervisor", ChatMessage, system="", user="")
         with counting() as second:

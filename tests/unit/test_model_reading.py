@@ -11,7 +11,7 @@ from memory.rendering.tokens import estimate
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.model import LlmInterpreter, make_interpreter
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Understood, Unfitting
-from supervisor.understanding.prompt import Recollection, Remembered, narrow
+from supervisor.understanding.prompt import Remembered, narrow
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.recorded import CATALOGUE, NOW, Given, Model, cases
@@ -52,9 +52,9 @@ class Memory:
     def __init__(self, text: str) -> None:
         self._line = Remembered("resource_user_home home.facts[0]", text)
 
-    async def of(self, user_id: str | None, text: str) -> Recollection:
+    async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
         """Return it."""
-        return Recollection((self._line,)) if user_id == "ann" else Recollection()
+        return (self._line,) if user_id == "ann" else ()
 
 
 async def interpret(

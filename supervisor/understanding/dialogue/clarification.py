@@ -1,6 +1,5 @@
 """Answers to clarification questions: by value, by the word of a slot, by place ("the second"), yes and no."""
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -12,17 +11,14 @@ from supervisor.understanding.conclusion import Filled, conclude
 from supervisor.understanding.dialogue.carry_over import take
 from supervisor.understanding.dialogue.conversation import Open, Past, words_before
 from supervisor.understanding.dialogue.picks import (
-    BESIDE,
-    LEAST,
     LEAVING,
-    MOST,
     pick,
     says_nothing,
     says_yes,
     words_in,
     yes_or_no,
 )
-from supervisor.understanding.dialogue.several_answers import SeveralAnswers, ask_again
+from supervisor.understanding.dialogue.several_answers import ask_again, read_several
 from supervisor.understanding.outcome import Ambiguous, Single, Unfitting
 from supervisor.understanding.questions import asks_to_confirm, leave, value_asked, values_asked
 from supervisor.understanding.routing import Choice, Router, Task
@@ -32,6 +28,8 @@ from supervisor.understanding.utterance import Utterance, evened, stems_of
 
 #: Words of an answer that only names a task.
 _SHORT = 4
+#: Words of an answer without any value; more are about something else.
+_MOST_WORDS = 6
 
 
 class Clarification:
@@ -48,7 +46,7 @@ class Clarification:
             return self._answer_one(self._opened[0], utterance, choice)
         if (agreed := self._agree_to_all(utterance)) is not None:
             return agreed
-        return SeveralAnswers(self._opened, self.fill, self._router.catalogue.abilities()).read(utterance, choice)
+        return read_several(self._opened, self.fill, utterance, choice)
 
     # -- one question -------------------------------------------------------------------------------------------------
 
@@ -76,7 +74,8 @@ class Clarification:
         said = words_before(one.turn, self._previous)
         if said is None:
             return None
-        earlier = Utterance(evened(said.text), decimal_mark=utterance.decimal_mark, now=_at(said, utterance))
+        at = said.at.astimezone(utterance.now.tzinfo) if utterance.now.tzinfo else said.at
+        earlier = Utterance(evened(said.text), decimal_mark=utterance.decimal_mark, now=at)
         tasks = [one.offered[place] for place in places]
         return [conclude(task, fill(earlier, task), earlier) for task in tasks]
 
@@ -116,7 +115,7 @@ class Clarification:
                     return None
             filled = Filled() if says_nothing(utterance.text) else fill(utterance, task, one.slots)
             if not filled.values and not filled.questions and not filled.whose:
-                if is_other or (choice is None and _is_statement(utterance)):
+                if is_other or (choice is None and len(utterance.stems) > _MOST_WORDS):
                     return None
                 return ask_again(one)
         self._keep(filled, one)
@@ -130,20 +129,21 @@ class Clarification:
         if (asked := value_asked(one.turn, task.schema)) is not None and not utterance.amounts:
             text, slots = asked
             places = pick(utterance.text, len(slots), may_be_digit=True)
-            chosen = [slots[place] for place in places or ()] or _cued(utterance, task, slots)
-            if len(chosen) == 1 and len(slots) == 2 and "not" in words_in(utterance.text) and not places:
-                chosen = [slot for slot in slots if slot is not chosen[0]]
+            cued = {cue.slot.name for cue in task.cues.find(utterance.tokens)}
+            chosen = [slots[place] for place in places or ()] or [slot for slot in slots if slot.name in cued]
+            if chosen and not places and "not" in words_in(utterance.text):
+                others = [slot for slot in slots if slot not in chosen]
+                chosen = others if len(others) == 1 else []
             return _read(text, task, chosen, utterance) if chosen else None
         for slot in one.slots:
             values = () if slot.choices else values_asked(one.turn, slot)
-            if values and (chosen_value := _chosen(utterance, slot, values)) is not None:
-                return _settled(slot, chosen_value, task, utterance)
+            if values and (value := _chosen(utterance, slot, values)) is not None:
+                return _read(value, task, [slot], utterance)
+            filled = Filled()
             if values and not _is_whole(utterance, slot):
-                filled = Filled()
                 filled.questions[slot.name] = one.turn.text
                 return filled
             if slot.kind == "boolean" and len(one.slots) == 1 and yes_or_no(utterance.text) is not None:
-                filled = Filled()
                 filled.put(slot, yes_or_no(utterance.text), 0, len(utterance.text), utterance.text)
                 return filled
         return None
@@ -158,32 +158,15 @@ class Clarification:
                 take(filled, past, slot, (0, len(one.turn.text)), one.turn.text)
 
 
-def _same_now(text: str, utterance: Utterance) -> Utterance:
-    return Utterance(text.strip(), decimal_mark=utterance.decimal_mark, now=utterance.now)
-
-
-def _at(turn: ChatTurn, utterance: Utterance) -> datetime:
-    return turn.at.astimezone(utterance.now.tzinfo) if utterance.now.tzinfo else turn.at
-
-
 def _read(text: str, task: Task, slots: Sequence[Slot], utterance: Utterance) -> Filled | None:
     """Return *text*, a value that a question named, as the value of *slots*; its place is the whole of *utterance*."""
-    filled = Filled()
+    filled, said = Filled(), Utterance(text.strip(), decimal_mark=utterance.decimal_mark, now=utterance.now)
     for slot in slots:
-        found = fill(_same_now(text, utterance), task, (slot,))
+        found = fill(said, task, (slot,))
         if slot.name not in found.values:
             return None
-        filled.put(slot, found.values[slot.name], 0, len(utterance.text), utterance.text)
+        filled.put(slot, None, 0, len(utterance.text), utterance.text)
         filled.values[slot.name] = found.values[slot.name]
-    return filled
-
-
-def _settled(slot: Slot, value: str, task: Task, utterance: Utterance) -> Filled | None:
-    """Return *value*, one that a question offered, for *slot*; it is as the slot writes it when that is a time."""
-    if not slot.is_timed:
-        return _read(value, task, [slot], utterance)
-    filled = Filled()
-    filled.put(slot, value, 0, len(utterance.text), utterance.text)
     return filled
 
 
@@ -195,26 +178,19 @@ def _is_whole(utterance: Utterance, slot: Slot) -> bool:
 
 
 def _chosen(utterance: Utterance, slot: Slot, values: Sequence[str]) -> str | None:
-    """Return which of *values* that a question offered is chosen: by its place, its size or a part of it."""
+    """Return which of *values* that a question offered is chosen: by its place or a part of it."""
     places = pick(utterance.text, len(values))
     if places is not None and len(places) == 1:
         return values[places[0]]
-    words = set(words_in(utterance.text)) - BESIDE
-    if len(words) == 1 and words <= MOST | LEAST:
-        ranked = sorted(values, key=lambda value: value if slot.is_timed else _number(value))
-        return ranked[-1] if words <= MOST else ranked[0]
-    denied = bool(re.match(r"\W*(?:no\W+)?not\b", utterance.text, re.IGNORECASE))
     found = [value for value in values if _is_said(utterance, slot, value)]
-    if denied and len(values) == 2 and len(found) == 1:
-        return next(value for value in values if value not in found)
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(found) == 1 and "not" not in words_in(utterance.text) else None
 
 
-def _number(value: str) -> Decimal:
+def _number(value: str) -> Decimal | None:
     try:
         return parse_number(value)
     except InvalidAmount:
-        return Decimal(0)
+        return None
 
 
 def _is_said(utterance: Utterance, slot: Slot, value: str) -> bool:
@@ -231,10 +207,6 @@ def _is_said(utterance: Utterance, slot: Slot, value: str) -> bool:
     return any(value.startswith(one) or value.endswith(one) for one in said)
 
 
-def _cued(utterance: Utterance, task: Task, slots: Sequence[Slot]) -> list[Slot]:
-    return list({cue.slot.name: cue.slot for cue in task.cues.find(utterance.tokens) if cue.slot in slots}.values())
-
-
 def _named(utterance: Utterance, offered: Sequence[Task]) -> tuple[int, ...] | None:
     """Return which of *offered* the words name that only one of them has."""
     said = set(utterance.stems)
@@ -244,7 +216,3 @@ def _named(utterance: Utterance, offered: Sequence[Task]) -> tuple[int, ...] | N
     telling = [own - set().union(*(other for other in names if other is not own)) for own in names]
     found = tuple(place for place, own in enumerate(telling) if own & said)
     return found if len(found) == 1 else None
-
-
-def _is_statement(utterance: Utterance) -> bool:
-    return len(utterance.stems) > 6

@@ -9,8 +9,6 @@ PLACES = {
     "5th": 4, "last": -1, "latter": -1, "other": -1,
 }  # fmt: skip
 _DIGITS = {"1": 0, "one": 0, "2": 1, "two": 1, "3": 2, "three": 2, "4": 3, "four": 3}
-MOST = word_set("bigger biggest larger largest higher highest greater greatest later latest")
-LEAST = word_set("smaller smallest lower lowest lesser least earlier earliest sooner soonest")
 _ALL = word_set("both all each everything")
 #: Also in other languages: a model reads the rest of them, but only these words start or leave what was shown.
 _YES = word_set(

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from supervisor.understanding.dialogue.conversation import Open
 from supervisor.understanding.dialogue.picks import LEAVES_ONE, PLACES, says_nothing
-from supervisor.understanding.outcome import Ambiguous, Missing, Single, Unfitting
-from supervisor.understanding.questions import leave
+from supervisor.understanding.outcome import Ambiguous, Missing, Single
 from supervisor.understanding.routing import Choice
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import STOP, Utterance
@@ -23,97 +22,76 @@ _RANGE = re.compile(r"\bbetween\b[^,;.]*\d|\d\S*\s+or\s+\S*\d", re.IGNORECASE)
 _UNTOLD = "(I cannot tell which of these questions that answers.)"
 
 _Region = tuple[int, int]
+#: Reads an utterance as the answer to one question; None when it is about something else.
+Answer = Callable[[Open, Utterance, Choice | None], Single | None]
 
 
-class SeveralAnswers:
-    """Gives each clause of an utterance to the one of *opened* that it answers; *answer* reads it as its answer."""
+def read_several(
+    opened: Sequence[Open], answer: Answer, utterance: Utterance, choice: Choice | None
+) -> list[Single] | None:
+    """Return what each of *opened* comes to by *utterance*, each clause as its *answer*; None for something else."""
+    clauses = _clauses(utterance.text)
+    leaves_one = any(LEAVES_ONE.match(utterance.text[slice(*one)]) for one in clauses)
+    if leaves_one and choice is not None and choice.task not in [one.task for one in opened]:
+        return None
+    if leaves_one or says_nothing(utterance.text) or _RANGE.search(utterance.text):
+        return [ask_again(one) for one in opened]
+    if match := _FOR_ALL.search(utterance.text):
+        rest = utterance.without([match.span()])
+        same = [answer(one, rest, None) for one in opened]
+        return [found for found in same if found is not None] if all(same) else None
+    taken: dict[int, list[_Region]] = defaultdict(list)
+    loose: list[_Region] = []
+    for region in clauses:
+        place, regions = _place(utterance, region, len(opened), [*taken, *range(len(loose))])
+        if place is None and (place := _fitting(opened, utterance.part(*region), taken)) is None:
+            loose.append(region)
+        elif place < 0:
+            return [ask_again(one, is_untold=True) for one in opened]
+        else:
+            taken[place] += regions
+    free = [place for place in range(len(opened)) if place not in taken]
+    if loose and len(loose) == len(free) and all(_is_bare(utterance.part(*one)) for one in loose):
+        taken |= {place: [region] for place, region in zip(free, loose, strict=True)}
+        loose = []
+    if loose and not taken and (choice is not None or not utterance.amounts):
+        return None
+    answered = [
+        answer(one, utterance.only(taken[place]), None) if place in taken else None for place, one in enumerate(opened)
+    ]
+    pairs = zip(opened, answered, strict=True)
+    return [found or ask_again(one, is_untold=bool(loose)) for one, found in pairs]
 
-    def __init__(
-        self,
-        opened: Sequence[Open],
-        answer: Callable[[Open, Utterance, Choice | None], Single | None],
-        abilities: str,
-    ) -> None:
-        self._opened, self._answer, self._abilities = opened, answer, abilities
 
-    def read(self, utterance: Utterance, choice: Choice | None) -> list[Single] | None:
-        """Return what each question comes to by *utterance*; None when it is about something else."""
-        if says_nothing(utterance.text) or _RANGE.search(utterance.text):
-            return [ask_again(one) for one in self._opened]
-        if match := _FOR_ALL.search(utterance.text):
-            rest = utterance.without([match.span()])
-            same = [self._answer(one, rest, None) for one in self._opened]
-            return [found for found in same if found is not None] if all(same) else None
-        taken: dict[int, list[_Region]] = defaultdict(list)
-        loose: list[_Region] = []
-        dropped: set[int] = set()
-        for region in _clauses(utterance.text):
-            place, regions = self._place(utterance, region, [*taken, *range(len(loose))])
-            if LEAVES_ONE.match(utterance.text[slice(*region)]):
-                place = place if place is not None else self._named(utterance.part(*region))
-                if place is None:
-                    return None
-                dropped.add(place)
-            elif place is None and (place := self._fitting(utterance.part(*region), taken)) is None:
-                loose.append(region)
-            elif place < 0:
-                return [ask_again(one, is_untold=True) for one in self._opened]
-            else:
-                taken[place] += regions
-        free = [place for place in range(len(self._opened)) if place not in taken and place not in dropped]
-        if loose and len(loose) == len(free) and all(_is_bare(utterance.part(*one)) for one in loose):
-            taken |= {place: [region] for place, region in zip(free, loose, strict=True)}
-            loose = []
-        if loose and not taken and not dropped and (choice is not None or not utterance.amounts):
-            return None
-        return self._together(utterance, taken, dropped, is_untold=bool(loose))
+def _place(utterance: Utterance, region: _Region, count: int, taken: Sequence[int]) -> tuple[int | None, list[_Region]]:
+    """Return which question is answered by its place ("the second is 4"), -1 for one that there is not."""
+    match = _PLACE.search(utterance.text, *region)
+    if match is None:
+        return None, [region]
+    place = PLACES.get(match[1].lower(), -1)
+    if match[1].lower() in {"other", "then"}:
+        free = [one for one in range(count) if one not in taken]
+        place = free[0] if taken and len(free) == 1 else count
+    if place >= count:
+        return -1, []
+    return place % count, [(region[0], match.start()), (match.end(), region[1])]
 
-    def _together(
-        self, utterance: Utterance, taken: dict[int, list[_Region]], dropped: set[int], *, is_untold: bool
-    ) -> list[Single]:
-        parts: list[Single] = []
-        for place, one in enumerate(self._opened):
-            if place in dropped:
-                continue
-            found = self._answer(one, utterance.only(taken[place]), None) if place in taken else None
-            parts.append(found or ask_again(one, is_untold=is_untold))
-        return parts or [Unfitting(leave("them", self._abilities))]
 
-    def _place(self, utterance: Utterance, region: _Region, taken: Sequence[int]) -> tuple[int | None, list[_Region]]:
-        """Return which question is answered by its place ("the second is 4"), -1 for one that there is not."""
-        match = _PLACE.search(utterance.text, *region)
-        if match is None:
-            return None, [region]
-        place = PLACES.get(match[1].lower(), -1)
-        count = len(self._opened)
-        if match[1].lower() in {"other", "then"}:
-            free = [one for one in range(count) if one not in taken]
-            place = free[0] if taken and len(free) == 1 else count
-        if place >= count:
-            return -1, []
-        return place % count, [(region[0], match.start()), (match.end(), region[1])]
-
-    def _named(self, said: Utterance) -> int | None:
-        """Return the one question whose task the words of *said* name."""
-        tasks = [one.task for one in self._opened]
-        named = [place for place, task in enumerate(tasks) if task is not None and task.names & set(said.stems)]
-        return named[0] if len(named) == 1 else None
-
-    def _fitting(self, said: Utterance, taken: dict[int, list[_Region]]) -> int | None:
-        """Return the one question that *said* answers: by a cue of its task, or as the only one that it fits."""
-        fitting, cued = [], []
-        for place, one in enumerate(self._opened):
-            if one.task is None:
-                continue
-            filled = fill(said, one.task, one.slots)
-            if any(cue.slot.name in filled.values for cue in one.task.cues.find(said.tokens)):
-                cued.append(place)
-            names = {slot.name for slot in one.slots if slot.kind != "text" or not said.amounts}
-            if names & filled.values.keys() and place not in taken and _is_bare(said, allows_text=True):
-                fitting.append(place)
-        if cued:
-            return cued[0] if len(cued) == 1 else None
-        return fitting[0] if len(fitting) == 1 else None
+def _fitting(opened: Sequence[Open], said: Utterance, taken: dict[int, list[_Region]]) -> int | None:
+    """Return the one question that *said* answers: by a cue of its task, or as the only one that it fits."""
+    fitting, cued = [], []
+    for place, one in enumerate(opened):
+        if one.task is None:
+            continue
+        filled = fill(said, one.task, one.slots)
+        if any(cue.slot.name in filled.values for cue in one.task.cues.find(said.tokens)):
+            cued.append(place)
+        names = {slot.name for slot in one.slots if slot.kind != "text" or not said.amounts}
+        if names & filled.values.keys() and place not in taken and _is_bare(said, allows_text=True):
+            fitting.append(place)
+    if cued:
+        return cued[0] if len(cued) == 1 else None
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def ask_again(one: Open, *, is_untold: bool = False) -> Single:

@@ -51,15 +51,13 @@ def after(agent: str, task: str, **parameters: Any) -> list[ChatTurn]:
         ("and with 75 more spent?", {"spent": 325}),
         ("add 100 to the limit", {"budget_limit": 900}),
         ("take 100 off the limit", {"budget_limit": 700}),
-        ("add 50 to the history", {"history": [30, 40, 50]}),
-        ("remove 40 from the history", {"history": [30]}),
         ("double the limit and 10 more spent", {"budget_limit": 1600, "spent": 260}),
         ("raise the limit to 900", {"budget_limit": 900}),
         ("again, but with 300 spent", {"spent": 300}),
     ],
 )
 def test_a_difference_is_reckoned_exactly_and_all_else_stays(text: str, changed: dict[str, Any]) -> None:
-    """Multiples, shares, percentages, steps, and items of a list."""
+    """Multiples, shares, percentages and steps."""
     assert parameters_of(understand(text, BEFORE)) == {**EARLIER, **changed}
 
 
@@ -69,7 +67,6 @@ def test_a_difference_is_reckoned_exactly_and_all_else_stays(text: str, changed:
         ("the same but for 4 nights", {"nights": 4, "rooms": 2}),
         ("one more night", {"nights": 4, "rooms": 2}),
         ("two more nights", {"nights": 5, "rooms": 2}),
-        ("another room", {"nights": 3, "rooms": 3}),
         ("one room less", {"nights": 3, "rooms": 1}),
         ("twice as many rooms", {"nights": 3, "rooms": 4}),
     ],
@@ -131,8 +128,9 @@ def test_without_an_earlier_value_it_is_asked_for() -> None:
         ("a third of the limit", "A third of 800 has no end of digits."),
         ("half as many nights", "Half of 3 is 1.5."),
         ("limit 900, spent 250, double the limit", "Is budget limit 900 or 1600?"),
-        ("double the history", "I can only add one to it, or take one out."),
-        ("remove 50 from the history", "I can only add one to it, or take one out."),
+        ("double the history", "I cannot work with the earlier [30, 40]."),
+        ("add 50 to the history", "I cannot work with the earlier [30, 40]."),
+        ("remove 40 from the history", "I cannot work with the earlier [30, 40]."),
     ],
 )
 def test_what_comes_to_no_plain_value_is_asked_about(text: str, question: str) -> None:

@@ -155,20 +155,23 @@ def test_an_amount_that_was_placed_rests_on_the_words_that_placed_it() -> None:
 @pytest.mark.parametrize(
     ("answer", "spent"),
     [
-        *((answer, 1500) for answer in ("the second", "1500", "the 1500 one", "the bigger one", "not 1.5", "option 2")),
-        *((answer, 1.5) for answer in ("the first one", "1.5", "it's 1.5", "the smaller", "not the second", "former")),
+        *((answer, 1500) for answer in ("the second", "1500", "the 1500 one", "option 2")),
+        *((answer, 1.5) for answer in ("the first one", "1.5", "it's 1.5", "not the second", "former")),
         ("1700", 1700),
     ],
 )
 def test_which_reading_of_a_number_is_answered_in_any_words(answer: str, spent: object) -> None:
-    """By its place, by what it is, or by its size; a third number is what it says."""
+    """By its place or by what it is; a third number is what it says."""
     assert shown(talk(*WHICH_NUMBER, answer)) == NO_SPENT | {"spent": spent}
 
 
 @pytest.mark.parametrize(
     ("answer", "question"),
     [
-        *((answer, "Is spent 1.5 or 1500? You wrote '1.500'.") for answer in ("yes", "both", "ok", "no")),
+        *(
+            (answer, "Is spent 1.5 or 1500? You wrote '1.500'.")
+            for answer in ("yes", "both", "ok", "no", "the bigger one", "not 1.5")
+        ),
         *((answer, LEFT) for answer in ("neither", "none of them")),
     ],
 )
@@ -185,7 +188,6 @@ def test_what_chooses_no_reading_is_asked_about(answer: str, question: str) -> N
         (WHICH_DAY, "the second one", "2027-03-04T09:00:00"),
         (WHICH_DAY, "March 4", "2027-03-04T09:00:00"),
         (WHICH_DAY, "3 April 2027", "2027-04-03T09:00:00"),
-        (WHICH_DAY, "the later one", "2027-04-03T09:00:00"),
         (WHICH_DAY, "May 5 at 10am", "2027-05-05T10:00:00"),
         (WHICH_HOUR, "9pm", "2026-11-27T21:00:00"),
         (WHICH_HOUR, "the first", "2026-11-27T09:00:00"),
