@@ -8,16 +8,10 @@ from supervisor.understanding.outcome import Ambiguous, Missing, Span, Understoo
 from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out
 from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.utterance import STOP, Utterance, word_set
+from supervisor.understanding.utterance import Utterance
 
 #: Words without a slot that a question names; they all are asked about.
 _MOST_LEFT = 8
-#: What asking is made of, in any request. Words that may turn one into something else are not: "if", "who", "should".
-_ASKING = STOP.difference(word_set("if who who's why did was were had should might not no never")) | word_set(
-    "i'd i'll id ill it's let's today am pm o'clock um uh er hmm instead actually correction wait rather mean meant"
-    " change yeah yep sure fine thing things something quick quickly kindly there hiya alright right use using do"
-    " check look see help love left"
-)
 
 
 @dataclass
@@ -55,8 +49,7 @@ def conclude(
 ) -> Understood | Missing | Ambiguous:
     """Return what *filled*, read from *utterance*, comes to; what no slot took is asked about first.
 
-    A task with effects is shown for a yes before it starts, unless that *is_agreed*, and so is one whose utterance has
-    words that nothing accounts for.
+    A task with effects is shown for a yes before it starts, unless that *is_agreed*.
     """
     agent_id, name = task.key
     # Declared order, so that the same question always looks the same.
@@ -68,10 +61,6 @@ def conclude(
     if not (doubted or absent or filled.whose or left):
         if task.offer.task.confirm and not is_agreed:
             return Ambiguous(ask_to_confirm(task.offer, known), agent_id, name, known, (), spans)
-        if not is_agreed and (odd := _unexplained(task, filled, utterance)):
-            said = " ".join(odd[:_MOST_LEFT])
-            question = f'{ask_to_confirm(task.offer, known)} I do not know what "{said}" says about it.'
-            return Ambiguous(question, agent_id, name, known, (), spans)
         computed = {name: words for name, words in filled.computed.items() if name in known}
         return Understood(agent_id, TaskCall(name=name, parameters=known), spans, frozenset(filled.guessed), computed)
     parts = list(filled.whose)
@@ -87,23 +76,3 @@ def conclude(
     if filled.whose or not absent:
         return Ambiguous(question, agent_id, name, known, missing, spans)
     return Missing(agent_id, name, known, missing, question, spans, frozenset(slot.name for slot in doubted))
-
-
-def _unexplained(task: Task, filled: Filled, utterance: Utterance) -> list[str]:
-    """Return the words that neither a value, nor the card, nor asking accounts for; none for a card without examples.
-
-    They may say that nothing is asked for: "I *almost ordered* a cake", "*who booked* it". A verb in the past is the
-    card's own only if the card has it so. Without examples nobody knows how people ask for the task.
-    """
-    if not task.offer.task.examples:
-        return []
-    dates, amounts = utterance.moment_marks, utterance.amount_marks
-    return [
-        token.text
-        for token in utterance.tokens
-        if token.is_word
-        and token.text not in _ASKING
-        and token.text not in task.vocabulary
-        and (token.stem not in task.vocabulary or (token.text.endswith("ed") and token.stem != token.text))
-        and not (dates[token.start] or amounts[token.start] or filled.holds(token.start, token.end))
-    ]

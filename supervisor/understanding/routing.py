@@ -5,7 +5,7 @@ What a slot consumes (a date, a number, a name) is no evidence: half of all task
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
@@ -42,7 +42,6 @@ class Task:
 
     *names* are the stems that name the task or its agent, *openers* those with which a request for it may begin, and
     *known* those of all that the card says of itself; *verbs* are what its examples say behind "to", "I" and "you".
-    *vocabulary* holds the words of the card and its examples, as they are written and as stems.
     """
 
     offer: Offer
@@ -52,7 +51,6 @@ class Task:
     openers: frozenset[str]
     known: frozenset[str]
     verbs: frozenset[str]
-    vocabulary: frozenset[str]
 
     @property
     def key(self) -> tuple[str, str]:
@@ -211,20 +209,7 @@ def _prepare(offer: Offer) -> Task:
         openers,
         known,
         _verbs(offer),
-        known | _vocabulary(offer, schema, named),
     )
-
-
-def _vocabulary(offer: Offer, schema: TaskSchema, named: Iterable[str]) -> frozenset[str]:
-    texts = [
-        *named,
-        offer.agent.agent_id,
-        offer.task.name.replace("_", " "),
-        offer.task.description,
-        offer.agent.description,
-    ]
-    texts += [*offer.task.examples, *(str(one) for slot in schema.slots for one in (slot.label, *slot.choices))]
-    return frozenset(word for text in texts for token in tokens_of(text) for word in (token.text, token.stem))
 
 
 def _verbs(offer: Offer) -> frozenset[str]:
