@@ -134,7 +134,7 @@ def test_what_nobody_can_do_is_said_and_no_failure(command: Command) -> None:
 
 def test_a_task_that_failed_is_a_failure(command: Command) -> None:
     """Code 1, with the reason."""
-    done = command("ask", f"probe trouble with label cli-{uuid4().hex[:8]} and kind give_up")
+    done = command("ask", f'probe trouble with label cli-{uuid4().hex[:8]} and kind "give_up"')
     assert done.returncode == 1, done.stdout
     assert "no run can mend this" in done.stdout
 

@@ -58,7 +58,7 @@ async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
     assert "Computed in" in second
 
     code, shown = await asked("double that")
-    assert (code, shown.partition(":")[0]) == (0, f"Take nap for ms {nap * 2:,} (double {nap:,})")
+    assert (code, shown.partition(":")[0]) == (0, f"Take nap (ms {nap * 2:,} (double {nap:,}))")
 
 
 async def test_what_lacks_something_is_asked_for_beside_what_is_answered(standing: Standing, program: Outside) -> None:

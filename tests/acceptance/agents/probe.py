@@ -74,7 +74,7 @@ async def remembered(wait: Wait) -> Echo:
 
 @agent.task(remember=False)
 async def fresh(wait: Wait, context: Context) -> Echo:
-    """Tell that the run began, wait, and never be remembered."""
+    """Tell that the run began, wait, and be run each time."""
     note_run(wait.label)
     await context.progress(0.0, "begun")
     await asyncio.sleep(wait.ms / 1000)
@@ -143,7 +143,7 @@ async def trouble(trouble: Trouble) -> Echo:
 
 @agent.task(remember="shared")
 async def sulk(trouble: Trouble) -> Echo:
-    """Give up at first, and be remembered afterwards."""
+    """Give up at first, and work afterwards."""
     run = note_run(trouble.label)
     if run <= trouble.times:
         raise GiveUp("not in the mood")
