@@ -73,20 +73,17 @@ async def test_what_lacks_something_is_asked_for_beside_what_is_answered(standin
     assert (answer["kind"], answer["report"]["result"]["remaining"], "parts" in answer) == ("answer", 28_000, False)
 
 
-async def test_several_names_are_a_task_each_and_two_are_told_apart_first(standing: Standing, program: Outside) -> None:
-    """Every name has one run of its own, and where it may be one name nothing runs before the answer."""
+async def test_names_that_a_task_has_no_room_for_are_asked_about(standing: Standing, program: Outside) -> None:
+    """None of them is dropped, and nothing runs before the answer."""
     await knows(program, standing.house, "take a nap of 7")
     ada, bob, eve = (f"{name}{uuid4().hex[:8]}" for name in ("Ada", "Bob", "Eve"))
     conversation = uuid4().hex
-    asked = await say(program, f"remembered probe, label {ada} and {bob}", conversation_id=conversation)
-    assert (asked["kind"], asked["missing"]) == ("question", ["label"])
+    asked = await say(program, f"remembered probe, label {ada}, {bob} and {eve}", conversation_id=conversation)
+    assert (asked["kind"], bob in asked["text"], eve in asked["text"]) == ("question", True, True)
     assert standing.house.runs(ada) == []
-    told = await say(program, "each", conversation_id=conversation)
-    assert [part["report"]["result"]["label"] for part in told["parts"]] == [ada, bob]
-
-    three = await say(program, f"remembered probe, label {ada}, {bob} and {eve}")
-    assert [part["report"]["result"]["label"] for part in three["parts"]] == [ada, bob, eve]
-    assert [len(standing.house.runs(label)) for label in (ada, bob, eve)] == [1, 1, 1]
+    told = await say(program, "yes", conversation_id=conversation)
+    assert told["report"]["result"]["label"] == ada
+    assert [len(standing.house.runs(label)) for label in (ada, bob, eve)] == [1, 0, 0]
 
 
 async def test_a_failed_part_says_so_and_keeps_nothing_from_the_others(standing: Standing, program: Outside) -> None:

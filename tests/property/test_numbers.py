@@ -1,7 +1,6 @@
 """Every spelling of a number is that number; no text is too strange, and none is slow."""
 
 import sys
-import time
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -146,12 +145,3 @@ def test_hostile_text_takes_steps_in_proportion_to_its_length(read: Callable[[st
     """Twice the text is at most twice the work, and a tenth for luck."""
     read(piece * 100)
     assert steps(read, piece * 300) <= 2.2 * steps(read, piece * 150) + 200
-
-
-@pytest.mark.parametrize("piece", ["5 ", "$5, ", "5 km ", "five-", "one thousand two crore ", "20 $ ", '5" '])
-def test_a_page_of_numbers_is_read_at_once(piece: str) -> None:
-    """Of 20,000 characters none costs more than some 15 microseconds."""
-    before = time.process_time()
-    found = find_amounts((piece * 20_000)[:20_000])
-    assert found or "crore" in piece
-    assert time.process_time() - before < 0.3
