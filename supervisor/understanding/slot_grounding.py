@@ -84,7 +84,7 @@ class Evidence:
 
     def value_in_call(self, task_name: str, slot: Slot) -> object:
         """Return the value that the task of this turn has in *slot*, None when it is no turn of *task_name*."""
-        call = self.shown.called
+        call = self.shown.turn.task if self.shown.turn is not None else None
         return call.parameters.get(slot.name) if call is not None and call.name == task_name else None
 
     @property
