@@ -1,6 +1,6 @@
 """What an interpretation can come to: frozen types, each carrying all that the next step needs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -31,11 +31,6 @@ class Span:
         return self.memory or self.turn_id
 
 
-def remembered_in(spans: Iterable[Span]) -> frozenset[str]:
-    """Return the fields whose values are taken from what is remembered of the person."""
-    return frozenset(span.field for span in spans if span.memory is not None)
-
-
 @dataclass(frozen=True, slots=True)
 class Understood:
     """A task that can be assigned as it stands.
@@ -55,7 +50,7 @@ class Understood:
     @property
     def remembered(self) -> frozenset[str]:
         """The fields whose values the person did not say: they are taken from what is remembered."""
-        return remembered_in(self.spans)
+        return frozenset(span.field for span in self.spans if span.memory is not None)
 
 
 @dataclass(frozen=True, slots=True)

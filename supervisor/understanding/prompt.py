@@ -5,10 +5,12 @@ fit the budget; of many, the likeliest are, and the rest by name.
 """
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Protocol
 
 from contracts.messages import ChatTurn, TaskCall
@@ -91,11 +93,6 @@ class Quotable:
     turn: ChatTurn | None = None
     memory: str | None = None
 
-    @property
-    def called(self) -> TaskCall | None:
-        """The task of the turn, None for any other text."""
-        return self.turn.task if self.turn is not None else None
-
 
 def sources_of(
     text: str, previous: Sequence[ChatTurn], recalled: Sequence[Remembered], now: datetime
@@ -134,26 +131,14 @@ def narrow(
 
     All are shown in full, in their own order, when that takes at most *budget* tokens.
     """
-    costs = [_cost(card(task)) for task in tasks]
-    if sum(costs) <= budget:
+    if sum(_cost(card(task)) for task in tasks) <= budget:
         return list(tasks), []
-    ranked = rank()
-    named = {task.key: _cost(f"{task.key[0]}: {task.key[1]}") for task in ranked}
-    left = budget - min(sum(named.values()), _NAME_TOKENS * budget // TASK_TOKENS)
-    full: list[Task] = []
-    for task in ranked:
-        left -= _cost(card(task))
-        if left < 0 and full:
-            break
-        full.append(task)
-    left = budget - sum(_cost(card(task)) for task in full)
-    names: list[Task] = []
-    for task in ranked[len(full) :]:
-        left -= named[task.key]
-        if left < 0:
-            break
-        names.append(task)
-    return full, names
+    ranked = list(rank())
+    names = [_cost(f"{task.key[0]}: {task.key[1]}") for task in ranked]
+    cards = list(accumulate(_cost(card(task)) for task in ranked))
+    count = max(1, bisect_right(cards, budget - min(sum(names), _NAME_TOKENS * budget // TASK_TOKENS)))
+    listed = bisect_right(list(accumulate(names[count:])), budget - cards[count - 1])
+    return ranked[:count], ranked[count : count + listed]
 
 
 def card(task: Task) -> str:

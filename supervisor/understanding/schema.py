@@ -21,21 +21,9 @@ from quantities.amounts.spellings import shown
 from supervisor.understanding.utterance import STOP, stems_of
 
 Kind = Literal[
-    "amount",
-    "integer",
-    "percent",
-    "quantity",
-    "text",
-    "choice",
-    "boolean",
-    "date",
-    "moment",
-    "when",
-    "time",
-    "duration",
-    "other",
-]
-
+    "amount", "integer", "percent", "quantity", "text", "choice", "boolean", "date", "moment", "when", "time",
+    "duration", "other",
+]  # fmt: skip
 Side = Literal["left", "right", "either"]
 
 #: Stands for the value in a cue.

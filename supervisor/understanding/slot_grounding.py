@@ -6,7 +6,6 @@ another language, is neither taken nor refused: the person sees it before anythi
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, time
 from decimal import Decimal
 from itertools import islice
@@ -55,20 +54,15 @@ class Grounded(NamedTuple):
     why: Why | None = None
 
 
-@dataclass
 class Evidence:
     """A text that may be quoted, with what Python reads in it."""
 
-    shown: Quotable
-    decimal_mark: DecimalMark | None = None
-    utterance: Utterance = field(init=False)
-    numbers: tuple[Number, ...] = field(init=False)
-    _candidates: dict[int, list[Candidate]] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        text = fold_digits(self.shown.text)
-        self.utterance = Utterance(text, decimal_mark=self.decimal_mark, now=self.shown.now)
+    def __init__(self, shown: Quotable, decimal_mark: DecimalMark | None = None) -> None:
+        text = fold_digits(shown.text)
+        self.shown = shown
+        self.utterance = Utterance(text, decimal_mark=decimal_mark, now=shown.now)
         self.numbers = numbers_in(text)
+        self._candidates: dict[int, list[Candidate]] = {}
 
     def candidates(self, slot: Slot) -> list[Candidate]:
         """Return what of the text can be a value of *slot*."""
@@ -84,7 +78,7 @@ class Evidence:
 
     def value_in_call(self, task_name: str, slot: Slot) -> object:
         """Return the value that the task of this turn has in *slot*, None when it is no turn of *task_name*."""
-        call = self.shown.called
+        call = self.shown.turn.task if self.shown.turn is not None else None
         return call.parameters.get(slot.name) if call is not None and call.name == task_name else None
 
     @property
@@ -104,8 +98,7 @@ class Evidence:
         return "reported" if place.start < len(turn.text) else None
 
 
-@dataclass(frozen=True)
-class SlotClaim:
+class SlotClaim(NamedTuple):
     """What a model says: *written* is the *value* of *slot* as it wrote it."""
 
     slot: Slot

@@ -51,8 +51,8 @@ def _open(turn: ChatTurn, router: Router) -> Open | None:
         # A report may read like a question of ours, and its task has run.
         return None
     if asks_which_task(turn):
-        tasks = [_labelled(router, agent_id, label) for agent_id, label in tasks_asked(turn)]
-        offered = tuple(task for task in tasks if task is not None)
+        labelled = {(task.key[0], task.offer.label): task for task in reversed(router.tasks)}
+        offered = tuple(labelled[key] for key in tasks_asked(turn) if key in labelled)
         return Open(turn, None, offered=offered) if offered else None
     task = router.find(turn.agent_id, turn.task.name) if turn.task is not None and turn.agent_id else None
     if task is None:
@@ -61,11 +61,6 @@ def _open(turn: ChatTurn, router: Router) -> Open | None:
         return Open(turn, task, wants_yes=True)
     slots = slots_asked(turn, task.schema)
     return Open(turn, task, slots) if slots else None
-
-
-def _labelled(router: Router, agent_id: str, label: str) -> Task | None:
-    own = (task for task in router.tasks if task.offer.agent.agent_id == agent_id)
-    return next((task for task in own if task.offer.label == label), None)
 
 
 def past_tasks(previous: Sequence[ChatTurn], router: Router) -> list[Past]:
