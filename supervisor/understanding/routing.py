@@ -39,7 +39,8 @@ class Task:
     """One task ready to be chosen and filled.
 
     *names* are the stems that name the task or its agent, *openers* those with which a request for it may begin, and
-    *known* those of all that the card says of itself; *verbs* are what its examples say behind "to", "I" and "you".
+    *known* those of all that the card says of itself; *said* has all words of its examples too, and *verbs* are what
+    these say behind "to", "I" and "you".
     """
 
     offer: Offer
@@ -48,6 +49,7 @@ class Task:
     names: frozenset[str]
     openers: frozenset[str]
     known: frozenset[str]
+    said: frozenset[str]
     verbs: frozenset[str]
 
     @property
@@ -202,6 +204,7 @@ def _prepare(offer: Offer) -> Task:
         names,
         openers,
         known,
+        known.union(*map(stems_of, offer.task.examples)),
         _verbs(offer),
     )
 

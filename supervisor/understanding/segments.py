@@ -103,6 +103,10 @@ def _begins_anew(
     first = next((token for token in words if token.text not in STOP), None)
     if first is None or _CORRECTION.match(part.text):
         return False
+    if last[2] is not None and not part.value_spans:
+        content = {token.stem for token in words if token.text not in STOP}
+        if len(content) == 1 and content <= last[2].task.said:
+            return False  # the "book it" behind "Is it free?"
     is_opener = first.stem in choice.task.openers
     if not is_opener and (words[0].text not in _OPENERS or _has_cue(part, last[2])):
         return False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import FAR, Cue, Distances
 from supervisor.understanding.outcome import Span
-from supervisor.understanding.questions import ask_which_value, ask_whose
+from supervisor.understanding.questions import ask_for, ask_which_value, ask_whose
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.texts import announced_texts, names_in, remaining_text, stray_digits
 from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark
@@ -107,6 +107,9 @@ class _Filling:
                 continue
             if negation is not None or nothing is not None:
                 value: Any = [] if slot.is_list else False if slot.kind == "boolean" else None
+                if slot.kind == "boolean" and cue.penalty:
+                    self.filled.questions[slot.name] = ask_for([slot])  # "without gluten" may be gluten free
+                    continue
                 if not slot.is_list and slot.kind != "boolean" and (slot.is_required or not slot.is_nullable):
                     continue
                 start = tokens[negation].start if negation is not None else start
