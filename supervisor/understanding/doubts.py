@@ -5,7 +5,7 @@ The examples of a card are the measure: who never wrote a question among them do
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.routing import Task
@@ -31,7 +31,7 @@ def is_only_talk(utterance: Utterance, task: Task, filled: Filled) -> bool:
     tokens = [token for token in utterance.tokens if not taken[token.start]]
     words = [token.text for token in tokens if token.is_word]
     denied = not _UNREAL.isdisjoint(words) or any(
-        before in _HELPERS and after in {"not", "never"} for before, after in zip(words, words[1:], strict=False)
+        before in _HELPERS and after in {"not", "never"} for before, after in pairwise(words)
     )
     if not task.offer.task.examples or not words:
         return False
@@ -47,9 +47,9 @@ def _manner(examples: tuple[str, ...]) -> tuple[bool, bool]:
 
 
 def _asks(tokens: Sequence[Token]) -> bool:
-    """Return whether *tokens* are a question, and no request behind one: "Is it free? Then book it"."""
-    marks = [place for place, token in enumerate(tokens[:-1]) if token.text in {"?", ".", "!"}]
-    return bool(tokens) and tokens[0].text in _ASKING and not marks
+    """Return whether *tokens* ask, with no request beside: not "Is it free? Then book it" nor "How am I doing"."""
+    said = [token.text for token in tokens]
+    return len(said) > 1 and said[0] in _ASKING and said[1] != "am" and {"?", ".", "!"}.isdisjoint(said[:-1])
 
 
 def strangers(utterance: Utterance, task: Task, filled: Filled) -> list[tuple[int, int]]:

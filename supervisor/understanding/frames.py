@@ -54,9 +54,7 @@ def _before(example: Utterance, start: int) -> tuple[str, ...]:
     place = example.index_at(start)
     while place and not example.tokens[place - 1].is_word:
         place -= 1
-    before = [
-        token for token in example.tokens[max(place - 2, 0) : place] if token.is_word and not token.text.isdigit()
-    ]
+    before = [token for token in example.tokens[max(place - 2, 0) : place] if token.is_word]
     if not before:
         return ()
     last = before[-1]

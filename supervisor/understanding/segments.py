@@ -59,8 +59,11 @@ def segments_of(
             found.append((start, end, choice))
     if len(found) == 1:
         return [Segment(0, utterance, whole)]
-    parts = [(start, utterance.part(start, end)) for start, end, _ in found]
-    return [Segment(start, part, router.choose(part)) for start, part in parts]
+    alone = set(zip(places, ends, strict=True))
+    parts = [(start, utterance.part(start, end), choice, (start, end) in alone) for start, end, choice in found]
+    return [
+        Segment(start, part, choice if is_alone else router.choose(part)) for start, part, choice, is_alone in parts
+    ]
 
 
 def _cuts(utterance: Utterance) -> Iterator[tuple[int, int]]:

@@ -172,7 +172,7 @@ def _behind_cues(
 
 
 def _bare(utterance: Utterance, task: "Task", start: int, end: int) -> tuple[int, int]:
-    """Return the text behind a mere "to" without the words of the task behind it: "Peru" of "Peru cost", "Peru by air"."""
+    """Return the text behind a mere "to" without words of the task: "Peru" of "Peru cost" and "Peru by air"."""
     last = end
     text, tokens = utterance.text, [one for one in utterance.tokens if start <= one.start < end]
     for place, token in enumerate(tokens):
@@ -199,7 +199,7 @@ def _leads(utterance: Utterance, task: "Task", cue: "Cue", cues: Sequence["Cue"]
         return False
     token = tokens[place]
     is_light = all(one.text in LIGHT for one in tokens[cue.first : cue.end])
-    if is_light and token.stem in task.names | task.openers | task.verbs:
+    if is_light and token.stem in task.said | task.openers and not utterance.text[token.start].isupper():
         return False
     if token.text in _ANNOUNCING or utterance.text[token.start].isupper():
         return True
