@@ -45,11 +45,11 @@ class Filled:
 
 
 def conclude(
-    task: Task, filled: Filled, utterance: Utterance, *, is_agreed: bool = False
+    task: Task, filled: Filled, utterance: Utterance, *, is_agreed: bool = False, is_doubted: bool = False
 ) -> Understood | Missing | Ambiguous:
     """Return what *filled*, read from *utterance*, comes to; what no slot took is asked about first.
 
-    A task with effects is shown for a yes before it starts, unless that *is_agreed*.
+    A task with effects is shown for a yes before it starts, unless that *is_agreed*; so is one that *is_doubted*.
     """
     agent_id, name = task.key
     # Declared order, so that the same question always looks the same.
@@ -59,7 +59,7 @@ def conclude(
     spans = tuple(filled.spans)
     left = [utterance.text[start:end] for start, end in filled.left[:_MOST_LEFT]]
     if not (doubted or absent or filled.whose or left):
-        if task.offer.task.confirm and not is_agreed:
+        if is_doubted or (task.offer.task.confirm and not is_agreed):
             return Ambiguous(ask_to_confirm(task.offer, known), agent_id, name, known, (), spans)
         computed = {name: words for name, words in filled.computed.items() if name in known}
         return Understood(agent_id, TaskCall(name=name, parameters=known), spans, frozenset(filled.guessed), computed)

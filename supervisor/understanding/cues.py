@@ -87,11 +87,12 @@ class Distances:
         for cue in cues:
             steps[cue.first] = max(steps[cue.first], _COMPOUND_STEP if cue.first in ends else _CUE_STEP)
         self._utterance = utterance
-        self._starts = set()
+        self._starts, self._ends = set(), set()
         for start, end in values:
             first, last = self._places(start, end)
             steps[first:last] = [_VALUE_STEP] + [0.0] * (last - first - 1)
             self._starts.add(first)
+            self._ends.add(last)
         self._until = [0.0, *accumulate(steps)]
         self._ordered = sorted(self._starts)
 
@@ -103,6 +104,8 @@ class Distances:
         """Return the steps from *cue* to the value at *start* to *end*, 0 when they touch or the cue is part of it."""
         first, last = self._places(start, end)
         if cue.end <= first:
+            if cue.first in self._ends and self._tokens[cue.end].text == "of":
+                return NEVER  # the 15 of "3 sets of 15" are no sets
             if cue.side == "left" or self._is_apart(cue, cue.end, first):
                 return NEVER
             return self._until[first] - self._until[cue.end] + cue.penalty

@@ -25,10 +25,10 @@ _OTHERS, _USUAL = 6.0, 3.0
 #: How far an example moves what its features count, how often all are gone through, and for how many in all.
 _STEP, _PASSES, _MOST_STEPS = 0.5, 4, 1_000
 #: By how much less like it is with no word in common that says something.
-_NOTHING_SAID = 0.8
+_NOTHING_SAID = 0.9
 _EMPTY = STOP | {"0"}
 #: The likeness from which on an utterance is of a task.
-ENOUGH = 0.25
+ENOUGH = 0.26
 
 
 class Likeness:

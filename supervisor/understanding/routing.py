@@ -7,7 +7,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 
 from contracts.errors import InvalidInput
 from contracts.messages import AgentCard
@@ -41,7 +41,7 @@ class Task:
     """One task ready to be chosen and filled.
 
     *names* are the stems that name the task or its agent, *openers* those with which a request for it may begin, and
-    *known* those of all that the card says of itself; *verbs* are what its examples say behind "to", "I" and "you".
+    *known* those of all that the card says of itself; *said* has all words of its examples too.
     """
 
     offer: Offer
@@ -50,7 +50,7 @@ class Task:
     names: frozenset[str]
     openers: frozenset[str]
     known: frozenset[str]
-    verbs: frozenset[str]
+    said: frozenset[str]
 
     @property
     def key(self) -> tuple[str, str]:
@@ -208,19 +208,7 @@ def _prepare(offer: Offer) -> Task:
         names,
         openers,
         known,
-        _verbs(offer),
-    )
-
-
-def _verbs(offer: Offer) -> frozenset[str]:
-    texts = (*offer.task.examples, offer.task.description)
-    read = [tokens_of(text) for text in texts]
-    leading = {"to", "i", "you", "we"}
-    return frozenset(
-        after.stem
-        for tokens in read
-        for before, after in pairwise(tokens)
-        if before.text in leading and after.is_word and after.text not in STOP and after.text.islower()
+        known.union(*map(stems_of, offer.task.examples)),
     )
 
 

@@ -19,6 +19,7 @@ from supervisor.understanding.dialogue.carry_over import carry_over, goes_on
 from supervisor.understanding.dialogue.clarification import Clarification
 from supervisor.understanding.dialogue.conversation import Open, Past, open_questions, past_tasks
 from supervisor.understanding.dialogue.picks import INSTEAD
+from supervisor.understanding.doubts import is_only_talk, strangers
 from supervisor.understanding.fixed_replies import is_denied, reply_without_task
 from supervisor.understanding.outcome import Ambiguous, Interpretation, Several, Single, Span, Understood, Unfitting
 from supervisor.understanding.questions import ask_which_task, leave
@@ -140,8 +141,16 @@ def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pa
         return Unfitting(f"I cannot tell what to do with{said or ' that'}. {router.catalogue.abilities()}")
     if not choice.rivals:
         filled = carry_over(utterance, choice.task, pasts, is_asked_for=True) or Filled()
-        return conclude(choice.task, filled, utterance)
-    return _prefer((choice.task, *choice.rivals), utterance)
+        return _conclude(choice.task, filled, utterance, pasts)
+    return _prefer((choice.task, *choice.rivals), utterance, pasts)
+
+
+def _conclude(task: Task, filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Single:
+    """Return what *filled* comes to for a *task* that the words ask for; what goes on with one of *pasts* is sure."""
+    if pasts and goes_on(utterance):
+        return conclude(task, filled, utterance)
+    filled.left = sorted({*filled.left, *strangers(utterance, task, filled)})
+    return conclude(task, filled, utterance, is_doubted=is_only_talk(utterance, task, filled))
 
 
 def _chosen_before(pasts: Sequence[Past]) -> Choice | None:
@@ -152,7 +161,7 @@ def _goes_on_with(task: Task, choice: Choice | None) -> bool:
     return choice is None or choice.score < _WEAK or task in (choice.task, *choice.rivals)
 
 
-def _prefer(tasks: Sequence[Task], utterance: Utterance) -> Single:
+def _prefer(tasks: Sequence[Task], utterance: Utterance, pasts: Sequence[Past]) -> Single:
     """Return the one of several likely *tasks* whose slots the values fit best, or ask which is meant."""
     tried = [(task, fill(utterance, task)) for task in tasks]
     fits = [
@@ -162,7 +171,7 @@ def _prefer(tasks: Sequence[Task], utterance: Utterance) -> Single:
     ]  # fmt: skip
     best = [one for one, fit in zip(tried, fits, strict=True) if fit == max(fits)]
     if len(best) == 1 and max(fits) > 0:
-        return conclude(*best[0], utterance)
+        return _conclude(*best[0], utterance, pasts)
     return Ambiguous(ask_which_task([task.offer for task, _ in best]))
 
 

@@ -59,8 +59,11 @@ def segments_of(
             found.append((start, end, choice))
     if len(found) == 1:
         return [Segment(0, utterance, whole)]
-    parts = [(start, utterance.part(start, end)) for start, end, _ in found]
-    return [Segment(start, part, router.choose(part)) for start, part in parts]
+    alone = set(zip(places, ends, strict=True))
+    parts = [(start, utterance.part(start, end), choice, (start, end) in alone) for start, end, choice in found]
+    return [
+        Segment(start, part, choice if is_alone else router.choose(part)) for start, part, choice, is_alone in parts
+    ]
 
 
 def _cuts(utterance: Utterance) -> Iterator[tuple[int, int]]:
@@ -103,6 +106,10 @@ def _begins_anew(
     first = next((token for token in words if token.text not in STOP), None)
     if first is None or _CORRECTION.match(part.text):
         return False
+    if last[2] is not None and not part.value_spans:
+        content = {token.stem for token in words if token.text not in STOP}
+        if len(content) == 1 and content <= last[2].task.said:
+            return False  # the "book it" behind "Is it free?"
     is_opener = first.stem in choice.task.openers
     if not is_opener and (words[0].text not in _OPENERS or _has_cue(part, last[2])):
         return False

@@ -7,12 +7,13 @@ name and quoted text that is left after that is asked about: nothing is dropped,
 import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import FAR, Cue, Distances
 from supervisor.understanding.outcome import Span
-from supervisor.understanding.questions import ask_which_value, ask_whose
+from supervisor.understanding.questions import ask_for, ask_which_value, ask_whose
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.texts import announced_texts, names_in, remaining_text, stray_digits
 from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark
@@ -107,6 +108,9 @@ class _Filling:
                 continue
             if negation is not None or nothing is not None:
                 value: Any = [] if slot.is_list else False if slot.kind == "boolean" else None
+                if slot.kind == "boolean" and cue.penalty:
+                    self.filled.questions[slot.name] = ask_for([slot])  # "without gluten" may be gluten free
+                    continue
                 if not slot.is_list and slot.kind != "boolean" and (slot.is_required or not slot.is_nullable):
                     continue
                 start = tokens[negation].start if negation is not None else start
@@ -173,14 +177,14 @@ class _Filling:
         reached[0] = [_Assignment(0.0, ())]
         for place in range(len(self.groups)):
             options = list(self._options(place))
-            for one in sorted(reached[place], key=_cost_of)[:_BEAM]:
+            for one in sorted(reached[place], key=itemgetter(0))[:_BEAM]:
                 reached[place + 1].append(_Assignment(one.cost + FAR, one.pairs))
                 used = one.slots()
                 for cost, end, slot in options:
                     if slot.name not in used:
                         pairs = tuple((member, slot) for member in range(place, end))
                         reached[end].append(_Assignment(one.cost + cost, one.pairs + pairs))
-        return sorted(reached[-1], key=_cost_of)[:_BEAM]
+        return sorted(reached[-1], key=itemgetter(0))[:_BEAM]
 
     def _options(self, place: int) -> Iterator[tuple[float, int, Slot]]:
         """Yield what the value at *place*, or the list that begins there, may be for: cost, end and slot."""
@@ -365,10 +369,6 @@ def _is_taken_back(text: str, start: int, end: int, after: tuple[int, int, list[
     if _DENIED.search(text, max(start - _DENIED_REACH, 0), start):
         return True
     return after is not None and _TAKEN_BACK.fullmatch(text, end, after[0]) is not None
-
-
-def _cost_of(one: _Assignment) -> float:
-    return one.cost
 
 
 def _differ(one: _Assignment, other: _Assignment) -> bool:

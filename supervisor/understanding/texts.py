@@ -30,9 +30,11 @@ _LEADING = re.compile(r"(?:[\s,:;=\u2013-]+|(?:called|named|is|that|please)\s+)+
 #: Characters of the longest text that is taken out of a sentence.
 _LONGEST = 2_000
 #: Who or what was meant has to be asked: these are no names.
-_WHOEVER = word_set("him her it them me us someone somebody anyone anybody something this that these those one myself")
+_WHOEVER = word_set(
+    "him her it them me us someone somebody anyone anybody nobody something this that these those one myself"
+)
 _DETERMINERS = word_set("a an the my our your his her their some any this that")
-_LEADS_ON = word_set("a an the my our your to for in at about of on me us from")
+_LEADS_ON = word_set("a an the my our your to in at about of on me us from")
 _SMALL = word_set("to from at in for with by about into of on as and")
 _AND = re.compile(r"(?:(?:and|or|plus|&)\s+)?", re.IGNORECASE)
 _CHUNK = re.compile(r"[^\s\"'(,;]+")
@@ -164,8 +166,23 @@ def _behind_cues(
             others = [one for one in others if not _is_inside(one, tokens)]
         stop = min((tokens[one.first].start for one in others), default=len(text))
         if (extent := _extent(utterance, slot, tokens[cue.end - 1].end, stop, filled)) is not None:
-            found.append((slot, *extent))
+            is_light = all(one.text in LIGHT for one in tokens[cue.first : cue.end]) and not slot.is_list
+            found.append((slot, *(_bare(utterance, task, *extent) if is_light else extent)))
     return found
+
+
+def _bare(utterance: Utterance, task: "Task", start: int, end: int) -> tuple[int, int]:
+    """Return the text behind a mere "to" without words of the task: "Peru" of "Peru cost" and "Peru by air"."""
+    last = end
+    text, tokens = utterance.text, [one for one in utterance.tokens if start <= one.start < end]
+    for place, token in enumerate(tokens):
+        is_name = text[token.start].isupper()
+        goes_on = place + 1 == len(tokens) or text[tokens[place + 1].start].isupper()
+        if place and (token.text in {"by", "via"} or (token.text == "and" and not goes_on)):
+            break
+        if is_name or (token.stem not in task.said and token.text not in STOP):
+            last = token.end
+    return start, last
 
 
 def _is_inside(cue: "Cue", tokens: Sequence[Token]) -> bool:
@@ -182,7 +199,7 @@ def _leads(utterance: Utterance, task: "Task", cue: "Cue", cues: Sequence["Cue"]
         return False
     token = tokens[place]
     is_light = all(one.text in LIGHT for one in tokens[cue.first : cue.end])
-    if is_light and token.stem in task.names | task.openers | task.verbs:
+    if is_light and token.stem in task.said | task.openers and not utterance.text[token.start].isupper():
         return False
     if token.text in _ANNOUNCING or utterance.text[token.start].isupper():
         return True

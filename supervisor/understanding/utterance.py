@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -100,7 +100,7 @@ class Utterance:
     @cached_property
     def moments(self) -> tuple[FoundMoment, ...]:
         """Days and times, reckoned from *now*: into the future, unless the words speak of the past alone."""
-        return find_moments(self.text, self.now, lean="past" if _tells_of_past(self.tokens) else "future")
+        return find_moments(self.text, self.now, lean="past" if tells_of_past(self.tokens) else "future")
 
     @cached_property
     def durations(self) -> tuple[FoundDuration, ...]:
@@ -154,7 +154,8 @@ class Utterance:
         return part
 
 
-def _tells_of_past(tokens: tuple[Token, ...]) -> bool:
+def tells_of_past(tokens: Sequence[Token]) -> bool:
+    """Return whether *tokens* speak of the past alone."""
     said = {token.text for token in tokens}
     if said & _FUTURE:
         return False

@@ -62,6 +62,8 @@ def carry_over(utterance: Utterance, task: Task, pasts: Sequence[Past], *, is_as
         for slot in [*named, *(change.slot for change in changes if change.slot is not None)]:
             if filled.is_open(slot):
                 filled.questions[slot.name] = ask_unknown_reference(slot)
+        unread = [one for one in changes if one.slot is None or one.slot.name not in filled.questions]
+        filled.left += [(one.start, one.end) for one in unread]
         return filled
     _put_changes(filled, utterance, past, changes, task)
     is_whole = not named or bool(re.search(r"\b(?:else|rest|again|but|with|instead)\b", utterance.text, re.IGNORECASE))
