@@ -143,7 +143,7 @@ def _by_looks(utterance: Utterance, slot: Slot, filled: "Filled") -> tuple[int, 
             match = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) if _is_name(value) else None
             if match and not any(start <= match.start() < end for start, end in found):
                 found.append(match.span())
-    free = [one for one in found if not filled.holds(*one)]
+    free = [one for one in found if not filled.holds(*one) and not _is_led_away(utterance, slot, one[0])]
     return free[0] if len(free) == 1 else None
 
 
@@ -288,8 +288,15 @@ def remaining_text(
             return None
         if free:
             start, end = _widened(utterance, free[0])
-            return (slot, start, end) if fits(slot, utterance.text[start:end]) else None
+            is_meant = fits(slot, utterance.text[start:end]) and not _is_led_away(utterance, slot, start)
+            return (slot, start, end) if is_meant else None
     return (slot, *found) if (found := _after_task_words(utterance, slot, task, cues, filled)) else None
+
+
+def _is_led_away(utterance: Utterance, slot: Slot, start: int) -> bool:
+    """Return whether a word before *start* gives what follows another part: "from Oslo" names no destination."""
+    before = utterance.tokens[max(utterance.index_at(start) - 1, 0)].text
+    return before in {"from", "by"} and not any((before,) == phrase.stems for phrase in slot.phrases)
 
 
 def _widened(utterance: Utterance, span: tuple[int, int]) -> tuple[int, int]:

@@ -53,6 +53,7 @@ def test_words_that_the_card_does_not_know_are_asked_about(text: str, stranger: 
         "order a lemon cake without gluten for 10 people on Friday",
         "order a lemon cake for 10 people for 31 April",
         "what should I cook for dinner",
+        "what does it cost to send 2 kg from Oslo",
         "anything but lemon, a cake for 8 people on Friday",
         "is it cheaper to ship 2 kg to Norway or Sweden",
     ],
