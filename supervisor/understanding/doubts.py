@@ -17,8 +17,8 @@ _UNREAL = word_set("might maybe never won't wouldn't didn't doesn't don't haven'
 _HELPERS = word_set("did do does have has will would should could can")
 _DETERMINERS = word_set("a an the my our your his her their another")
 _DEFINITE = word_set("the my our your this that")
-#: What a thing is said to be, or to have: "it's urgent", "with candles".
-_JOINING = word_set("with without by via and or plus it's is are")
+#: What a thing is said to be, or to have: "it's urgent", "with candles"; and what somebody does.
+_JOINING = word_set("with without by via and or plus it's is are i we")
 #: Behind these stands what a task is for, and who it is for: "for my team".
 _FOR = word_set("for in at on to of about from")
 _SUBJECTS_VERB = word_set("has had did is was will wants needs")
@@ -64,6 +64,7 @@ def strangers(utterance: Utterance, task: Task, filled: Filled) -> list[tuple[in
     guessed = {span.start for span in filled.spans if span.field in filled.guessed and span.text.isdigit()}
     blank = Token("", "", 0, 0, is_word=False)
     tokens = (blank, blank, *utterance.tokens, blank, blank)
+    kinds = task.names.union(*(one.stems for slot in task.schema.slots if slot.choices for one in slot.phrases))
     found = []
     for place in range(2, len(tokens) - 2):
         (earlier, before), token, (after, later) = (
@@ -78,6 +79,13 @@ def strangers(utterance: Utterance, task: Task, filled: Filled) -> list[tuple[in
         is_thing = before.text in _DETERMINERS and earlier.text not in _FOR
         is_undone = place < 5 and after.text in _DEFINITE and later.stem in task.said
         is_subject = place == 2 and (after.text in _SUBJECTS_VERB or tells_of_past((after,)))
-        if is_thing or before.text in _JOINING or is_undone or is_subject or after.start in guessed:
+        if (
+            is_thing
+            or before.text in _JOINING
+            or after.stem in kinds
+            or is_undone
+            or is_subject
+            or after.start in guessed
+        ):
             found.append((token.start, token.end))
     return found

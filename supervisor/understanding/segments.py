@@ -48,9 +48,11 @@ def segments_of(
         return [Segment(0, utterance, whole)]
     places = [0, *(end for _, end in cuts)]
     ends = [*(start for start, _ in cuts), len(utterance.text)]
+    read = [utterance.part(start, end) for start, end in zip(places, ends, strict=True)]
+    if not any(_may_open(part, router) for part in read[1:]):
+        return [Segment(0, utterance, whole)]
     found: list[tuple[int, int, Choice | None]] = []
-    for start, end in zip(places, ends, strict=True):
-        part = utterance.part(start, end)
+    for start, end, part in zip(places, ends, read, strict=True):
         choice = router.choose(part) if not found or _may_open(part, router) else None
         if found and not _begins_anew(found[-1], part, choice, utterance, about):
             first, _, before = found[-1]

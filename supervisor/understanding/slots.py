@@ -45,7 +45,8 @@ _TAKEN_BACK = re.compile(
     re.IGNORECASE,
 )
 _DENIED = re.compile(
-    r"\b(?:not|n't|instead of|rather than|no longer)\s+(?:the\s+|my\s+|a\s+|on\s+|at\s+)?$", re.IGNORECASE
+    r"\b(?:not|n't|instead of|(?:rather|other) than|no longer|anything but)\s+(?:the\s+|my\s+|a\s+|on\s+|at\s+)?$",
+    re.IGNORECASE,
 )
 _DENIED_REACH = 24
 #: A task that takes no date is done then anyway.
@@ -123,7 +124,7 @@ class _Filling:
     def _negation_before(self, cue: Cue) -> int | None:
         for place in range(cue.first - 1, max(cue.first - 2 - _NEGATION_REACH, -1), -1):
             token = self.utterance.tokens[place]
-            if token.text in _NEGATIONS:
+            if token.text in _NEGATIONS and self.utterance.tokens[cue.first].text not in _NEGATIONS:
                 return place
             if not token.is_word or token.text[0].isdigit():
                 return None

@@ -120,12 +120,14 @@ def announced_texts(
     behind = _behind_cues(utterance, task, cues, filled)
     for slot, start, end in behind:
         if filled.is_open(slot):
-            yield from ((slot, *part) for part in (_items(utterance, start, end) if slot.is_list else [(start, end)]))
+            yield from (
+                (slot, *part) for part in (_items(utterance, slot, start, end) if slot.is_list else [(start, end)])
+            )
     answered = [slot for slot in asked if slot.kind == "text" and filled.is_open(slot)]
     if len(asked) == 1 and answered:
         found = _extent(utterance, answered[0], 0, len(utterance.text), filled, is_answer=True)
         if found is not None:
-            parts = _items(utterance, *found) if answered[0].is_list else [found]
+            parts = _items(utterance, answered[0], *found) if answered[0].is_list else [found]
             yield from ((answered[0], *part) for part in parts)
 
 
@@ -141,7 +143,7 @@ def _by_looks(utterance: Utterance, slot: Slot, filled: "Filled") -> tuple[int, 
             match = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) if _is_name(value) else None
             if match and not any(start <= match.start() < end for start, end in found):
                 found.append(match.span())
-    free = [one for one in found if not filled.holds(*one)]
+    free = [one for one in found if not filled.holds(*one) and not _is_led_away(utterance, slot, one[0])]
     return free[0] if len(free) == 1 else None
 
 
@@ -178,7 +180,7 @@ def _bare(utterance: Utterance, task: "Task", start: int, end: int) -> tuple[int
     for place, token in enumerate(tokens):
         is_name = text[token.start].isupper()
         goes_on = place + 1 == len(tokens) or text[tokens[place + 1].start].isupper()
-        if place and (token.text in {"by", "via"} or (token.text == "and" and not goes_on)):
+        if place and (token.text in {"by", "via", "or"} or (token.text == "and" and not goes_on)):
             break
         if is_name or (token.stem not in task.said and token.text not in STOP):
             last = token.end
@@ -208,11 +210,14 @@ def _leads(utterance: Utterance, task: "Task", cue: "Cue", cues: Sequence["Cue"]
     )
 
 
-def _items(utterance: Utterance, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _items(utterance: Utterance, slot: Slot, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the items of the list that stands at *start* to *end*: "rice, leeks and eggs"."""
+    own = {phrase.stems for phrase in slot.phrases}
     for match in re.finditer(r"(?:(?!,|;|\s(?:and|or|&|plus)\s|\n).)+", utterance.text[start:end]):
         first = start + match.start() + len(_lead(match.group(), 0))
         first += len(_AND.match(utterance.text, first, end).group())  # type: ignore[union-attr]  # matches nothing too
+        if (word := _WORDS.match(utterance.text, first, end)) and stems_of(word.group()) in own:
+            first = min(word.end() + 1, end)  # "no leeks and no onions" avoids onions
         last = _trimmed(utterance.text, first, start + match.end())
         if first < last:
             yield first, last
@@ -283,8 +288,15 @@ def remaining_text(
             return None
         if free:
             start, end = _widened(utterance, free[0])
-            return (slot, start, end) if fits(slot, utterance.text[start:end]) else None
+            is_meant = fits(slot, utterance.text[start:end]) and not _is_led_away(utterance, slot, start)
+            return (slot, start, end) if is_meant else None
     return (slot, *found) if (found := _after_task_words(utterance, slot, task, cues, filled)) else None
+
+
+def _is_led_away(utterance: Utterance, slot: Slot, start: int) -> bool:
+    """Return whether a word before *start* gives what follows another part: "from Oslo" names no destination."""
+    before = utterance.tokens[max(utterance.index_at(start) - 1, 0)].text
+    return before in {"from", "by"} and not any((before,) == phrase.stems for phrase in slot.phrases)
 
 
 def _widened(utterance: Utterance, span: tuple[int, int]) -> tuple[int, int]:
