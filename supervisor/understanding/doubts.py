@@ -1,6 +1,7 @@
 """What makes it doubtful that a task is to be started: things that its card does not know, and talk about the task.
 
-The examples of a card are the measure: who never wrote a question among them does not expect one.
+The examples of a card are the measure: who never wrote a question among three of them does not expect one. A card
+with fewer says too little of how people ask, and is not held against anybody.
 """
 
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from functools import lru_cache
 from itertools import chain, pairwise
 
 from supervisor.understanding.conclusion import Filled
-from supervisor.understanding.routing import Task
+from supervisor.understanding.routing import TELLING_EXAMPLES, Task
 from supervisor.understanding.utterance import STOP, Token, Utterance, mark, tells_of_past, tokens_of, word_set
 
 _ASKING = word_set("what what's how who who's which when where where's why is are was were does has")
@@ -33,7 +34,7 @@ def is_only_talk(utterance: Utterance, task: Task, filled: Filled) -> bool:
     denied = not _UNREAL.isdisjoint(words) or any(
         before in _HELPERS and after in {"not", "never"} for before, after in pairwise(words)
     )
-    if not task.offer.task.examples or not words:
+    if len(task.offer.task.examples) < TELLING_EXAMPLES or not words:
         return False
     is_imagined = words[0] in {"if", "no"} or denied or ("would" in words and "have" in words)
     return (not asks and (is_imagined or _asks(utterance.tokens))) or (not tells and tells_of_past(tuple(tokens)))
@@ -47,9 +48,9 @@ def _manner(examples: tuple[str, ...]) -> tuple[bool, bool]:
 
 
 def _asks(tokens: Sequence[Token]) -> bool:
-    """Return whether *tokens* ask, with no request beside: not "Is it free? Then book it" nor "How am I doing"."""
+    """Return whether *tokens* ask, with no request beside: not "Is it free? Then book it"."""
     said = [token.text for token in tokens]
-    return len(said) > 1 and said[0] in _ASKING and said[1] != "am" and {"?", ".", "!"}.isdisjoint(said[:-1])
+    return len(said) > 1 and said[0] in _ASKING and {"?", ".", "!"}.isdisjoint(said[:-1])
 
 
 def strangers(utterance: Utterance, task: Task, filled: Filled) -> list[tuple[int, int]]:
@@ -58,7 +59,7 @@ def strangers(utterance: Utterance, task: Task, filled: Filled) -> list[tuple[in
     Those are what is ordered ("a *table*"), how it is ("it's *urgent*"), who did it ("my *boss* drove"), what it comes
     with, and what is done to a thing that is there ("*close* the ticket").
     """
-    if not task.offer.task.examples:
+    if len(task.offer.task.examples) < TELLING_EXAMPLES:
         return []
     taken = mark(len(utterance.text), chain(utterance.value_spans, ((one.start, one.end) for one in filled.spans)))
     guessed = {span.start for span in filled.spans if span.field in filled.guessed and span.text.isdigit()}
