@@ -1,7 +1,7 @@
 """What makes it doubtful that a task is to be started: things that its card does not know, and talk about the task.
 
-The examples of a card are the measure: who never wrote a question among three of them does not expect one. A card
-with fewer says too little of how people ask, and is not held against anybody.
+The examples of a card are the measure: who never wrote a question among two or more does not expect one. A
+single example says too little of how people ask.
 """
 
 from collections.abc import Sequence
@@ -9,9 +9,11 @@ from functools import lru_cache
 from itertools import chain, pairwise
 
 from supervisor.understanding.conclusion import Filled
-from supervisor.understanding.routing import TELLING_EXAMPLES, Task
+from supervisor.understanding.routing import Task
 from supervisor.understanding.utterance import STOP, Token, Utterance, mark, tells_of_past, tokens_of, word_set
 
+#: Examples of a task that tell how people ask for it.
+_TELLING_EXAMPLES = 2
 _ASKING = word_set("what what's how who who's which when where where's why is are was were does has")
 #: Said of what did not happen, or may happen.
 _UNREAL = word_set("might maybe never won't wouldn't didn't doesn't don't haven't hasn't isn't wasn't cannot can't")
@@ -34,7 +36,7 @@ def is_only_talk(utterance: Utterance, task: Task, filled: Filled) -> bool:
     denied = not _UNREAL.isdisjoint(words) or any(
         before in _HELPERS and after in {"not", "never"} for before, after in pairwise(words)
     )
-    if len(task.offer.task.examples) < TELLING_EXAMPLES or not words:
+    if len(task.offer.task.examples) < _TELLING_EXAMPLES or not words:
         return False
     is_imagined = words[0] in {"if", "no"} or denied or ("would" in words and "have" in words)
     return (not asks and (is_imagined or _asks(utterance.tokens))) or (not tells and tells_of_past(tuple(tokens)))
@@ -59,7 +61,7 @@ def strangers(utterance: Utterance, task: Task, filled: Filled) -> list[tuple[in
     Those are what is ordered ("a *table*"), how it is ("it's *urgent*"), who did it ("my *boss* drove"), what it comes
     with, and what is done to a thing that is there ("*close* the ticket").
     """
-    if len(task.offer.task.examples) < TELLING_EXAMPLES:
+    if len(task.offer.task.examples) < _TELLING_EXAMPLES:
         return []
     taken = mark(len(utterance.text), chain(utterance.value_spans, ((one.start, one.end) for one in filled.spans)))
     guessed = {span.start for span in filled.spans if span.field in filled.guessed and span.text.isdigit()}

@@ -28,7 +28,7 @@ _ENOUGH = 2.0
 #: The evidence of an utterance that is like a task's examples, at most: less than that of its name.
 _LIKE_MOST = 8.0
 #: A task with so many examples is known by them better than by the words of its name and description.
-TELLING_EXAMPLES = 3
+_TELLING_EXAMPLES = 3
 #: A runner-up this near to the best makes the choice a question.
 _CLOSE = 0.65
 #: Runners-up that are named; what fits a thousand tasks is settled by asking.
@@ -233,7 +233,7 @@ def _bare_id(offer: Offer) -> str:
 def _identifiers(task: Task) -> Iterator[str]:
     """Yield what names *task* in any sentence; "weather" does not, when examples say what is asked about it."""
     agent_id, name = task.offer.agent.agent_id, task.offer.task.name.lower()
-    if len(task.offer.task.examples) < TELLING_EXAMPLES or not agent_id.isalpha() or not agent_id.islower():
+    if len(task.offer.task.examples) < _TELLING_EXAMPLES or not agent_id.isalpha() or not agent_id.islower():
         yield agent_id.lower().strip("-_")
     if "_" in name:
         yield name.strip("-_")
@@ -263,7 +263,7 @@ def _evidence(task: Task) -> Iterator[tuple[Sequence[str], float]]:
             yield phrase.stems, _CUE
         for choice in slot.choices:
             yield stems_of(str(choice)), _CUE
-    if len(task.offer.task.examples) >= TELLING_EXAMPLES:
+    if len(task.offer.task.examples) >= _TELLING_EXAMPLES:
         return
     first, *others = stems_of(task.offer.task.name) or ("",)
     yield (first,), _FIRST_WORD if others else _NAME_WORD
