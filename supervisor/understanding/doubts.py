@@ -1,7 +1,6 @@
 """What makes it doubtful that a task is to be started: things that its card does not know, and talk about the task.
 
-The examples of a card are the measure: who never wrote a question among two or more does not expect one. A
-single example says too little of how people ask.
+The examples of a card are the measure: who never wrote a question among them does not expect one.
 """
 
 from collections.abc import Sequence
@@ -12,8 +11,6 @@ from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.routing import Task
 from supervisor.understanding.utterance import STOP, Token, Utterance, mark, tells_of_past, tokens_of, word_set
 
-#: Examples of a task that tell how people ask for it.
-_TELLING_EXAMPLES = 2
 _ASKING = word_set("what what's how who who's which when where where's why is are was were does has")
 #: Said of what did not happen, or may happen.
 _UNREAL = word_set("might maybe never won't wouldn't didn't doesn't don't haven't hasn't isn't wasn't cannot can't")
@@ -36,10 +33,15 @@ def is_only_talk(utterance: Utterance, task: Task, filled: Filled) -> bool:
     denied = not _UNREAL.isdisjoint(words) or any(
         before in _HELPERS and after in {"not", "never"} for before, after in pairwise(words)
     )
-    if len(task.offer.task.examples) < _TELLING_EXAMPLES or not words:
+    if not task.offer.task.examples or not words:
         return False
     is_imagined = words[0] in {"if", "no"} or denied or ("would" in words and "have" in words)
-    return (not asks and (is_imagined or _asks(utterance.tokens))) or (not tells and tells_of_past(tuple(tokens)))
+    # "I have spent 42k" announces a value.
+    announced = {
+        utterance.tokens[at].start for cue in task.cues.find(utterance.tokens) for at in range(cue.first, cue.end)
+    }
+    told = [token for token in tokens if token.start not in announced]
+    return (not asks and (is_imagined or _asks(utterance.tokens))) or (not tells and tells_of_past(told))
 
 
 @lru_cache(maxsize=4096)
@@ -50,9 +52,9 @@ def _manner(examples: tuple[str, ...]) -> tuple[bool, bool]:
 
 
 def _asks(tokens: Sequence[Token]) -> bool:
-    """Return whether *tokens* ask, with no request beside: not "Is it free? Then book it"."""
+    """Return whether *tokens* ask, with no request beside: not "Is it free? Then book it" nor "How am I doing"."""
     said = [token.text for token in tokens]
-    return len(said) > 1 and said[0] in _ASKING and {"?", ".", "!"}.isdisjoint(said[:-1])
+    return len(said) > 1 and said[0] in _ASKING and said[1] != "am" and {"?", ".", "!"}.isdisjoint(said[:-1])
 
 
 def strangers(utterance: Utterance, task: Task, filled: Filled) -> list[tuple[int, int]]:
@@ -61,7 +63,7 @@ def strangers(utterance: Utterance, task: Task, filled: Filled) -> list[tuple[in
     Those are what is ordered ("a *table*"), how it is ("it's *urgent*"), who did it ("my *boss* drove"), what it comes
     with, and what is done to a thing that is there ("*close* the ticket").
     """
-    if len(task.offer.task.examples) < _TELLING_EXAMPLES:
+    if not task.offer.task.examples:
         return []
     taken = mark(len(utterance.text), chain(utterance.value_spans, ((one.start, one.end) for one in filled.spans)))
     guessed = {span.start for span in filled.spans if span.field in filled.guessed and span.text.isdigit()}
