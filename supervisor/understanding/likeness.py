@@ -71,8 +71,10 @@ class Likeness:
         return found
 
     def of(self, stems: Sequence[str]) -> dict[int, float]:
-        """Return how like *stems* is to each task, 1 for just enough."""
+        """Return how like *stems* is to each task, 1 for just enough; nothing for a value by itself, as "42k" is."""
         stems = stems[:_MOST_WORDS]
+        if "0" in stems and _EMPTY.issuperset(stems):
+            return {}
         said = {place for stem in stems if stem not in _EMPTY for place in self._counts.get(stem, ())}
         return {
             place: likeness * (1 if place in said else _NOTHING_SAID) / ENOUGH
