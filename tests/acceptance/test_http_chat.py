@@ -118,13 +118,12 @@ def test_a_history_that_was_made_up_counts_as_it_is_told(api: Api) -> None:
 
 def test_usage_is_what_the_model_says_it_used(api: Api) -> None:
     """To understand the words that the rules cannot read; only this answer is charged with it."""
-    quoted = {"field": "spent", "values": ["42k"], "quote": "blew 42k", "earlier": False, "remembered": False}
-    reading = {
-        "reasoning": "blew means spent",
-        "agent_id": "BudgetTrackerAgent",
-        "task_name": "analyze_budget",
-        "values": [quoted],
-    }
+    slots = [
+        {"field": name, "value": value, "quotation": quotation, "source": "now"}
+        for name, value, quotation in (("budget_limit", "50000", "50k"), ("spent", "42000", "42k"))
+    ]
+    intent = {"agent_id": "BudgetTrackerAgent", "task_name": "analyze_budget", "slots": slots}
+    reading = {"reasoning": "blew means spent", "intents": [intent], "unfit": []}
     api.model.queue(answer(reading, input_tokens=321, output_tokens=45))
     asked = [person("Check my budget: limit 50k and I blew 42k on shoes")]
     told = api.openai().chat.completions.create(model="tasklore", messages=asked)
