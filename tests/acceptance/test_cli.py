@@ -114,7 +114,7 @@ def test_a_question_back_is_no_failure_and_can_be_answered(command: Command) -> 
 
 def test_who_waits_no_longer_is_told_how_to_fetch_the_answer(command: Command) -> None:
     """The printed command, as a shell reads it, finds what came of the same words of the same person."""
-    words = "Take a nap of 611, it's late"
+    words = "Let's take a nap of 611"
     pending = command("ask", "--wait", "0", "--user", "ana b", words)
     assert pending.returncode == 1, pending.stdout
     hint = pending.stderr.strip()
