@@ -47,7 +47,7 @@ LIGHT = word_set(
 STOP = LIGHT | word_set(
     "and or but not no with without after before then if when how what what's who's who where why can could may might"
     " must tell give say show let make want need know like going doing go come one two each every other more most much"
-    " many very also too well again same new good ok okay yes hi hello hey thanks thank thx dear sorry"
+    " many very also too well again same new good ok okay yes hi hello hey thanks thank thx dear sorry let's i'll we'll"
 )
 #: What tells that "on Friday" was the last one; a verb in the past does behind one who did it, or as the first word.
 _PAST = word_set("was were did had ago yesterday")
