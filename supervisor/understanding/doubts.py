@@ -1,6 +1,7 @@
 """What makes it doubtful that a task is to be started: things that its card does not know, and talk about the task.
 
-The examples of a card are the measure: who never wrote a question among them does not expect one.
+The examples of a card are the measure: who never wrote a question among them does not expect one. A task that is
+remembered has no effects, so that talk about it may start it: "how am I doing with 50k" is answered.
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ def is_only_talk(utterance: Utterance, task: Task, filled: Filled) -> bool:
     denied = not _UNREAL.isdisjoint(words) or any(
         before in _HELPERS and after in {"not", "never"} for before, after in pairwise(words)
     )
-    if not task.offer.task.examples or not words:
+    if task.offer.task.remember != "never" or not task.offer.task.examples or not words:
         return False
     is_imagined = words[0] in {"if", "no"} or denied or ("would" in words and "have" in words)
     # "I have spent 42k" announces a value.
@@ -52,9 +53,9 @@ def _manner(examples: tuple[str, ...]) -> tuple[bool, bool]:
 
 
 def _asks(tokens: Sequence[Token]) -> bool:
-    """Return whether *tokens* ask, with no request beside: not "Is it free? Then book it" nor "How am I doing"."""
+    """Return whether *tokens* ask, with no request beside: not "Is it free? Then book it"."""
     said = [token.text for token in tokens]
-    return len(said) > 1 and said[0] in _ASKING and said[1] != "am" and {"?", ".", "!"}.isdisjoint(said[:-1])
+    return len(said) > 1 and said[0] in _ASKING and {"?", ".", "!"}.isdisjoint(said[:-1])
 
 
 def strangers(utterance: Utterance, task: Task, filled: Filled) -> list[tuple[int, int]]:

@@ -1,6 +1,5 @@
 """Every spelling of a number is that number; no text is too strange, and none is slow."""
 
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from quantities.numerals import find_amounts, parse_number
 from quantities.times import find_durations, find_moments
+from tests.steps import steps
 
 _ONES = [
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -112,22 +112,6 @@ def test_no_text_breaks_the_reader_and_every_span_points_at_its_text(text: str) 
         assert text[found.start : found.end] == found.text
         assert (found.value is None) == (len(found.readings) > 1)
         end = found.end
-
-
-def steps(read: Callable[[str], object], text: str) -> int:
-    """Return how many functions are called to read *text*."""
-    count = 0
-
-    def counted(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    sys.setprofile(counted)
-    try:
-        read(text)
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 _HOSTILE = [

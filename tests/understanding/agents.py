@@ -120,6 +120,8 @@ def _task(
         parameters=parameters.schema_for_cards(),
         examples=tuple(examples),
         keywords=tuple(keywords),
+        # As of every task that says nothing of it.
+        remember="never",
     )
 
 

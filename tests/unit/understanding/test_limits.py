@@ -1,33 +1,16 @@
 """However long or odd a text is, it is answered soon, and a card is prepared once."""
 
-import sys
-from collections.abc import Callable
 from functools import partial
 
 import pytest
 
 from supervisor.understanding import Interpretation, RuleInterpreter, Understood
 from supervisor.understanding.outcome import Several
+from tests.steps import steps
 from tests.understanding_cases import EVERYBODY, budget_turn, understand
 
 #: Calls for twice the text, in those for once: a quadratic reading takes four times as many.
 MOST_TIMES = 2.6
-
-
-def calls_of(read: Callable[[], object]) -> int:
-    """Return how many functions *read* calls: its work, whatever the machine's load."""
-    count = 0
-
-    def counted(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    sys.setprofile(counted)
-    try:
-        read()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.mark.parametrize(
@@ -54,8 +37,8 @@ def test_a_long_text_is_read_in_time_proportional_to_its_length(part: str) -> No
     for previous in ([], budget_turn("What are budget limit and spent?"), budget_turn(budget_limit=5, spent=3)):
         found: Interpretation = understand(text, previous)
         assert not isinstance(found, Several) or len(found.parts) <= 8
-        once = calls_of(partial(understand, text[:4_000], previous))
-        twice = calls_of(partial(understand, text[:8_000], previous))
+        read = partial(understand, previous=previous)
+        once, twice = steps(read, text[:4_000]), steps(read, text[:8_000])
         assert twice <= MOST_TIMES * once + 5_000
 
 
