@@ -1,4 +1,8 @@
-"""What both memory agents know of language: statements and their parts, normal forms, and what is a kind of what.
+"""Plain statements about oneself, read without a model: few patterns, closed lists, and nothing in doubt.
 
-Pure: text in, values out. Words and patterns are data (`data/*.toml`); no store, no model and no clock belongs here.
+What is heard is what `table.toml` spells out. A model, where one is configured, reads everything instead.
 """
+
+from workers.statements.reader import Statement, read
+
+__all__ = ["Statement", "read"]
