@@ -166,7 +166,7 @@ def test_what_holds_for_a_while_says_until_when(text: str, last_day: date) -> No
     ],
 )
 def test_what_is_in_doubt_is_not_heard(text: str) -> None:
-    """Wishes, sarcasm, hypotheses, questions, quotations, others' facts, other languages, requests, and what no list has."""
+    """Wishes, sarcasm, hypotheses, questions, quotations, others' facts, other languages, and what no list has."""
     assert read(text, today=TODAY) == ()
 
 

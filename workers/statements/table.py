@@ -65,8 +65,8 @@ class Form:
 class Words:
     """What stands around statements, as expressions.
 
-    `lead_ins` and `endings` are courtesies at either end of a clause. A sentence with one of `doubts` may mean something
-    else than its words. A text that begins with one of `tasks` is about a text, not about who writes it.
+    `lead_ins` and `endings` are courtesies at either end of a clause. A sentence with one of `doubts` may mean
+    something else than its words. A text that begins with one of `tasks` is about a text, not about who writes it.
     """
 
     lead_ins: re.Pattern[str]
