@@ -51,6 +51,15 @@ class QueueKeys(NamedTuple):
     fence: str
 
 
+class EpisodeKeys(NamedTuple):
+    """The keys of one owner's episodes, all of one tag."""
+
+    turns: str
+    ids: str
+    words: str
+    meta: str
+
+
 class SessionKeys(NamedTuple):
     """The keys of one session, all of one tag."""
 

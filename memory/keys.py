@@ -27,6 +27,8 @@
 | `tl:doc:{token}:resource:log` | list | none | every edit of that document with its inverse, oldest first |
 | `tl:doc:{token}:plans` | hash | none | what was applied, by plan id: who, when, why, to which documents |
 | `tl:doc:{token}:reads` | hash | none | when each place was last shown to somebody, for the audit |
+| `tl:episodes:{token}` | hash | none | what was said to and by an owner: turns by number, `:ids` their numbers |
+| `tl:episodes:{token}:words` | hash | none | the postings of each word, 8 bytes a turn; `:meta` counts and settings |
 | `tl:turns:{token}`, `tl:facts:{token}` | hash | none | the table of a user's turns and facts: a row by id |
 | `tl:facts:{token}:pending` | sorted set | none | ids that wait, in order |
 | `tl:facts:{token}:state` | hash | none | how far each row is: attempts, outcome, reason |
@@ -77,6 +79,7 @@ from urllib.parse import unquote
 from contracts.errors import InvalidInput
 from memory.key_parts import ConversationKeys as ConversationKeys
 from memory.key_parts import EntryKey as EntryKey
+from memory.key_parts import EpisodeKeys as EpisodeKeys
 from memory.key_parts import QueueKeys as QueueKeys
 from memory.key_parts import SessionKeys as SessionKeys
 from memory.key_parts import StoryKeys as StoryKeys
@@ -296,6 +299,12 @@ def queue(name: str, owner_token: str) -> QueueKeys:
     """Return the keys of what waits for *owner_token* in the queue *name*, `turns` or `facts`."""
     rows = f"tl:{checked_queue(name)}:{{{checked_token(owner_token)}}}"
     return QueueKeys(rows, *(f"{rows}:{part}" for part in ("pending", "state", "closed", "lease", "fence")))
+
+
+def episodes(owner_token: str) -> EpisodeKeys:
+    """Return the keys of what was said to and by *owner_token*."""
+    turns = f"tl:episodes:{{{checked_token(owner_token)}}}"
+    return EpisodeKeys(turns, *(f"{turns}:{part}" for part in ("ids", "words", "meta")))
 
 
 def owners(name: str) -> str:

@@ -1,0 +1,33 @@
+-- Takes turns of one owner out, with every trace of their words in the index.
+-- KEYS: turns, ids, words, meta. ARGV: for each turn its number, its id, how many words it has in all, how many different
+-- ones, then these. Returns how many were there.
+local turns, ids, words, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local at, removed, length, gone = 1, 0, 0, {}
+while at < #ARGV do
+  local number, count = ARGV[at], tonumber(ARGV[at + 3])
+  if redis.call('HDEL', turns, number) == 1 then
+    redis.call('HDEL', ids, ARGV[at + 1])
+    removed, length = removed + 1, length + tonumber(ARGV[at + 2])
+    for place = at + 4, at + 3 + count do
+      gone[ARGV[place]] = gone[ARGV[place]] or {}
+      gone[ARGV[place]][tonumber(number)] = true
+    end
+  end
+  at = at + 4 + count
+end
+for word, numbers in pairs(gone) do
+  local postings, kept = redis.call('HGET', words, word) or '', {}
+  for place = 1, #postings, 8 do
+    if not numbers[struct.unpack('>I4', postings, place)] then kept[#kept + 1] = string.sub(postings, place, place + 7) end
+  end
+  if #kept == 0 then
+    redis.call('HDEL', words, word)
+  else
+    redis.call('HSET', words, word, table.concat(kept))
+  end
+end
+if removed > 0 then
+  redis.call('HINCRBY', meta, 'count', -removed)
+  redis.call('HINCRBY', meta, 'length', -length)
+end
+return removed

@@ -1,0 +1,297 @@
+"""The store of episodes: turns of one owner word for word, in order, and the search over them inside of Valkey.
+
+Everything of an owner lies under one hash tag: the turns by number, their ids, the postings of each word, and counts. A
+posting is 8 bytes: number, how often the word stands there with the speaker, length of the turn, day. Each script may
+be sent again when its reply was lost.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+from redis.asyncio import Redis
+
+from contracts.errors import InvalidInput
+from contracts.identifiers import user_token
+from memory import keys
+from memory.breaker import Breaker
+from memory.episodes.words import words_of
+from memory.exchange import Command, Exchange
+from memory.scripts import register
+
+__all__ = ["Episode", "Episodes", "Found", "Hit"]
+
+#: How long a turn is kept unless a deployment, a scope or a person says otherwise; None is without end.
+KEEP = timedelta(days=730)
+#: Characters of one turn that are kept; the rest of a longer one is a document, not something said.
+LONGEST = 20_000
+#: Words of a question that are looked for, the rarest in it being unknown: the longest first.
+MOST_WORDS = 24
+#: Turns that one call removes as past their time.
+TRIM = 100
+#: What a hit's neighbour adds to its score: an answer seldom has the words of its question.
+NEIGHBOUR = 0.35
+
+_MOST_HITS = 200
+_FIRST_DAY = date(2000, 1, 1)
+_LAST_DAY = 65_535
+_SPEAKERS = {"person": 1, "assistant": 2}
+_OTHER = 3
+
+_FOLDER = Path(__file__).parent
+APPEND = register((_FOLDER / "append.lua").read_text("utf-8"), "refuse")
+SEARCH = register((_FOLDER / "search.lua").read_text("utf-8"), "read")
+REMOVE = register((_FOLDER / "remove.lua").read_text("utf-8"), "finish")
+
+
+class Episode(BaseModel):
+    """One turn as it was said. `speaker` is `person`, `assistant` or `agent`; `agent_id` is the agent that answered."""
+
+    model_config = ConfigDict(frozen=True)
+
+    turn_id: str
+    conversation_id: str
+    speaker: str
+    at: datetime
+    text: str
+    agent_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A turn that answers a question, with its score; `coverage` is which share of the question's weight it holds."""
+
+    episode: Episode
+    score: float
+    coverage: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found: hits, best first, among so many `turns`; `coverage` is the best of theirs, 0 to 1."""
+
+    hits: tuple[Hit, ...] = ()
+    turns: int = 0
+
+    @property
+    def coverage(self) -> float:
+        """The largest share of the question's weight that one passage holds."""
+        return max((hit.coverage for hit in self.hits), default=0.0)
+
+    @property
+    def is_nothing_said(self) -> bool:
+        """Whether no passage holds enough of the question to answer it."""
+        return self.coverage < NOTHING_BELOW
+
+
+#: Below this share of a question's weight, held by the best passage, nothing was said about it.
+NOTHING_BELOW = 0.45
+
+
+class _Keep(NamedTuple):
+    """What holds for one owner: whether turns are kept, and for how many days; None is the deployment's."""
+
+    is_on: bool
+    days: int | None
+
+
+class Episodes:
+    """Keeps what was said to and by the agents of each owner.
+
+    An owner is a user id, or `agent/`, `run/` or `org/` and a name.
+
+    Args:
+        client: A client that does not decode responses.
+        keep: How long turns are kept, None without end; zero keeps none.
+        deadline_s: Seconds for one round trip; then MemoryUnavailable, which every method may raise.
+        breaker: When given, a server that keeps failing is left alone for a while.
+    """
+
+    def __init__(
+        self, client: Redis, *, keep: timedelta | None = KEEP, deadline_s: float = 1.0, breaker: Breaker | None = None
+    ) -> None:
+        self._keep = keep
+        self._exchange = Exchange(client, deadline_s, breaker)
+
+    async def append(self, owner: str, episodes: Sequence[Episode]) -> int:
+        """Keep *episodes* behind those there are, each once by its turn id; return how many were new.
+
+        Appending again is safe. Nothing is kept of an owner for whom that is switched off.
+        """
+        token = _token_of(owner)
+        said = [episode for episode in episodes if episode.text.strip()]
+        if not said or self._keep == timedelta(0) or not (await self._settings(token)).is_on:
+            return 0
+        arguments: list[str | bytes | int] = []
+        for episode in said:
+            body = episode.model_copy(update={"text": episode.text[:LONGEST]})
+            words = Counter(words_of(body.text))
+            arguments += [episode.turn_id, _packed(body), _day(episode.at), _speaker(episode.speaker), len(words)]
+            for word, often in words.items():
+                arguments += [word, often]
+        return int((await self._exchange.run([_call(APPEND, token, *arguments)]))[0])
+
+    async def search(
+        self,
+        owner: str,
+        query: str,
+        *,
+        limit: int = 20,
+        since: date | None = None,
+        until: date | None = None,
+        speaker: str | None = None,
+        conversation_id: str | None = None,
+    ) -> Found:
+        """Return what was said of *query*, best first; *since* and *until* are the first and the last day.
+
+        Raises:
+            InvalidInput: *limit* is not 1 to 200.
+        """
+        if not 1 <= limit <= _MOST_HITS:
+            raise InvalidInput(f"limit {limit} must be 1 to {_MOST_HITS}")
+        words = sorted(dict.fromkeys(words_of(query)), key=lambda word: -len(word))[:MOST_WORDS]
+        if not words:
+            return Found()
+        is_narrowed = any(one is not None for one in (since, until, speaker, conversation_id))
+        wanted = _MOST_HITS if is_narrowed else limit
+        days = _day(since), _LAST_DAY if until is None else _day(until)
+        by = _speaker(speaker) if speaker else 0
+        search = _call(SEARCH, _token_of(owner), wanted, *days, by, str(NEIGHBOUR), *words)
+        reply = (await self._exchange.run([search]))[0]
+        found = _found(reply)
+        # A hit's neighbours come along; here they have to meet the conditions, too.
+        hits = tuple(
+            hit
+            for hit in found.hits
+            if conversation_id in (None, hit.episode.conversation_id)
+            and speaker in (None, hit.episode.speaker)
+            and days[0] <= _day(hit.episode.at) <= days[1]
+        )
+        return Found(hits[:limit], found.turns)
+
+    async def before(self, owner: str, turn_id: str, count: int) -> tuple[Episode, ...]:
+        """Return up to *count* turns that were kept before *turn_id*, oldest first; none where that is not known."""
+        of = keys.episodes(_token_of(owner))
+        number = (await self._exchange.run([("HGET", of.ids, turn_id)]))[0]
+        return () if number is None else await self._numbered(of.turns, int(number) - count, int(number) - 1)
+
+    async def recent(self, owner: str, count: int) -> tuple[Episode, ...]:
+        """Return the last *count* turns, oldest first."""
+        of = keys.episodes(_token_of(owner))
+        last = int((await self._exchange.run([("HGET", of.meta, "last")]))[0] or 0)
+        return await self._numbered(of.turns, last - count + 1, last)
+
+    async def settle(self, owner: str, *, is_on: bool = True, days: int | None = None) -> None:
+        """Say for *owner* whether turns are kept, and for how many days; None leaves that to the deployment.
+
+        Raises:
+            InvalidInput: *days* is less than 1.
+        """
+        if days is not None and days < 1:
+            raise InvalidInput(f"days {days} must be 1 or more; switch keeping off instead")
+        of = keys.episodes(_token_of(owner))
+        await self._exchange.run([("HSET", of.meta, "on", int(is_on), "days", "" if days is None else days)])
+
+    async def trim(self, owner: str, now: datetime) -> int:
+        """Remove up to 100 turns of *owner* whose time has passed, with their words; return how many."""
+        token = _token_of(owner)
+        of = keys.episodes(token)
+        own = (await self._settings(token)).days
+        keep = self._keep if own is None else timedelta(days=own)
+        if keep is None:
+            return 0
+        first, last = await self._exchange.run([("HGET", of.meta, "first"), ("HGET", of.meta, "last")])
+        start, end = int(first or 1), int(last or 0)
+        bodies = await self._bodies(of.turns, start, min(end, start + TRIM - 1))
+        arguments: list[str | bytes | int] = []
+        reached = start
+        for number, body in bodies:
+            reached = number + 1
+            if body is None:
+                continue
+            episode = Episode.model_validate_json(body)
+            if episode.at >= now - keep:
+                reached = number
+                break
+            words = Counter(words_of(episode.text))
+            arguments += [number, episode.turn_id, words.total(), len(words), *words]
+        commands: list[Command] = [_call(REMOVE, token, *arguments)] if arguments else []
+        if reached > start:
+            commands.append(("HSET", of.meta, "first", reached))
+        return int((await self._exchange.run(commands))[0]) if arguments else 0
+
+    async def forget(self, owner: str) -> int:
+        """Remove everything of *owner*, settings included; return how many turns there were."""
+        of = keys.episodes(_token_of(owner))
+        count, _ = await self._exchange.run([("HLEN", of.turns), ("UNLINK", *of)])
+        return int(count)
+
+    async def count(self, owner: str) -> int:
+        """Return how many turns of *owner* there are."""
+        return int((await self._exchange.run([("HLEN", keys.episodes(_token_of(owner)).turns)]))[0])
+
+    async def _settings(self, token: str) -> _Keep:
+        is_on, days = (await self._exchange.run([("HMGET", keys.episodes(token).meta, "on", "days")]))[0]
+        return _Keep(is_on != b"0", int(days) if days else None)
+
+    async def _numbered(self, turns: str, first: int, last: int) -> tuple[Episode, ...]:
+        bodies = await self._bodies(turns, max(1, first), last)
+        return tuple(Episode.model_validate_json(body) for _, body in bodies if body is not None)
+
+    async def _bodies(self, turns: str, first: int, last: int) -> list[tuple[int, bytes | None]]:
+        numbers = list(range(first, last + 1))
+        if not numbers:
+            return []
+        return list(zip(numbers, (await self._exchange.run([("HMGET", turns, *numbers)]))[0], strict=True))
+
+
+def _found(reply: Sequence[Any]) -> Found:
+    """Return the reply of SEARCH as hits, each with the share of the question that it or a neighbour holds."""
+    turns = int(reply[0])
+    if turns == 0:
+        return Found()
+    weights = [math.log(1 + (turns - held + 0.5) / (held + 0.5)) for held in map(float, reply[1])]
+    whole = sum(weights)
+    hits = []
+    for at in range(2, len(reply), 4):
+        bits = int(reply[at + 2])
+        held = sum(weight for place, weight in enumerate(weights) if bits >> place & 1)
+        hits.append(
+            Hit(Episode.model_validate_json(reply[at + 3]), float(reply[at + 1]), held / whole if whole else 0.0)
+        )
+    return Found(tuple(hits), turns)
+
+
+def _packed(episode: Episode) -> bytes:
+    return episode.model_dump_json(exclude_none=True).encode()
+
+
+def _day(at: date | datetime | None) -> int:
+    """Return the days since 2000, within what a posting holds."""
+    if at is None:
+        return 0
+    day = at.astimezone(UTC).date() if isinstance(at, datetime) else at
+    return min(_LAST_DAY, max(0, (day - _FIRST_DAY).days))
+
+
+def _speaker(speaker: str) -> int:
+    return _SPEAKERS.get(speaker, _OTHER)
+
+
+def _call(script: str, token: str, *arguments: str | bytes | int) -> Command:
+    return ("FCALL", script, 4, *keys.episodes(token), *arguments)
+
+
+def _token_of(owner: str) -> str:
+    if not owner:
+        raise InvalidInput("episodes need an owner: a user id, or agent/, run/ or org/ and a name")
+    try:
+        return user_token(owner)
+    except UnicodeEncodeError as error:
+        msg = f"owner {owner!r} holds half of a surrogate pair, which is no text; send valid Unicode"
+        raise InvalidInput(msg) from error

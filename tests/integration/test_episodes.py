@@ -1,0 +1,177 @@
+"""What was said is kept word for word, once, in order, and found again until it is forgotten or past its time."""
+
+import random
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import InvalidInput
+from contracts.identifiers import user_token
+from memory import keys
+from memory.episodes.store import Episode, Episodes
+from tests.servers import PATIENCE_S
+
+NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def episodes(valkey_or_redis: Redis) -> Episodes:
+    """Return a store that keeps a year."""
+    return Episodes(valkey_or_redis, keep=timedelta(days=365), deadline_s=PATIENCE_S)
+
+
+def _said(
+    number: int, text: str, *, days_ago: int = 1, speaker: str = "person", conversation_id: str = "c1"
+) -> Episode:
+    at = NOW - timedelta(days=days_ago) + timedelta(seconds=number)
+    return Episode(turn_id=f"t{number}", conversation_id=conversation_id, speaker=speaker, at=at, text=text)
+
+
+async def test_turns_are_kept_word_for_word_once_and_in_order(episodes: Episodes) -> None:
+    """Also when they come again, and whatever they hold."""
+    said = [_said(1, "I moved to Łódź \U0001f600\n"), _said(2, "Nice!", speaker="assistant"), _said(3, "  ")]
+
+    assert await episodes.append("ana", said) == 2
+    assert await episodes.append("ana", said) == 0
+
+    assert await episodes.recent("ana", 10) == tuple(said[:2])
+    assert await episodes.recent("ana", 1) == (said[1],)
+    assert await episodes.before("ana", "t2", 5) == (said[0],)
+    assert await episodes.before("ana", "unknown", 5) == ()
+    assert await episodes.count("ana") == 2
+    assert await episodes.recent("bo", 10) == ()
+
+
+async def test_the_turn_with_the_rarer_words_is_found_first(episodes: Episodes) -> None:
+    """Case, plural and accents make no difference; who has no word of it is no hit, nor is anything of another owner."""
+    await episodes.append(
+        "ana",
+        [
+            _said(1, "The weather is nice", conversation_id="c0"),
+            _said(10, "I bought two tents for the lake"),
+            _said(20, "The lake was cold"),
+            _said(30, "Café au lait, please", conversation_id="c2"),
+        ],
+    )
+    await episodes.append("bo", [_said(1, "My tent is red")])
+
+    found = await episodes.search("ana", "Which TENT did I buy?")
+    assert found.hits[0].episode.turn_id == "t10"
+    assert found.turns == 4
+    assert (await episodes.search("ana", "cafe")).hits[0].episode.turn_id == "t30"
+    assert (await episodes.search("ana", "xylophone")).hits == ()
+    assert (await episodes.search("ana", "?!")).hits == ()
+    assert (await episodes.search("nobody", "tent")).hits == ()
+
+
+async def test_an_answer_is_found_by_its_question(episodes: Episodes) -> None:
+    """It stands beside it, and has no word of it."""
+    await episodes.append(
+        "ana",
+        [
+            *(_said(number, f"Chatter {number} about nothing") for number in range(50)),
+            _said(60, "When is your dentist appointment?", speaker="assistant"),
+            _said(61, "Friday at nine"),
+        ],
+    )
+
+    found = await episodes.search("ana", "dentist appointment", limit=2)
+
+    assert {hit.episode.turn_id for hit in found.hits} == {"t60", "t61"}
+
+
+async def test_a_search_is_narrowed_by_days_speaker_and_conversation(episodes: Episodes) -> None:
+    """The days are the first and the last one."""
+    await episodes.append(
+        "ana",
+        [
+            _said(1, "Trip to Rome", days_ago=400),
+            _said(2, "Trip to Oslo", days_ago=100, conversation_id="c2"),
+            _said(3, "Have a nice trip", days_ago=10, speaker="assistant"),
+        ],
+    )
+
+    async def ids(**narrowed: object) -> set[str]:
+        found = await episodes.search("ana", "trip", **narrowed)  # type: ignore[arg-type]
+        return {hit.episode.turn_id for hit in found.hits if hit.coverage > 0 and "rip" in hit.episode.text}
+
+    assert await ids() == {"t1", "t2", "t3"}
+    assert "t1" not in await ids(since=date(2026, 1, 1), until=date(2026, 9, 30))
+    assert (await episodes.search("ana", "trip", since=date(2026, 1, 1), limit=1)).hits[0].episode.turn_id != "t1"
+    assert (await episodes.search("ana", "trip", speaker="assistant", limit=1)).hits[0].episode.turn_id == "t3"
+    assert await ids(conversation_id="c2") == {"t2"}
+
+
+@pytest.mark.parametrize("limit", [0, 201])
+async def test_a_search_for_none_or_too_many_is_refused(episodes: Episodes, limit: int) -> None:
+    """The message names the field and its bounds."""
+    with pytest.raises(InvalidInput, match=f"limit {limit} must be 1 to 200"):
+        await episodes.search("ana", "trip", limit=limit)
+
+
+async def test_nothing_is_kept_where_that_is_switched_off(episodes: Episodes, valkey_or_redis: Redis) -> None:
+    """For one person, or for the whole deployment."""
+    await episodes.settle("ana", is_on=False)
+    off = Episodes(valkey_or_redis, keep=timedelta(0), deadline_s=PATIENCE_S)
+
+    assert await episodes.append("ana", [_said(1, "secret")]) == 0
+    assert await off.append("bo", [_said(1, "secret")]) == 0
+    await episodes.settle("ana", is_on=True)
+    assert await episodes.append("ana", [_said(1, "said")]) == 1
+
+
+async def test_turns_past_their_time_go_with_every_trace_of_their_words(
+    episodes: Episodes, valkey_or_redis: Redis
+) -> None:
+    """A person's own time counts before the deployment's; what is left is found as before."""
+    await episodes.append(
+        "ana", [_said(1, "ancient zeppelin trip", days_ago=400), _said(2, "recent trip", days_ago=40)]
+    )
+
+    assert await episodes.trim("ana", NOW) == 1
+    assert await episodes.trim("ana", NOW) == 0
+    words = await valkey_or_redis.hkeys(keys.episodes(user_token("ana")).words)
+    assert {word.decode() for word in words} == {"recent", "trip"}
+    assert [hit.episode.turn_id for hit in (await episodes.search("ana", "trip")).hits] == ["t2"]
+
+    await episodes.settle("ana", days=30)
+    assert await episodes.trim("ana", NOW) == 1
+    assert await valkey_or_redis.hlen(keys.episodes(user_token("ana")).words) == 0
+    with pytest.raises(InvalidInput, match="days 0 must be 1 or more"):
+        await episodes.settle("ana", days=0)
+
+
+async def test_forgetting_leaves_no_key(episodes: Episodes, valkey_or_redis: Redis) -> None:
+    """Not of this owner, and everything of others."""
+    await episodes.append("ana", [_said(1, "a secret word")])
+    await episodes.append("bo", [_said(1, "another")])
+
+    assert await episodes.forget("ana") == 1
+    assert await episodes.forget("ana") == 0
+
+    left = [key async for key in valkey_or_redis.scan_iter("tl:episodes:*")]
+    assert left
+    assert all(user_token("bo") in key.decode() for key in left)
+
+
+async def test_the_index_agrees_with_what_is_kept(episodes: Episodes, valkey_or_redis: Redis) -> None:
+    """However turns come and go: a word's postings are those of the turns that hold it."""
+    dice = random.Random(7)
+    vocabulary = [f"word{number}" for number in range(30)]
+    said = [
+        _said(number, " ".join(dice.choices(vocabulary, k=dice.randrange(1, 12))), days_ago=dice.choice([1, 500]))
+        for number in range(200)
+    ]
+    said.sort(key=lambda one: one.at)
+    for at in range(0, 200, 23):
+        await episodes.append("ana", said[at : at + 23])
+        await episodes.trim("ana", NOW)
+    while await episodes.trim("ana", NOW):
+        pass
+
+    kept = [one for one in said if one.at >= NOW - timedelta(days=365)]
+    assert await episodes.recent("ana", 500) == tuple(kept)
+    for word in vocabulary:
+        postings = await valkey_or_redis.hget(keys.episodes(user_token("ana")).words, word) or b""
+        assert len(postings) // 8 == sum(word in one.text.split() for one in kept)
