@@ -20,11 +20,13 @@ from workers.run_time import RunTime
 from workers.session import SessionServices, TaskSession
 from workers.story import StoryStore, TaskStory
 from workers.task_llm import LanguageModel, TaskLlm
+from workers.user_memory import UserMemory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from memory.documents.kinds import Kinds
+    from memory.episodes.recall import SearchesEpisodes
     from workers.task import Task
 
 #: Turns; a model is seldom helped by more, and the store keeps 200.
@@ -61,6 +63,10 @@ class Services(SessionServices, Protocol):
     @property
     def documents(self) -> ReadsDocuments:
         """The JSON memory of everybody, to be bound to one user before it is lent."""
+
+    @property
+    def episodes(self) -> "SearchesEpisodes":
+        """What was said to and by everybody, to be bound to one user before it is lent."""
 
     @property
     def edits(self) -> TakesBack:
@@ -187,6 +193,17 @@ class Context:
         self._demand_owner("documents")
         services = self._services
         return UserDocuments(self._assignment.user_id, services.documents, services.kinds, services.now())
+
+    @property
+    def memory(self) -> UserMemory:
+        """What is remembered of the user who asked: items and what was said, to be searched and shown in a prompt.
+
+        Raises:
+            UndeclaredAccess: the task's answers are shared.
+            InvalidInput: nobody known asked.
+        """
+        self._demand_owner("memory")
+        return UserMemory(self.documents, self._services.episodes)
 
     @property
     def edits(self) -> UserEdits:

@@ -10,9 +10,11 @@ from contracts.errors import InvalidInput, MemoryUnavailable
 
 if TYPE_CHECKING:
     from memory.documents.history import PlanRecord
+    from memory.documents.items import Body
     from memory.documents.kinds import Kinds
     from memory.documents.paths import Path
     from memory.documents.plans import Snapshot
+    from memory.rendering.documents import Quotation
 
 log = structlog.get_logger(__name__)
 
@@ -55,8 +57,8 @@ class UserDocuments:
             raise InvalidInput("user_id is missing; documents are somebody's, so say who asks")
         self.user_id = user_id
         self._own = reader.of(user_id)
-        self._kinds = kinds
-        self._now = now
+        self.kinds = kinds
+        self.now = now
 
     async def snapshot(self, resources: Sequence[str] | None = None) -> "Snapshot":
         """Return *resources* as they all are at one moment; None: all kinds, and whatever else is stored.
@@ -67,13 +69,18 @@ class UserDocuments:
         return await self._own.snapshot(resources)
 
     async def rendered(
-        self, resource: str | None = None, *, query: str = "", budget_tokens: int = BUDGET_TOKENS
+        self,
+        resource: str | None = None,
+        *,
+        query: str = "",
+        budget_tokens: int = BUDGET_TOKENS,
+        said: "Sequence[Quotation]" = (),
     ) -> str:
         """Return *resource*, None for all documents, as a block of Markdown for a prompt; "" when nothing is there.
 
-        What is stored stands in it as quoted data, so that no sentence of it can act as an instruction. What shares
-        words with *query* comes first, then what is newer, as far as *budget_tokens* reach. What is shown is noted as
-        read, for whoever asks later which memories were never of use.
+        What is pinned comes first, beside the budget; then what answers *query*, as far as *budget_tokens* reach, and
+        turns that were *said*. All stands in it as quoted data, so that no sentence of it can act as an instruction.
+        What is shown is noted as read, for whoever asks later which memories were never of use.
 
         Raises:
             MemoryUnavailable: the store did not answer in time.
@@ -81,16 +88,23 @@ class UserDocuments:
         from memory.documents.paths import lookup, place_name
         from memory.rendering.documents import render
 
-        snapshot = await self.snapshot(None if resource is None else [resource])
-        bodies = {name: document.body for name, document in snapshot.documents.items()}
-        block = render(bodies, self._kinds, today=self._now.date(), query=query, budget_tokens=budget_tokens)
+        bodies = await self.bodies(None if resource is None else [resource])
+        block = render(bodies, self.kinds, today=self.now.date(), query=query, budget_tokens=budget_tokens, said=said)
         if block.shown:
             places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in block.shown]
             try:
-                await self._own.note_reads(places, self._now)
+                await self._own.note_reads(places, self.now)
             except MemoryUnavailable as error:
                 log.info("reads_not_noted", error=str(error))
         return block.text
+
+    async def bodies(self, resources: Sequence[str] | None = None) -> "dict[str, Body]":
+        """Return the bodies of *resources*, None for all, by resource id.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        return {name: document.body for name, document in (await self.snapshot(resources)).documents.items()}
 
     async def history(self, resource: str | None = None, limit: int = 100) -> "tuple[PlanRecord, ...]":
         """Return the last *limit* applied plans, newest first; those of one document when *resource* is given.

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memory.documents.history import PlanRecord
     from memory.documents.items import Body
     from memory.documents.paths import Path
+    from memory.episodes.store import Found
     from memory.fake_inbox import FakeInbox
     from memory.fake_project import FakeProject
     from memory.fake_session import FakeSessions
@@ -146,6 +147,44 @@ class ScriptedLlm:
         return Reply(said, Expense(), "scripted", 1, 0.0)
 
 
+class KitEpisodes:
+    """Stands for `memory.episodes.store.Episodes`: ranks the turns of the conversation, whoever asks."""
+
+    def __init__(self, turns: Sequence[ChatTurn]) -> None:
+        self._turns = turns
+
+    async def search(
+        self,
+        owner: str,  # noqa: ARG002 - the kit knows one person
+        query: str,
+        *,
+        limit: int = 20,
+        since: date | None = None,
+        until: date | None = None,
+        speaker: str | None = None,
+        conversation_id: str | None = None,
+    ) -> "Found":
+        """Return the best of the turns that meet the conditions."""
+        from memory.episodes.ranking import rank
+        from memory.episodes.store import Episode, Found, Hit
+
+        turns = [
+            turn
+            for turn in self._turns
+            if (since is None or turn.at.date() >= since)
+            and (until is None or turn.at.date() <= until)
+            and speaker in (None, turn.speaker)
+            and conversation_id in (None, turn.conversation_id)
+        ]
+        scores = rank(query, [turn.text for turn in turns])
+        hits = [
+            Hit(Episode.model_validate(turn, from_attributes=True), score, 1.0)
+            for turn, score in zip(turns, scores, strict=True)
+            if score > 0
+        ]
+        return Found(tuple(sorted(hits, key=lambda hit: -hit.score)[:limit]), len(turns))
+
+
 @dataclass
 class KitServices:
     """What the kit lends to contexts; fits `workers.context.Services`."""
@@ -163,6 +202,11 @@ class KitServices:
     def kinds(self) -> Kinds:
         """Return the kinds that its documents have."""
         return self.documents.kinds
+
+    @property
+    def episodes(self) -> KitEpisodes:
+        """Return what was said, the turns of the conversation, to be searched."""
+        return KitEpisodes(self.turns)
 
     @cached_property
     def edits(self) -> "FakeDocumentStore":

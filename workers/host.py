@@ -15,6 +15,7 @@ from contracts.messages import Cancellation, ChatTurn, Progress
 from memory.conversation import Conversations
 from memory.documents.kinds import Kinds
 from memory.documents.store import DocumentStore
+from memory.episodes.store import Episodes
 from memory.inbox import Inbox, is_utterance
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
@@ -47,6 +48,7 @@ class Lent:
     conversations: Conversations
     send_progress: Sender
     documents: DocumentStore
+    episodes: Episodes
     kinds: Kinds
     sessions: SessionCache
     session_flights: SingleFlight[Computed]

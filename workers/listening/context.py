@@ -13,6 +13,7 @@ from runtime.llm import Spent
 from workers.context import Services
 from workers.documents import UserDocuments
 from workers.task_llm import TaskLlm
+from workers.user_memory import UserMemory
 
 if TYPE_CHECKING:
     from memory.documents.draft import Draft
@@ -72,6 +73,11 @@ class ListenContext:
     def documents(self) -> UserDocuments:
         """The user's documents as they are stored, to be read."""
         return UserDocuments(self._user_id, self._services.documents, self.kinds, self.now())
+
+    @property
+    def memory(self) -> UserMemory:
+        """What is remembered of the user: items and what was said, to be searched and shown in a prompt."""
+        return UserMemory(self.documents, self._services.episodes)
 
     @property
     def draft(self) -> "Draft":
