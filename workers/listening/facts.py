@@ -313,4 +313,4 @@ def _read_fact(row_id: str, body: bytes, owner: str, row: Row | None = None) -> 
     fact, row = extracted.facts[0], row or Row(row_id, body)
     number = fact.fact_id.rpartition("-")[2]
     said = Said(extracted.at, int(number) if number.isdecimal() else 0)
-    return Known(row, PendingFact(fact, extracted.turn_id, row.attempts), said)
+    return Known(row, PendingFact(fact, extracted.turn_id, row.attempts, said=extracted.at), said)
