@@ -11,6 +11,7 @@ from contracts import subjects
 from contracts.errors import ConfigurationError
 from memory.documents.owners import DocumentOwners
 from memory.documents.store import DocumentStore
+from memory.notices import Notices
 from memory.queues import PersonalQueue
 from runtime.access import access_of
 from runtime.erasing import Eraser
@@ -137,6 +138,7 @@ def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Gro
         meter=ground.metrics,
         retry=retry,
         agent_files=settings.agent_files,
+        notices=Notices(ground.redis),
     )
 
 

@@ -103,6 +103,7 @@ class TurnWork:
     async def work(self, claim: Claim, is_leaving: Callable[[], bool], rests: int) -> float:
         """Work on the turns of *claim* in order; see `workers.listening.outflow.Work`."""
         groups = deque(self._grouped(claim.rows))
+        parted = set[str]()
         while groups and not is_leaving():
             group = groups.popleft()
             heard = await self._readable(claim, group)
@@ -110,7 +111,7 @@ class TurnWork:
                 continue
             # What is left over of several batches waits as the first one did.
             pause_s = await self._pause_s(claim, group, heard)
-            if pause_s > 0:
+            if pause_s > 0 and group[0].row_id not in parted:
                 return pause_s
             try:
                 with ExitStack() as spans:
@@ -123,6 +124,7 @@ class TurnWork:
                 # One of them is to blame: alone it harms nobody.
                 if len(heard) > 1 and not is_outage(error):
                     groups.extendleft([[one.row] for one in reversed(heard)])
+                    parted |= {one.row.row_id for one in heard}
                     continue
                 ended_s = await self._end(claim, [one.row for one in heard], error, rests)
                 if ended_s is not None:

@@ -122,7 +122,7 @@ class Checker:
             said = getattr(heard, field).strip()
             day = _day(said, is_last=is_last) if said else None
             if said and day is None:
-                faults.append(Fault(field, "must be a day as YYYY-MM-DD, or null", "dates"))
+                faults.append(Fault(field, "must be a day as YYYY-MM-DD, or """, "dates"))
             days.append(day)
         begin, end = days
         if begin is not None and end is not None and end < begin:
