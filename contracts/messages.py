@@ -32,6 +32,7 @@ Remember = Literal["shared", "user", "never", "other"]
 Speaker = Literal["person", "assistant", "other"]
 Durability = Literal["permanent", "long_term", "short_term", "momentary", "other"]
 Polarity = Literal["positive", "negative", "neutral", "other"]
+FactRelation = Literal["new", "same", "updates", "ends", "adds_to", "contradicts", "forget", "other"]
 ReplyKind = Literal["answer", "question", "unable", "failed", "pending", "other"]
 
 
@@ -246,6 +247,11 @@ class Fact(Part):
     `text` is a statement of its own ("User likes omelettes"). `evidence` is the part of the turn that says it, letter
     by letter. `expiry` is the last day on which it holds, None for no end. `confidence` is 0 to 1. `inferred` tells
     that the person did not say so but somebody concluded it. `extracted_by` is `rules` or the name of a model.
+
+    `subject` names whom it is about, None for the person who speaks. `category` is the path of the list that keeps such
+    facts, as `food.likes`; "" leaves that to `tags`. `value` is what the list shows, "" for `text`. `relation` says how
+    it stands to the items in `related`, each named `RESOURCE_ID:PATH.ITEM`; `forget` asks for their removal. An unknown
+    relation is treated as `new`. `valid_from` is the first day on which it holds, None for the day of its turn.
     """
 
     fact_id: Name
@@ -259,6 +265,12 @@ class Fact(Part):
     evidence: str = ""
     inferred: bool = False
     extracted_by: str = "rules"
+    subject: str | None = Field(default=None, min_length=1, max_length=200, exclude_if=_is_none)
+    category: str = Field(default="", max_length=200)
+    value: str = Field(default="", max_length=2_000)
+    relation: Annotated[FactRelation, reads_unknown_as_other(FactRelation), writes_only_known] = "new"
+    related: tuple[str, ...] = Field(default=(), max_length=100)
+    valid_from: date | None = Field(default=None, exclude_if=_is_none)
 
 
 class ExtractedFacts(Message):

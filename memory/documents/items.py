@@ -22,6 +22,8 @@ from contracts.errors import InvalidInput
 from memory.documents.paths import Path
 
 Durability = Literal["permanent", "long_term", "short_term", "momentary"]
+#: How an item stands on a day: it holds; ended for good; is hidden by a temporary statement; holds later; ran out.
+State = Literal["current", "past", "paused", "planned", "expired"]
 Body = dict[str, JsonValue]
 
 #: Where a document keeps what is about itself; no edit reaches it and no leaf is in it.
@@ -30,6 +32,8 @@ METADATA = "_metadata"
 FIELDS = ("item", "display", "added", "expiry", "confidence", "durability", "source")
 #: What an item has beyond them while it contradicts another one of equal rank: the id of the plan that noticed it.
 CONFLICT = "conflict"
+#: What an item has only where it says so: days, whom it is about, and the category of a fact about somebody else.
+OPTIONAL_FIELDS = ("since", "until", "paused_until", "subject", "category")
 #: What an item is held to be that does not say.
 DEFAULT_CONFIDENCE: Final = 1.0
 DEFAULT_DURABILITY: Final = "long_term"
@@ -40,7 +44,7 @@ MAX_SLUG = 64
 _DURABILITIES = frozenset(get_args(Durability))
 #: An older spelling of `expiry`.
 _EXPIRY_NAMES = ("expiry", "expiry_date")
-_OWN = frozenset((*FIELDS, *_EXPIRY_NAMES))
+_OWN = frozenset((*FIELDS, *OPTIONAL_FIELDS, *_EXPIRY_NAMES))
 #: What the signs in a name are called, where leaving them out would make two names one.
 _SPELLED = {"+": " plus ", "#": " sharp ", "%": " percent ", "&": " and ", "°": " deg "}
 _SPELLING = str.maketrans(_SPELLED)
@@ -54,6 +58,11 @@ class Item:
 
     `expiry` is the last day on which it holds. `source` is `stated:<turn id>`, `inferred:<turn id>`,
     `imported:<file>` or `told`. `others` are the fields that items of ours do not have.
+
+    `since` is the first day on which it holds, None for always. `until` is the day on which it stopped being so: the
+    item stays as the past. `paused_until` is the last day on which a temporary statement hides it. `subject` names whom
+    it is about, None for the person. `category` is the path of the list that such facts have, where it stands
+    elsewhere.
     """
 
     item: str
@@ -64,6 +73,11 @@ class Item:
     durability: Durability = DEFAULT_DURABILITY
     source: str = DEFAULT_SOURCE
     others: Mapping[str, JsonValue] = field(default_factory=dict)
+    since: date | None = None
+    until: date | None = None
+    paused_until: date | None = None
+    subject: str | None = None
+    category: str = ""
 
     @classmethod
     def read(cls, value: JsonValue) -> "Item | None":
@@ -84,12 +98,29 @@ class Item:
             durability=_durability(value.get("durability")),
             source=_text(value.get("source")) or DEFAULT_SOURCE,
             others={name: other for name, other in value.items() if name not in _OWN},
+            since=_day(value.get("since")),
+            until=_day(value.get("until")),
+            paused_until=_day(value.get("paused_until")),
+            subject=_text(value.get("subject")) or None,
+            category=_text(value.get("category")),
         )
 
     @property
     def is_inferred(self) -> bool:
         """Tell whether somebody concluded it, and the person did not say so."""
         return self.source.partition(":")[0] == "inferred"
+
+    def state(self, today: date) -> State:
+        """Return how the item stands on *today*."""
+        if self.until is not None and self.until <= today:
+            return "past"
+        if self.expiry is not None and self.expiry < today:
+            return "expired"
+        if self.paused_until is not None and self.paused_until >= today:
+            return "paused"
+        if self.since is not None and self.since > today:
+            return "planned"
+        return "current"
 
 
 def make_item(
@@ -100,10 +131,14 @@ def make_item(
     confidence: float = DEFAULT_CONFIDENCE,
     durability: str = DEFAULT_DURABILITY,
     source: str,
+    since: date | None = None,
+    subject: str | None = None,
+    category: str = "",
 ) -> Body:
     """Return a new item for *display* as a document keeps it.
 
-    Blanks are made one space each; a durability that is none of ours is long-term.
+    Blanks are made one space each; a durability that is none of ours is long-term. *since*, *subject* and *category*
+    are left out where they say nothing.
 
     Raises:
         InvalidInput: *display* has no text, or *confidence* is not 0 to 1.
@@ -121,6 +156,9 @@ def make_item(
         "confidence": confidence,
         "durability": _durability(durability),
         "source": source,
+        **({} if since is None else {"since": since.isoformat()[:10]}),
+        **({"subject": subject} if subject else {}),
+        **({"category": category} if category else {}),
     }
 
 

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path as File
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
@@ -18,23 +18,6 @@ from contracts.errors import ConfigurationError, InvalidPath, UnknownPath
 from contracts.faults import complaint_of
 from memory.documents.items import METADATA, Body
 from memory.documents.paths import Path, lookup, parse
-
-Relation = Literal[
-    "like",
-    "dislike",
-    "diet",
-    "avoid",
-    "allergy",
-    "condition",
-    "need",
-    "daily",
-    "timing_rule",
-    "style",
-    "interest",
-    "about",
-    "other",
-]
-RELATIONS: tuple[Relation, ...] = get_args(Relation)
 
 #: What a resource id is made of: it is part of a Redis key and of a file's name.
 _RESOURCE_ID = r"^[A-Za-z0-9_-]{1,64}$"
@@ -54,8 +37,11 @@ def _read_path(value: object) -> object:
 class Place(BaseModel):
     """A list in a kind's document, and which statements it keeps.
 
-    `meaning` completes "the user's ..." for a model that reads it. `opposite` is the relation whose place in the same
-    kind says the contrary, None when nothing does. `single` means that a new item takes the place of the former one.
+    `meaning` completes "the user's ..." for a model that reads it. `relation` is one word for what stands here, the
+    last name of the path unless given. `opposite` is the relation whose place in the same kind says the contrary, None
+    when nothing does. `single` means that a new item takes the place of the current one of its subject. `protected`
+    items are replaced or ended by the person's own quoted words alone, and the audit lists it. `pinned` items are in
+    every prompt; protected ones always are. `sweeps` means that a new item may contradict any other of the document.
     `also` are relations that are kept here for want of a place of their own; their item then says the whole
     statement. `headings` are what older files call this place, in small letters. `resource_id` is filled in from the
     kind.
@@ -64,11 +50,14 @@ class Place(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     path: Annotated[Path, BeforeValidator(_read_path)]
-    relation: Relation
+    relation: str = ""
     meaning: str = Field(min_length=1)
-    opposite: Relation | None = None
+    opposite: str | None = None
     single: bool = False
-    also: tuple[Relation, ...] = ()
+    protected: bool = False
+    pinned: bool = False
+    sweeps: bool = False
+    also: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()
     resource_id: str = ""
 
@@ -211,11 +200,17 @@ def _read_kind(raw: Mapping[str, object], file: File) -> Kind:
     except ValidationError as error:
         problems = "; ".join(_problem(found) for found in error.errors())
         raise ConfigurationError(f"{file}: {problems}") from error
-    places = tuple(place.model_copy(update={"resource_id": kind.resource_id}) for place in kind.places)
+    places = tuple(_complete_place(place, kind.resource_id) for place in kind.places)
     kind = kind.model_copy(update={"places": places, "template": _template(kind, file)})
     for index, place in enumerate(places):
         _check(kind, place, f"{file}: places.{index}")
     return kind
+
+
+def _complete_place(place: Place, resource_id: str) -> Place:
+    relation = place.relation or str(place.path.last)
+    is_pinned = place.pinned or place.protected
+    return place.model_copy(update={"resource_id": resource_id, "relation": relation, "pinned": is_pinned})
 
 
 def _problem(found: Mapping[str, object]) -> str:

@@ -184,3 +184,36 @@ def test_a_lasting_name_does_not_move_with_the_list() -> None:
     assert names == {"food.likes.pasta_carbonara"}
     assert lasting_name(parse("food.likes[1]"), "tea") == "food.likes[1]"
     assert lasting_name(parse("food.mood"), "fine") == "food.mood"
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({}, "current"),
+        ({"until": "2026-11-20"}, "past"),
+        ({"until": "2026-11-21"}, "current"),
+        ({"expiry": "2026-11-19"}, "expired"),
+        ({"expiry": "2026-11-20"}, "current"),
+        ({"paused_until": "2026-11-20"}, "paused"),
+        ({"paused_until": "2026-11-19"}, "current"),
+        ({"since": "2026-11-21"}, "planned"),
+        ({"since": "2026-11-20"}, "current"),
+        ({"until": "2026-11-01", "paused_until": "2026-12-01"}, "past"),
+        ({"until": "soon", "since": 3}, "current"),
+    ],
+)
+def test_an_item_says_how_it_stands_on_a_day(fields: dict[str, JsonValue], state: str) -> None:
+    """`until` is the day on which it ended, `expiry` and `paused_until` are last days; nonsense counts as missing."""
+    item = Item.read({"item": "tea", "display": "tea", **fields})
+
+    assert item is not None
+    assert item.state(date(2026, 11, 20)) == state
+
+
+def test_a_new_item_says_whom_it_is_about_only_where_that_is_somebody_else() -> None:
+    """So that items of 0.1 stay byte for byte what they were."""
+    plain = make_item("tea", added=date(2026, 11, 20), source="stated:t")
+    mias = make_item("nuts", added=date(2026, 11, 20), source="stated:t", subject="Mia", category="health.allergies")
+
+    assert tuple(plain) == FIELDS
+    assert (mias["subject"], mias["category"]) == ("Mia", "health.allergies")

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.errors import ConfigurationError
 from memory.documents.items import METADATA, Body
-from memory.documents.kinds import RELATIONS, Kind, Kinds, resource_of, stand_in
+from memory.documents.kinds import Kind, Kinds, resource_of, stand_in
 from memory.documents.paths import lookup, parse
 
 FOOD, ROUTINE = "resource_user_food_prefs", "resource_user_routine"
@@ -29,33 +29,55 @@ def _folder(tmp_path: File, **texts: str) -> File:
     return tmp_path
 
 
-def test_four_kinds_are_shipped() -> None:
-    """By the ids that files have always had; health alone is guarded, one takes everything."""
+def test_the_kinds_of_a_life_are_shipped() -> None:
+    """The first four by the ids that files have always had; health alone is guarded, one takes everything."""
     kinds = Kinds.load()
 
-    assert set(kinds.ids) == {FOOD, ROUTINE, HEALTH, GENERAL}
-    assert [kind.resource_id for kind in kinds.by_id.values() if kind.guarded] == [HEALTH]
-    assert kinds.general == GENERAL
     assert {name: kind.tags for name, kind in kinds.by_id.items()} == {
         FOOD: ("food",),
-        ROUTINE: ("routine",),
-        HEALTH: ("health",),
         GENERAL: ("general",),
+        HEALTH: ("health",),
+        "resource_user_people": ("people",),
+        "resource_user_places": ("places",),
+        "resource_user_plans": ("plans",),
+        "resource_user_possessions": ("possessions",),
+        ROUTINE: ("routine",),
+        "resource_user_work": ("work",),
+    }
+    assert [kind.resource_id for kind in kinds.by_id.values() if kind.guarded] == [HEALTH]
+    assert kinds.general == GENERAL
+
+
+def test_what_must_not_be_lost_is_protected_and_what_is_protected_is_pinned() -> None:
+    """Allergies, conditions, needs, diets and who the person is."""
+    places = [place for kind in Kinds.load().by_id.values() for place in kind.places]
+
+    assert {str(place.path) for place in places if place.protected} == {
+        "food.diets",
+        "general.birthday",
+        "general.name",
+        "health.allergies",
+        "health.conditions",
+        "health.needs",
+    }
+    assert {str(place.path) for place in places if place.pinned and not place.protected} == {
+        "general.communication_style",
+        "general.language",
     }
 
 
-def test_every_relation_has_a_place_of_its_own_and_one_in_the_general_kind() -> None:
-    """So that no statement is without one, whatever its tags."""
-    kinds = Kinds.load()
+def test_a_place_without_a_relation_is_called_by_the_end_of_its_path() -> None:
+    """So that a kind of one's own needs no words of ours."""
+    assert [place.relation for place in Kinds.load().by_id["resource_user_work"].places] == [
+        "employer",
+        "role",
+        "projects",
+        "skills",
+        "tools",
+    ]
 
-    for relation in RELATIONS:
-        place = kinds.place_for(relation)
-        assert place is not None
-        assert place.relation == relation
-        assert kinds.place_for(relation, GENERAL) is not None
 
-
-@pytest.mark.parametrize("resource_id", [FOOD, ROUTINE, HEALTH, GENERAL])
+@pytest.mark.parametrize("resource_id", Kinds.load().ids)
 def test_a_shipped_template_has_exactly_its_places_and_metadata(resource_id: str) -> None:
     """An empty list each, and metadata of a document that nobody stored."""
     kind = Kinds.load().by_id[resource_id]
@@ -119,7 +141,7 @@ def test_a_folder_adds_a_kind_whose_template_follows_from_its_places(tmp_path: F
     kinds = Kinds.load(_folder(tmp_path, music=MUSIC))
 
     assert kinds.ids[-1] == "resource_user_music"
-    assert len(kinds.ids) == 5
+    assert len(kinds.ids) == len(Kinds.load().ids) + 1
     music = kinds.by_id["resource_user_music"]
     assert music.template["music"] == {"bands": []}
     assert not music.places[0].single
@@ -130,7 +152,7 @@ def test_a_folder_replaces_a_kind_of_the_same_id(tmp_path: File) -> None:
     mine = MUSIC.replace("resource_user_music", FOOD).replace("meaning", "single = true\nmeaning")
     kinds = Kinds.load(_folder(tmp_path, mine=mine))
 
-    assert len(kinds.ids) == 4
+    assert len(kinds.ids) == len(Kinds.load().ids)
     assert kinds.by_id[FOOD].title == "Music"
     assert kinds.by_id[FOOD].places[0].single
 
@@ -140,7 +162,6 @@ def test_a_folder_replaces_a_kind_of_the_same_id(tmp_path: File) -> None:
     [
         ("title = ", "music.toml is no TOML"),
         (MUSIC.replace("title", "titel"), "title: add it; titel: no such field"),
-        (MUSIC.replace('"like"', '"adores"'), "places.0.relation"),
         (MUSIC.replace("music.bands", "music.*"), "places.0.path.*character 7"),
         (MUSIC.replace("music.bands", "music.bands[0]"), "places.0.path.*names alone"),
         (MUSIC.replace("music.bands", "_metadata.bands"), "places.0.path.*no place for items"),

@@ -1,0 +1,37 @@
+"""BM25: how well texts answer a query by the words they have in common. Pure."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from memory.episodes.words import words_of
+
+__all__ = ["rank"]
+
+#: How much a word counts that comes again in one text, and how much a text's length takes from it.
+SATURATION, LENGTH_SHARE = 1.2, 0.6
+
+
+def rank(query: str, texts: Sequence[str]) -> list[float]:
+    """Return the BM25 score of each of *texts* for *query*: 0.0 where they have no word in common."""
+    wanted = set(words_of(query))
+    if not wanted or not texts:
+        return [0.0] * len(texts)
+    documents = [Counter(words_of(text)) for text in texts]
+    lengths = [document.total() for document in documents]
+    usual = max(1.0, sum(lengths) / len(lengths))
+    holders = Counter(word for document in documents for word in wanted & document.keys())
+    weights = {word: _weight(len(texts), count) for word, count in holders.items()}
+    return [
+        sum(weights[word] * _saturated(document[word], length / usual) for word in wanted & document.keys())
+        for document, length in zip(documents, lengths, strict=True)
+    ]
+
+
+def _weight(texts: int, holders: int) -> float:
+    """Return what a word is worth that *holders* of so many texts have."""
+    return math.log(1 + (texts - holders + 0.5) / (holders + 0.5))
+
+
+def _saturated(count: int, length: float) -> float:
+    return count * (SATURATION + 1) / (count + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length))

@@ -1,0 +1,63 @@
+"""The one tokeniser of the memory: a text as the words by which it is found, in any script."""
+
+import re
+import unicodedata
+
+__all__ = ["words_of"]
+
+#: A word of letters and digits with their marks; an apostrophe inside belongs to it.
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*\d*")
+#: Scripts that write no blanks between words: pairs of their signs are found instead.
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]+")
+#: Characters of a word; a longer one is no word of a person.
+_LONGEST = 48
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of *text* in their order: case folded, accents evened out, English plurals and "'s" cut off."""
+    words: list[str] = []
+    for match in _WORD.finditer(unicodedata.normalize("NFKC", text)):
+        word = match[0]
+        if word[0].isdigit():
+            words.append(word.replace(",", ""))
+        elif _UNSPACED.search(word):
+            words.extend(_pairs(word))
+        else:
+            words.append(_stem(_fold(word))[:_LONGEST])
+    return words
+
+
+def _fold(word: str) -> str:
+    """Return *word* in small letters without accents."""
+    folded = unicodedata.normalize("NFKD", word.casefold().replace("\u2019", "'"))
+    return "".join(sign for sign in folded if not unicodedata.combining(sign))
+
+
+def _stem(word: str) -> str:
+    """Return *word* without the endings of number and tense that English puts on every word."""
+    word = word.removesuffix("'s").replace("'", "")
+    if len(word) < 4 or not word.isascii():
+        return word
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    if word.endswith(("sses", "shes", "ches", "xes")):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ing", "ed"):
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) > 2 and any(sign in "aeiouy" for sign in stem):
+            return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "ls" else stem
+    return word.removesuffix("e") if len(word) > 4 else word
+
+
+def _pairs(word: str) -> list[str]:
+    """Return the parts of *word*: pairs of neighbours where signs stand for words, the rest as they are."""
+    parts: list[str] = []
+    at = 0
+    for match in _UNSPACED.finditer(word):
+        parts += [_fold(word[at : match.start()])] if match.start() > at else []
+        signs = match[0]
+        parts += [signs[place : place + 2] for place in range(max(1, len(signs) - 1))]
+        at = match.end()
+    return parts + ([_fold(word[at:])] if at < len(word) else [])
