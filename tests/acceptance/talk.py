@@ -48,7 +48,8 @@ def remembering(folder: Path, **settings: Any) -> Iterator[Remembering]:
     servers = EmbeddedServers(folder / "servers")
     asyncio.run(servers.start())
     house = House(servers, folder)
-    unset = {"llm_base_url": "", "llm_api_key": ""}
+    # No turn waits for another one: a test says them one by one.
+    unset = {"llm_base_url": "", "llm_api_key": "", "listen_idle_s": 0}
     try:
         yield Remembering(house, house.worker(SWITCHBOARD, MEMORY, **{**unset, **settings}).ready())
     finally:

@@ -398,3 +398,29 @@ async def test_references_that_lead_nowhere_harm_nothing() -> None:
     context, (ruling,) = await ruled(documents(food__likes=["Figs"]), fact_of("food.likes", "Sushi", relation="updates", related=odd))
     assert ruling.outcome == "applied"
     assert states(context, FOOD, "food.likes") == {"Figs": "current", "Sushi": "current"}
+
+
+async def test_a_whole_category_is_forgotten_at_a_word() -> None:
+    """Or all of a topic; nothing beside it."""
+    bodies = documents(food__likes=["Eggs", "Figs"], food__dislikes=["Olives"], routine__daily=["Yoga"])
+    context, _ = await ruled(bodies, fact_of("food.likes", "", relation="forget", text="forget what I like to eat"))
+    assert (shown(context, FOOD, "food.likes"), shown(context, FOOD, "food.dislikes")) == ([], ["Olives"])
+    context, _ = await ruled(bodies, fact_of("food", "", relation="forget", text="forget what I eat"))
+    assert (shown(context, FOOD, "food.likes"), shown(context, FOOD, "food.dislikes")) == ([], [])
+    assert shown(context, "resource_user_routine", "routine.daily") == ["Yoga"]
+
+
+@pytest.mark.parametrize(("said", "left"), [("I love pizza", ["Peanuts"]), ("forget my allergies", [])])
+async def test_what_is_protected_is_deleted_where_the_words_point_to_it_alone(said: str, left: list[str]) -> None:
+    """By its own name, or that of its place."""
+    wish = fact_of("health.allergies", "", relation="forget", text=said)
+    context, _ = await ruled(documents(health__allergies=["Peanuts"]), wish)
+    assert shown(context, HEALTH, "health.allergies") == left
+
+
+async def test_what_is_said_in_short_is_known_in_full() -> None:
+    """What stands in parentheses only adds to it."""
+    kept = item("Pasta (especially carbonara)", added=TODAY)
+    context, (ruling,) = await ruled(documents(food__likes=[kept]), fact_of("food.likes", "pasta"))
+    assert ruling.outcome == "known"
+    assert shown(context, FOOD, "food.likes") == ["Pasta (especially carbonara)"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from memory.documents.entries import Entry
+from memory.episodes.words import words_of
 from workers.agents.memory_worker.case import Case
 
 #: Why a fact may not take something away. rank: it was inferred, and the other was said; guarded: it was inferred, and
@@ -78,4 +79,14 @@ def _is_own_word(case: Case, entry: Entry, *, is_swept: bool) -> bool:
     fact = case.pending.fact
     is_first_person = not fact.subject and not entry.subject
     is_said = not fact.inferred and bool(fact.evidence.strip())
-    return is_first_person and is_said and (not is_swept or fact.relation == "forget")
+    if fact.relation == "forget":
+        # Nothing is kept of it but the history: the words themselves have to point there.
+        return is_first_person and is_said and bool(set(words_of(fact.evidence)) & _names_of(case, entry))
+    return is_first_person and is_said and not is_swept
+
+
+def _names_of(case: Case, entry: Entry) -> set[str]:
+    """Return the words by which *entry* may be called: its own, and those of its place and its document."""
+    kind = case.kinds.get(entry.resource_id)
+    topics = (kind.title, *kind.titles, *kind.tags) if kind is not None else ()
+    return set(words_of(" ".join((entry.text, *map(str, entry.path.parent.steps), *topics))))

@@ -103,7 +103,8 @@ class Case:
             if entry.place == self.home
             and self.is_mine(entry)
             and entry.category == self.category
-            and slug(entry.item.display if entry.item is not None else entry.text) == name
+            # What stands in parentheses only adds to it: "Pasta (especially carbonara)".
+            and name in (slug(_shown(entry)), slug(_shown(entry).partition("(")[0]))
         ]
         return min(found, key=lambda entry: not entry.is_live(self.today), default=None)
 
@@ -129,13 +130,17 @@ class Case:
         ]
 
     def worded(self) -> list[Entry]:
-        """Return what holds and has every word of the fact's value, in its own category before anywhere else."""
-        words = set(words_of(self.pending.fact.value))
-        if not words:
+        """Return what holds and has every word of the fact's value, in its own category before anywhere else.
+
+        What is to be forgotten without a value is all of its category: of `food.likes`, or of `food`.
+        """
+        fact = self.pending.fact
+        words, wanted = set(words_of(fact.value)), fact.category
+        if not words and (fact.relation != "forget" or not wanted):
             return []
         found = [entry for entry in self.live() if self.is_mine(entry) and words <= set(words_of(entry.text))]
-        own = [entry for entry in found if entry.category == self.pending.fact.category]
-        return own or found
+        own = [entry for entry in found if entry.category == wanted or entry.category.startswith(f"{wanted}.")]
+        return own or (found if words else [])
 
 
 def _shown(entry: Entry) -> str:
