@@ -47,8 +47,9 @@ class Case:
 
     @property
     def display(self) -> str:
-        """The text of the item that it would be."""
-        return self.pending.fact.value or self.pending.fact.text
+        """The text of the item that it would be; a word begins with a capital letter."""
+        text = self.pending.fact.value or self.pending.fact.text
+        return text[:1].upper() + text[1:] if text[:2].islower() else text
 
     @property
     def category(self) -> str:
@@ -96,7 +97,6 @@ class Case:
 
     def twin(self) -> Entry | None:
         """Return the item that says the same at the same place already, one that holds before one that is past."""
-        name = slug(self.display)
         found = [
             entry
             for entry in self.entries([self.home.resource_id])
@@ -104,7 +104,7 @@ class Case:
             and self.is_mine(entry)
             and entry.category == self.category
             # What stands in parentheses only adds to it: "Pasta (especially carbonara)".
-            and name in (slug(_shown(entry)), slug(_shown(entry).partition("(")[0]))
+            and (is_same(_shown(entry), self.display) or is_same(_shown(entry).partition("(")[0], self.display))
         ]
         return min(found, key=lambda entry: not entry.is_live(self.today), default=None)
 
@@ -121,12 +121,11 @@ class Case:
     def displaced(self) -> list[Entry]:
         """Return what cannot hold beside the fact by what its kind says: of a single place, and of the contrary one."""
         others = [entry for entry in self.live([self.home.resource_id]) if self.is_mine(entry)]
-        name = slug(self.display)
         return [
             entry
             for entry in others
-            if (self.is_single and entry.category == self.category and slug(_shown(entry)) != name)
-            or (_is_contrary(self.home, entry.place) and slug(_shown(entry)) == name)
+            if (self.is_single and entry.category == self.category and not is_same(_shown(entry), self.display))
+            or (_is_contrary(self.home, entry.place) and is_same(_shown(entry), self.display))
         ]
 
     def worded(self) -> list[Entry]:
@@ -141,6 +140,12 @@ class Case:
         found = [entry for entry in self.live() if self.is_mine(entry) and words <= set(words_of(entry.text))]
         own = [entry for entry in found if entry.category == wanted or entry.category.startswith(f"{wanted}.")]
         return own or (found if words else [])
+
+
+def is_same(one: str, other: str) -> bool:
+    """Tell whether two texts are the same words, whatever their case, accents and number; or the same signs."""
+    words = words_of(one)
+    return words == words_of(other) and (bool(words) or slug(one) == slug(other))
 
 
 def _shown(entry: Entry) -> str:

@@ -102,7 +102,7 @@ class _Desk:
         case, finding = self._case(pending), self.found.get(fact.fact_id, Finding())
         named, swept = _targets(case, finding), _swept(case, finding)
         judged = _joined(judge(case, named), judge(case, swept, is_swept=True))
-        if fact.relation == "forget" and not named and not swept and self.unfound:
+        if fact.relation == "forget" and _takes_back(case) and not named and not swept and self.unfound:
             return Ruling(fact.fact_id, "needs_model", self.unfound)
         change = change_for(case, judged, None if fact.relation in ("ends", "forget") else case.twin())
         if is_too_much(change):
@@ -168,7 +168,10 @@ def _sweeps(case: Case) -> bool:
 
 
 def _takes_back(case: Case) -> bool:
-    return case.pending.fact.relation in EXPLICIT and case.pending.fact.confidence > 0
+    """Tell whether the fact takes something back that it may mean without its words; all of a category it names."""
+    fact = case.pending.fact
+    is_all_of_one = fact.relation == "forget" and bool(fact.category) and not fact.value
+    return fact.relation in EXPLICIT and fact.confidence > 0 and not is_all_of_one
 
 
 def _targets(case: Case, finding: Finding) -> list[Entry]:

@@ -47,7 +47,8 @@ async def hear_facts(context: ListenContext, model: TaskLlm, scene: Scene) -> di
     checker = Checker(scene, context.kinds, told)
     good, faulty = _check_all(checker, told.items())
     if faulty:
-        mended, faulty = await _mend(context, model, files, system, question, checker, faulty)
+        asked = f"{question}\n{_complaint(faulty)}"
+        mended, faulty = await _mend(context, model, files, system, asked, checker, good, faulty)
         good = sorted([*good, *mended], key=lambda pair: pair[0])
     return _published(context, scene, good, faulty, heard.reasoning, model.role(files.role).model)
 
@@ -84,15 +85,19 @@ async def _mend(
     system: str,
     question: str,
     checker: Checker,
+    good: Sequence[tuple[int, Checked]],
     faulty: Sequence[_Faulty],
 ) -> tuple[list[tuple[int, Checked]], list[_Faulty]]:
     """Return the facts that the model mended when it was told their faults, and those that it did not."""
     try:
-        answer = await model.ask(files.role, Heard, system=system, user=f"{question}\n{_complaint(faulty)}")
+        answer = await model.ask(files.role, Heard, system=system, user=question)
     except LlmError:
         # What is sure counts; the rest is listed.
         return [], list(faulty)
-    kept = [_kept(context, heard) for heard in answer.facts[: len(faulty)]]
+    # Some models say all once more.
+    told = {(checked.heard.statement, checked.heard.category) for _, checked in good}
+    anew = [heard for heard in answer.facts if (heard.statement, heard.category) not in told]
+    kept = [_kept(context, heard) for heard in anew[: len(faulty)]]
     again = [(one.number, heard) for one, heard in zip(faulty, kept, strict=False)]
     good, still = _check_all(checker, again)
     return good, [*still, *faulty[len(kept) :]]
