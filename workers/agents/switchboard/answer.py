@@ -21,8 +21,12 @@ DURABILITIES: tuple[Durability, ...] = get_args(Durability)
 
 
 def _read_text(value: object) -> object:
-    """Take null for no text, and a number for its digits: small models do not tell them apart."""
-    return "" if value is None else str(value) if isinstance(value, int | float) else value
+    """Take null for no text, and a number for its digits: small models do not tell them apart.
+
+    Half of a surrogate pair is no text that could be passed on.
+    """
+    text = "" if value is None else str(value) if isinstance(value, int | float) else value
+    return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text
 
 
 def _read_number(value: object) -> object:

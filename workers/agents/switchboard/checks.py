@@ -5,14 +5,14 @@ What words mean is no question here. A fault is worded for the model, which may 
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
 from memory.documents.entries import Entry, home_of, reference_of
 from memory.documents.kinds import Kinds
-from memory.grounding import locate, numbers_in
+from memory.grounding import fold_digits, locate, numbers_in
 from quantities.numerals import find_amounts
 from workers.agents.switchboard.answer import DURABILITIES, RELATIONS, SAID, HeardFact
 from workers.agents.switchboard.prompt import Scene
@@ -29,6 +29,8 @@ _NAMING = frozenset(("ends", "forget", "same"))
 
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:T.*)?\Z")
 _WORDS = re.compile(r"[^\W_]+")
+#: Words that a statement may have of its own: "You love ..., which your ... made".
+_OWN_WORDS = 4
 #: Letters by which two words are held for forms of one.
 _STEM = 4
 
@@ -47,9 +49,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A fact in form and grounded: *quotation* as it stands in the turn, and the references of what it names."""
+    """A fact in form and grounded: its *text* for people, *quotation* as it stands in the turn, and what it names.
+
+    *related* are references of what it names.
+    """
 
     heard: HeardFact
+    text: str
     quotation: str
     valid_from: date | None
     until: date | None
@@ -84,7 +90,21 @@ class Checker:
         if faults:
             return faults
         references = tuple(dict.fromkeys(one.reference if isinstance(one, Entry) else one for one in named))
-        return Checked(heard, quotation, *days, references)
+        return Checked(heard, self._text_of(heard, named), quotation, *days, references)
+
+    def says_too_much(self, heard: HeardFact, named: Sequence[Entry | str] = ()) -> bool:
+        """Tell whether the statement has numbers, or many words, that were neither said nor shown."""
+        said = "\n".join([self._scene.text, *(one.text for one in named if isinstance(one, Entry))])
+        days = f"{heard.valid_from} {heard.until}"
+        is_counted = _digits(heard.statement) <= _digits(said) | _digits(days)
+        return not is_counted or len(_stems(heard.statement) - _stems(said)) > _OWN_WORDS
+
+    def _text_of(self, heard: HeardFact, named: Sequence[Entry | str]) -> str:
+        """Return the statement, or what is grounded alone where it says too much."""
+        if not self.says_too_much(heard, named):
+            return heard.statement.strip()
+        told = heard.value.strip() or ", ".join(one.text for one in named if isinstance(one, Entry))
+        return f"{heard.category or heard.relation}: {told}"
 
     def _faults_of_form(self, heard: HeardFact) -> Iterator[Fault]:
         for field, words in (("said", SAID), ("relation", RELATIONS), ("durability", DURABILITIES)):
@@ -157,17 +177,20 @@ class Checker:
     def _faults_of_value(
         self, heard: HeardFact, named: list[Entry | str], days: tuple[date | None, date | None]
     ) -> Iterator[Fault]:
-        """Yield numbers and words of the value that were neither said nor shown."""
-        said = "\n".join([self._scene.text, *(one.text for one in named if isinstance(one, Entry))])
+        """Yield numbers and words of value and subject that were neither said nor shown."""
+        entries = [one for one in named if isinstance(one, Entry)]
+        said = "\n".join([self._scene.text, *(f"{one.subject} {one.text}" for one in entries)])
         shown = {part for day in days if day is not None for part in map(Decimal, (day.year, day.month, day.day))}
         grounded = shown | _amounts(said)
         for number in numbers_in(heard.value):
             if number.readings and grounded.isdisjoint(number.readings):
                 written = heard.value[number.start : number.end]
                 yield Fault("value", f"{written} was not said; write it as the person does", "number")
-        stems = _stems(heard.value)
-        if stems and 2 * len(stems & _stems(said)) < len(stems):
-            yield Fault("value", "its words were not said; use those of the turn, in its language", "support")
+        known = _stems(said)
+        for field in ("value", "subject"):
+            stems = _stems(getattr(heard, field))
+            if stems and 2 * len(stems & known) < len(stems):
+                yield Fault(field, "its words were not said; use those of the turn, in its language", "support")
 
     def _faults_of_protected(self, heard: HeardFact, named: list[Entry | str]) -> Iterator[Fault]:
         """Yield what of health is to go though nobody named it: the harm is too great for a slip."""
@@ -215,6 +238,10 @@ def _stems(text: str) -> set[str]:
         elif len(word) >= _STEM - 1 and not word.isdecimal():
             stems.add(word[:_STEM])
     return stems
+
+
+def _digits(text: str) -> set[str]:
+    return set(re.findall(r"\d+", fold_digits(text)))
 
 
 def _plain(text: str) -> str:

@@ -16,6 +16,8 @@ _LONGEST_ID = 64
 _LONGEST_REASONING = 300
 #: How sure a fact is that was not said but follows from what was.
 _IMPLIED = 0.7
+#: What is listed where a model's own words are not to be.
+_UNTOLD = "something that could not be checked"
 #: What helps where a model could not make a fact of what was said.
 _CURE = "say it again in other words, or add it with `tasklore memory edit`"
 
@@ -52,7 +54,7 @@ def heard_fact(identity: str, checked: Checked, kinds: Kinds, *, reasoning: str,
     return Fact.model_validate(
         {
             "fact_id": identity,
-            "text": heard.statement.strip(),
+            "text": checked.text,
             "tags": _tags_of(heard.category, kinds),
             "reasoning": reasoning[:_LONGEST_REASONING],
             "confidence": _IMPLIED if is_implied else 1.0,
@@ -71,12 +73,12 @@ def heard_fact(identity: str, checked: Checked, kinds: Kinds, *, reasoning: str,
     )
 
 
-def set_aside(identity: str, heard: HeardFact, faults: Sequence[Fault], model: str) -> Fact:
+def set_aside(identity: str, text: str, faults: Sequence[Fault], model: str) -> Fact:
     """Return a fact that failed its checks: of no confidence, so that it is listed with its reason and never kept."""
     why = "; ".join(map(str, faults))
     return Fact(
         fact_id=identity,
-        text=heard.statement.strip()[:LONGEST_STATEMENT] or "a fact without a statement",
+        text=text.strip()[:LONGEST_STATEMENT] or _UNTOLD,
         reasoning=f"{why[:_LONGEST_REASONING]}; {_CURE}",
         confidence=0.0,
         inferred=True,

@@ -16,6 +16,8 @@ from workers.task_llm import TaskLlm
 
 #: Facts of one answer that are looked at: more is no message of a person about themselves.
 MOST_FACTS = 40
+#: Faulty facts that go back to the model, and characters of each.
+_MOST_MENDED, _LONGEST_MENDED = 12, 800
 #: What the person does not say of themselves as it is.
 _UNSAID = frozenset(("hearsay", "hypothetical", "joke"))
 
@@ -50,7 +52,7 @@ async def hear_facts(context: ListenContext, model: TaskLlm, scene: Scene) -> di
         asked = f"{question}\n{_complaint(faulty)}"
         mended, faulty = await _mend(context, model, files, system, asked, checker, good, faulty)
         good = sorted([*good, *mended], key=lambda pair: pair[0])
-    return _published(context, scene, good, faulty, heard.reasoning, model.role(files.role).model)
+    return _published(context, checker, scene, good, faulty, heard.reasoning, model.role(files.role).model)
 
 
 def _kept(context: ListenContext, heard: HeardFact) -> HeardFact | None:
@@ -97,7 +99,7 @@ async def _mend(
     # Some models say all once more.
     told = {(checked.heard.statement, checked.heard.category) for _, checked in good}
     anew = [heard for heard in answer.facts if (heard.statement, heard.category) not in told]
-    kept = [_kept(context, heard) for heard in anew[: len(faulty)]]
+    kept = [_kept(context, heard) for heard in anew[: min(len(faulty), _MOST_MENDED)]]
     again = [(one.number, heard) for one, heard in zip(faulty, kept, strict=False)]
     good, still = _check_all(checker, again)
     return good, [*still, *faulty[len(kept) :]]
@@ -105,14 +107,15 @@ async def _mend(
 
 def _complaint(faulty: Sequence[_Faulty]) -> str:
     lines = ["refused before; answer these facts alone, mended, in this order, said: joke for what cannot be mended"]
-    for one in faulty:
-        lines.append(one.heard.model_dump_json(exclude_defaults=True))
+    for one in faulty[:_MOST_MENDED]:
+        lines.append(one.heard.model_dump_json(exclude_defaults=True)[:_LONGEST_MENDED])
         lines += [f"- {fault}" for fault in one.faults]
     return "\n".join(lines)
 
 
 def _published(
     context: ListenContext,
+    checker: Checker,
     scene: Scene,
     good: Sequence[tuple[int, Checked]],
     faulty: Sequence[_Faulty],
@@ -133,5 +136,6 @@ def _published(
         context.refused(one.faults[0].word)
         at = one.heard.turn if 1 <= one.heard.turn <= len(scene.turns) else len(scene.turns)
         turn_id = scene.turns[at - 1].turn_id
-        found[turn_id].append(set_aside(new_id(turn_id), one.heard, one.faults, model))
+        text = "" if checker.says_too_much(one.heard) else one.heard.statement
+        found[turn_id].append(set_aside(new_id(turn_id), text, one.faults, model))
     return found
