@@ -1,13 +1,14 @@
-"""Documents as Markdown for a prompt: headings, what was said, dates and confidence where they matter, within a budget.
+"""Memory as Markdown for a prompt: what must never be missing, then what is relevant, each with its date, in a budget.
 
-Everything lies in one block. Its lines begin with `MARK`, and what came from a document stands in double quotes, as
-`plain` makes it; so no stored sentence can begin a line, close its quotes or end the block (see
+First come the pinned places of the kinds (protected ones, name, language, manner of answering): they have a budget of
+their own and are never cut silently. Then items and quoted turns compete by relevance to the query. Everything lies in
+one block. Its lines begin with `MARK`, and what came from a document stands in double quotes, as `plain` makes it; so
+no stored sentence can begin a line, close its quotes or end the block (see
 `memory.rendering.quoting` and, for recognising a block that comes back in a conversation,
 `memory.rendering.recalled`).
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -15,16 +16,19 @@ from datetime import date
 from pydantic import JsonValue
 
 from memory.documents.decay import confidence_now
-from memory.documents.items import CONFLICT, Item, is_expired, leaf_text, leaf_values
+from memory.documents.items import CONFLICT, Item, leaf_text, leaf_values
 from memory.documents.kinds import Kind, Kinds
 from memory.documents.paths import Path
+from memory.episodes.ranking import rank
 from memory.rendering.quoting import MARK, plain, quoted
 from memory.rendering.recalled import CLOSE, OPEN, rendered_spans, without_rendered
 
-__all__ = ["Rendered", "render", "rendered_spans", "tokens_of", "without_rendered"]
+__all__ = ["Quotation", "Rendered", "render", "rendered_spans", "tokens_of", "without_rendered"]
 
 #: Tokens for what is remembered in one prompt: about 60 items, a tenth of what a short conversation takes.
 BUDGET_TOKENS = 1_000
+#: Tokens for what is pinned: 400 allergies. What is beyond is counted in the block, newest kept.
+PINNED_TOKENS = 8_000
 #: Characters of ASCII a token. English prose has four and more; lists of names, dates and signs come closer to three.
 ASCII_PER_TOKEN = 3
 #: Below this an item is not shown: what was said for sure is then more than four half-lives old.
@@ -33,12 +37,18 @@ FAINT = 0.05
 CERTAIN = 0.75
 #: What the least line takes, `MARK`, dash and quotes: with fewer tokens left nothing more fits.
 LEAST_LINE = 3
-#: Of these it matters when they were said; the others are as true as on the first day, or their confidence tells.
-DATED = frozenset({"short_term", "momentary"})
-
-_WORDS = re.compile(r"\w+")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+")
+_SAID = f"{MARK} ## Said in conversations"
+_MORE_PINNED = f"{MARK} (more of these that must not be missed: look at the whole document)"
 _PLAIN_TITLE = re.compile(r"[\w ,&'()/-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """A turn that may stand in the block, word for word: who said it, and when."""
+
+    text: str
+    speaker: str
+    at: date
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +56,14 @@ class Rendered:
     """What may stand in a prompt.
 
     `text` is the block, empty when there is nothing to show. `shown` is what stands in it, by resource id and
-    path, best first. `left_out` counts what did not fit, `tokens` estimates the block.
+    path, best first. `left_out` counts what did not fit. `tokens` estimates the block, `pinned_tokens` its first part.
     """
 
     text: str
     shown: tuple[tuple[str, Path], ...] = ()
     left_out: int = 0
     tokens: int = 0
+    pinned_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,13 @@ class _Leaf:
     value: JsonValue
     item: Item | None
     section: int
+    is_pinned: bool
+    is_past: bool
+
+    @property
+    def added(self) -> int:
+        """The day on which it was said, 0 where no one knows."""
+        return self.item.added.toordinal() if self.item is not None and self.item.added is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +99,39 @@ def render(
     today: date,
     query: str = "",
     budget_tokens: int = BUDGET_TOKENS,
+    pinned_tokens: int = PINNED_TOKENS,
+    said: Sequence[Quotation] = (),
 ) -> Rendered:
-    """Return *documents*, bodies by resource id, as one block of at most *budget_tokens* estimated tokens.
+    """Return *documents*, bodies by resource id, as one block; the same arguments give the same text.
 
-    What shares more, and rarer, words with *query* comes first, then what was added later, then what stands first in
-    its document; where not all fits, the first ones do. What has expired or faded is not shown. The same arguments give
-    the same text.
+    What is pinned comes first, within *pinned_tokens*. Behind it stands, within *budget_tokens*, what answers *query*
+    best by its words (BM25), then what was said later; *said* are turns, best first, that take up to half of that. The
+    past is shown only where it has to do with the query, behind what holds. What expired, faded or is hidden by a
+    temporary statement is not shown. With 0 *pinned_tokens* what is pinned competes like the rest.
     """
-    sections: list[_Section] = []
-    found = [leaf for name, body in documents.items() for leaf in _leaves_of(name, body, kinds, sections, today)]
-    scores = _scores(found, sections, query)
-    order = sorted(range(len(found)), key=lambda number: (-scores[number], -_added(found[number]), number))
-    chosen, spent = _choose([found[number] for number in order], sections, kinds, today, budget_tokens)
-    if not chosen:
-        return Rendered("", left_out=len(found))
-    lines = [OPEN, *_lines(chosen, sections, kinds)]
-    if len(chosen) < len(found):
-        lines.append(_more(len(found) - len(chosen)))
-    shown = tuple((leaf.resource_id, leaf.path) for leaf, _ in chosen)
-    return Rendered("\n".join([*lines, CLOSE]), shown, len(found) - len(chosen), spent)
+    block = _Block(kinds, today)
+    found = [leaf for name, body in documents.items() for leaf in block.leaves_of(name, body)]
+    scores = block.scores(found, query)
+    kept = [number for number, leaf in enumerate(found) if not leaf.is_past or scores[number] > 0]
+    order = sorted(kept, key=lambda number: (-scores[number], found[number].is_past, -found[number].added, number))
+    ranked = [found[number] for number in order]
+    pinned = [leaf for leaf in ranked if leaf.is_pinned and not leaf.is_past] if pinned_tokens else []
+    for_pinned = block.choose(sorted(pinned, key=lambda leaf: -leaf.added), pinned_tokens)
+    is_whole = len(for_pinned.lines) == len(pinned)
+    rest = [leaf for leaf in ranked if not (leaf.is_pinned and not leaf.is_past and pinned_tokens)]
+    frame = tokens_of(f"{OPEN}\n{_more(10**6)}\n{CLOSE}\n")
+    quotations = _quotations(said, (budget_tokens - frame) // 2)
+    spent = frame + sum(tokens_of(f"{line}\n") for line in quotations)
+    chosen = block.choose(rest, budget_tokens - spent)
+    if not (for_pinned.lines or chosen.lines or quotations):
+        return Rendered("", left_out=len(ranked))
+    left_out = len(ranked) - len(chosen.lines) - len(for_pinned.lines)
+    lines = [OPEN, *block.lines(for_pinned), *([] if is_whole else [_MORE_PINNED]), *block.lines(chosen), *quotations]
+    if left_out:
+        lines.append(_more(left_out))
+    shown = tuple((leaf.resource_id, leaf.path) for leaf, _ in (*for_pinned.lines, *chosen.lines))
+    text = "\n".join([*lines, CLOSE])
+    return Rendered(text, shown, left_out, spent + chosen.tokens + for_pinned.tokens, for_pinned.tokens)
 
 
 def tokens_of(text: str) -> int:
@@ -111,21 +143,98 @@ def tokens_of(text: str) -> int:
     return -(-ascii_length // ASCII_PER_TOKEN) + len(text.encode("utf-16-le")) // 2 - ascii_length
 
 
-def _leaves_of(
-    resource_id: str, body: Mapping[str, JsonValue], kinds: Kinds, sections: list[_Section], today: date
-) -> Iterator[_Leaf]:
-    """Yield what may be shown of one document, and append its headings to *sections*."""
-    kind = kinds.get(resource_id)
-    numbers: dict[tuple[object, ...], int] = {}
-    for path, value in leaf_values(body):
-        item = Item.read(value)
-        if item is not None and (is_expired(item, today) or confidence_now(item, today) < FAINT):
-            continue
-        place = path.steps[:-1]
-        if place not in numbers:
-            numbers[place] = len(sections)
-            sections.append(_Section(resource_id, _title(Path(place), kind)))
-        yield _Leaf(resource_id, path, value, item, numbers[place])
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Leaves that fit, each with its line, and the tokens of these lines and their headings."""
+
+    lines: tuple[tuple[_Leaf, str], ...]
+    tokens: int
+
+
+class _Block:
+    """One block in the making: its headings as they are found in the documents."""
+
+    def __init__(self, kinds: Kinds, today: date) -> None:
+        self._kinds = kinds
+        self._today = today
+        self._sections: list[_Section] = []
+
+    def leaves_of(self, resource_id: str, body: Mapping[str, JsonValue]) -> Iterator[_Leaf]:
+        """Yield what may be shown of one document."""
+        kind = self._kinds.get(resource_id)
+        numbers: dict[tuple[object, ...], int] = {}
+        for path, value in leaf_values(body):
+            item = Item.read(value)
+            place = kind.place_at(path) if kind is not None else None
+            is_pinned = place is not None and place.pinned
+            state = "current" if item is None else item.state(self._today)
+            if state in {"expired", "paused"}:
+                continue
+            if item is not None and not is_pinned and confidence_now(item, self._today) < FAINT:
+                continue
+            home = path.steps[:-1]
+            if home not in numbers:
+                numbers[home] = len(self._sections)
+                self._sections.append(_Section(resource_id, _title(Path(home), kind)))
+            yield _Leaf(resource_id, path, value, item, numbers[home], is_pinned, state == "past")
+
+    def scores(self, found: Sequence[_Leaf], query: str) -> list[float]:
+        """Return how well each leaf with its headings answers *query*."""
+        if not query.strip():
+            return [0.0] * len(found)
+        return rank(query, [f"{self._heading_words(leaf)} {leaf_text(leaf.value)}" for leaf in found])
+
+    def _heading_words(self, leaf: _Leaf) -> str:
+        subject = leaf.item.subject if leaf.item is not None else None
+        section = self._sections[leaf.section]
+        return f"{section.resource_id.replace('_', ' ')} {section.title} {subject or ''}"
+
+    def choose(self, ranked: Iterable[_Leaf], budget: int) -> _Chosen:
+        """Return the leaves of *ranked* that fit into *budget* tokens."""
+        spent = 0
+        lines: list[tuple[_Leaf, str]] = []
+        headed: set[str | int] = set()
+        for leaf in ranked:
+            if spent + LEAST_LINE > budget:
+                break
+            line = f"{MARK} - {_shown(leaf, self._today)}"
+            needed = tokens_of(f"{line}\n")
+            if leaf.resource_id not in headed:
+                needed += tokens_of(f"{_document_heading(leaf.resource_id, self._kinds)}\n")
+            if leaf.section not in headed:
+                needed += tokens_of(f"{_section_heading(self._sections[leaf.section])}\n")
+            if spent + needed <= budget:
+                spent += needed
+                lines.append((leaf, line))
+                headed |= {leaf.resource_id, leaf.section}
+        return _Chosen(tuple(lines), spent)
+
+    def lines(self, chosen: _Chosen) -> Iterator[str]:
+        """Yield the lines of *chosen* under their headings, in the order of the best line of each."""
+        by_document: dict[str, dict[int, list[str]]] = {}
+        for leaf, line in chosen.lines:
+            by_document.setdefault(leaf.resource_id, {}).setdefault(leaf.section, []).append(line)
+        for resource_id, by_section in by_document.items():
+            yield _document_heading(resource_id, self._kinds)
+            for section, lines in by_section.items():
+                yield _section_heading(self._sections[section])
+                yield from lines
+
+
+def _quotations(said: Sequence[Quotation], budget: int) -> list[str]:
+    """Return the lines of the best of *said* that fit, in the order of time, under their heading."""
+    spent = tokens_of(f"{_SAID}\n")
+    kept: list[Quotation] = []
+    for one in said:
+        needed = tokens_of(f"{_quotation(one)}\n")
+        if spent + needed <= budget:
+            spent += needed
+            kept.append(one)
+    return [_SAID, *map(_quotation, sorted(kept, key=lambda one: one.at))] if kept else []
+
+
+def _quotation(one: Quotation) -> str:
+    return f"{MARK} - {quoted(one.text)} (said {one.at}, by {quoted(one.speaker)})"
 
 
 def _title(place: Path, kind: Kind | None) -> str:
@@ -139,65 +248,6 @@ def _title(place: Path, kind: Kind | None) -> str:
 def _words(title: str) -> str:
     """Return *title* as a heading, in quotes when there is more in it than words."""
     return title if _PLAIN_TITLE.fullmatch(title) else quoted(title)
-
-
-def _scores(found: Sequence[_Leaf], sections: Sequence[_Section], query: str) -> list[float]:
-    """Return how much each leaf has to do with *query*: the words they share, each worth less the more have it."""
-    asked = list(dict.fromkeys(_terms(query)))
-    if not asked:
-        return [0.0] * len(found)
-    headings = [set(_terms(f"{section.resource_id.replace('_', ' ')} {section.title}")) for section in sections]
-    terms = [headings[leaf.section].union(_terms(leaf_text(leaf.value))) for leaf in found]
-    spread = Counter(term for held in terms for term in asked if term in held)
-    return [sum(1 / spread[term] for term in asked if term in held) for held in terms]
-
-
-def _terms(text: str) -> Iterator[str]:
-    """Yield the words of *text* as they are compared; pairs of signs where a script leaves no space between words."""
-    folded = text.casefold()
-    for word in _WORDS.findall(folded):
-        yield word.removesuffix("s") if len(word) > 3 else word
-    for run in () if folded.isascii() else _UNSPACED.findall(folded):
-        yield from (run[at : at + 2] for at in range(len(run) - 1))
-
-
-def _added(leaf: _Leaf) -> int:
-    return leaf.item.added.toordinal() if leaf.item is not None and leaf.item.added is not None else 0
-
-
-def _choose(
-    ranked: Iterable[_Leaf], sections: Sequence[_Section], kinds: Kinds, today: date, budget: int
-) -> tuple[list[tuple[_Leaf, str]], int]:
-    """Return the leaves of *ranked* that fit, each with its line, and the tokens of the whole block."""
-    spent = tokens_of(f"{OPEN}\n{_more(10**6)}\n{CLOSE}")
-    chosen: list[tuple[_Leaf, str]] = []
-    headed: set[str | int] = set()
-    for leaf in ranked:
-        if spent + LEAST_LINE > budget:
-            break
-        line = f"{MARK} - {_shown(leaf, today)}"
-        needed = tokens_of(f"{line}\n")
-        if leaf.resource_id not in headed:
-            needed += tokens_of(f"{_document_heading(leaf.resource_id, kinds)}\n")
-        if leaf.section not in headed:
-            needed += tokens_of(f"{_section_heading(sections[leaf.section])}\n")
-        if spent + needed <= budget:
-            spent += needed
-            chosen.append((leaf, line))
-            headed |= {leaf.resource_id, leaf.section}
-    return chosen, spent
-
-
-def _lines(chosen: Iterable[tuple[_Leaf, str]], sections: Sequence[_Section], kinds: Kinds) -> Iterator[str]:
-    """Yield the lines of the block under their headings; documents and headings in the order of their best line."""
-    by_document: dict[str, dict[int, list[str]]] = {}
-    for leaf, line in chosen:
-        by_document.setdefault(leaf.resource_id, {}).setdefault(leaf.section, []).append(line)
-    for resource_id, by_section in by_document.items():
-        yield _document_heading(resource_id, kinds)
-        for section, lines in by_section.items():
-            yield _section_heading(sections[section])
-            yield from lines
 
 
 def _document_heading(resource_id: str, kinds: Kinds) -> str:
@@ -220,19 +270,23 @@ def _shown(leaf: _Leaf, today: date) -> str:
         value = _value(leaf.value)
         return f"{quoted(last)}: {value}" if isinstance(last, str) else value
     notes = [
-        *_notes(leaf.item, today),
+        *_notes(leaf, leaf.item, today),
         *(f"{quoted(name)}: {_value(other)}" for name, other in leaf.item.others.items() if name != CONFLICT),
     ]
     return f"{quoted(leaf.item.display)} ({', '.join(notes)})" if notes else quoted(leaf.item.display)
 
 
-def _notes(item: Item, today: date) -> Iterator[str]:
-    if item.added is not None and item.durability in DATED:
-        yield f"since {item.added}"
-    if item.expiry is not None:
-        yield f"until {item.expiry}"
+def _notes(leaf: _Leaf, item: Item, today: date) -> Iterator[str]:
+    if item.added is not None and not leaf.is_pinned:
+        yield f"said {item.added}"
+    if item.subject:
+        yield f"about {quoted(item.subject)}"
+    if item.since is not None:
+        yield f"since {item.since}"
+    if (end := item.until if leaf.is_past else item.expiry) is not None:
+        yield f"until {end}"
     sure = confidence_now(item, today)
-    if sure < CERTAIN:
+    if sure < CERTAIN and not leaf.is_past:
         yield f"confidence {sure:.2f}"
     if item.is_inferred:
         yield "inferred"

@@ -26,10 +26,13 @@ POISON = json.loads((File(__file__).parents[1] / "poison.json").read_text("utf-8
 # The grammar of a block, written down once more: what is not a quoted text is one of few words, a number or a date.
 STRING = r'"([^"\n]*)"'
 VALUE = rf"(?:{STRING}|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|true|false|null)"
-NOTE = rf"(?:(?:since|until) \d{{4}}-\d\d-\d\d|confidence [01]\.\d\d|inferred|in conflict|{STRING}: {VALUE})"
+NOTE = (
+    rf"(?:(?:since|until|said) \d{{4}}-\d\d-\d\d|(?:about|by) {STRING}|confidence [01]\.\d\d|inferred|in conflict"
+    rf"|{STRING}: {VALUE})"
+)
 ENTRY = rf"- (?:{STRING}: )?{VALUE}(?: \({NOTE}(?:, {NOTE})*\))?"
 TITLE = rf"(?:Food|Likes|Dislikes|Diets|Avoids|More|{STRING}(?: / (?:{STRING}|\d+))*)"
-LINE = re.compile(rf"{MARK} (?:\#{{2,3}} {TITLE}|{ENTRY}|\(\d+ more not shown\))")
+LINE = re.compile(rf"{MARK} (?:\#{{2,3}} (?:{TITLE}|Said in conversations)|{ENTRY}|\(\d+ more not shown\))")
 FORBIDDEN = re.compile(f"[`<>{MARK}\\[\\]{{}}\\\\]")
 
 HOSTILE = st.sampled_from(
