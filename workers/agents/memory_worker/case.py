@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, date
 from functools import cached_property
 
+from contracts.messages import Fact
 from memory.documents.draft import Draft
-from memory.documents.entries import Entry, entries_of, home_of
+from memory.documents.entries import Entry, entries_of, home_of, reference_of
 from memory.documents.items import Item, slug
 from memory.documents.kinds import Kinds, Place
 from memory.documents.tags import targets
@@ -107,6 +108,16 @@ class Case:
             and (is_same(_shown(entry), self.display) or is_same(_shown(entry).partition("(")[0], self.display))
         ]
         return min(found, key=lambda entry: not entry.is_live(self.today), default=None)
+
+    def superseding(self) -> Fact | None:
+        """Return the fact that was said after this one, is done, and took back just what it says; None without one."""
+        fact, own = self.pending.fact, reference_of(self.home, self.display)
+        for later in (one.fact for one in self.pending.later):
+            is_alike = (later.category, later.subject) == (fact.category, fact.subject)
+            is_named = own in later.related or (is_alike and is_same(later.value, self.display))
+            if is_named and later.relation in ("ends", "forget", "updates", "contradicts"):
+                return later
+        return None
 
     def named(self) -> list[Entry]:
         """Return what the fact names and still holds."""

@@ -100,6 +100,9 @@ class _Desk:
         if fact.durability == "momentary" and fact.relation not in EXPLICIT:
             return Ruling(fact.fact_id, "rejected", "momentary: it is over by tomorrow, and stays in what was said")
         case, finding = self._case(pending), self.found.get(fact.fact_id, Finding())
+        newer = case.superseding()
+        if newer is not None:
+            return Ruling(fact.fact_id, "rejected", f"older: superseded by {newer.fact_id}: {newer.text}")
         named, swept = _targets(case, finding), _swept(case, finding)
         judged = _joined(judge(case, named), judge(case, swept, is_swept=True))
         if fact.relation == "forget" and _takes_back(case) and not named and not swept and self.unfound:
