@@ -24,6 +24,8 @@ from workers.listening.context import ListenContext
 from workers.listening.fates import is_outage
 from workers.listening.values import FactBatch, PendingFact, Ruling
 
+#: Facts in one question: what a user says in a minute, and few enough to keep apart.
+MAX_FACTS = 12
 #: Characters of a reason that the history keeps.
 _REASON = 4_000
 #: What begins the reason of a plan that took something protected away: `memory audit` flags it for a while.
@@ -39,9 +41,9 @@ async def edit(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
         LlmError: the model is away for now, which is no reason to let what was said later go first.
     """
     desk = _Desk(batch, context)
-    await desk.look()
     rulings = []
-    for pending in batch.facts:
+    for number, pending in enumerate(batch.facts):
+        await desk.look(number)
         rulings.append(desk.rule(pending))
         # Nobody else in this process is held up for as long as the batch is.
         await asyncio.sleep(0)
@@ -50,10 +52,11 @@ async def edit(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
 
 @dataclass
 class _Desk:
-    """One batch at work: what the finder's model found, by fact id, and why it found nothing."""
+    """One batch at work: for which facts the finder's model was asked, what it found, and why it found nothing."""
 
     batch: FactBatch
     context: ListenContext
+    looked: set[str] = field(default_factory=set)
     found: dict[str, Finding] = field(default_factory=dict)
     unfound: str = ""
 
@@ -62,19 +65,20 @@ class _Desk:
         """The day on which all is decided."""
         return self.context.now().date()
 
-    async def look(self) -> None:
-        """Ask the finder's model about the facts that need it, as documents are now.
+    async def look(self, number: int) -> None:
+        """Ask the finder's model about fact *number* if it needs that, and about those after it that do, at once.
 
         Raises:
             LlmError: it is away.
         """
-        cases = [self._case(pending) for pending in self.batch.facts]
-        asking = [case for case in cases if _sweeps(case) or (_takes_back(case) and not _targets(case, Finding()))]
-        if not asking:
+        first = self.batch.facts[number]
+        if first.fact.fact_id in self.looked or not _is_asking(self._case(first)):
             return
         if self.context.llm is None:
             self.unfound = "no model is configured that could find what it means"
             return
+        asking = [case for case in map(self._case, self.batch.facts[number:]) if _is_asking(case)][:MAX_FACTS]
+        self.looked |= {case.pending.fact.fact_id for case in asking}
         facts = [case.pending.fact for case in asking]
         entries = asking[0].live(sorted({name for case in asking for name in _concerned(case)}))
         if not entries:
@@ -87,7 +91,7 @@ class _Desk:
                 raise error from failed
             self.unfound = f"the model gave no usable answer ({type(error).__name__})"
             return
-        self.found = {fact.fact_id: finding for fact, finding in zip(facts, found, strict=True)}
+        self.found |= {fact.fact_id: finding for fact, finding in zip(facts, found, strict=True)}
         for finding in found:
             for _ in range(finding.refused):
                 self.context.refused("path")
@@ -158,6 +162,13 @@ class _Desk:
             finder=finding.dump(found),
             editor={"model": f"relation {fact.relation}", "edits": steps},
         )
+
+
+def _is_asking(case: Case) -> bool:
+    """Tell whether search does not know what the fact is about."""
+    if case.superseding() is not None:
+        return False
+    return _sweeps(case) or (_takes_back(case) and not _targets(case, Finding()))
 
 
 def _sweeps(case: Case) -> bool:
