@@ -10,11 +10,10 @@ from memory.documents import review
 from memory.documents.items import Item, leaf_values
 from memory.documents.paths import Path
 from memory.documents.review import Conflict, Review, Spot
+from memory.likeness import Embedder, alike, load_embedder
 from tasklore.document_lines import one_line
 from tasklore.screen import print_json, print_table, printable, styled
 from tasklore.user_memory import UserMemory, meant_resource, user_memory
-from workers.statements.likeness import Embedder, alike, load_embedder
-from workers.statements.normal import normal
 
 _WHY = {
     "opposite": "these say the contrary of each other",
@@ -32,7 +31,7 @@ async def print_conflicts(user: str, resource: str | None, *, as_json: bool) -> 
     """
     async with user_memory() as memory:
         bodies = await _bodies(memory, user, resource)
-        found = review.conflicts(bodies, memory.kinds, today=_today(), text_form=normal)
+        found = review.conflicts(bodies, memory.kinds, today=_today())
     if as_json:
         print_json([_conflict_document(one) for one in found])
         return
@@ -61,7 +60,7 @@ async def print_audit(
     async with user_memory() as memory:
         bodies = await _bodies(memory, user, resource)
         reads = await memory.documents.reads(user)
-        found = review.review(bodies, memory.kinds, today=_today(), reads=reads, text_form=normal)
+        found = review.review(bodies, memory.kinds, today=_today(), reads=reads)
     embedder = load() if found.leaves else None
     pairs = None if embedder is None else _alike(bodies, embedder)
     if as_json:

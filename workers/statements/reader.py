@@ -1,0 +1,142 @@
+"""Read plain statements: one clause at a time, each a whole wording of the table or nothing. Pure, linear, precise."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Literal
+
+from quantities.times import find_durations, find_moments
+from workers.statements.table import Form, load_table
+
+__all__ = ["Statement", "read"]
+
+#: Characters of a text that are looked at, and of a clause that can be one wording.
+_LONGEST_TEXT, _LONGEST_CLAUSE = 4_000, 160
+#: Statements of one text; more is no message of a person about themselves.
+_MOST = 30
+#: Days until the last day of something that is said to end: ten years.
+_MOST_DAYS = 3_660
+
+_SENTENCE_ENDS = re.compile(r"(?<![A-Z.])(?<!\bSt)(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?:[!?]+|\.(?!\.))(?=\s|$)|\n|;")
+#: Where a new clause of the same person begins.
+_JOINTS = re.compile(
+    r"(?:,\s*|\s+)(?:and|but|so|also)\s+(?=(?:i|my|please|call|forget)\b)|,\s*(?=(?:i|my)\b)", re.IGNORECASE
+)
+#: How long something holds, at the end of a clause.
+_UNTIL = re.compile(r"\s+(?P<rest>(?:until|till|for)\s+[^,]{2,40})$", re.IGNORECASE)
+_PARTS = re.compile(r", and | and | or |, ")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One thing said about the person who speaks.
+
+    `category` is the path of the list that keeps it, `value` what is shown there, `text` the whole in the third person,
+    `evidence` the words of the text, letter by letter. `expiry` is the last day on which it holds, None for no end.
+    """
+
+    category: str
+    value: str
+    text: str
+    evidence: str
+    relation: Literal["new", "ends", "forget"] = "new"
+    polarity: Literal["positive", "negative", "neutral"] = "neutral"
+    durability: Literal["permanent", "long_term", "short_term"] = "long_term"
+    expiry: date | None = None
+
+
+def read(text: str, *, today: date) -> tuple[Statement, ...]:
+    """Return what *text* plainly says of its writer, in order; "until Friday" counts from *today*.
+
+    A sentence with a doubt in it (a condition, a quotation, a hedge, a question) says nothing, and neither does a
+    clause that is no whole wording of the table.
+    """
+    even = text[:_LONGEST_TEXT].replace("\u2019", "'").replace("\u00a0", " ")
+    words = load_table().words
+    if words.tasks.match(even):
+        return ()
+    found: dict[Statement, None] = {}
+    for start, end in _sentences(even):
+        if even[start:end].isspace() or even[end : end + 1] == "?" or words.doubts.search(even, start, end):
+            continue
+        for begin, stop in _clauses(even, start, end):
+            for statement in _statements(even, begin, stop, today):
+                found[statement] = None
+    return tuple(found)[:_MOST]
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for match in _SENTENCE_ENDS.finditer(text):
+        end = match.start() + (match[0].find("?") if "?" in match[0] else 0)
+        yield start, end
+        start = match.end()
+    yield start, len(text)
+
+
+def _clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    for match in _JOINTS.finditer(text, start, end):
+        yield start, match.start()
+        start = match.end()
+    yield start, end
+
+
+def _statements(text: str, start: int, end: int, today: date) -> Iterator[Statement]:
+    """Yield what the clause `text[start:end]` says, one statement for each value that is joined in it."""
+    words = load_table().words
+    lead_in = words.lead_ins.match(text, start + _blanks(text[start:end]), end)
+    start = lead_in.end() if lead_in is not None else start + _blanks(text[start:end])
+    clause = words.endings.sub("", text[start:end].rstrip(" .,!:)\t")).rstrip(" ,")
+    if not clause or len(clause) > _LONGEST_CLAUSE:
+        return
+    plain = re.sub(r"\s+", " ", clause)
+    form, match, expiry = _match(plain, None)
+    if form is None and (until := _UNTIL.search(plain)) is not None:
+        expiry = _last_day(until["rest"], today)
+        form, match, expiry = _match(plain[: until.start()], expiry) if expiry is not None else (None, None, None)
+    if form is None or match is None:
+        return
+    pattern = form.pattern
+    slots = match.groupdict()
+    for value in (
+        _PARTS.split(slots[form.slot]) if form.is_list and " with " not in slots[form.slot] else [slots[form.slot]]
+    ):
+        filled = {**slots, "slot": value.strip()}
+        yield Statement(
+            pattern.category,
+            pattern.value.format_map(filled),
+            pattern.text.format_map(filled),
+            clause,
+            pattern.relation,
+            pattern.polarity,
+            pattern.durability if expiry is None else "short_term",
+            expiry,
+        )
+
+
+def _match(clause: str, expiry: date | None) -> tuple[Form | None, re.Match[str] | None, date | None]:
+    for form in load_table().forms:
+        if (match := form.expression.fullmatch(clause)) is not None:
+            return form, match, expiry
+    return None, None, None
+
+
+def _last_day(phrase: str, today: date) -> date | None:
+    """Return the last day that "until Friday" or "for two weeks" names, None where that is no day to come."""
+    word, _, rest = phrase.partition(" ")
+    if word.casefold() == "for":
+        found = find_durations(rest)
+        length = found[0].length if len(found) == 1 and found[0].text == rest else None
+        days = 0 if length is None else int(length.months * 30 + length.seconds / 86_400)
+        return today + timedelta(days=days) if 1 <= days <= _MOST_DAYS else None
+    moments = find_moments(rest, datetime.combine(today, time(12)))
+    if len(moments) != 1 or moments[0].text != rest or moments[0].value is None:
+        return None
+    value = moments[0].value
+    day = value.date() if isinstance(value, datetime) else value
+    return day if today < day <= today + timedelta(days=_MOST_DAYS) else None
+
+
+def _blanks(text: str) -> int:
+    return len(text) - len(text.lstrip(" \t,.!:-"))
