@@ -31,11 +31,11 @@ PASTA, RISOTTO, EGGS = "Pasta (especially carbonara)", "Mushroom risotto", "Scra
 
 #: Five things, each said in three ways.
 SAID = {
-    "Sushi": ("I love sushi", "Sushi is my favourite food", "I really enjoy sushi"),
+    "Sushi": ("I love sushi", "My favourite food is sushi", "I really enjoy sushi"),
     "Peanuts": ("I'm allergic to peanuts", "I have a peanut allergy", "I am allergic to peanuts."),
     "Olives": ("I hate olives", "I can't stand olives", "I don't like olives"),
     "Asthma": ("I have asthma", "I suffer from asthma", "I've got asthma"),
-    "Astronomy": ("I'm interested in astronomy", "Astronomy is my hobby", "I have a passion for astronomy"),
+    "Ana": ("My name is Ana", "Call me Ana", "my name's Ana"),
 }
 
 #: Who answers for switchboard and finder, as their files have it.
@@ -145,17 +145,6 @@ async def test_a_diet_is_noted_and_is_one_undo(talk: Talk, user: str) -> None:
     assert await talk.bodies(user) == before
 
 
-async def test_all_of_one_topic_goes_at_a_word(talk: Talk, user: str) -> None:
-    """Likes and dislikes, and of no other document."""
-    await talk.imported(user, SEED.encode())
-    await talk.given(user, ROUTINE, routine__daily=["Yoga at 7"])
-
-    facts = await talk.tell(user, "delete all my food preferences")
-
-    assert {fact.state for fact in facts} == {"done"}
-    assert await talk.kept(user) == {"routine.daily": ["Yoga at 7"]}
-
-
 async def test_five_things_said_in_three_ways_are_five_entries(talk: Talk, user: str) -> None:
     """Said in fifteen turns, in rounds; every one of them is dealt with, and ten are known."""
     turns = [await talk.say(user, text) for texts in zip(*SAID.values(), strict=True) for text in texts]
@@ -168,7 +157,7 @@ async def test_five_things_said_in_three_ways_are_five_entries(talk: Talk, user:
 
 
 async def test_two_people_who_talk_at_once_stay_apart(talk: Talk, user: str) -> None:
-    """Each is told about themselves alone: in documents, history and facts; a dislike of one ends nobody else's taste."""
+    """Each is told about themselves alone: in documents, history and facts; a dislike of one is theirs."""
     other = f"bob-of-{user}"
     said = {
         user: ["I like steak", "I like salmon", "I like tofu", "I hate cheese"],
@@ -273,6 +262,24 @@ async def test_a_model_finds_what_is_to_go(talk_to_model: Talk, scripted: Script
     (record,) = await talk.reader.history(user, limit=1)
     assert {edit.operation for edit in record.edits} == {"delete"}
     assert model_of(record.origin.finder) == SMALL
+
+
+async def test_all_of_one_topic_goes_at_a_word(talk_to_model: Talk, scripted: ScriptedLlm, user: str) -> None:
+    """Likes and dislikes in one plan, and of no other document."""
+    talk = talk_to_model
+    await talk.imported(user, SEED.encode())
+    await talk.given(user, ROUTINE, routine__daily=["Yoga at 7"])
+
+    said = "delete all my food preferences"
+    wish = {"statement": "You want food preferences deleted", "category": "food", "quotation": said}
+    scripted.respond = telling({**wish, "relation": "forget"})
+
+    (fact,) = await talk.tell(user, said)
+
+    assert fact.state == "done", fact.reason
+    assert asked_whom(scripted) == ["Heard"]
+    assert len(await talk.last_edits(user)) == 4
+    assert await talk.kept(user) == {"routine.daily": ["Yoga at 7"]}
 
 
 async def test_a_diet_sweeps_its_document_and_is_one_undo(

@@ -121,7 +121,7 @@ class Room:
     services: KitServices = field(default_factory=lambda: KitServices(ScriptedLlm(), now()))
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(0.02, 0.05))
     #: Turns that one question to a model serves; none waits for another unless a test says so.
-    patience: Patience = Patience(idle_s=0)
+    patience: Patience = field(default_factory=lambda: Patience(idle_s=0))
     hurries: Hurries = nobody_hurries
     holders: Any = field(default_factory=lambda: map("worker-{}".format, itertools.count(1)))
 

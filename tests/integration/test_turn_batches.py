@@ -207,7 +207,12 @@ async def test_a_batch_has_the_turns_around_it(room: Room) -> None:
 async def test_a_turn_of_long_ago_waits_for_nobody(room: Room) -> None:
     """It was handed in late, and no more will follow."""
     turn = ChatTurn(
-        turn_id="t1", conversation_id="c", user_id="ann", speaker="person", text="one", at=datetime(2020, 1, 1, tzinfo=UTC)
+        turn_id="t1",
+        conversation_id="c",
+        user_id="ann",
+        speaker="person",
+        text="one",
+        at=datetime(2020, 1, 1, tzinfo=UTC),
     )
     ears = Batches()
     await room.turns.append("ann", [("t1", turn.model_dump_json().encode())])

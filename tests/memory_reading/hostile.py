@@ -48,7 +48,20 @@ PATHS = ("_metadata.tags", "food.likes[0]", "food", "", "../../etc", "health.all
          "people.facts", "work.tools", "places.home", "food.diets", "__class__", "health.conditions")  # fmt: skip
 WORDS = ("new", "same", "updates", "ends", "adds_to", "contradicts", "forget", "drop table", "", "other")
 SAID = ("stated", "stated", "stated", "implied", "hearsay", "hypothetical", "joke", "shouted")
-VALUES = ("Lyon", "Neovim", "peanuts", "", "84", "nothing", "bouchons", "\u202epeanuts", "{{x}}", "x" * 5_000, "Acme", "\ud83d\ude00")
+VALUES = (
+    "Lyon",
+    "Neovim",
+    "peanuts",
+    "",
+    "84",
+    "nothing",
+    "bouchons",
+    "\u202epeanuts",
+    "{{x}}",
+    "x" * 5_000,
+    "Acme",
+    "\ud83d\ude00",
+)
 DAYS = ("", "2026-11-01", "yesterday", "9999-99-99", "2020", "2026-03-05", None, "0001-01-01")
 
 
@@ -113,8 +126,13 @@ def a_fact(rng: random.Random) -> dict[str, Any]:
 
 def a_finding(rng: random.Random) -> dict[str, Any]:
     """Return what a hostile finder says."""
-    paths = [f"resource_user_health:{path}[{rng.randint(0, 3)}]" for path in PATHS] + ["*", "resource_user_health:health"]
-    places = [{"fact": rng.choice((1, 1, 2, 0, 99)), "path": rng.choice(paths), "relevance": FOREIGN[0]} for _ in range(8)]
+    paths = [f"resource_user_health:{path}[{rng.randint(0, 3)}]" for path in PATHS] + [
+        "*",
+        "resource_user_health:health",
+    ]
+    places = [
+        {"fact": rng.choice((1, 1, 2, 0, 99)), "path": rng.choice(paths), "relevance": FOREIGN[0]} for _ in range(8)
+    ]
     return {"reasoning": FOREIGN[1], "locations": places}
 
 
@@ -178,9 +196,8 @@ def _damages(before: Mapping[str, Body], after: Mapping[str, Body], lines: Seque
     for name, body in after.items():
         check_document(body)
         kind = KINDS.by_id[name]
-        for place in kind.places:
-            if not isinstance(lookup(body, place.path), list):
-                found.append(f"{place.path} is no list")
+        lists = [place.path for place in kind.places if isinstance(lookup(body, place.path), list)]
+        found += [f"{place.path} is no list" for place in kind.places if place.path not in lists]
         if {key for key in body if key != METADATA} != {key for key in before[name] if key != METADATA}:
             found.append(f"{name} has other sections")
         for path, value in leaf_values(body):
@@ -203,7 +220,9 @@ def _losses(
                 continue
             text = value if isinstance(value, str) else cast("Any", value)["display"]
             reference = f"{name}:{lasting_name(path, value)}"
-            is_there = any(text in repr(one) and _holds(one) for _, one in leaf_values(after[name])) or reference in kept
+            is_there = (
+                any(text in repr(one) and _holds(one) for _, one in leaf_values(after[name])) or reference in kept
+            )
             if not is_there and not _is_accounted_for(text, context, facts):
                 found.append(f"{text} is lost")
     return found
@@ -243,5 +262,6 @@ async def run(cases: int, first: int = 0) -> Outcome:
 
 if __name__ == "__main__":
     done = asyncio.run(run(int(sys.argv[1])))
-    print(dict(done.rulings), f"{done.flagged} flagged", f"{len(done.damages)} damages", *done.damages[:20], sep="\n")
+    told = (str(dict(done.rulings)), f"{done.flagged} flagged", f"{len(done.damages)} damages", *done.damages[:20])
+    sys.stdout.write("\n".join(told) + "\n")
     sys.exit(bool(done.damages))

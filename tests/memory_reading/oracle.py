@@ -67,7 +67,7 @@ def heard(user: str, *keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def found(user: str, words: Sequence[str]) -> dict[str, Any]:
-    """Answer as a finder that names each line which has one of *words*, for the first fact, by the paths it is shown."""
+    """Answer as a finder that names each line which has one of *words*, for the first fact."""
     _, _, lines = user.partition("\nlines\n")
     locations, heading = [], ""
     for line in lines.splitlines():

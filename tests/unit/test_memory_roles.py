@@ -12,6 +12,7 @@ from workers.agent_files import files_of, llm_settings_of
 from workers.agents.memory_worker import agent
 from workers.agents.memory_worker.runner import edit
 
+
 async def test_an_operators_prompt_and_model_take_the_place_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -21,7 +22,9 @@ async def test_an_operators_prompt_and_model_take_the_place_of_ours(
     (finder / "prompts" / "system.j2").write_text("Find as the fact says.")
     (finder / "config.yaml").write_text("model: house-model\n")
     context = context_over(
-        documents(food__likes=["Eel"]), lambda _role, _user: {"reasoning": "looked", "locations": []}, agent_files=tmp_path
+        documents(food__likes=["Eel"]),
+        lambda _role, _user: {"reasoning": "looked", "locations": []},
+        agent_files=tmp_path,
     )
     context.model.settings = llm_settings_of(Settings.load(), files_of(agent, tmp_path))
     (ruling,) = await edit(batch(fact("You are vegan", category="food.diets", value="Vegan")), context)

@@ -1,4 +1,4 @@
-"""What becomes of documents when facts come: by relation and kind, mechanically; and what the arbiter does not let go."""
+"""What becomes of documents when facts come: by relation and kind; and what the arbiter does not let go."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -130,7 +130,8 @@ async def test_an_end_inserts_nothing() -> None:
 async def test_an_end_of_what_nobody_named_is_found_by_its_words() -> None:
     """Of the same category before any other."""
     context, _ = await ruled(
-        documents(food__likes=["Coffee"], routine__daily=["Coffee at 8"]), fact_of("food.likes", "coffee", relation="ends")
+        documents(food__likes=["Coffee"], routine__daily=["Coffee at 8"]),
+        fact_of("food.likes", "coffee", relation="ends"),
     )
     assert states(context, FOOD, "food.likes") == {"Coffee": "past"}
     assert states(context, "resource_user_routine", "routine.daily") == {"Coffee at 8": "current"}
@@ -321,7 +322,10 @@ async def test_a_diet_ends_what_a_model_finds_in_its_document() -> None:
     assert finder["model"] == context.model.role("finder").model
     assert finder["locations"][0]["relevance"] == "it has meat"
     editor: Any = ruling.plan.origin.editor
-    assert [(one["operation"], one["display"]) for one in editor["edits"]] == [("end", "Carbonara"), ("insert", "Vegan")]
+    assert [(one["operation"], one["display"]) for one in editor["edits"]] == [
+        ("end", "Carbonara"),
+        ("insert", "Vegan"),
+    ]
 
 
 async def test_a_sweep_ends_nothing_that_is_protected() -> None:
@@ -368,7 +372,9 @@ async def test_a_diet_is_noted_where_the_model_gives_no_usable_answer() -> None:
 async def test_facts_wait_for_a_model_that_is_away() -> None:
     """What was said later must not go first."""
     with pytest.raises(LlmTimeout):
-        await ruled(documents(food__likes=["Eel"]), fact_of("food.diets", "Vegan"), respond=lambda *_: LlmTimeout("late"))
+        await ruled(
+            documents(food__likes=["Eel"]), fact_of("food.diets", "Vegan"), respond=lambda *_: LlmTimeout("late")
+        )
 
 
 async def test_no_model_is_asked_where_search_is_enough() -> None:
@@ -395,7 +401,9 @@ async def test_a_fact_that_follows_sees_what_those_before_it_did() -> None:
 async def test_references_that_lead_nowhere_harm_nothing() -> None:
     """Nor do those of documents that the user does not have."""
     odd = ("x", "", "a:b:c", f"{FOOD}:_metadata.tags", "resource_user_nobody:food.likes.sushi")
-    context, (ruling,) = await ruled(documents(food__likes=["Figs"]), fact_of("food.likes", "Sushi", relation="updates", related=odd))
+    context, (ruling,) = await ruled(
+        documents(food__likes=["Figs"]), fact_of("food.likes", "Sushi", relation="updates", related=odd)
+    )
     assert ruling.outcome == "applied"
     assert states(context, FOOD, "food.likes") == {"Figs": "current", "Sushi": "current"}
 

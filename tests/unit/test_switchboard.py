@@ -66,7 +66,10 @@ class Bench:
         self.context = ListenContext("user-1", services, attempt=attempt, count_refused=self.refused.append)
 
     async def hear(
-        self, *turns: ChatTurn | str, before: Sequence[ChatTurn] = (), known: Mapping[str, tuple[Fact, ...]] | None = None
+        self,
+        *turns: ChatTurn | str,
+        before: Sequence[ChatTurn] = (),
+        known: Mapping[str, tuple[Fact, ...]] | None = None,
     ) -> Sequence[TurnFacts]:
         """Return what *turns* teach."""
         said = tuple(turn(at, one) if isinstance(one, str) else one for at, one in enumerate(turns, start=1))
@@ -229,7 +232,7 @@ async def test_a_model_that_is_away_for_the_repair_costs_the_faulty_fact_alone()
 
 
 async def test_numbers_may_be_said_in_words_and_in_the_dates_worked_out() -> None:
-    """"Two cats" are 2 cats, and a trip in 2027 may be called so."""
+    """Two cats are 2 cats, and a trip in 2027 may be called so."""
     cats = loves_sushi(statement="You have 2 cats", category="possessions.owns", value="2 cats", quotation="two cats")
     trip = loves_sushi(
         statement="You go to Rome", category="plans.upcoming", value="Rome in 2027", quotation="Rome next year",
@@ -245,7 +248,7 @@ async def test_numbers_may_be_said_in_words_and_in_the_dates_worked_out() -> Non
         ("Ich esse kein Fleisch mehr, bin Vegetarierin", "bin Vegetarierin", "Vegetarierin"),
         ("私は寿司が大好きです", "寿司が大好き", "寿司"),
         ("Обожаю суши!", "Обожаю суши", "суши"),
-        ("J’adore les  SUSHIS", "j'adore les sushis", "sushis"),
+        ("J\u2019adore les  SUSHIS", "j'adore les sushis", "sushis"),
         ("أحب السوشي", "أحب السوشي", "السوشي"),
     ],
 )
@@ -331,7 +334,9 @@ async def test_without_a_model_plain_statements_are_read() -> None:
     assert (fact.category, fact.evidence, fact.extracted_by) == ("food.likes", "I love sushi", "rules")
 
 
-@pytest.mark.parametrize("error", [LlmTimeout("late"), LlmUnavailable("503"), LlmMalformed("no JSON"), LlmCutOff("cut")])
+@pytest.mark.parametrize(
+    "error", [LlmTimeout("late"), LlmUnavailable("503"), LlmMalformed("no JSON"), LlmCutOff("cut")]
+)
 async def test_while_a_model_is_away_what_is_plain_is_read_and_the_turn_waits(error: LlmError) -> None:
     """Nothing that was said is lost."""
     (one,) = await Bench(error).hear("I love sushi")

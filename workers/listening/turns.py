@@ -148,9 +148,7 @@ class TurnWork:
         for row in rows:
             try:
                 demand_harmless(row, self._allowed)
-                turn = _read_turn(row.body)
-                if turn.user_id is not None and turn.user_id != claim.owner:
-                    raise Unreadable("the turn is not one of this user")
+                turn = _read_turn(row.body, claim.owner)
                 lesson = read_lesson(row)
             except Unreadable as error:
                 log.warning("turn_not_learned", listener=self._listener.label, fate="failed", error="Unreadable")
@@ -236,7 +234,7 @@ class TurnWork:
         return tuple(sorted(found, key=lambda turn: turn.at))
 
     async def _end(self, claim: Claim, rows: Sequence[Row], error: Exception, rests: int) -> float | None:
-        """Close *rows* as what *error* makes them; return for how long their user rests, None when the next may go on."""
+        """Close *rows* as what *error* makes them; return for how long their user rests, None to go on."""
         now, attempt = self._services.now(), max(row.attempts for row in rows) + 1
         fate = fate_of(error, attempt=attempt, allowed=self._allowed, rests=rests, retry=self._retry, now=now)
         log.warning("turn_not_learned", listener=self._listener.label, fate=fate.state, error=type(error).__name__)
@@ -302,12 +300,16 @@ def _zoned(turn: ChatTurn) -> ChatTurn:
     return turn if turn.at.tzinfo is not None else turn.model_copy(update={"at": turn.at.replace(tzinfo=UTC)})
 
 
-def _read_turn(body: bytes) -> ChatTurn:
+def _read_turn(body: bytes, owner: str) -> ChatTurn:
+    """Return the turn of *body*, which is one of *owner* or of nobody known."""
     try:
-        return _zoned(ChatTurn.model_validate_json(body))
+        turn = _zoned(ChatTurn.model_validate_json(body))
     except ValidationError as error:
         # Without a word of it: the reason is read in lists.
         raise Unreadable(f"the row holds no turn ({error.error_count()} faults)") from None
+    if turn.user_id not in (None, owner):
+        raise Unreadable("the turn is not one of this user")
+    return turn
 
 
 def _demand_names(facts: tuple[Fact, ...]) -> None:

@@ -11,7 +11,7 @@ Hurries = Callable[[str], Awaitable[bool]]
 
 #: Seconds until it is looked again whether more was said, or whether somebody is in a hurry.
 LOOK_S = 1.0
-#: People of whom it is known since when their turns wait; of more than that it is forgotten, and they wait a little longer.
+#: People of whom it is known since when their turns wait; of more it is forgotten, and they wait a little longer.
 _MOST_OWNERS = 10_000
 
 

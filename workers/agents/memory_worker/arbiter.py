@@ -46,7 +46,7 @@ class Judged:
 
 
 def judge(case: Case, targets: Iterable[Entry], *, is_swept: bool = False) -> Judged:
-    """Return which of *targets* the fact may take away; *is_swept* tells that a model found them, and nobody named them."""
+    """Return which of *targets* the fact may take away; *is_swept*: a model found them, and nobody named them."""
     allowed: list[Entry] = []
     refused: list[tuple[Entry, Refusal]] = []
     for entry in targets:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
+from typing import Literal, cast
 
 from pydantic import JsonValue
 
@@ -55,11 +55,9 @@ def change_for(case: Case, judged: Judged, twin: Entry | None) -> Change:
         return _sum([*ended, *marks])
     mark = _mark_of(case, judged.contested)
     if twin is None:
-        own = _insert(case, judged, mark)
-    else:
-        # What came after it has made it the past already.
-        own = Change() if judged.later else _renew(case, twin, mark)
-    return _sum([*ended, *marks, own])
+        return _sum([*ended, *marks, _insert(case, judged, mark)])
+    # What came after it has made it the past already.
+    return _sum([*ended, *marks] if judged.later else [*ended, *marks, _renew(case, twin, mark)])
 
 
 def is_too_much(change: Change) -> bool:
@@ -125,13 +123,11 @@ def _last_day(case: Case, judged: Judged) -> date | None:
 def _retire(case: Case, entry: Entry) -> Change:
     """Return what makes *entry* the past, or hides it for as long as the fact lasts."""
     fact = case.pending.fact
-    begins = fact.valid_from or case.said_on
-    is_temporary = fact.expiry is not None and fact.expiry >= case.said_on
-    if fact.relation == "ends" and fact.expiry is not None and not is_temporary:
-        begins = fact.expiry
-    name, day = ("paused_until", fact.expiry) if is_temporary else ("until", begins)
-    assert day is not None
-    operation: Operation = "pause" if is_temporary else "end"
+    name, operation, day = "until", cast("Operation", "end"), fact.valid_from or case.said_on
+    if fact.expiry is not None and fact.expiry >= case.said_on:
+        name, operation, day = "paused_until", "pause", fact.expiry
+    elif fact.expiry is not None and fact.relation == "ends":
+        day = fact.expiry
     step = Step(operation, str(entry.path), entry.text)
     if isinstance(entry.value, dict):
         at = str(entry.path / name)

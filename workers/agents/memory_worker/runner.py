@@ -125,8 +125,7 @@ class _Desk:
         """Apply *change*, and return the ruling; the documents' guard has the last word."""
         fact, reasoning = case.pending.fact, self._reasoning(case, judged, change)
         if not change.edits:
-            outcome = "conflict" if judged.contested else "known"
-            return Ruling(fact.fact_id, outcome, reasoning)
+            return Ruling(fact.fact_id, "conflict" if judged.contested else "known", reasoning)
         edits = with_missing_places(change.edits, case.draft.body)
         plan = Plan(plan_id=fact.fact_id, edits=edits, origin=self._origin(case, finding, judged, change, reasoning))
         try:
@@ -135,8 +134,8 @@ class _Desk:
             return Ruling(fact.fact_id, "rejected", f"{refused.reason}: {refused}")
         if not applied.changes and not applied.known:
             return Ruling(fact.fact_id, "known", reasoning, plan)
-        outcome = "conflict" if judged.contested else "applied"
-        return Ruling(fact.fact_id, outcome, reasoning, plan, lines_for(fact, change))
+        lines = lines_for(fact, change)
+        return Ruling(fact.fact_id, "conflict" if judged.contested else "applied", reasoning, plan, lines)
 
     def _reasoning(self, case: Case, judged: Judged, change: Change) -> str:
         """Return why *change* was made: what the switchboard thought, and what stays though it is contradicted."""
@@ -189,7 +188,7 @@ def _takes_back(case: Case) -> bool:
 
 
 def _targets(case: Case, finding: Finding) -> list[Entry]:
-    """Return what the fact is against by its own names, its kind and its words; what a model found when it takes back."""
+    """Return what the fact is against: by its names, its kind and its words; by a model where it takes back."""
     fact = case.pending.fact
     if fact.relation == "same":
         return []
@@ -229,5 +228,3 @@ def _first(failed: BaseException) -> BaseException:
     while isinstance(failed, BaseExceptionGroup):
         failed = failed.exceptions[0]
     return failed
-
-

@@ -125,8 +125,13 @@ class Checker:
 
     def _faults_of_place(self, heard: HeardFact) -> Iterator[Fault]:
         is_known = home_of(heard.category, heard.subject, self._kinds) is not None
-        if not is_known and not (heard.relation == "forget" and not heard.category):
+        if not is_known and not (heard.relation == "forget" and self._is_topic(heard.category)):
             yield Fault("category", "must be one of the list", "place")
+
+    def _is_topic(self, category: str) -> bool:
+        """Tell whether *category* is what several places have in common, or nothing: then all is meant."""
+        places = (str(place.path) for kind in self._kinds.by_id.values() for place in kind.places)
+        return not category or any(path.startswith(f"{category}.") for path in places)
 
     def _quoted(self, heard: HeardFact) -> str | None:
         """Return the quotation as it stands in its turn, None when it does not."""
@@ -142,7 +147,7 @@ class Checker:
             said = getattr(heard, field).strip()
             day = _day(said, is_last=is_last) if said else None
             if said and day is None:
-                faults.append(Fault(field, "must be a day as YYYY-MM-DD, or """, "dates"))
+                faults.append(Fault(field, 'must be a day as YYYY-MM-DD, or ""', "dates"))
             days.append(day)
         begin, end = days
         if begin is not None and end is not None and end < begin:

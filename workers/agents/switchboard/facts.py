@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contracts.messages import Fact
 from memory.documents.entries import home_of
 from memory.documents.kinds import Kinds
-from workers.agents.switchboard.answer import HeardFact
 from workers.agents.switchboard.checks import LONGEST_STATEMENT, Checked, Fault
 from workers.statements import Statement
 

@@ -24,12 +24,12 @@ class Scene:
     """What one question is about.
 
     *turns* are those of the person that are learned from, with their own words alone as text; the number of the first
-    is 1. *around* are all turns in order, these among them. *known* are facts, by turn id, that were learned from them already.
+    is 1. *around* are all turns in order, these among them. *known* are facts, by turn id, that they taught already.
     """
 
     turns: tuple[ChatTurn, ...]
     around: tuple[ChatTurn, ...] = ()
-    shown: Shown = Shown()
+    shown: Shown = field(default_factory=Shown)
     known: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
 
     @property
