@@ -7,12 +7,13 @@ schemas that go along are counted apart: providers bill them, though nobody sees
 
 import json
 
+from workers.agents.memory_worker.prompting import tokens_of
+
 from benchmarks.profiles import Profile
 from benchmarks.table import Row
 from runtime.llm import Llm, LlmSettings
 from tests.llm_double import Asked, ScriptedLlm
 from tests.memory_bench import BenchContext, batch, documents, draft_of, fact
-from workers.agents.memory_worker.prompting import tokens_of
 from workers.agents.memory_worker.runner import edit
 
 #: Leaves of the documents that are asked about: a few things told, a lot, and more than one page.

@@ -36,6 +36,7 @@
 | `tl:facts:{token}:lease` | hash | the lease | who works on that user's rows: `holder`, `fence` |
 | `tl:facts:{token}:fence` | string | none | the number of the last row or lease, which only grows |
 | `tl:owners:{turns}`, `tl:owners:{facts}` | sorted set | none | whose rows wait, by when they are due, in ms |
+| `tl:notices:{token}` | list | 2 days after its last line | what was learned of a user and is not said yet |
 | `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
 | `tl:session:{id}` | hash | from its last update, none while its pipeline runs | a session, see `memory.session` |
 | `tl:session:{id}:entries` | hash | the same | its entries: a body by its key, its head by `:` and its key |
@@ -310,6 +311,11 @@ def episodes(owner_token: str) -> EpisodeKeys:
 def owners(name: str) -> str:
     """Return the key that tells whose rows wait in the queue *name*."""
     return f"tl:owners:{{{checked_queue(name)}}}"
+
+
+def notices(user_token: str) -> str:
+    """Return the key of what was learned of a user and waits to be said."""
+    return f"tl:notices:{{{checked_token(user_token)}}}"
 
 
 def user_conversations(user_token: str) -> str:

@@ -126,6 +126,12 @@ class Settings(BaseSettings):
     """How many runs a turn or a fact may have before it is set aside as failed and the next one goes on."""
     listen_lease_s: float = Field(default=30.0, ge=1, le=3600)
     """When the turns and facts of a worker that fell silent go to another; renewed three times within it."""
+    listen_batch_turns: int = Field(default=8, ge=1, le=100)
+    """Turns of one person that are put to a model in one question, where the agent takes several."""
+    listen_idle_s: float = Field(default=20.0, ge=0, le=3600)
+    """How long such turns wait for another one after the last; without a model nothing waits."""
+    listen_longest_s: float = Field(default=120.0, ge=0, le=86_400)
+    """How long the first of them waits at most."""
     turns_keep_days: float = Field(default=7.0, gt=0)
     """How long it is known that a turn was learned from: a repeat of it within that time teaches nothing twice."""
     facts_keep_days: float = Field(default=30.0, gt=0)

@@ -12,7 +12,7 @@ from quantities.amounts import Amount
 from workers.agent import Agent
 from workers.context import Context
 from workers.listening.context import ListenContext
-from workers.listening.values import FactBatch, PendingFact, Ruling
+from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch, TurnFacts
 
 if TYPE_CHECKING:
     from quantities.amounts import Duration, Moment, Percent, Quantity
@@ -33,6 +33,8 @@ __all__ = [
     "Quantity",
     "RetryLater",
     "Ruling",
+    "TurnBatch",
+    "TurnFacts",
 ]
 
 _LATE = frozenset({"Duration", "Moment", "Percent", "Quantity"})

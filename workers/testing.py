@@ -37,7 +37,7 @@ from workers.kit_story import KitStory
 from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
 from workers.listening.rulings import closings_of
-from workers.listening.values import FactBatch, PendingFact, Ruling
+from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch
 from workers.order import Order, Unfit, read_order
 from workers.phase_outputs import entries_of
 from workers.verdict import Verdict, elapsed_ms, verdict_on
@@ -355,8 +355,8 @@ async def listen(
     if isinstance(said, str | ChatTurn):
         turn = _turn(1, said, now, user_id)
         context = ListenContext(user_id, services, settings=agent.settings)
-        facts = await _listener(agent, "turns").learn(turn, context)
-        return Heard(facts, asked=services.llm.asked)
+        (*learned,) = await _listener(agent, "turns").learn(TurnBatch(user_id, (turn,)), context)
+        return Heard(tuple(fact for one in learned for fact in one.facts), asked=services.llm.asked)
     draft = Draft(await services.documents.of(user_id).snapshot(), LIMITS, now)
     context = ListenContext(user_id, services, draft=draft, settings=agent.settings)
     pending = [_pending(number, fact) for number, fact in enumerate(said, start=1)]

@@ -17,7 +17,7 @@ from contracts.edits import Edit
 from contracts.identifiers import new_id
 from contracts.messages import ChatTurn
 from memory.claims import KnownRow
-from memory.documents.items import METADATA, Body, leaf_text, leaves, make_item
+from memory.documents.items import METADATA, Body, Item, leaf_text, leaves, make_item
 from memory.documents.kinds import Kinds
 from memory.documents.reader import DocumentReader
 from memory.documents.store import DocumentStore
@@ -48,7 +48,8 @@ def remembering(folder: Path, **settings: Any) -> Iterator[Remembering]:
     servers = EmbeddedServers(folder / "servers")
     asyncio.run(servers.start())
     house = House(servers, folder)
-    unset = {"llm_base_url": "", "llm_api_key": ""}
+    # No turn waits for another one: a test says them one by one.
+    unset = {"llm_base_url": "", "llm_api_key": "", "listen_idle_s": 0}
     try:
         yield Remembering(house, house.worker(SWITCHBOARD, MEMORY, **{**unset, **settings}).ready())
     finally:
@@ -132,10 +133,13 @@ class Talk:
         }
 
     async def kept(self, user: str) -> dict[str, list[str]]:
-        """Return what is written of *user*: what a reader sees of each list that holds something, by its path."""
+        """Return what holds of *user* now: what a reader sees of each list that holds something, by its path."""
         found: dict[str, list[str]] = {}
         for body in (await self.bodies(user)).values():
             for path, _, value in leaves(body):
+                item = Item.read(value)
+                if item is not None and item.state(datetime.now(UTC).date()) != "current":
+                    continue
                 found.setdefault(str(path.parent), []).append(leaf_text(value).partition(" (until ")[0])
         return found
 

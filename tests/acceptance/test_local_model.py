@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from workers.statements.support import unsupported
 
 from memory.documents.guard import check_document
 from runtime.llm_settings import MEDIUM_MODEL, SMALL_MODEL
 from tests.acceptance.talk import FOOD, Remembering, remembering, talk_in
-from workers.statements.support import unsupported
 
 RISOTTO, EGGS, OLIVES = "Mushroom risotto", "Scrambled eggs with lox", "Olives"
 GIVEN = (RISOTTO, EGGS, OLIVES)

@@ -1,7 +1,6 @@
 """What a person says in a chat is in their documents: a real stream, a real store, and one worker for both agents."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from pydantic import JsonValue
 from contracts.identifiers import new_id
 from tests.acceptance.talk import FOOD, ROUTINE, Remembering, Talk, remembering, talk_in
 from tests.llm_double import Asked, ScriptedLlm
+from tests.memory_reading.oracle import found, heard
 
 #: A document as people wrote it before: a pasta under its own name, what is neither egg nor pasta, and eggs unnamed.
 SEED = """{
@@ -31,15 +31,16 @@ PASTA, RISOTTO, EGGS = "Pasta (especially carbonara)", "Mushroom risotto", "Scra
 
 #: Five things, each said in three ways.
 SAID = {
-    "Sushi": ("I love sushi", "Sushi is my favourite food", "I really enjoy sushi"),
+    "Sushi": ("I love sushi", "My favourite food is sushi", "I really enjoy sushi"),
     "Peanuts": ("I'm allergic to peanuts", "I have a peanut allergy", "I am allergic to peanuts."),
     "Olives": ("I hate olives", "I can't stand olives", "I don't like olives"),
     "Asthma": ("I have asthma", "I suffer from asthma", "I've got asthma"),
-    "Astronomy": ("I'm interested in astronomy", "Astronomy is my hobby", "I have a passion for astronomy"),
+    "Ana": ("My name is Ana", "Call me Ana", "my name's Ana"),
 }
 
-FINDER = {"model": "gpt-6-luna", "temperature": None}
-EDITOR = {"model": "gpt-6.1-terra", "temperature": None}
+#: Who answers for switchboard and finder, as their files have it.
+SMALL = "gpt-6-luna"
+WORK = "resource_user_work"
 
 
 @pytest.fixture(scope="module")
@@ -100,64 +101,48 @@ async def test_what_is_liked_is_added_at_the_end(talk: Talk, user: str) -> None:
     assert await talk.kept(user) == {"food.likes": [PASTA, RISOTTO, EGGS, "Omelettes"], "food.dislikes": ["Olives"]}
     (record,) = await talk.reader.explain(user, FOOD, "food.likes[3]")
     assert (record.origin.by, record.origin.evidence) == ("rules", "I like omelettes")
-    assert (record.origin.finder, record.origin.editor) == (None, None)
+    finder, editor = record.origin.finder, record.origin.editor
+    assert isinstance(finder, dict)
+    assert isinstance(editor, dict)
+    assert (finder["model"], editor["model"]) == ("search", "relation new")
 
 
-async def test_what_is_to_go_goes_whatever_it_is_called(talk: Talk, user: str) -> None:
-    """Omelettes are eggs; a carbonara, which has some in it, is no preference for eggs."""
+async def test_what_is_to_go_goes_by_its_words(talk: Talk, user: str) -> None:
+    """That omelettes are eggs is for a model to know."""
     await talk.imported(user, SEED.encode())
     await talk.tell(user, "I like omelettes")
 
     (fact,) = await talk.tell(user, "Remove all egg preferences")
 
     assert fact.state == "done"
-    assert await talk.kept(user) == {"food.likes": [PASTA, RISOTTO], "food.dislikes": ["Olives"]}
+    assert await talk.kept(user) == {"food.likes": [PASTA, RISOTTO, "Omelettes"], "food.dislikes": ["Olives"]}
     assert {one.operation for one in await talk.last_edits(user)} == {"delete"}
 
 
-async def test_what_is_known_is_refused_and_says_so(talk: Talk, user: str) -> None:
-    """The fact names the entry that says it already, and the document has no new revision."""
+async def test_what_is_said_again_is_renewed_and_not_doubled(talk: Talk, user: str) -> None:
+    """It was imported; now the person says so. Said once more, it is known, and the document has no new revision."""
     await talk.imported(user, SEED.encode())
 
-    (fact,) = await talk.tell(user, "I like pasta")
+    (first,) = await talk.tell(user, "I like pasta")
+    (second,) = await talk.tell(user, "I like pasta")
 
-    assert (fact.state, fact.plan_id) == ("done", None)
-    assert fact.reason.startswith("known: ")
-    assert PASTA in fact.reason
-    assert (await talk.reader.snapshot(user)).documents[FOOD].revision == 1
+    assert (first.state, second.state, second.plan_id) == ("done", "done", None)
+    assert second.reason.startswith("known: ")
+    assert (await talk.kept(user))["food.likes"] == [PASTA, RISOTTO, EGGS]
+    assert (await talk.reader.snapshot(user)).documents[FOOD].revision == 2
 
 
-async def test_a_diet_touches_every_place_it_must_and_is_one_undo(talk: Talk, user: str) -> None:
-    """Over two documents, and nothing beside them; afterwards both are what they were, letter by letter."""
+async def test_a_diet_is_noted_and_is_one_undo(talk: Talk, user: str) -> None:
+    """What it leaves out is for a model to know; afterwards all is what it was, letter by letter."""
     await talk.imported(user, SEED.encode())
-    await talk.given(user, ROUTINE, routine__daily=["Yoga at 7", "Steak for dinner on Fridays"])
     before = await talk.bodies(user)
 
     (fact,) = await talk.tell(user, "I'm vegan")
 
     assert fact.state == "done"
-    assert await talk.kept(user) == {
-        "food.likes": [RISOTTO],
-        "food.dislikes": ["Olives"],
-        "food.diets": ["Vegan"],
-        "routine.daily": ["Yoga at 7"],
-    }
-    (plan,) = await talk.reader.history(user, limit=1)
-    assert set(plan.revisions) == {FOOD, ROUTINE}
+    assert (await talk.kept(user))["food.diets"] == ["Vegan"]
     await talk.undo(user)
     assert await talk.bodies(user) == before
-
-
-async def test_all_of_one_topic_goes_at_a_word(talk: Talk, user: str) -> None:
-    """Likes and dislikes, in one plan, and of no other document."""
-    await talk.imported(user, SEED.encode())
-    await talk.given(user, ROUTINE, routine__daily=["Yoga at 7"])
-
-    (fact,) = await talk.tell(user, "delete all my food preferences")
-
-    assert fact.state == "done"
-    assert await talk.kept(user) == {"routine.daily": ["Yoga at 7"]}
-    assert len(await talk.last_edits(user)) == 4
 
 
 async def test_five_things_said_in_three_ways_are_five_entries(talk: Talk, user: str) -> None:
@@ -172,11 +157,11 @@ async def test_five_things_said_in_three_ways_are_five_entries(talk: Talk, user:
 
 
 async def test_two_people_who_talk_at_once_stay_apart(talk: Talk, user: str) -> None:
-    """Each is told about themselves alone: in documents, history and facts; a diet of one sweeps nobody else."""
+    """Each is told about themselves alone: in documents, history and facts; a dislike of one is theirs."""
     other = f"bob-of-{user}"
     said = {
-        user: ["I like steak", "I like salmon", "I like tofu", "I'm vegan"],
-        other: ["I like ham", "I like cheese", "I like beans", "I hate olives"],
+        user: ["I like steak", "I like salmon", "I like tofu", "I hate cheese"],
+        other: ["I like ham", "I like cheese", "I like beans", "I hate steak"],
     }
 
     rounds = zip(*said.values(), strict=True)
@@ -188,8 +173,8 @@ async def test_two_people_who_talk_at_once_stay_apart(talk: Talk, user: str) -> 
             (fact,) = await talk.settled(one, turn_id)
             assert fact.state == "done", fact.reason
 
-    assert await talk.kept(user) == {"food.likes": ["Tofu"], "food.diets": ["Vegan"]}
-    assert await talk.kept(other) == {"food.likes": ["Ham", "Cheese", "Beans"], "food.dislikes": ["Olives"]}
+    assert await talk.kept(user) == {"food.likes": ["Steak", "Salmon", "Tofu"], "food.dislikes": ["Cheese"]}
+    assert await talk.kept(other) == {"food.likes": ["Ham", "Cheese", "Beans"], "food.dislikes": ["Steak"]}
     for one, stranger in ((user, other), (other, user)):
         seen = repr(await talk.reader.history(one)) + repr(await talk.facts(one))
         assert not [text for text in said[stranger] if text in seen]
@@ -198,171 +183,140 @@ async def test_two_people_who_talk_at_once_stay_apart(talk: Talk, user: str) -> 
 # -- with a model ------------------------------------------------------------------------------------------------------
 
 
-def heard(text: str, evidence: str, polarity: str = "positive") -> dict[str, Any]:
-    """Return the answer of a switchboard's model that hears one fact."""
-    fact = {"text": text, "evidence": evidence, "tags": ["food"], "polarity": polarity}
-    sure = {"durability": "long_term", "confidence": 0.9, "inferred": False}
-    return {"reasoning": "it is said so", "facts": [{**fact, **sure}]}
-
-
-def found(asked: Asked, *words: str) -> dict[str, Any]:
-    """Answer as a finder that names each line which has one of *words*, by the paths that it is shown."""
-    _, _, document = asked.user.partition("\ndocument\n")
-    locations, heading = [], ""
-    for line in document.splitlines():
-        item = re.match(r"(\d+): (.*)", line)
-        heading = heading if item else line
-        if item and any(word in item[2].casefold() for word in words):
-            locations.append({"fact": 1, "path": f"{heading}[{item[1]}]", "relevance": "is about it"})
-    return {"reasoning": "read every line", "locations": locations, "suggested_insert_path": ["food.likes"]}
-
-
-def proposed(*edits: tuple[str, str, str], decision: str = "proceed") -> dict[str, Any]:
-    """Return the answer of an editor: operation, path and text of each edit."""
-    names = ("operation", "path", "display")
-    return {
-        "reasoning": "the fact says so",
-        "decision": decision,
-        "edits": [dict(zip(names, edit, strict=True)) for edit in edits],
-    }
-
-
-def deleting(asked: Asked) -> list[tuple[str, str, str]]:
-    """Return the deletion of each place that an editor is shown."""
-    lines = asked.user.splitlines()
-    shown = lines[2 : lines.index("insert at")] if "insert at" in lines else lines[2:]
-    return [("delete", line.rsplit(": ", 1)[0], "") for line in shown]
-
-
-def chain(
-    hears: Mapping[str, Any], finds: Sequence[str], edits: Callable[[Asked], Mapping[str, Any]]
-) -> Callable[[Asked], Mapping[str, Any]]:
-    """Return a script for all three models, told apart by the schema that they are asked with."""
+def telling(*keys: Mapping[str, Any], finds: Sequence[str] = ()) -> Callable[[Asked], Mapping[str, Any]]:
+    """Return a script for both models, told apart by the schema that they are asked with."""
 
     def respond(asked: Asked) -> Mapping[str, Any]:
-        if asked.schema_name == "Heard":
-            return hears
-        return found(asked, *finds) if asked.schema_name == "Found" else edits(asked)
+        return heard(asked.user, *keys) if asked.schema_name == "Heard" else found(asked.user, finds)
 
     return respond
 
 
-def who_answered(said: JsonValue) -> dict[str, JsonValue]:
-    """Return model and temperature of what the history keeps of a finder or an editor."""
+def liking(what: str, quotation: str, **fields: Any) -> Mapping[str, Any]:
+    """Return what a right answer says of something that is liked."""
+    key = {"statement": f"You love {what}", "category": "food.likes", "value": what, "quotation": quotation}
+    return {**key, **fields}
+
+
+def model_of(said: JsonValue) -> JsonValue:
+    """Return the model of what the history keeps of a finder or an editor."""
     assert isinstance(said, dict)
-    return {name: said[name] for name in ("model", "temperature")}
+    return said["model"]
 
 
 def asked_whom(scripted: ScriptedLlm) -> list[str]:
-    """Return who was asked, in order, each once."""
-    return list(dict.fromkeys(asked.schema_name for asked in scripted.requests))
+    """Return who was asked, in order."""
+    return [asked.schema_name for asked in scripted.requests]
 
 
-async def test_a_model_adds_what_no_rule_reads(talk_to_model: Talk, scripted: ScriptedLlm, user: str) -> None:
-    """Switchboard, finder and editor are asked; the entry explains itself with both models and their temperatures."""
+async def test_a_model_hears_what_no_rule_reads(talk_to_model: Talk, scripted: ScriptedLlm, user: str) -> None:
+    """One question is enough; the entry explains itself: who heard it, by which words, and who found where it goes."""
     talk = talk_to_model
     await talk.imported(user, SEED.encode())
     said = "I could eat omelettes all day long"
-    scripted.respond = chain(
-        heard("User could eat omelettes all day long", said),
-        ("egg",),
-        lambda _asked: proposed(("insert", "food.likes", "Omelettes")),
-    )
+    scripted.respond = telling(liking("omelettes", said))
 
     (fact,) = await talk.tell(user, said)
 
     assert fact.state == "done", fact.reason
-    assert asked_whom(scripted) == ["Heard", "Found", "Proposed"]
+    assert asked_whom(scripted) == ["Heard"]
     assert (await talk.kept(user))["food.likes"] == [PASTA, RISOTTO, EGGS, "Omelettes"]
     (record,) = await talk.reader.explain(user, FOOD, "food.likes[3]")
-    assert (record.origin.by, record.origin.evidence) == ("gpt-6.1-terra", said)
-    assert who_answered(record.origin.finder) == FINDER
-    assert who_answered(record.origin.editor) == EDITOR
-    finder, editor = scripted.requests[1:3]
-    assert [(one.model, one.body.get("temperature")) for one in (finder, editor)] == [
-        (FINDER["model"], FINDER["temperature"]),
-        (EDITOR["model"], EDITOR["temperature"]),
-    ]
+    assert (record.origin.by, record.origin.evidence) == (SMALL, said)
+    assert record.origin.reasoning == "as the key has it"
+    assert (model_of(record.origin.finder), model_of(record.origin.editor)) == ("search", "relation new")
+
+
+async def test_an_update_ends_what_it_names(talk_to_model: Talk, scripted: ScriptedLlm, user: str) -> None:
+    """It is shown under a mark; the older is kept as the past, and undo brings it back."""
+    talk = talk_to_model
+    await talk.given(user, WORK, work__tools=["Git", "VS Code"])
+    before = await talk.bodies(user)
+    switch = {"statement": "You use Neovim", "category": "work.tools", "value": "Neovim", "relation": "updates"}
+    scripted.respond = telling({**switch, "quotation": "switching from VS Code to Neovim", "of": ["VS Code"]})
+
+    (fact,) = await talk.tell(user, "I'm switching from VS Code to Neovim.")
+
+    assert fact.state == "done", fact.reason
+    assert await talk.kept(user) == {"work.tools": ["Git", "Neovim"]}
+    (record,) = await talk.reader.history(user, limit=1)
+    assert isinstance(record.origin.finder, dict)
+    assert [place["current_value"] for place in record.origin.finder["locations"]] == ["VS Code"]  # type: ignore[index, union-attr, call-overload]
+    await talk.undo(user)
+    assert await talk.bodies(user) == before
 
 
 async def test_a_model_finds_what_is_to_go(talk_to_model: Talk, scripted: ScriptedLlm, user: str) -> None:
     """Eggs of every name, and nothing else; the deletions explain themselves in the history."""
     talk = talk_to_model
     await talk.imported(user, SEED.encode())
-    await talk.tell(user, "I like omelettes")
-    assert scripted.requests == []
-    said = "I have had it with eggs, drop them"
-    hears = heard("User has had it with eggs, drop them", said, "negative")
-    scripted.respond = chain(hears, ("egg", "omelette"), lambda asked: proposed(*deleting(asked)))
+    said = "Remove all egg preferences"
+    wish = {"statement": "You want egg preferences removed", "category": "", "quotation": said, "relation": "forget"}
+    scripted.respond = telling({**wish, "value": "egg preferences"}, finds=("egg", "omelette"))
 
     (fact,) = await talk.tell(user, said)
 
     assert fact.state == "done", fact.reason
-    assert asked_whom(scripted) == ["Heard", "Found", "Proposed"]
+    assert asked_whom(scripted) == ["Heard", "Found"]
     assert await talk.kept(user) == {"food.likes": [PASTA, RISOTTO], "food.dislikes": ["Olives"]}
     (record,) = await talk.reader.history(user, limit=1)
     assert {edit.operation for edit in record.edits} == {"delete"}
-    assert who_answered(record.origin.finder) == FINDER
+    assert model_of(record.origin.finder) == SMALL
 
 
-async def test_what_a_model_calls_known_is_refused(talk_to_model: Talk, scripted: ScriptedLlm, user: str) -> None:
-    """With its own words as the reason; nothing is written."""
+async def test_all_of_one_topic_goes_at_a_word(talk_to_model: Talk, scripted: ScriptedLlm, user: str) -> None:
+    """Likes and dislikes in one plan, and of no other document."""
     talk = talk_to_model
     await talk.imported(user, SEED.encode())
-    said = "I could live on pasta alone"
-    reject = {**proposed(decision="reject"), "reasoning": "pasta is there"}
-    scripted.respond = chain(heard("User could live on pasta alone", said), ("pasta",), lambda _asked: reject)
+    await talk.given(user, ROUTINE, routine__daily=["Yoga at 7"])
 
-    (fact,) = await talk.tell(user, said)
-
-    assert (fact.state, fact.plan_id, fact.reason) == ("done", None, "known: pasta is there")
-    assert asked_whom(scripted) == ["Heard", "Found", "Proposed"]
-    assert (await talk.reader.snapshot(user)).documents[FOOD].revision == 1
-
-
-async def test_a_diet_that_rules_cannot_carry_out_is_one_plan_of_a_model(
-    talk_to_model: Talk, scripted: ScriptedLlm, user: str
-) -> None:
-    """Nobody but a model knows what grandma puts in; both documents change at once, and are one undo."""
-    talk = talk_to_model
-    await talk.imported(user, SEED.replace(RISOTTO, "Grandma's special").encode())
-    await talk.given(user, ROUTINE, routine__daily=["Yoga at 7", "Steak night on Fridays with friends"])
-    before = await talk.bodies(user)
-    said = "I'm vegan, and it happened over the winter"
-
-    def edits(asked: Asked) -> dict[str, Any]:
-        return proposed(*deleting(asked), ("insert", f"{FOOD}:food.diets", "Vegan"))
-
-    finds = ("special", "steak", "carbonara", "lox")
-    scripted.respond = chain(heard("User is vegan", "I'm vegan"), finds, edits)
+    said = "delete all my food preferences"
+    wish = {"statement": "You want food preferences deleted", "category": "food", "quotation": said}
+    scripted.respond = telling({**wish, "relation": "forget"})
 
     (fact,) = await talk.tell(user, said)
 
     assert fact.state == "done", fact.reason
-    assert asked_whom(scripted) == ["Heard", "Found", "Proposed"]
-    kept = {"food.dislikes": ["Olives"], "food.diets": ["Vegan"], "routine.daily": ["Yoga at 7"]}
-    assert await talk.kept(user) == kept
+    assert asked_whom(scripted) == ["Heard"]
+    assert len(await talk.last_edits(user)) == 4
+    assert await talk.kept(user) == {"routine.daily": ["Yoga at 7"]}
+
+
+async def test_a_diet_sweeps_its_document_and_is_one_undo(
+    talk_to_model: Talk, scripted: ScriptedLlm, user: str
+) -> None:
+    """Only a model knows what grandma puts in; what is swept is kept as the past."""
+    talk = talk_to_model
+    await talk.imported(user, SEED.replace(RISOTTO, "Grandma's special").encode())
+    before = await talk.bodies(user)
+    diet = {"statement": "You are vegan", "category": "food.diets", "value": "vegan", "quotation": "I'm vegan"}
+    scripted.respond = telling(diet, finds=("special", "carbonara", "lox"))
+
+    (fact,) = await talk.tell(user, "I'm vegan, and it happened over the winter")
+
+    assert fact.state == "done", fact.reason
+    assert asked_whom(scripted) == ["Heard", "Found"]
+    assert await talk.kept(user) == {"food.dislikes": ["Olives"], "food.diets": ["Vegan"]}
     (record,) = await talk.reader.explain(user, FOOD, "food.diets[0]")
-    assert set(record.revisions) == {FOOD, ROUTINE}
-    assert (who_answered(record.origin.finder), who_answered(record.origin.editor)) == (FINDER, EDITOR)
+    assert model_of(record.origin.finder) == SMALL
     await talk.undo(user)
     assert await talk.bodies(user) == before
 
 
-async def test_a_model_clears_what_the_fact_says(talk_to_model: Talk, scripted: ScriptedLlm, user: str) -> None:
-    """All of the food document, when the words that were heard are of a wish that rules read in part."""
+async def test_a_fact_that_cannot_be_grounded_is_listed_with_its_reason(
+    talk_to_model: Talk, scripted: ScriptedLlm, user: str
+) -> None:
+    """After one repair; the other fact of the answer counts, and nothing of it is written."""
     talk = talk_to_model
-    await talk.imported(user, SEED.encode())
-    await talk.given(user, ROUTINE, routine__daily=["Yoga at 7"])
-    said = "Delete all my food preferences, maybe I would keep a new list"
-    text = "User wants to delete all food preferences, maybe keep a new list"
-    scripted.respond = chain(heard(text, said, "neutral"), ("",), lambda asked: proposed(*deleting(asked)))
+    good, bad = liking("soup", "I love soup"), liking("40 soups", "I love soup", statement="You love 40 soups")
+    scripted.respond = telling(good, bad)
 
-    (fact,) = await talk.tell(user, said)
+    facts = await talk.tell(user, "I love soup")
 
-    assert fact.state == "done", fact.reason
-    assert asked_whom(scripted) == ["Heard", "Found", "Proposed"]
-    assert await talk.kept(user) == {"routine.daily": ["Yoga at 7"]}
+    assert [fact.state for fact in facts] == ["done", "rejected"]
+    assert "40 was not said" in facts[1].reason
+    assert asked_whom(scripted) == ["Heard", "Heard"]
+    assert await talk.kept(user) == {"food.likes": ["Soup"]}
 
 
 async def test_no_question_to_a_model_is_about_two_people(
@@ -375,14 +329,9 @@ async def test_no_question_to_a_model_is_about_two_people(
     for one, word in own.items():
         await talk.given(one, FOOD, food__likes=[f"Cold {word}"])
 
-    def respond(asked: Asked) -> dict[str, Any]:
+    def respond(asked: Asked) -> Mapping[str, Any]:
         (word,) = [word for word in own.values() if word in asked.user.casefold()]
-        said = f"I could eat {word} all day long"
-        if asked.schema_name == "Heard":
-            return heard(f"User could eat {word} all day long", said)
-        if asked.schema_name == "Found":
-            return found(asked, word)
-        return proposed(("insert", "food.likes", word.capitalize()))
+        return heard(asked.user, liking(f"{word} all day", f"I could eat {word} all day long"))
 
     scripted.respond = respond
     turns = {one: await talk.say(one, f"I could eat {word} all day long") for one, word in own.items()}
@@ -390,6 +339,6 @@ async def test_no_question_to_a_model_is_about_two_people(
     for one, turn_id in turns.items():
         (fact,) = await talk.settled(one, turn_id)
         assert fact.state == "done", fact.reason
-        assert await talk.kept(one) == {"food.likes": [f"Cold {own[one]}", own[one].capitalize()]}
-    assert len(scripted.requests) == 6
+        assert await talk.kept(one) == {"food.likes": [f"Cold {own[one]}", f"{own[one].capitalize()} all day"]}
+    assert len(scripted.requests) == 2
     assert not [asked for asked in scripted.requests if all(word in repr(asked.body) for word in own.values())]

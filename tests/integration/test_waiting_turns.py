@@ -13,14 +13,14 @@ from memory.claims import Claim
 from runtime.llm import Expense, Reply
 from tests.integration.listening import PATIENCE_S, Post, Room, ear, eventually
 from workers.agents.switchboard import agent as switchboard
-from workers.agents.switchboard.answer import Heard, ProposedFact
+from workers.agents.switchboard.answer import Heard, HeardFact
 from workers.listening.context import ListenContext
 from workers.listening.lessons import read_lesson
 from workers.testing import ScriptedLlm
 
 #: One sentence for the rules and one for a model.
 SAID = "I like omelettes. Somehow cheese and my stomach are no friends."
-TOLD = "User's stomach and cheese are no friends"
+TOLD = "Your stomach and cheese are no friends"
 BY_RULES, BY_MODEL = ("t1-0", "User likes omelettes"), ("t1-1", TOLD)
 
 
@@ -35,15 +35,13 @@ class Fickle(ScriptedLlm):
         """Answer, or not."""
         if not self.is_there:
             raise LlmTimeout("late")
-        self.known.append(system)
-        fact = ProposedFact(
-            text=TOLD,
-            evidence="cheese and my stomach are no friends",
-            tags=("food",),
-            polarity="negative",
-            durability="long_term",
-            confidence=0.9,
-            inferred=False,
+        self.known.append(user)
+        fact = HeardFact(
+            statement=TOLD,
+            category="food.dislikes",
+            value="cheese",
+            quotation="cheese and my stomach are no friends",
+            turn=1,
         )
         return Reply(Heard(reasoning="they say so", facts=(fact,)), Expense(), "fickle", 1, 0.0)
 
@@ -79,12 +77,12 @@ async def work(room: Room, until: str) -> None:
 
 
 async def test_what_the_rules_read_is_published_and_the_turn_waits(room: Room) -> None:
-    """The next turn does not wait with it."""
+    """The next one too, since a model would be shown both."""
     await room.say("ann", SAID, "I hate olives")
     async with room.listening(switchboard, "turns"):
         await room.closed("turns", "ann")
     assert published(room) == [BY_RULES, ("t2-0", "User dislikes olives")]
-    assert await room.states("turns", "ann") == {"t1": "needs_model", "t2": "done"}
+    assert await room.states("turns", "ann") == {"t1": "needs_model", "t2": "needs_model"}
     (row,) = [row for row in await room.rows("turns", "ann") if row.row_id == "t1"]
     assert row.reason == "LlmTimeout: late"
 

@@ -42,7 +42,7 @@ def test_a_role_is_what_its_files_say(finder: Path) -> None:
     assert files.render(what="eggs") == "Find eggs in <it> & tell."
 
 
-@pytest.mark.parametrize("name", ["finder", "editor"])
+@pytest.mark.parametrize("name", ["finder"])
 def test_every_shipped_role_can_be_used(name: str) -> None:
     """It is found beside its agent, and its prompt needs no value."""
     assert SHIPPED / name in find_roles(SHIPPED)

@@ -1,9 +1,7 @@
-"""The two models of the memory worker: their roles, their prompts, and an operator's own over them."""
+"""The model of the memory worker: its role, its prompt, and an operator's own over them."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,38 +12,28 @@ from workers.agent_files import files_of, llm_settings_of
 from workers.agents.memory_worker import agent
 from workers.agents.memory_worker.runner import edit
 
-#: A fact that no pattern reads.
-ODD = "User's idea of a good morning is an omelette"
-
 
 async def test_an_operators_prompt_and_model_take_the_place_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are read at the start, where a slip in them shows."""
-    editor = tmp_path / "memory_worker" / "editor"
-    (editor / "prompts").mkdir(parents=True)
-    (editor / "prompts" / "system.j2").write_text("Edit as the fact says.")
-    (editor / "config.yaml").write_text("model: house-model\n")
-    monkeypatch.setenv("TASKLORE_LLM_FINDER_MODEL", "operators-choice")
-
-    def script(role: str, _user: str) -> Mapping[str, Any]:
-        if role == "finder":
-            return {"reasoning": "looked", "locations": [], "suggested_insert_path": ["food.likes"]}
-        edits = [{"operation": "insert", "path": "food.likes", "display": "An omelette"}]
-        return {"reasoning": "as the fact says", "decision": "proceed", "edits": edits}
-
-    context = context_over(documents(), script, agent_files=tmp_path)
+    finder = tmp_path / "memory_worker" / "finder"
+    (finder / "prompts").mkdir(parents=True)
+    (finder / "prompts" / "system.j2").write_text("Find as the fact says.")
+    (finder / "config.yaml").write_text("model: house-model\n")
+    context = context_over(
+        documents(food__likes=["Eel"]),
+        lambda _role, _user: {"reasoning": "looked", "locations": []},
+        agent_files=tmp_path,
+    )
     context.model.settings = llm_settings_of(Settings.load(), files_of(agent, tmp_path))
-
-    (ruling,) = await edit(batch(fact(ODD)), context)
-
-    assert [(role, system) for role, system, _ in context.model.asked if role == "editor"] == [
-        ("editor", "Edit as the fact says.")
-    ]
+    (ruling,) = await edit(batch(fact("You are vegan", category="food.diets", value="Vegan")), context)
+    assert [(role, system) for role, system, _ in context.model.asked] == [("finder", "Find as the fact says.")]
     assert ruling.plan is not None
-    assert ruling.plan.origin.by == "house-model"
-    told = json.dumps(ruling.plan.origin.finder)
-    assert '"model": "operators-choice"' in told
+    assert '"model": "house-model"' in json.dumps(ruling.plan.origin.finder)
+
+    monkeypatch.setenv("TASKLORE_LLM_FINDER_MODEL", "operators-choice")
+    assert llm_settings_of(Settings.load(), files_of(agent, tmp_path)).role("finder").model == "operators-choice"
 
 
 def test_a_role_that_an_operator_misspelled_is_told_of(tmp_path: Path) -> None:
@@ -56,10 +44,9 @@ def test_a_role_that_an_operator_misspelled_is_told_of(tmp_path: Path) -> None:
         files_of(agent, tmp_path)
 
 
-def test_the_agent_listens_to_facts_and_has_two_roles() -> None:
+def test_the_agent_listens_to_facts_and_has_one_role() -> None:
     """Its card has no task: nobody can ask it for anything."""
     assert list(agent.listeners) == ["facts"]
     assert [(files.role, files.model, files.temperature) for files in files_of(agent)] == [
-        ("editor", "gpt-6.1-terra", 0.2),
         ("finder", "gpt-6-luna", 0.1),
     ]

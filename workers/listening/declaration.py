@@ -15,13 +15,14 @@ from contracts.errors import ConfigurationError, GiveUp
 from contracts.messages import ChatTurn, Fact
 from workers.handler import UNNAMED, hints_of, in_thread
 from workers.listening.context import ListenContext
-from workers.listening.values import FactBatch, Ruling
+from workers.listening.values import FactBatch, Ruling, TurnBatch, TurnFacts
 
 Queue = Literal["turns", "facts"]
 
-#: What a listener of each queue is given, and what its answer consists of.
-_GIVEN: dict[str, type] = {"turns": ChatTurn, "facts": FactBatch}
-_ANSWERED: dict[str, type] = {"turns": Fact, "facts": Ruling}
+#: What a listener of each queue may be given: one of these.
+_GIVEN: dict[str, tuple[type, ...]] = {"turns": (ChatTurn, TurnBatch), "facts": (FactBatch,)}
+#: What its answer consists of.
+_ANSWERED: dict[type, type] = {ChatTurn: Fact, TurnBatch: TurnFacts, FactBatch: Ruling}
 
 _SEVERAL = (list, tuple, collections.abc.Sequence, collections.abc.Collection, collections.abc.Iterable)
 
@@ -37,6 +38,7 @@ class Listener:
 
     `items` is how many rows of one user it is given at once, `users` for how many it works at once, `attempts` how many
     runs a row may have; None: the worker's settings. `deadline` is how long one run may take, None: no limit.
+    `is_batched` tells that a listener of turns takes several at once.
     """
 
     queue: Queue
@@ -50,6 +52,7 @@ class Listener:
     context_name: str | None
     settings_name: str | None
     is_async: bool
+    is_batched: bool
 
     def with_defaults(self, *, items: int, users: int, attempts: int) -> "Listener":
         """Return the same listener with these limits where it declares none of its own."""
@@ -60,18 +63,35 @@ class Listener:
             attempts=attempts if self.attempts is None else self.attempts,
         )
 
-    async def learn(self, turn: ChatTurn, context: ListenContext) -> tuple[Fact, ...]:
-        """Return what a listener of turns learns from *turn*.
+    async def learn(self, batch: TurnBatch, context: ListenContext) -> tuple[TurnFacts, ...]:
+        """Return what a listener of turns learns from *batch*, which is of one turn unless the listener takes several.
 
         Raises:
-            GiveUp: it returned something else than facts.
+            GiveUp: it returned something else than facts, or facts of a turn that it was not given.
             Exception: whatever it raises.
         """
+        if self.is_batched:
+            return self._demand_turns(batch, await self._call(batch, context))
+        (turn,) = batch.turns
         said = await self._call(turn, context)
         try:
-            return _FACTS.validate_python(tuple(said) if isinstance(said, Sequence) else said)
+            facts = _FACTS.validate_python(tuple(said) if isinstance(said, Sequence) else said)
         except ValidationError as error:
             raise GiveUp(f"{self.label} returned what are no facts: {error}") from error
+        return (TurnFacts(turn.turn_id, facts, context.waits_for),)
+
+    def _demand_turns(self, batch: TurnBatch, said: Any) -> tuple[TurnFacts, ...]:
+        """Return *said* when it speaks of turns of *batch*, of each once at most."""
+        learned = tuple(said) if isinstance(said, Sequence) else (said,)
+        if not all(isinstance(one, TurnFacts) for one in learned):
+            kinds = ", ".join(sorted({type(one).__name__ for one in learned}))
+            raise GiveUp(f"{self.label} returned {kinds}; return one TurnFacts for each turn that teaches something")
+        left = [turn.turn_id for turn in batch.turns]
+        for one in learned:
+            if one.turn_id not in left:
+                raise GiveUp(f"{self.label} learned from {one.turn_id!r}, which is not in the batch, or said so twice")
+            left.remove(one.turn_id)
+        return learned
 
     async def rule(self, batch: FactBatch, context: ListenContext) -> tuple[Ruling, ...]:
         """Return how a listener of facts rules on *batch*.
@@ -87,7 +107,7 @@ class Listener:
             raise GiveUp(f"{self.label} returned {kinds}; return one Ruling for each fact of the batch")
         return rulings
 
-    async def _call(self, given: ChatTurn | FactBatch, context: ListenContext) -> Any:
+    async def _call(self, given: ChatTurn | TurnBatch | FactBatch, context: ListenContext) -> Any:
         arguments: dict[str, Any] = {self.given_name: given}
         if self.context_name is not None:
             arguments[self.context_name] = context
@@ -129,7 +149,8 @@ def read_listener(
     _demand_limits(options, label)
     hints = hints_of(function, label, names)
     roles = _roles_of(function, hints, label, queue, settings)
-    _demand_answer(hints, label, queue)
+    given = next(one for one in _GIVEN[queue] if one in roles)
+    _demand_answer(hints, label, _ANSWERED[given])
     return Listener(
         queue=typing.cast("Queue", queue),
         label=label,
@@ -138,10 +159,11 @@ def read_listener(
         attempts=options.attempts,
         deadline=options.deadline,
         function=function,
-        given_name=roles[_GIVEN[queue]],
+        given_name=roles[given],
         context_name=roles.get(ListenContext),
         settings_name=roles.get(settings) if settings is not None else None,
         is_async=inspect.iscoroutinefunction(function),
+        is_batched=given is TurnBatch,
     )
 
 
@@ -154,7 +176,7 @@ def _roles_of(
 ) -> dict[type, str]:
     """Return the name of each argument by its class."""
     given = _GIVEN[queue]
-    fitting: list[type] = [given, ListenContext, *([settings] if settings is not None else [])]
+    fitting: list[type] = [*given, ListenContext, *([settings] if settings is not None else [])]
     roles: dict[type, str] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         kind = hints.get(name)
@@ -166,14 +188,18 @@ def _roles_of(
         if kind in roles:
             raise ConfigurationError(f"{label} takes two of {kind.__name__}: {roles[kind]!r} and {name!r}; drop one")
         roles[kind] = name
-    if given not in roles:
-        msg = f"{label} takes no {given.__name__}; add an argument with that annotation: what it listens to comes there"
+    names = " or ".join(one.__name__ for one in given)
+    taken = [one for one in given if one in roles]
+    if not taken:
+        msg = f"{label} takes no {names}; add an argument with that annotation: what it listens to comes there"
         raise ConfigurationError(msg)
+    if len(taken) > 1:
+        raise ConfigurationError(f"{label} takes both {names.replace(' or ', ' and ')}; drop one")
     return roles
 
 
-def _demand_answer(hints: Mapping[str, Any], label: str, queue: str) -> None:
-    wanted, hint = _ANSWERED[queue], hints.get("return")
+def _demand_answer(hints: Mapping[str, Any], label: str, wanted: type) -> None:
+    hint = hints.get("return")
     if typing.get_origin(hint) not in _SEVERAL or get_args(hint)[:1] != (wanted,):
         msg = f"{label} must say that it returns Sequence[{wanted.__name__}], or a list or tuple of them"
         raise ConfigurationError(msg)

@@ -32,6 +32,7 @@ from workers.listening.rulings import closings_of
 from workers.listening.runs import contained
 from workers.listening.spans import Ruling
 from workers.listening.values import FactBatch, PendingFact
+from workers.listening.values import Ruling as Ruled
 
 log = structlog.get_logger(__name__)
 
@@ -56,6 +57,13 @@ class KeepsFacts(ClosesRows, Protocol):
 
     async def counts(self, owner: str) -> Counts:
         """Return how many rows there are."""
+
+
+class PutsNotices(Protocol):
+    """What is needed of `memory.notices.Notices`."""
+
+    async def put(self, owner: str, turn_id: str, lines: Sequence[str]) -> None:
+        """Keep *lines* for the next reply to *owner*."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,7 @@ class FactWork:
         meter: Counts what became of facts.
         retry: When a fact runs again.
         agent_files: The operator's folder over the agents' own files.
+        notices: Where lines for the person wait until they are said; None: nowhere.
     """
 
     def __init__(
@@ -124,6 +133,7 @@ class FactWork:
         meter: ListenMeter,
         retry: RetryPolicy,
         agent_files: Path | None = None,
+        notices: PutsNotices | None = None,
     ) -> None:
         self._listener = listener
         self._settings = settings
@@ -133,6 +143,7 @@ class FactWork:
         self._meter = meter
         self._retry = retry
         self._agent_files = agent_files
+        self._notices = notices
         self._allowed = listener.attempts or 1
 
     async def work(self, claim: Claim, is_leaving: Callable[[], bool], rests: int) -> float:
@@ -212,6 +223,7 @@ class FactWork:
                 for ruling in rulings:
                     self._meter.count_fact(ruling.outcome)
                 self._count_edits(draft, done)
+                await self._tell(batch, rulings, done)
                 return True
             if done.lease:
                 raise LeaseLost("the lease ended while facts were worked on")
@@ -220,6 +232,21 @@ class FactWork:
             log.info("draft_stale", listener=self._listener.label, moved=list(done.moved), drafts=number + 1)
             await asyncio.sleep(random.uniform(0.0, _STALE_S * 2**number))  # noqa: S311 - jitter
         return False
+
+    async def _tell(self, batch: FactBatch, rulings: Sequence[Ruled], done: Committed) -> None:
+        """Put the lines of what was stored; when that fails the person is told less, and nothing else is lost."""
+        if self._notices is None:
+            return
+        lines: dict[str, list[str]] = {}
+        turn_of = {pending.fact.fact_id: pending.turn_id for pending in batch.facts}
+        for ruling in rulings:
+            if ruling.plan is not None and ruling.plan.plan_id in done.plans:
+                lines.setdefault(turn_of[ruling.fact_id], []).extend(ruling.notices)
+        for turn_id, told in lines.items():
+            try:
+                await self._notices.put(batch.user_id, turn_id, told)
+            except MemoryUnavailable as error:
+                log.info("notices_lost", error=str(error))
 
     async def _context(self, user_id: str, attempt: int, stored: Sequence[str]) -> ListenContext:
         services, deadline = self._services, self._listener.deadline
@@ -313,4 +340,4 @@ def _read_fact(row_id: str, body: bytes, owner: str, row: Row | None = None) -> 
     fact, row = extracted.facts[0], row or Row(row_id, body)
     number = fact.fact_id.rpartition("-")[2]
     said = Said(extracted.at, int(number) if number.isdecimal() else 0)
-    return Known(row, PendingFact(fact, extracted.turn_id, row.attempts), said)
+    return Known(row, PendingFact(fact, extracted.turn_id, row.attempts, said=extracted.at), said)

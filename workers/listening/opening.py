@@ -11,6 +11,7 @@ from contracts import subjects
 from contracts.errors import ConfigurationError
 from memory.documents.owners import DocumentOwners
 from memory.documents.store import DocumentStore
+from memory.notices import Notices
 from memory.queues import PersonalQueue
 from runtime.access import access_of
 from runtime.erasing import Eraser
@@ -34,6 +35,7 @@ from workers.listening.inflow import InflowDesk
 from workers.listening.outflow import Outflow, Pace, Work
 from workers.listening.sweeping import Sweeper
 from workers.listening.turns import TurnWork
+from workers.listening.waiting import Patience
 from workers.solitude import Solitude
 
 _STREAMS: dict[Queue, str] = {"turns": subjects.TURNS, "facts": subjects.FACTS}
@@ -125,6 +127,7 @@ def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Gro
             meter=ground.metrics,
             retry=retry,
             agent_files=settings.agent_files,
+            patience=Patience(settings.listen_batch_turns, settings.listen_idle_s, settings.listen_longest_s),
         )
     return FactWork(
         listener,
@@ -135,6 +138,7 @@ def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Gro
         meter=ground.metrics,
         retry=retry,
         agent_files=settings.agent_files,
+        notices=Notices(ground.redis),
     )
 
 

@@ -1,29 +1,56 @@
 """What a listener is given and what it answers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from contracts.messages import Fact
+from contracts.messages import ChatTurn, Fact
 
 if TYPE_CHECKING:
     from memory.documents.plans import Plan
 
-#: What became of a fact: edits were made, nothing had to be, it was refused, it contradicts what is there at the same
-#: rank, or the rules cannot decide it and a model is to be asked.
+#: What became of a fact: edits were made, nothing had to be, it was refused, it stands beside what it contradicts, or a
+#: model is to be asked.
 RulingOutcome = Literal["applied", "known", "rejected", "conflict", "needs_model"]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBatch:
+    """Turns of one user, in the order in which they were said, to be learned from together.
+
+    *before* are the other turns of the same conversations up to the last of *turns*, those of the assistant too, oldest
+    first. *known* has, by turn id, the facts that an earlier run learned from a turn before it waited for a model.
+    """
+
+    user_id: str
+    turns: tuple[ChatTurn, ...]
+    before: tuple[ChatTurn, ...] = ()
+    known: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFacts:
+    """What one turn of a batch teaches; *waits_for* is why a model is still to be asked, None when all is learned."""
+
+    turn_id: str
+    facts: tuple[Fact, ...] = ()
+    waits_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PendingFact:
     """A fact that waits; *attempts* counts the runs that failed over it so far.
 
-    *later* are facts of its user that were said after it and are done already: it waited for a model meanwhile.
+    *said* is when its turn was said, None when that is not known. *later* are facts of its user that were said after it
+    and are done already: it waited for a model meanwhile.
     """
 
     fact: Fact
     turn_id: str
     attempts: int = 0
     later: tuple["PendingFact", ...] = ()
+    said: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +66,11 @@ class Ruling:
     """What became of one fact and why.
 
     *plan* is what was applied to the draft for it; an "applied" one has a plan, and may share it with other facts.
+    *notices* are short lines for the person, one for each thing that was learned or ended.
     """
 
     fact_id: str
     outcome: RulingOutcome
     reasoning: str = ""
     plan: "Plan | None" = None
+    notices: tuple[str, ...] = ()

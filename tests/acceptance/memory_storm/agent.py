@@ -3,9 +3,6 @@
 import openai
 
 from workers.agents.memory_worker import agent
-from workers.agents.memory_worker.runner import _language
 
+# The forge imports this once; each worker would need a second of a core for it, and mostly be killed over that.
 __all__ = ["agent", "openai"]
-
-# The forge imports this once; each worker would need two seconds of a core for it, and mostly be killed over that.
-_language()

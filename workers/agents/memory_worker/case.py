@@ -1,152 +1,170 @@
-"""One fact before the arbiter: what is wished for, over which documents, and the words of every verdict."""
+"""One fact over the user's documents as they are when it is its turn, and what in them it is about."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
-from typing import Literal, get_args
+from datetime import UTC, date
+from functools import cached_property
 
-from contracts.edits import Edit
+from contracts.messages import Fact
 from memory.documents.draft import Draft
-from memory.documents.items import Body, make_item
-from memory.documents.kinds import Kind, Kinds, Place
-from memory.documents.paths import Path
+from memory.documents.entries import Entry, entries_of, home_of, reference_of
+from memory.documents.items import Item, slug
+from memory.documents.kinds import Kinds, Place
 from memory.documents.tags import targets
+from memory.episodes.words import words_of
 from workers.listening.values import PendingFact
 
-#: Why a wish is not granted, one word each:
-#: path: it names nothing that was shown; protected: it reaches into what the store keeps about a document;
-#: place: an item may not stand there; value: an item without text, or one longer than the fact;
-#: evidence: words or numbers that the fact does not have; merge: it would put one thing in the place of another;
-#: mention: the fact contradicts nothing of what is to be deleted; sweep: more is to be deleted than the fact says;
-#: rank: what was only inferred would overrule what was said; guarded: or anything about health;
-#: older: what is there was said later; size: more edits than a plan may have; model: there is no usable answer.
-Refusal = Literal[
-    "path",
-    "protected",
-    "place",
-    "value",
-    "evidence",
-    "merge",
-    "mention",
-    "sweep",
-    "rank",
-    "guarded",
-    "older",
-    "size",
-    "model",
-]
-REFUSALS: tuple[Refusal, ...] = get_args(Refusal)
+#: The first 48 bits of a UUID of version 7: milliseconds since 1970.
+_TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z)")
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """One edit that rules or a model wish for: of an item, or for an insert of the list that *path* names.
-
-    *display* is the text of a new or changed item; *expiry* and *durability* are the fact's where they are None.
-    *contests* are items that a new one contradicts while nobody can say which is right, by document and path.
-    """
-
-    operation: Literal["insert", "update", "delete"]
-    resource_id: str
-    path: Path
-    display: str = ""
-    expiry: date | None = None
-    durability: str | None = None
-    contests: tuple[tuple[str, Path], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What is to be done. `edits` is empty unless something changes; `word` is set when something was refused."""
-
-    outcome: Literal["applied", "known", "rejected", "conflict"]
-    reasoning: str
-    edits: tuple[Edit, ...] = ()
-    word: Refusal | None = None
-
-
-class Refused(Exception):
-    """A wish cannot be granted; *word* is one of REFUSALS. Never leaves this package."""
-
-    def __init__(self, word: Refusal, message: str) -> None:
-        super().__init__(message)
-        self.word: Refusal = word
-
-    def verdict(self) -> Verdict:
-        """Return what becomes of the fact: a conflict when it may not overrule what is kept, else it is rejected."""
-        outcome: Literal["conflict", "rejected"] = "conflict" if self.word in ("rank", "guarded") else "rejected"
-        return Verdict(outcome, f"{self.word}: {self}", word=self.word)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Case:
-    """A fact, and the user's documents as they are when it is its turn."""
+    """A fact, and the user's documents as they are when it is its turn; *today* is the day on which it is decided."""
 
     pending: PendingFact
     draft: Draft
     kinds: Kinds
     today: date
 
-    @property
-    def plan_id(self) -> str:
-        """The id of the plan for it: that of the fact, so that one that is ruled on again is applied once."""
-        return self.pending.fact.fact_id
+    @cached_property
+    def said_on(self) -> date:
+        """The day on which it was said, never after *today*."""
+        said = self.pending.said
+        return self.today if said is None else min(self.today, said.astimezone(UTC).date())
+
+    @cached_property
+    def home(self) -> Place:
+        """The place where it is kept: that of its category; without one, what keeps anything of its topic."""
+        place = home_of(self.pending.fact.category, self.pending.fact.subject, self.kinds)
+        if place is not None and place.resource_id in self.draft.documents:
+            return place
+        routed = [self.kinds.get(name) for name in targets(self.pending.fact.tags, self.draft, self.kinds)]
+        kinds = [kind for kind in routed if kind is not None and kind.resource_id in self.draft.documents]
+        found = [place for kind in kinds if (place := kind.place_for("other")) is not None]
+        general = self.kinds.by_id[self.kinds.general]
+        return next(iter(found), None) or general.place_for("other") or general.places[-1]
 
     @property
-    def inferred(self) -> bool:
-        """Whether somebody concluded the fact, and the person did not say so."""
-        return self.pending.fact.inferred
+    def display(self) -> str:
+        """The text of the item that it would be; a word begins with a capital letter."""
+        text = self.pending.fact.value or self.pending.fact.text
+        return text[:1].upper() + text[1:] if text[:2].islower() else text
 
     @property
-    def resources(self) -> tuple[str, ...]:
-        """The ids of all documents that the user has."""
-        return tuple(self.draft.documents)
+    def category(self) -> str:
+        """The path of the place that it belongs to by what it says."""
+        return self.pending.fact.category or str(self.home.path)
 
-    def body(self, resource_id: str) -> Body:
-        """Return a document as it is now; whoever decides by it makes the store check that nobody changed it.
-
-        Raises:
-            EditRefused: the user has no such document.
-        """
-        return self.draft.body(resource_id)
-
-    def routed(self, *tags: Iterable[str]) -> tuple[str, ...]:
-        """Return the documents that the first of *tags* with any are for; without any, the general one."""
-        wanted = next((some for some in map(tuple, tags) if some), ())
-        return tuple(name for name in targets(wanted, self.draft, self.kinds) if name in self.draft.documents)
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one item of its category at a time, of one subject."""
+        own = home_of(self.pending.fact.category, None, self.kinds)
+        return (own or self.home).single
 
     @property
     def source(self) -> str:
         """What an item says that rests on this fact."""
-        return f"{'inferred' if self.inferred else 'stated'}:{self.pending.turn_id}"
+        return f"{'inferred' if self.pending.fact.inferred else 'stated'}:{self.pending.turn_id}"
 
-    def kind(self, resource_id: str) -> Kind | None:
-        """Return the kind of a document, None when nobody described it."""
-        return self.kinds.get(resource_id)
+    def entries(self, resources: Iterable[str] | None = None) -> list[Entry]:
+        """Return what stands in *resources*, None for all documents; the store checks that nobody changed them."""
+        names = self.draft.documents if resources is None else resources
+        return [entry for name in names for entry in entries_of(name, self.draft.body(name), self.kinds)]
 
-    def place(self, resource_id: str, path: Path) -> Place | None:
-        """Return the place that *path* is or lies in, None when it is none of a kind."""
-        kind = self.kind(resource_id)
-        return kind.place_at(path) if kind is not None else None
+    def live(self, resources: Iterable[str] | None = None) -> list[Entry]:
+        """Return those of `entries` that hold, or will."""
+        return [entry for entry in self.entries(resources) if entry.is_live(self.today)]
 
-    def is_guarded(self, resource_id: str) -> bool:
-        """Tell whether nothing there may be changed by what was inferred."""
-        kind = self.kind(resource_id)
-        return kind is not None and kind.guarded
+    def is_mine(self, entry: Entry) -> bool:
+        """Tell whether *entry* is about the same one as the fact."""
+        return entry.subject.casefold() == (self.pending.fact.subject or "").casefold()
 
-    def new_item(self, display: str, *, expiry: date | None = None, durability: str | None = None) -> Body:
-        """Return an item that rests on this fact."""
+    def is_newer(self, entry: Entry) -> bool:
+        """Tell whether *entry* was said after the fact: by its day, or by what is known of their turns."""
+        item = entry.item
+        if item is None:
+            return False
+        mine, other = self.pending.turn_id, item.source.partition(":")[2]
+        if other == mine:
+            return False
+        if item.added is not None and item.added != self.said_on:
+            return item.added > self.said_on
+        if any(later.turn_id == other for later in self.pending.later):
+            return True
+        both = _TIMED.match(other), _TIMED.match(mine)
+        return both[0] is not None and both[1] is not None and both[0][0] > both[1][0]
+
+    def twin(self) -> Entry | None:
+        """Return the item that says the same at the same place already, one that holds before one that is past."""
+        found = [
+            entry
+            for entry in self.entries([self.home.resource_id])
+            if entry.place == self.home
+            and self.is_mine(entry)
+            and entry.category == self.category
+            # What stands in parentheses only adds to it: "Pasta (especially carbonara)".
+            and (is_same(_shown(entry), self.display) or is_same(_shown(entry).partition("(")[0], self.display))
+        ]
+        return min(found, key=lambda entry: not entry.is_live(self.today), default=None)
+
+    def superseding(self) -> Fact | None:
+        """Return the fact that was said after this one, is done, and took back just what it says; None without one."""
+        fact, own = self.pending.fact, reference_of(self.home, self.display)
+        for later in (one.fact for one in self.pending.later):
+            is_alike = (later.category, later.subject) == (fact.category, fact.subject)
+            is_named = own in later.related or (is_alike and is_same(later.value, self.display))
+            if is_named and later.relation in ("ends", "forget", "updates", "contradicts"):
+                return later
+        return None
+
+    def named(self) -> list[Entry]:
+        """Return what the fact names and still holds."""
+        wanted = self.pending.fact.related
+        resources = {reference.partition(":")[0] for reference in wanted} & set(self.draft.documents)
+        found: dict[str, Entry] = {}
+        for entry in sorted(self.live(resources) if resources else (), key=lambda entry: not self.is_mine(entry)):
+            if entry.reference in wanted:
+                found.setdefault(entry.reference, entry)
+        return [found[reference] for reference in wanted if reference in found]
+
+    def displaced(self) -> list[Entry]:
+        """Return what cannot hold beside the fact by what its kind says: of a single place, and of the contrary one."""
+        others = [entry for entry in self.live([self.home.resource_id]) if self.is_mine(entry)]
+        return [
+            entry
+            for entry in others
+            if (self.is_single and entry.category == self.category and not is_same(_shown(entry), self.display))
+            or (_is_contrary(self.home, entry.place) and is_same(_shown(entry), self.display))
+        ]
+
+    def worded(self) -> list[Entry]:
+        """Return what holds and has every word of the fact's value, in its own category before anywhere else.
+
+        What is to be forgotten without a value is all of its category: of `food.likes`, or of `food`.
+        """
         fact = self.pending.fact
-        return make_item(
-            display,
-            added=self.today,
-            expiry=expiry or fact.expiry,
-            confidence=fact.confidence,
-            durability=durability or fact.durability,
-            source=self.source,
-        )
+        words, wanted = set(words_of(fact.value)), fact.category
+        if not words and (fact.relation != "forget" or not wanted):
+            return []
+        found = [entry for entry in self.live() if self.is_mine(entry) and words <= set(words_of(entry.text))]
+        own = [entry for entry in found if entry.category == wanted or entry.category.startswith(f"{wanted}.")]
+        return own or (found if words else [])
 
 
-def sentence(parts: Iterable[str]) -> str:
-    """Return *parts* that say something, one after the other."""
-    return "; ".join(part for part in parts if part)
+def is_same(one: str, other: str) -> bool:
+    """Tell whether two texts are the same words, whatever their case, accents and number; or the same signs."""
+    words = words_of(one)
+    return words == words_of(other) and (bool(words) or slug(one) == slug(other))
+
+
+def _shown(entry: Entry) -> str:
+    item: Item | None = entry.item
+    return item.display if item is not None else entry.text
+
+
+def _is_contrary(one: Place, other: Place | None) -> bool:
+    if other is None or other == one:
+        return False
+    return one.opposite == other.relation or other.opposite == one.relation

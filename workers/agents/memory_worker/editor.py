@@ -1,120 +1,173 @@
-"""The editor: a model that is shown one fact and what was found for it, and proposes edits.
+"""The editor: what a fact does to the documents, by its relation to what was found. Mechanical; asks nobody."""
 
-It gives an operation, a path and the words of an item; everything else of an item is made here, and whether anything of
-it is done is decided by the arbiter.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path as Folder
-from typing import Literal
+from datetime import date
+from typing import Literal, cast
 
-from pydantic import JsonValue, field_validator
+from pydantic import JsonValue
 
-from contracts.edits import Decision
-from contracts.messages import Fact
-from memory.documents.paths import Path
-from memory.rendering.quoting import plain, quoted
-from workers.agents.memory_worker.finding import MAX_SAID, Finding, read_path
-from workers.agents.memory_worker.prompting import Asked, ask
-from workers.answers import Answer
-from workers.listening.context import ListenContext
+from contracts.edits import MAX_EDITS, Delete, Edit, Insert, Update
+from memory.documents.entries import Entry
+from memory.documents.items import CONFLICT, Body, make_item
+from workers.agents.memory_worker.arbiter import Judged
+from workers.agents.memory_worker.case import Case
 
-FOLDER = Folder(__file__).with_name("editor")
-
-#: Characters of one item and of one fact that are shown: all that one can have.
-_SHOWN = 2_000
-#: Edits that the history keeps of an answer; the arbiter refuses answers with more than a plan may have.
-_KEPT = 50
-
-Operation = Literal["insert", "update", "delete", "no_change"]
-
-
-class ProposedEdit(Answer):
-    """One edit: `display` is the text of a new or changed item, empty for the others."""
-
-    operation: Operation
-    path: str = ""
-    display: str = ""
-
-    @field_validator("path", "display", mode="before")
-    @classmethod
-    def _read_none(cls, value: object) -> object:
-        return "" if value is None else value
-
-
-class Proposed(Answer):
-    """What the editor answers."""
-
-    reasoning: str
-    decision: Decision
-    edits: tuple[ProposedEdit, ...] = ()
-
-    def dump(self) -> dict[str, JsonValue]:
-        """Return it as the history keeps it."""
-        return {
-            "decision": self.decision,
-            "edits": [
-                {"operation": edit.operation, "path": edit.path[:MAX_SAID], "display": edit.display[:MAX_SAID]}
-                for edit in self.edits[:_KEPT]
-            ],
-            "reasoning": self.reasoning[: 4 * MAX_SAID],
-        }
+#: What becomes of an item beside the new one.
+Operation = Literal["insert", "renew", "end", "pause", "delete", "contest"]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """What the path of a proposed edit names; None where no document, or no place, is known by it."""
+class Step:
+    """One thing that is done, to *entry* or, for an insert, at a place: for the history and for the person."""
 
-    resource_id: str | None
-    path: Path | None
+    operation: Operation
+    path: str
+    display: str
+
+    def dump(self) -> JsonValue:
+        """Return it as the history keeps it."""
+        return {"operation": self.operation, "path": self.path, "display": self.display}
 
 
-async def propose(context: ListenContext, fact: Fact, finding: Finding, note: str = "") -> Asked[Proposed]:
-    """Return what the editor proposes for *fact*; *note* says what was wrong with its last proposal.
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Edits, and what they mean; no edits where all is as the fact says already."""
 
-    Raises:
-        LlmError: it did not answer.
+    edits: tuple[Edit, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    def __add__(self, other: "Change") -> "Change":
+        return Change(self.edits + other.edits, self.steps + other.steps)
+
+
+def change_for(case: Case, judged: Judged, twin: Entry | None) -> Change:
+    """Return what the fact of *case* does: to what it may take away, to what says the same already, and to the list.
+
+    An item is ended and kept as the past, or deleted where the person asks to have it forgotten.
     """
-    return await ask(context, FOLDER, Proposed, question(fact, finding, note))
+    fact = case.pending.fact
+    if fact.relation == "forget":
+        return _sum(_delete(entry) for entry in judged.allowed)
+    ended = [_retire(case, entry) for entry in judged.allowed if twin is None or entry.path != twin.path]
+    marks = [_contest(case, entry) for entry in judged.contested]
+    if fact.relation == "ends":
+        return _sum([*ended, *marks])
+    mark = _mark_of(case, judged.contested)
+    if twin is None:
+        return _sum([*ended, *marks, _insert(case, judged, mark)])
+    # What came after it has made it the past already.
+    return _sum([*ended, *marks] if judged.later else [*ended, *marks, _renew(case, twin, mark)])
 
 
-def question(fact: Fact, finding: Finding, note: str = "") -> str:
-    """Return what the editor is asked: the fact, quoted, what was found with its present text, and where it could go.
-
-    Paths of several documents begin with the document's id and a colon.
-    """
-    several = len(_documents(finding)) > 1
-    lines = [f"fact: {quoted(fact.text, _SHOWN)}", "found" if finding.locations else "nothing found"]
-    lines += [
-        f"{_written(place.resource_id, place.path, several=several)}: {plain(place.text, _SHOWN)}"
-        for place in finding.locations
-    ]
-    if finding.inserts:
-        lines += ["insert at", *(_written(*insert, several=several) for insert in finding.inserts)]
-    if note:
-        lines += ["refused before", plain(note, _SHOWN)]
-    return "\n".join(lines)
+def is_too_much(change: Change) -> bool:
+    """Tell whether *change* is more than one plan may be."""
+    return len(change.edits) > MAX_EDITS
 
 
-def target_of(text: str, finding: Finding) -> Target:
-    """Return what the path in an answer names; without a document's id it is the one that was shown with that path."""
-    documents = _documents(finding)
-    name, colon, rest = text.strip().partition(":")
-    if colon and name.removesuffix(".json") in documents:
-        return Target(name.removesuffix(".json"), read_path(rest))
-    path = read_path(text)
-    shown = [(place.resource_id, place.path) for place in finding.locations] + list(finding.inserts)
-    holding = dict.fromkeys(resource_id for resource_id, known in shown if known == path)
-    if len(holding) == 1:
-        return Target(next(iter(holding)), path)
-    return Target(documents[0] if len(documents) == 1 else None, path)
+def _insert(case: Case, judged: Judged, mark: str | None) -> Change:
+    item = _item(case, until=_last_day(case, judged))
+    if mark is not None:
+        item[CONFLICT] = mark
+    edit = Insert(path=str(case.home.path), file=case.home.resource_id, new_value=item)
+    return Change((edit,), (Step("insert", str(case.home.path), case.display),))
 
 
-def _documents(finding: Finding) -> Sequence[str]:
-    ids = [place.resource_id for place in finding.locations] + [resource_id for resource_id, _ in finding.inserts]
-    return tuple(dict.fromkeys(ids))
+def _renew(case: Case, twin: Entry, mark: str | None) -> Change:
+    """Return what makes *twin* say that it was said now; nothing where it says so, or was said later or more surely."""
+    fact, item = case.pending.fact, twin.item
+    if item is None or case.is_newer(twin) or (fact.inferred and not item.is_inferred):
+        return Change()
+    renewed = {**item.others, **_item(case, until=None), "item": item.item, "display": item.display}
+    renewed.pop(CONFLICT, None)
+    if "since" not in renewed and item.since is not None and item.state(case.today) != "past":
+        renewed["since"] = item.since.isoformat()
+    if mark is not None:
+        renewed[CONFLICT] = mark
+    said_again = {**renewed, "source": item.source}
+    if isinstance(twin.value, dict) and said_again == twin.value:
+        return Change()
+    edit = Update(path=str(twin.path), file=twin.resource_id, new_value=renewed)
+    return Change((edit,), (Step("renew", str(twin.path), item.display),))
 
 
-def _written(resource_id: str, path: Path, *, several: bool) -> str:
-    return f"{resource_id}:{path}" if several else str(path)
+def _item(case: Case, *, until: date | None) -> Body:
+    """Return the item that the fact is; what has ended already is the past, and is not swept."""
+    fact = case.pending.fact
+    has_ended = fact.expiry is not None and fact.expiry < case.today
+    item = make_item(
+        case.display,
+        added=case.said_on,
+        expiry=None if has_ended else fact.expiry,
+        confidence=fact.confidence,
+        durability=fact.durability,
+        source=case.source,
+    )
+    until = fact.expiry if has_ended else until
+    fields: dict[str, JsonValue] = {
+        "since": None if fact.valid_from is None else fact.valid_from.isoformat(),
+        "until": None if until is None else until.isoformat(),
+        "subject": fact.subject,
+        "category": None if case.category == str(case.home.path) else case.category,
+    }
+    return {**item, **{name: value for name, value in fields.items() if value}}
+
+
+def _last_day(case: Case, judged: Judged) -> date | None:
+    """Return until when a fact held that comes after what was said later; None when nothing was."""
+    days = [entry.item.since or entry.item.added for entry in judged.later if entry.item is not None]
+    known = [day for day in days if day is not None]
+    return min(known) if known else case.said_on if judged.later else None
+
+
+def _retire(case: Case, entry: Entry) -> Change:
+    """Return what makes *entry* the past, or hides it for as long as the fact lasts."""
+    fact = case.pending.fact
+    name, operation, day = "until", cast("Operation", "end"), fact.valid_from or case.said_on
+    if fact.expiry is not None and fact.expiry >= case.said_on:
+        name, operation, day = "paused_until", "pause", fact.expiry
+    elif fact.expiry is not None and fact.relation == "ends":
+        day = fact.expiry
+    step = Step(operation, str(entry.path), entry.text)
+    if isinstance(entry.value, dict):
+        at = str(entry.path / name)
+        edit: Edit = Insert(path=at, file=entry.resource_id, new_value=day.isoformat())
+        if name in entry.value:
+            edit = Update(path=at, file=entry.resource_id, new_value=day.isoformat())
+        return Change((edit,), (step,))
+    gone = Delete(path=str(entry.path), file=entry.resource_id)
+    if not isinstance(entry.path.last, int) or not entry.text.strip():
+        return Change((gone,), (step,))
+    # A plain text cannot say until when it held; an item can.
+    past = {**make_item(entry.text, added=case.said_on, source="imported"), name: day.isoformat()}
+    kept = Insert(path=str(entry.path.parent), file=entry.resource_id, new_value=past)
+    return Change((gone, kept), (step,))
+
+
+def _delete(entry: Entry) -> Change:
+    edit = Delete(path=str(entry.path), file=entry.resource_id)
+    return Change((edit,), (Step("delete", str(entry.path), entry.text),))
+
+
+def _contest(case: Case, entry: Entry) -> Change:
+    """Return what marks *entry* as contradicted."""
+    step = Step("contest", str(entry.path), entry.text)
+    if not isinstance(entry.value, dict) or CONFLICT in entry.value:
+        return Change((), (step,))
+    mark = _mark_of(case, (entry,))
+    return Change((Insert(path=str(entry.path / CONFLICT), file=entry.resource_id, new_value=mark),), (step,))
+
+
+def _mark_of(case: Case, contested: Sequence[Entry]) -> str | None:
+    """Return the mark of a conflict: that which stands there already, else the id of this fact's plan."""
+    if not contested:
+        return None
+    known = [entry.value.get(CONFLICT) for entry in contested if isinstance(entry.value, dict)]
+    return next((mark for mark in known if isinstance(mark, str)), case.pending.fact.fact_id)
+
+
+def _sum(changes: Iterable[Change]) -> Change:
+    total = Change()
+    for change in changes:
+        total += change
+    return total

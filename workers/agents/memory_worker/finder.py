@@ -1,42 +1,43 @@
-"""The finder: a small model reads every line of a document and says which of them each fact is about.
+"""The finder: a model reads every line of the documents concerned, and says which of them a sweeping fact is about.
 
-It is shown all leaves, page by page when there are many, and never a selection: what shares no word with a fact may be
-what the fact is about. It answers with paths; what stands there is read from the document.
+It is asked where no search can know: which dishes a diet leaves out, or what "forget my old job" means. All such facts
+of a batch are put in one question. It is shown every leaf, page by page when there are many: what shares no word with a
+fact may be what it ends. A line that it was not shown cannot be named.
 """
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as Folder
 
-from pydantic import JsonValue, field_validator
+from pydantic import JsonValue
 
+from contracts.errors import InvalidPath, LlmNotConfigured
 from contracts.messages import Fact
-from memory.documents.draft import Document
-from memory.documents.items import METADATA, leaves
-from memory.documents.kinds import Kind
-from memory.documents.paths import Path, exists, lookup
+from memory.documents.entries import Entry
+from memory.documents.paths import Path, parse
 from memory.rendering.quoting import plain, quoted
-from workers.agents.memory_worker.finding import Finding, Place, read_path
-from workers.agents.memory_worker.prompting import ask, together, tokens_of
+from memory.rendering.tokens import estimate
+from workers.agent_files import load_agent_files
 from workers.answers import Answer
 from workers.listening.context import ListenContext
 
 FOLDER = Folder(__file__).with_name("finder")
 
-#: Tokens of a document in one question; a small model misses lines of much longer ones.
+#: Tokens of documents in one question; a small model misses lines of much longer ones.
 PAGE_TOKENS = 3_000
-#: Facts in one question: what a user says in a minute, and few enough to keep apart.
-MAX_FACTS = 12
 #: Characters of one line; what an item is about stands at its beginning.
 _LINE = 160
 #: Characters of one fact: as many as one may have.
 _FACT = 2_000
 #: Places that one answer may name for one fact: more than a document's longest list that means one thing.
 _MOST_PLACES = 500
+#: Characters of what a model said that the history keeps of each text.
+_SAID = 300
 
 
 class FoundPlace(Answer):
-    """One line that the fact with this number, from 1, is about."""
+    """One line that the fact with this number, from 1, ends or contradicts."""
 
     fact: int = 1
     path: str
@@ -44,129 +45,137 @@ class FoundPlace(Answer):
 
 
 class Found(Answer):
-    """What the finder answers: the lines, and for each fact in order the list it would be added to."""
+    """What the finder answers."""
 
     reasoning: str
     locations: tuple[FoundPlace, ...] = ()
-    suggested_insert_path: tuple[str, ...] = ()
 
-    @field_validator("suggested_insert_path", mode="before")
-    @classmethod
-    def _read_one(cls, value: object) -> object:
-        """Take a single path for a list of one, and none for an empty one: small models do not tell them apart."""
-        return [] if value is None else [value] if isinstance(value, str) else value
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found for one fact, *by* whom: a model, or "search".
+
+    *locations* are references with why each matters; *refused* counts paths that a model named and nobody showed it.
+    """
+
+    by: Mapping[str, JsonValue] = field(default_factory=lambda: {"model": "search"})
+    locations: Mapping[str, str] = field(default_factory=dict)
+    reasoning: str = ""
+    refused: int = 0
+
+    def dump(self, entries: Sequence[Entry]) -> JsonValue:
+        """Return it as the history keeps it, with *entries*, all that was found in the end."""
+        places: list[JsonValue] = [
+            {
+                "file": entry.resource_id,
+                "path": str(entry.path),
+                "current_value": entry.text[:_SAID],
+                "relevance": self.locations.get(entry.reference, "")[:_SAID],
+            }
+            for entry in entries
+        ]
+        return {
+            **self.by,
+            "locations": places,
+            "reasoning": self.reasoning[: 4 * _SAID],
+            "refused": self.refused,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a document as the finder sees it: the text, the leaves in it, and what holds them."""
+    """A part of the documents as the finder sees it, and the entries in it by resource id and path."""
 
     text: str
-    shown: Mapping[Path, JsonValue]
-    headings: frozenset[Path] = field(default=frozenset())
+    shown: Mapping[tuple[str, Path], Entry]
 
 
-async def find(
-    context: ListenContext, facts: Sequence[Fact], document: Document, kind: Kind | None
-) -> tuple[tuple[Finding, ...], Mapping[str, JsonValue]]:
-    """Return what the finder found for each of *facts* in *document*, and which model it was, at what temperature.
+async def find(context: ListenContext, facts: Sequence[Fact], entries: Sequence[Entry]) -> list[Finding]:
+    """Return what the finder found for each of *facts* among *entries*.
 
     Raises:
         LlmError: one of the questions was not answered.
     """
-    pages = list(pages_of(document, kind))
-    asked = await together(ask(context, FOLDER, Found, question(facts, page)) for page in pages)
-    findings = [Finding()] * len(facts)
-    for page, answered in zip(pages, asked, strict=True):
-        read = read_answer(answered.value, page, document, len(facts))
-        findings = [one.joined(other) for one, other in zip(findings, read, strict=True)]
-    return tuple(findings), asked[0].by
+    files = load_agent_files(FOLDER, context.agent_files)
+    model = context.llm
+    if model is None:
+        raise LlmNotConfigured("no language model: set TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL")
+    role = model.role(files.role)
+    by: dict[str, JsonValue] = {"model": role.model, "temperature": role.temperature}
+    system = files.render()
+    found = [Finding(by)] * len(facts)
+    async with asyncio.TaskGroup() as group:
+        pages = list(pages_of(entries))
+        asked = [
+            group.create_task(model.ask(files.role, Found, system=system, user=question_of(facts, page)))
+            for page in pages
+        ]
+    for page, task in zip(pages, asked, strict=True):
+        found = read_answer(task.result(), page, found)
+    return found
 
 
-def question(facts: Sequence[Fact], page: Page) -> str:
-    """Return what the finder is asked: the facts, numbered and quoted, and a page of the document."""
-    told = "\n".join(f"{number}: {quoted(fact.text, _FACT)}" for number, fact in enumerate(facts, start=1))
-    return f"facts\n{told}\ndocument\n{page.text}"
+def question_of(facts: Sequence[Fact], page: Page) -> str:
+    """Return what the finder is asked: the facts, numbered and quoted, and a page of the documents."""
+    told = "\n".join(
+        f"{number}: {quoted(fact.text, _FACT)} ({fact.relation})" for number, fact in enumerate(facts, start=1)
+    )
+    return f"facts\n{told}\nlines\n{page.text}"
 
 
-def pages_of(document: Document, kind: Kind | None) -> Iterator[Page]:
-    """Yield the leaves of *document* under the path of what holds them, in pages of at most PAGE_TOKENS, one at least.
+def pages_of(entries: Sequence[Entry]) -> Iterator[Page]:
+    """Yield *entries* under the document and path of what holds them, in pages of at most PAGE_TOKENS, one at least."""
+    lines: list[str] = []
+    shown: dict[tuple[str, Path], Entry] = {}
+    spent, heading = 0, ""
+    for entry in entries:
+        holder = f"{entry.resource_id}:{entry.path.parent}"
+        line = f"{entry.path.last}: {plain(entry.text, _LINE)}"
+        cost = estimate(line) + 1 + (estimate(holder) + 1 if holder != heading else 0)
+        if shown and spent + cost > PAGE_TOKENS:
+            yield Page("\n".join(lines), shown)
+            lines, shown, spent, heading = [], {}, 0, ""
+        if holder != heading:
+            heading = holder
+            lines.append(holder)
+        lines.append(line)
+        shown[entry.resource_id, entry.path] = entry
+        spent += cost
+    yield Page("\n".join(lines), shown)
 
-    Lists that are empty stand on the first page with what belongs there.
+
+def read_answer(answer: Found, page: Page, found: Sequence[Finding]) -> list[Finding]:
+    """Return *found* with what *answer* says of each fact; what it was never shown is counted and left out.
+
+    The path of a whole list stands for all that is shown of it.
     """
-    lines = _empty_places(document, kind)
-    shown: dict[Path, JsonValue] = {}
-    headings = {place.path for place in kind.places} if kind is not None else set()
-    spent, heading = sum(map(tokens_of, lines)), None
-    for path, text, value in leaves(document.body):
-        if spent > PAGE_TOKENS and shown:
-            yield Page("\n".join(lines), shown, frozenset(headings))
-            lines, shown, spent, heading = [], {}, 0, None
-        if path.parent != heading:
-            heading = path.parent
-            headings.add(heading)
-            # As it is parsed, on one line: names are quoted there by the path itself.
-            lines.append(str(heading))
-            spent += tokens_of(lines[-1]) + 1
-        lines.append(f"{path.last}: {plain(text, _LINE)}")
-        shown[path] = value
-        spent += tokens_of(lines[-1]) + 1
-    yield Page("\n".join(lines), shown, frozenset(headings))
-
-
-def read_answer(answer: Found, page: Page, document: Document, count: int) -> list[Finding]:
-    """Return what *answer* says of each of *count* facts, without what it was never shown.
-
-    The path of a whole list stands for all that is in it.
-    """
-    places: list[dict[Path, str]] = [{} for _ in range(count)]
-    refused = [0] * count
-    for found in answer.locations:
+    places = [dict(one.locations) for one in found]
+    refused = [one.refused for one in found]
+    for named in answer.locations:
         # An answer without a sensible number is counted against the first fact: nobody else's can be meant.
-        index = found.fact - 1 if 1 <= found.fact <= count else None
-        under = _shown_under(found.path, page) if index is not None else []
+        index = named.fact - 1 if 1 <= named.fact <= len(found) else None
+        under = _shown_under(named.path, page) if index is not None else []
         if index is None or not under or len(places[index]) + len(under) > _MOST_PLACES:
             refused[index or 0] += 1
             continue
-        for path in under:
-            places[index].setdefault(path, found.relevance)
+        for entry in under:
+            places[index].setdefault(entry.reference, named.relevance)
     return [
-        Finding(
-            tuple(Place(document.resource_id, path, page.shown[path], why) for path, why in found.items()),
-            *_insert(answer, index, page, document),
-            refused=refused[index],
-        )
-        for index, found in enumerate(places)
+        Finding(one.by, places[index], " ".join(filter(None, (one.reasoning, answer.reasoning))), refused[index])
+        for index, one in enumerate(found)
     ]
 
 
-def _insert(answer: Found, index: int, page: Page, document: Document) -> tuple[tuple[tuple[str, Path], ...], str]:
-    """Return the list that *answer* suggests for fact *index*, if it is one, and its reasoning."""
-    suggested = answer.suggested_insert_path
-    path = read_path(suggested[index]) if index < len(suggested) else None
-    if path is None or path not in page.headings:
-        return (), answer.reasoning
-    # A place that an imported document lacks is made when something is added to it.
-    is_list = not exists(document.body, path) or isinstance(lookup(document.body, path), list)
-    return ((document.resource_id, path),) if is_list else (), answer.reasoning
-
-
-def _shown_under(text: str, page: Page) -> list[Path]:
-    """Return the leaves on *page* that *text* names: one of them, or all in a list; none when nothing is there."""
-    path = read_path(text)
-    if path is None or path.steps[:1] in ((), (METADATA,)):
+def _shown_under(text: str, page: Page) -> list[Entry]:
+    """Return the entries on *page* that *text* names: one of them, or all in a list; none when nothing is there."""
+    resource_id, colon, rest = text.strip().partition(":")
+    try:
+        path = parse(rest if colon else resource_id)
+    except InvalidPath:
         return []
-    if path in page.shown:
-        return [path]
-    if path not in page.headings:
+    wanted = resource_id.removesuffix(".json") if colon else None
+    shown = [entry for (name, _), entry in page.shown.items() if wanted in (None, name)]
+    if not path.steps:
         return []
-    return [leaf for leaf in page.shown if leaf.parent == path]
-
-
-def _empty_places(document: Document, kind: Kind | None) -> list[str]:
-    """Return a line for each place of *kind* that holds nothing: its items cannot say what belongs there."""
-    if kind is None:
-        return []
-    body = document.body
-    empty = [place for place in kind.places if not exists(body, place.path) or not lookup(body, place.path)]
-    return [f"{place.path} (none yet: {plain(place.meaning, _LINE)})" for place in empty]
+    exact = [entry for entry in shown if entry.path == path]
+    return exact or [entry for entry in shown if entry.path.parent == path]

@@ -1,164 +1,230 @@
-"""A batch of facts, each in its turn: rules first, two models where rules do not know, and the arbiter over both."""
+"""A batch of facts, each in its turn: what it is about is found, its relation becomes edits, and the arbiter judges.
+
+Finding is mechanical: items that a fact names, and those that its kind or its words point to. A model is asked, once
+for all facts of the batch, where a fact sweeps over a document or takes back what nobody named.
+"""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date
-from functools import cache
 
 from pydantic import JsonValue
 
 from contracts.errors import EditRefused, LlmError
 from memory.documents.draft import Origin, Plan
-from workers.agents.memory_worker.case import Case, Refused, Verdict
-from workers.agents.memory_worker.grounds import grounds_of
+from memory.documents.entries import Entry, place_of
+from workers.agents.memory_worker.arbiter import EXPLICIT, Judged, judge
+from workers.agents.memory_worker.case import Case
+from workers.agents.memory_worker.editor import Change, change_for, is_too_much
+from workers.agents.memory_worker.finder import Finding, find
+from workers.agents.memory_worker.notices import lines_for
 from workers.agents.memory_worker.places import with_missing_places
-from workers.agents.memory_worker.proposing import Wanted, is_looked_up, propose_edits
-from workers.agents.memory_worker.rules import NeedsModel, decide
-from workers.agents.memory_worker.standing import superseding
-from workers.agents.memory_worker.witness import demand_deletes_witnessed, demand_witnessed
 from workers.listening.context import ListenContext
 from workers.listening.fates import is_outage
 from workers.listening.values import FactBatch, PendingFact, Ruling
-from workers.statements.reading import Reader, Reading, load_reader, read
-from workers.statements.taxonomy import Taxonomy
 
-#: What stands in the history for the author of a plan that no model had a part in.
-BY_RULES = "rules"
+#: Facts in one question: what a user says in a minute, and few enough to keep apart.
+MAX_FACTS = 12
 #: Characters of a reason that the history keeps.
 _REASON = 4_000
+#: What begins the reason of a plan that took something protected away: `memory audit` flags it for a while.
+PROTECTED = "protected: "
 
 
 async def edit(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
     """Return a ruling for each fact of *batch*; what it changes is applied to the draft of *context*.
 
-    A fact that follows sees what those before it did. Where no model is, or none gives a usable answer, what the rules
-    do not know waits.
+    A fact that follows sees what those before it did.
 
     Raises:
         LlmError: the model is away for now, which is no reason to let what was said later go first.
     """
-    # Reading the data files takes a tenth of a second or more, once.
-    taxonomy, _ = _language() if _language.cache_info().currsize else await asyncio.to_thread(_language)
-    desk = _Desk(batch, context, taxonomy)
+    desk = _Desk(batch, context)
     rulings = []
-    for number in range(len(batch.facts)):
-        rulings.append(await desk.rule(number))
-        # Rules alone would hold up everybody else in this process for as long as the batch is.
+    for number, pending in enumerate(batch.facts):
+        await desk.look(number)
+        rulings.append(desk.rule(pending))
+        # Nobody else in this process is held up for as long as the batch is.
         await asyncio.sleep(0)
     return rulings
 
 
-@cache
-def _language() -> tuple[Taxonomy, Reader]:
-    """Return what is known of language."""
-    return Taxonomy.load(), load_reader()
-
-
+@dataclass
 class _Desk:
-    """One batch at work."""
+    """One batch at work: for which facts the finder's model was asked, what it found, and why it found nothing."""
 
-    def __init__(self, batch: FactBatch, context: ListenContext, taxonomy: Taxonomy) -> None:
-        self._facts = batch.facts
-        self._context = context
-        self._taxonomy = taxonomy
-        self._today: date = context.now().date()
-        self._readings: dict[int, Reading] = {}
+    batch: FactBatch
+    context: ListenContext
+    looked: set[str] = field(default_factory=set)
+    found: dict[str, Finding] = field(default_factory=dict)
+    unfound: str = ""
 
-    async def rule(self, number: int) -> Ruling:
-        """Return the ruling on the fact of that *number*."""
-        pending, case = self._facts[number], self._case(number)
-        refused = self._refused(number, case)
-        if refused is not None:
-            return self._carry_out(pending, refused, BY_RULES, {})
-        decided = decide(case, self._reading(number), self._taxonomy)
-        if isinstance(decided, Verdict):
-            return self._carry_out(pending, self._witnessed(number, case, decided), BY_RULES, {})
-        if self._context.llm is None:
-            return Ruling(pending.fact.fact_id, "needs_model", decided.reason)
-        return await self._ask(number, case, decided)
+    @property
+    def today(self) -> date:
+        """The day on which all is decided."""
+        return self.context.now().date()
 
-    def _refused(self, number: int, case: Case) -> Verdict | None:
-        """Return the verdict on a fact that is not even looked at; None for any other."""
-        told = self._reading(number).statements
+    async def look(self, number: int) -> None:
+        """Ask the finder's model about fact *number* if it needs that, and about those after it that do, at once.
+
+        Raises:
+            LlmError: it is away.
+        """
+        first = self.batch.facts[number]
+        if first.fact.fact_id in self.looked or not _is_asking(self._case(first)):
+            return
+        if self.context.llm is None:
+            self.unfound = "no model is configured that could find what it means"
+            return
+        asking = [case for case in map(self._case, self.batch.facts[number:]) if _is_asking(case)][:MAX_FACTS]
+        self.looked |= {case.pending.fact.fact_id for case in asking}
+        facts = [case.pending.fact for case in asking]
+        entries = asking[0].live(sorted({name for case in asking for name in _concerned(case)}))
+        if not entries:
+            return
         try:
-            demand_witnessed(case, told)
-        except Refused as refused:
-            return refused.verdict()
-        newer = superseding(case, told, self._taxonomy)
-        if newer is None:
-            return None
-        return Refused("older", f"superseded by {newer.fact_id}: {newer.text}").verdict()
+            found = await find(self.context, facts, entries)
+        except ExceptionGroup as failed:
+            error = _first(failed)
+            if not isinstance(error, LlmError) or is_outage(error):
+                raise error from failed
+            self.unfound = f"the model gave no usable answer ({type(error).__name__})"
+            return
+        self.found |= {fact.fact_id: finding for fact, finding in zip(facts, found, strict=True)}
+        for finding in found:
+            for _ in range(finding.refused):
+                self.context.refused("path")
 
-    def _witnessed(self, number: int, case: Case, verdict: Verdict) -> Verdict:
-        """Return *verdict*, unless it takes away what the person's own words do not."""
-        try:
-            demand_deletes_witnessed(case, self._reading(number).statements, verdict.edits)
-        except Refused as refused:
-            return refused.verdict()
-        return verdict
-
-    async def _ask(self, number: int, case: Case, needed: NeedsModel) -> Ruling:
-        """Have the models propose; without a usable answer of theirs the fact waits."""
-        pending = self._facts[number]
-        grounds = grounds_of(pending.fact, self._reading(number).statements, self._taxonomy)
-        wanted = Wanted(pending.fact, needed.resources, needed.owed)
-        following = [] if is_looked_up(self._context, wanted) else self._following(number)
-        try:
-            proposal = await propose_edits(self._context, case, grounds, [wanted, *following], self._taxonomy)
-        except LlmError as error:
-            if is_outage(error):
-                raise
-            reason = f"{needed.reason}, and no model answered ({type(error).__name__})"
-            return Ruling(pending.fact.fact_id, "needs_model", reason)
-        said = {"finder": proposal.finder, "editor": proposal.editor}
-        verdict = self._witnessed(number, case, proposal.verdict)
-        return self._carry_out(pending, verdict, proposal.model, said)
-
-    def _following(self, number: int) -> list[Wanted]:
-        """Return the later facts that, as documents are now, will need the models too: they are looked for at once."""
-        later = []
-        for other in range(number + 1, len(self._facts)):
-            case = self._case(other)
-            decided = decide(case, self._reading(other), self._taxonomy)
-            if isinstance(decided, NeedsModel):
-                later.append(Wanted(self._facts[other].fact, decided.resources))
-        return later
-
-    def _reading(self, number: int) -> Reading:
-        if number not in self._readings:
-            self._readings[number] = read(self._facts[number].fact.text, today=self._today)
-        return self._readings[number]
-
-    def _case(self, number: int) -> Case:
-        return Case(self._facts[number], self._context.draft, self._context.kinds, self._today)
-
-    def _carry_out(self, pending: PendingFact, verdict: Verdict, by: str, said: Mapping[str, JsonValue]) -> Ruling:
-        """Apply what *verdict* says, and return the ruling; the documents' guard has the last word."""
-        fact_id = pending.fact.fact_id
-        if verdict.word is not None:
-            self._context.refused(verdict.word)
-        if not verdict.edits:
-            outcome = "known" if verdict.outcome == "applied" else verdict.outcome
-            return Ruling(fact_id, outcome, verdict.reasoning)
-        edits = with_missing_places(verdict.edits, self._context.draft.body)
-        plan = Plan(plan_id=fact_id, edits=edits, origin=self._origin(pending, verdict, by, said))
-        try:
-            applied = self._context.draft.apply(plan)
-        except EditRefused as refused:
-            return Ruling(fact_id, "rejected", f"{refused.reason}: {refused}")
-        if not applied.changes and not applied.known:
-            return Ruling(fact_id, "known", verdict.reasoning, plan)
-        return Ruling(fact_id, verdict.outcome, verdict.reasoning, plan)
-
-    def _origin(self, pending: PendingFact, verdict: Verdict, by: str, said: Mapping[str, JsonValue]) -> Origin:
+    def rule(self, pending: PendingFact) -> Ruling:
+        """Return the ruling on *pending*, over the documents as they are now."""
         fact = pending.fact
+        if fact.confidence == 0:
+            return Ruling(fact.fact_id, "rejected", fact.reasoning)
+        if fact.durability == "momentary" and fact.relation not in EXPLICIT:
+            return Ruling(fact.fact_id, "rejected", "momentary: it is over by tomorrow, and stays in what was said")
+        case, finding = self._case(pending), self.found.get(fact.fact_id, Finding())
+        newer = case.superseding()
+        if newer is not None:
+            return Ruling(fact.fact_id, "rejected", f"older: superseded by {newer.fact_id}: {newer.text}")
+        named, swept = _targets(case, finding), _swept(case, finding)
+        judged = _joined(judge(case, named), judge(case, swept, is_swept=True))
+        if fact.relation == "forget" and _takes_back(case) and not named and not swept and self.unfound:
+            return Ruling(fact.fact_id, "needs_model", self.unfound)
+        change = change_for(case, judged, None if fact.relation in ("ends", "forget") else case.twin())
+        if is_too_much(change):
+            return Ruling(fact.fact_id, "rejected", f"{len(change.edits)} edits are more than a plan may have")
+        for _, why in judged.refused:
+            self.context.refused(why)
+        return self._carry_out(case, finding, judged, change)
+
+    def _case(self, pending: PendingFact) -> Case:
+        return Case(pending, self.context.draft, self.context.kinds, self.today)
+
+    def _carry_out(self, case: Case, finding: Finding, judged: Judged, change: Change) -> Ruling:
+        """Apply *change*, and return the ruling; the documents' guard has the last word."""
+        fact, reasoning = case.pending.fact, self._reasoning(case, judged, change)
+        if not change.edits:
+            return Ruling(fact.fact_id, "conflict" if judged.contested else "known", reasoning)
+        edits = with_missing_places(change.edits, case.draft.body)
+        plan = Plan(plan_id=fact.fact_id, edits=edits, origin=self._origin(case, finding, judged, change, reasoning))
+        try:
+            applied = case.draft.apply(plan)
+        except EditRefused as refused:
+            return Ruling(fact.fact_id, "rejected", f"{refused.reason}: {refused}")
+        if not applied.changes and not applied.known:
+            return Ruling(fact.fact_id, "known", reasoning, plan)
+        lines = lines_for(fact, change)
+        return Ruling(fact.fact_id, "conflict" if judged.contested else "applied", reasoning, plan, lines)
+
+    def _reasoning(self, case: Case, judged: Judged, change: Change) -> str:
+        """Return why *change* was made: what the switchboard thought, and what stays though it is contradicted."""
+        fact = case.pending.fact
+        stays = [f"{entry.text[:60]!r} stays ({why})" for entry, why in judged.refused[:5]]
+        missed = [self.unfound] if self.unfound and _sweeps(case) else []
+        nothing = [] if change.edits else ["there is nothing to change"]
+        said = "; ".join(part for part in (fact.reasoning, *stays, *missed, *nothing) if part)
+        return f"{PROTECTED if judged.is_protected else ''}{said}"
+
+    def _origin(self, case: Case, finding: Finding, judged: Judged, change: Change, reasoning: str) -> Origin:
+        fact = case.pending.fact
+        found = (*judged.allowed, *(entry for entry, _ in judged.refused))
+        steps: list[JsonValue] = [step.dump() for step in change.steps[:50]]
         return Origin(
-            by=by,
-            at=self._context.now(),
-            turn_id=pending.turn_id,
+            by=fact.extracted_by or "rules",
+            at=self.context.now(),
+            turn_id=case.pending.turn_id,
             fact_id=fact.fact_id,
             fact_text=fact.text,
             evidence=fact.evidence,
-            reasoning=verdict.reasoning[:_REASON],
-            **said,
+            reasoning=reasoning[:_REASON],
+            finder=finding.dump(found),
+            editor={"model": f"relation {fact.relation}", "edits": steps},
         )
+
+
+def _is_asking(case: Case) -> bool:
+    """Tell whether search does not know what the fact is about."""
+    if case.superseding() is not None:
+        return False
+    return _sweeps(case) or (_takes_back(case) and not _targets(case, Finding()))
+
+
+def _sweeps(case: Case) -> bool:
+    """Tell whether a new item of the fact's may contradict others anywhere in its document."""
+    fact = case.pending.fact
+    is_new = fact.relation in ("new", "updates", "adds_to", "contradicts") and not fact.inferred and not fact.subject
+    if not is_new or not case.home.sweeps or fact.confidence == 0 or fact.durability == "momentary":
+        return False
+    twin = case.twin()
+    return twin is None or not twin.is_live(case.today)
+
+
+def _takes_back(case: Case) -> bool:
+    """Tell whether the fact takes something back that it may mean without its words; all of a category it names."""
+    fact = case.pending.fact
+    is_all_of_one = fact.relation == "forget" and bool(fact.category) and not fact.value
+    return fact.relation in EXPLICIT and fact.confidence > 0 and not is_all_of_one
+
+
+def _targets(case: Case, finding: Finding) -> list[Entry]:
+    """Return what the fact is against: by its names, its kind and its words; by a model where it takes back."""
+    fact = case.pending.fact
+    if fact.relation == "same":
+        return []
+    entries = case.named()
+    if fact.relation in ("ends", "forget"):
+        entries = entries or case.worded()
+    else:
+        entries += case.displaced()
+    if fact.relation in EXPLICIT and not entries:
+        entries += [entry for entry in case.live() if entry.reference in finding.locations and not _sweeps(case)]
+    return list({(entry.resource_id, entry.path): entry for entry in entries}.values())
+
+
+def _swept(case: Case, finding: Finding) -> list[Entry]:
+    """Return what a model found that nobody named."""
+    if not finding.locations:
+        return []
+    known = {entry.reference for entry in _targets(case, finding)}
+    return [entry for entry in case.live() if entry.reference in finding.locations and entry.reference not in known]
+
+
+def _concerned(case: Case) -> Sequence[str]:
+    """Return the documents that a model is shown for the fact: its own; all where it says none."""
+    fact = case.pending.fact
+    if _sweeps(case):
+        return [case.home.resource_id]
+    is_known = place_of(fact.category, case.kinds) is not None
+    return [case.home.resource_id] if is_known else list(case.draft.documents)
+
+
+def _joined(one: Judged, other: Judged) -> Judged:
+    # What a model swept and may not go is no conflict: the person said nothing of it.
+    return Judged(one.allowed + other.allowed, one.refused)
+
+
+def _first(failed: BaseException) -> BaseException:
+    while isinstance(failed, BaseExceptionGroup):
+        failed = failed.exceptions[0]
+    return failed

@@ -1,28 +1,68 @@
-"""What a model is asked to answer with: facts, after the reasoning that led to them."""
+"""What a model is asked to answer with: facts, after the reasoning that led to them.
 
-from typing import ClassVar, Literal
+Closed words stand in the schema; an answer with another one is read all the same, so that one slip costs one fact.
+"""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated, Literal, get_args
+
+from pydantic import BeforeValidator, Field
+
+from workers.answers import Answer
+
+#: How the person says it. Only what is stated, or follows from what they say, is learned.
+Said = Literal["stated", "implied", "hearsay", "hypothetical", "joke"]
+#: What it does to what is kept.
+Relation = Literal["new", "same", "updates", "ends", "adds_to", "contradicts", "forget"]
+Durability = Literal["permanent", "long_term", "short_term", "momentary"]
+
+SAID: tuple[Said, ...] = get_args(Said)
+RELATIONS: tuple[Relation, ...] = get_args(Relation)
+DURABILITIES: tuple[Durability, ...] = get_args(Durability)
 
 
-class ProposedFact(BaseModel):
+def _read_text(value: object) -> object:
+    """Take null for no text, and a number for its digits: small models do not tell them apart.
+
+    Half of a surrogate pair is no text that could be passed on.
+    """
+    text = "" if value is None else str(value) if isinstance(value, int | float) else value
+    return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text
+
+
+def _read_number(value: object) -> object:
+    return value if isinstance(value, int) else -1
+
+
+def _read_texts(value: object) -> object:
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+_Text = Annotated[str, BeforeValidator(_read_text)]
+
+
+def _word(words: tuple[str, ...]) -> dict[str, object]:
+    return {"enum": list(words)}
+
+
+class HeardFact(Answer):
     """One fact as a model words it."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
+    subject: _Text = ""
+    statement: _Text = ""
+    category: _Text = ""
+    value: _Text = ""
+    quotation: _Text = ""
+    turn: Annotated[int, BeforeValidator(_read_number)] = -1
+    valid_from: _Text = ""
+    until: _Text = ""
+    durability: Annotated[_Text, Field(json_schema_extra=_word(DURABILITIES))] = "long_term"
+    said: Annotated[_Text, Field(json_schema_extra=_word(SAID))] = "stated"
+    relation: Annotated[_Text, Field(json_schema_extra=_word(RELATIONS))] = "new"
+    items: Annotated[tuple[_Text, ...], BeforeValidator(_read_texts)] = ()
 
-    text: str
-    evidence: str
-    tags: tuple[str, ...]
-    polarity: Literal["positive", "negative", "neutral"]
-    durability: Literal["permanent", "long_term", "short_term", "momentary"]
-    confidence: float
-    inferred: bool
 
-
-class Heard(BaseModel):
-    """What a model heard in a turn."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
+class Heard(Answer):
+    """What a model heard in a batch of turns."""
 
     reasoning: str
-    facts: tuple[ProposedFact, ...]
+    facts: tuple[HeardFact, ...] = ()

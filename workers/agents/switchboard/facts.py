@@ -1,35 +1,24 @@
-"""Statements as facts, with ids that a repeat of the turn makes again."""
+"""Facts as they are published, with ids that a repeat of the turn makes again."""
 
 import hashlib
+from collections.abc import Sequence
 
 from contracts.messages import Fact
-from workers.statements.statement import Statement
-from workers.statements.wording import statement_text
+from memory.documents.entries import home_of
+from memory.documents.kinds import Kinds
+from workers.agents.switchboard.checks import LONGEST_STATEMENT, Checked, Fault
+from workers.statements import Statement
 
 #: Letters of an id on the wire.
 _LONGEST_ID = 64
-#: Letters of a fact's text on the wire.
-_LONGEST_TEXT = 2_000
-
-_REASONS = {
-    "tells": "said of themselves",
-    "retracts": "took back what was so before",
-    "clears": "asked to have it removed",
-}
-
-
-def fact_of(turn_id: str, number: int, statement: Statement) -> Fact:
-    """Return *statement*, the one of that *number* in the turn, as a fact."""
-    return Fact(
-        fact_id=fact_id(turn_id, number),
-        text=statement_text(statement)[:_LONGEST_TEXT],
-        tags=statement.tags,
-        reasoning=_REASONS[statement.kind],
-        durability=statement.durability,
-        expiry=statement.expiry,
-        polarity=statement.polarity,
-        evidence=statement.evidence,
-    )
+#: Letters of a model's reasoning that are kept with each fact.
+_LONGEST_REASONING = 300
+#: How sure a fact is that was not said but follows from what was.
+_IMPLIED = 0.7
+#: What is listed where a model's own words are not to be.
+_UNTOLD = "something that could not be checked"
+#: What helps where a model could not make a fact of what was said.
+_CURE = "say it again in other words, or add it with `tasklore memory edit`"
 
 
 def fact_id(turn_id: str, number: int) -> str:
@@ -38,3 +27,65 @@ def fact_id(turn_id: str, number: int) -> str:
     if len(plain) <= _LONGEST_ID:
         return plain
     return f"{hashlib.blake2b(turn_id.encode(), digest_size=16).hexdigest()}-{number}"
+
+
+def stated_fact(identity: str, statement: Statement, kinds: Kinds) -> Fact:
+    """Return what was read without a model as a fact."""
+    return Fact(
+        fact_id=identity,
+        text=statement.text,
+        tags=_tags_of(statement.category, kinds),
+        reasoning="read without a model",
+        category=statement.category,
+        value=statement.value,
+        relation=statement.relation,
+        durability=statement.durability,
+        expiry=statement.expiry,
+        polarity=statement.polarity,
+        evidence=statement.evidence,
+    )
+
+
+def heard_fact(identity: str, checked: Checked, kinds: Kinds, *, reasoning: str, model: str) -> Fact:
+    """Return what a model heard, and the checks let pass, as a fact."""
+    heard = checked.heard
+    is_implied = heard.said == "implied"
+    return Fact.model_validate(
+        {
+            "fact_id": identity,
+            "text": checked.text,
+            "tags": _tags_of(heard.category, kinds),
+            "reasoning": reasoning[:_LONGEST_REASONING],
+            "confidence": _IMPLIED if is_implied else 1.0,
+            "durability": heard.durability,
+            "expiry": checked.until,
+            "evidence": checked.quotation,
+            "inferred": is_implied,
+            "extracted_by": model,
+            "subject": heard.subject.strip() or None,
+            "category": heard.category,
+            "value": " ".join(heard.value.split()),
+            "relation": heard.relation,
+            "related": checked.related,
+            "valid_from": checked.valid_from,
+        }
+    )
+
+
+def set_aside(identity: str, text: str, faults: Sequence[Fault], model: str) -> Fact:
+    """Return a fact that failed its checks: of no confidence, so that it is listed with its reason and never kept."""
+    why = "; ".join(map(str, faults))
+    return Fact(
+        fact_id=identity,
+        text=text.strip()[:LONGEST_STATEMENT] or _UNTOLD,
+        reasoning=f"{why[:_LONGEST_REASONING]}; {_CURE}",
+        confidence=0.0,
+        inferred=True,
+        extracted_by=model,
+    )
+
+
+def _tags_of(category: str, kinds: Kinds) -> tuple[str, ...]:
+    place = home_of(category, None, kinds)
+    kind = kinds.get(place.resource_id) if place is not None else None
+    return kind.tags if kind is not None else ()

@@ -1,0 +1,237 @@
+"""Turns that are learned from together, on a real store: when they are a batch, and what a failure of one costs."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import LlmTimeout
+from contracts.messages import ChatTurn, ExtractedFacts, Fact
+from memory.notices import Notices
+from tests.integration.listening import Room, eventually, now
+from workers import Agent
+from workers.listening.context import ListenContext
+from workers.listening.values import TurnBatch, TurnFacts
+from workers.listening.waiting import Patience
+
+Learn = Callable[[TurnBatch], Awaitable[Sequence[TurnFacts]]]
+
+
+@pytest.fixture
+def room(redis: Redis) -> Room:
+    """Return an empty store and a host with a model, which waits for ever unless a batch is ready."""
+    room = Room(redis, patience=Patience(3, 1_000, 5_000))
+    room.services.llm.configured = True
+    return room
+
+
+class Batches:
+    """A listener that keeps what it was given, and learns the words of each turn."""
+
+    def __init__(self, spoils: str = "") -> None:
+        self.given: list[list[str]] = []
+        self.batches: list[TurnBatch] = []
+        self.spoils = spoils
+
+    @property
+    def agent(self) -> Agent:
+        """Return an agent that listens so."""
+        agent = Agent("Ears")
+
+        @agent.listen("turns")
+        async def hear(batch: TurnBatch, context: ListenContext) -> Sequence[TurnFacts]:
+            texts = [turn.text for turn in batch.turns]
+            self.given.append(texts)
+            self.batches.append(batch)
+            if self.spoils in texts and self.spoils:
+                raise ValueError("a bug")
+            return [TurnFacts(turn.turn_id, (_fact(turn),)) for turn in batch.turns if turn.text != "hello"]
+
+        return agent
+
+
+def _fact(turn: ChatTurn) -> Fact:
+    return Fact(fact_id=f"{turn.turn_id}-0", text=turn.text)
+
+
+def published(room: Room) -> dict[str, list[str]]:
+    """Return the texts of the facts that were published, by turn id."""
+    found: dict[str, list[str]] = {}
+    for _, body, _ in room.post.stored:
+        facts = ExtractedFacts.model_validate_json(body)
+        found.setdefault(facts.turn_id, []).extend(fact.text for fact in facts.facts)
+    return found
+
+
+async def test_a_full_batch_is_learned_from_at_once(room: Room) -> None:
+    """What is published and closed is each turn by itself; what is left over waits."""
+    ears = Batches()
+    await room.say("ann", "one", "hello", "three", "four")
+    async with room.listening(ears.agent, "turns"):
+
+        async def are_done() -> bool:
+            return list((await room.states("turns", "ann")).values()).count("done") == 3
+
+        await eventually(are_done)
+        await asyncio.sleep(0.2)
+    assert ears.given == [["one", "hello", "three"]]
+    assert published(room) == {"t1": ["one"], "t3": ["three"]}
+    assert (await room.states("turns", "ann"))["t4"] == "waiting"
+    assert room.counts.seen == {"turn:learned": 2, "turn:nothing": 1}
+
+
+async def test_a_batch_is_ready_when_nobody_said_more_for_a_while(room: Room) -> None:
+    """Until then it waits, and loses nothing."""
+    ears = Batches()
+    await room.say("ann", "one", "two")
+    async with room.listening(ears.agent, "turns"):
+        await asyncio.sleep(0.3)
+        assert ears.given == []
+        room.services.at += timedelta(seconds=1_001)
+        await room.closed("turns", "ann")
+    assert ears.given == [["one", "two"]]
+
+
+async def test_who_is_in_a_hurry_waits_for_nobody(room: Room) -> None:
+    """It is looked again within about a second."""
+    hurried: list[str] = []
+
+    async def hurries(owner: str) -> bool:
+        return owner in hurried
+
+    room.hurries = hurries
+    ears = Batches()
+    await room.say("ann", "one")
+    await room.say("ben", "other")
+    async with room.listening(ears.agent, "turns"):
+        await asyncio.sleep(0.2)
+        hurried.append("ann")
+        await room.closed("turns", "ann")
+    assert ears.given == [["one"]]
+
+
+async def test_without_a_model_nothing_waits(room: Room) -> None:
+    """There is no question to share."""
+    room.services.llm.configured = False
+    ears = Batches()
+    await room.say("ann", "one", "two")
+    async with room.listening(ears.agent, "turns"):
+        await room.closed("turns", "ann")
+    assert ears.given == [["one", "two"]]
+
+
+async def test_of_a_batch_that_fails_each_turn_runs_alone(room: Room) -> None:
+    """One is to blame, and the others are learned from."""
+    ears = Batches(spoils="poison")
+    room.patience = Patience(3, idle_s=0)
+    await room.say("ann", "one", "poison", "three")
+    async with room.listening(ears.agent, "turns"):
+        await room.closed("turns", "ann")
+    assert await room.states("turns", "ann") == {"t1": "done", "t2": "failed", "t3": "done"}
+    assert ears.given[:3] == [["one", "poison", "three"], ["one"], ["poison"]]
+    assert published(room) == {"t1": ["one"], "t3": ["three"]}
+
+
+async def test_a_batch_for_which_a_server_is_away_stays_as_it_is(room: Room) -> None:
+    """It is nobody's fault."""
+    agent, tries = Agent("Ears"), list[int]()
+
+    @agent.listen("turns")
+    async def hear(batch: TurnBatch) -> Sequence[TurnFacts]:
+        tries.append(len(batch.turns))
+        if len(tries) == 1:
+            raise LlmTimeout("late")
+        return [TurnFacts(turn.turn_id, (_fact(turn),)) for turn in batch.turns]
+
+    await room.say("ann", "one", "two", "three")
+    async with room.listening(agent, "turns"):
+        await room.closed("turns", "ann")
+    assert tries == [3, 3]
+    assert list(published(room)) == ["t1", "t2", "t3"]
+
+
+async def test_facts_of_a_turn_that_was_not_given_are_refused(room: Room) -> None:
+    """Whoever learns from another turn would have it closed with this one."""
+    agent = Agent("Ears")
+
+    @agent.listen("turns")
+    async def hear(batch: TurnBatch) -> Sequence[TurnFacts]:
+        return [TurnFacts("t9")]
+
+    await room.say("ann", "one", "two", "three")
+    async with room.listening(agent, "turns"):
+        await room.closed("turns", "ann")
+    assert set((await room.states("turns", "ann")).values()) == {"failed"}
+    assert "which is not in the batch" in (await room.rows("turns", "ann"))[0].reason
+
+
+async def test_a_worker_that_dies_after_it_noted_a_batch_asks_no_model_again(room: Room) -> None:
+    """All of it is noted before any of it is published."""
+    ears = Batches()
+    await room.say("ann", "one", "two", "three")
+    room.post.is_hanging = True
+    async with room.listening(ears.agent, "turns", cut_short=True):
+        await asyncio.wait_for(room.post.hangs.wait(), 30)
+    room.post.is_hanging = False
+    async with room.listening(ears.agent, "turns"):
+        await room.closed("turns", "ann")
+    assert len(ears.given) == 1
+    assert published(room) == {"t1": ["one"], "t2": ["two"], "t3": ["three"]}
+
+
+async def test_a_batch_has_the_turns_around_it(room: Room) -> None:
+    """Of its own conversation, up to its last turn; not what another person said there."""
+    begin = now() - timedelta(hours=1)
+
+    def said(number: int, speaker: str, user: str | None, minute: int) -> ChatTurn:
+        at = begin + timedelta(minutes=minute)
+        return ChatTurn(
+            turn_id=f"x{number}", conversation_id="c", user_id=user, speaker=speaker, text=f"said {number}", at=at  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    room.services.turns = (
+        said(1, "assistant", "ann", 1),
+        said(2, "person", "ben", 2),
+        said(3, "assistant", None, 3),
+        said(4, "assistant", "ann", 600),
+    )
+    ears = Batches()
+    await room.say("ann", "one", "two", "three")
+    async with room.listening(ears.agent, "turns"):
+        await room.closed("turns", "ann")
+    assert [turn.turn_id for turn in ears.batches[0].before] == ["x1", "x3"]
+
+
+async def test_a_turn_of_long_ago_waits_for_nobody(room: Room) -> None:
+    """It was handed in late, and no more will follow."""
+    turn = ChatTurn(
+        turn_id="t1",
+        conversation_id="c",
+        user_id="ann",
+        speaker="person",
+        text="one",
+        at=datetime(2020, 1, 1, tzinfo=UTC),
+    )
+    ears = Batches()
+    await room.turns.append("ann", [("t1", turn.model_dump_json().encode())])
+    async with room.listening(ears.agent, "turns"):
+        await room.closed("turns", "ann")
+    assert ears.given == [["one"]]
+
+
+async def test_notices_are_put_once_and_taken_once(redis: Redis) -> None:
+    """In the order of the turns; nobody sees those of another."""
+    notices = Notices(redis)
+    await notices.put("ann", "t1", ["you love sushi"])
+    await notices.put("ann", "t2", ["no longer: Acme", "you work at Beta"])
+    await notices.put("ann", "t3", [])
+    await notices.put("ben", "t1", ["you are Ben"])
+    assert await notices.take("ann") == [
+        ("t1", ("you love sushi",)),
+        ("t2", ("no longer: Acme", "you work at Beta")),
+    ]
+    assert await notices.take("ann") == []
+    assert await notices.forget("ben") == 1
+    assert await notices.take("ben") == []

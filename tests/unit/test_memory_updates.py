@@ -1,0 +1,434 @@
+"""What becomes of documents when facts come: by relation and kind; and what the arbiter does not let go."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from contracts.errors import LlmMalformed, LlmTimeout
+from memory.documents.items import Item
+from tests.memory_bench import (
+    FOOD,
+    GENERAL,
+    HEALTH,
+    NOW,
+    BenchContext,
+    Respond,
+    batch,
+    context_over,
+    documents,
+    fact,
+    item,
+    shown,
+)
+from workers.agents.memory_worker.runner import PROTECTED, edit
+from workers.listening.values import PendingFact, Ruling
+
+TODAY = NOW.date()
+WORK, PEOPLE = "resource_user_work", "resource_user_people"
+
+
+def fact_of(category: str, value: str, fact_id: str = "f1", *, text: str = "", **fields: Any) -> PendingFact:
+    """Return a stated fact of that category."""
+    return fact(text or f"You: {value}", fact_id, tags=(), category=category, value=value, **fields)
+
+
+async def ruled(
+    bodies: Mapping[str, Any], *facts: PendingFact, respond: Respond | None = None
+) -> tuple[BenchContext, Sequence[Ruling]]:
+    """Return the context after *facts* were ruled on over *bodies*, and the rulings."""
+    context = context_over(bodies, respond)
+    return context, await edit(batch(*facts), context)
+
+
+def states(context: BenchContext, resource_id: str, path: str) -> dict[str, str]:
+    """Return the state of each item of one list, by display."""
+    value: JsonValue = context.draft.documents[resource_id].body
+    for step in path.split("."):
+        assert isinstance(value, dict)
+        value = value[step]
+    assert isinstance(value, list)
+    items = [Item.read(one) for one in value]
+    return {one.display: one.state(TODAY) for one in items if one is not None}
+
+
+def item_at(context: BenchContext, resource_id: str, path: str, index: int) -> dict[str, Any]:
+    """Return one item as it is stored."""
+    value: Any = context.draft.documents[resource_id].body
+    for step in path.split("."):
+        value = value[step]
+    found: dict[str, Any] = value[index]
+    return found
+
+
+async def test_a_new_thing_is_added_beside_the_others() -> None:
+    """Where many may stand."""
+    context, (ruling,) = await ruled(documents(food__likes=["Pasta"]), fact_of("food.likes", "Sushi"))
+    assert ruling.outcome == "applied"
+    assert shown(context, FOOD, "food.likes") == ["Pasta", "Sushi"]
+
+
+async def test_a_new_employer_ends_the_one_before() -> None:
+    """Where there is one at a time; the older is kept as the past, with the day."""
+    context, _ = await ruled(documents(work__employer=["Acme"]), fact_of("work.employer", "Beta"))
+    assert states(context, WORK, "work.employer") == {"Acme": "past", "Beta": "current"}
+    assert item_at(context, WORK, "work.employer", 0)["until"] == TODAY.isoformat()
+
+
+async def test_a_fact_of_somebody_else_ends_nothing_of_the_person() -> None:
+    """It is kept with other people, whom there is one employer each of."""
+    context, _ = await ruled(
+        documents(work__employer=["Acme"]),
+        fact_of("work.employer", "Beta", subject="Mia"),
+        fact_of("work.employer", "Gamma", "f2", subject="Mia", turn_id="t2"),
+        fact_of("work.employer", "Delta", "f3", subject="Bob"),
+    )
+    assert states(context, WORK, "work.employer") == {"Acme": "current"}
+    assert states(context, PEOPLE, "people.facts") == {"Beta": "past", "Gamma": "current", "Delta": "current"}
+    first = item_at(context, PEOPLE, "people.facts", 0)
+    assert (first["subject"], first["category"]) == ("Mia", "work.employer")
+
+
+async def test_an_update_ends_what_it_names_alone() -> None:
+    """In a list of many."""
+    switched = fact_of(
+        "work.tools", "Neovim", relation="updates", related=(f"{WORK}:work.tools.vs_code",), valid_from=date(2026, 2, 1)
+    )
+    context, (ruling,) = await ruled(documents(work__tools=["Git", "VS Code"]), switched)
+    assert states(context, WORK, "work.tools") == {"Git": "current", "VS Code": "past", "Neovim": "current"}
+    assert item_at(context, WORK, "work.tools", 1)["until"] == "2026-02-01"
+    assert item_at(context, WORK, "work.tools", 2)["since"] == "2026-02-01"
+    assert ruling.notices == ("no longer: VS Code", "You: Neovim")
+
+
+async def test_a_contradiction_of_the_person_is_an_update() -> None:
+    """What they said last holds."""
+    context, _ = await ruled(
+        documents(food__likes=["Olives"]),
+        fact_of("food.dislikes", "Olives", relation="contradicts", related=(f"{FOOD}:food.likes.olives",)),
+    )
+    assert states(context, FOOD, "food.likes") == {"Olives": "past"}
+    assert states(context, FOOD, "food.dislikes") == {"Olives": "current"}
+
+
+async def test_the_contrary_of_the_same_thing_ends_it_unnamed() -> None:
+    """Which place says the contrary is data of the kind."""
+    context, _ = await ruled(documents(food__likes=["Olives", "Figs"]), fact_of("food.dislikes", "olives"))
+    assert states(context, FOOD, "food.likes") == {"Olives": "past", "Figs": "current"}
+
+
+async def test_an_end_inserts_nothing() -> None:
+    """What is named is past from that day on."""
+    gone = fact_of("work.employer", "", relation="ends", related=(f"{WORK}:work.employer.acme",))
+    context, (ruling,) = await ruled(documents(work__employer=["Acme"]), gone)
+    assert states(context, WORK, "work.employer") == {"Acme": "past"}
+    assert ruling.notices == ("no longer: Acme",)
+
+
+async def test_an_end_of_what_nobody_named_is_found_by_its_words() -> None:
+    """Of the same category before any other."""
+    context, _ = await ruled(
+        documents(food__likes=["Coffee"], routine__daily=["Coffee at 8"]),
+        fact_of("food.likes", "coffee", relation="ends"),
+    )
+    assert states(context, FOOD, "food.likes") == {"Coffee": "past"}
+    assert states(context, "resource_user_routine", "routine.daily") == {"Coffee at 8": "current"}
+
+
+async def test_an_end_of_what_is_not_kept_changes_nothing() -> None:
+    """It is known."""
+    _, (ruling,) = await ruled(documents(), fact_of("work.employer", "Acme", relation="ends"))
+    assert ruling.outcome == "known"
+
+
+@pytest.mark.parametrize("relation", ["new", "ends", "updates"])
+async def test_what_is_temporary_hides_and_comes_back(relation: str) -> None:
+    """By itself, on the day after."""
+    until = TODAY + timedelta(days=5)
+    named = () if relation == "new" else (f"{FOOD}:food.likes.coffee",)
+    value = "coffee" if relation == "new" else "" if relation == "ends" else "tea"
+    category = "food.dislikes" if relation == "new" else "food.likes"
+    context, _ = await ruled(
+        documents(food__likes=["Coffee"]),
+        fact_of(category, value, relation=relation, related=named, expiry=until, durability="short_term"),
+    )
+    coffee = Item.read(item_at(context, FOOD, "food.likes", 0))
+    assert coffee is not None
+    assert [coffee.state(TODAY), coffee.state(until), coffee.state(until + timedelta(days=1))] == [
+        "paused",
+        "paused",
+        "current",
+    ]
+
+
+async def test_forgetting_deletes_and_undo_is_there() -> None:
+    """Nothing is kept as the past."""
+    wish = fact_of("", "", relation="forget", related=(f"{FOOD}:food.likes.eggs",))
+    context, (ruling,) = await ruled(documents(food__likes=["Eggs", "Figs"]), wish)
+    assert shown(context, FOOD, "food.likes") == ["Figs"]
+    assert ruling.notices == ("forgotten: Eggs",)
+
+
+async def test_what_is_said_again_is_renewed_and_never_doubled() -> None:
+    """Its day and its source; said twice on one day nothing changes."""
+    guessed = item("Sushi", source="inferred:t0", confidence=0.7)
+    again = fact_of("food.likes", "sushi", relation="same", related=(f"{FOOD}:food.likes.sushi",))
+    context, (first, second) = await ruled(
+        documents(food__likes=[guessed]), again, fact_of("food.likes", "SUSHI", "f2")
+    )
+    assert shown(context, FOOD, "food.likes") == ["Sushi"]
+    renewed = item_at(context, FOOD, "food.likes", 0)
+    assert (renewed["added"], renewed["confidence"], renewed["source"]) == (TODAY.isoformat(), 1.0, "stated:t1")
+    assert (first.outcome, second.outcome) == ("applied", "known")
+
+
+async def test_what_was_past_and_is_said_again_is_current() -> None:
+    """It stands once."""
+    old = item("Acme", until="2026-01-15")
+    context, _ = await ruled(documents(work__employer=[old, "Beta"]), fact_of("work.employer", "Acme"))
+    assert states(context, WORK, "work.employer") == {"Acme": "current", "Beta": "past"}
+
+
+async def test_what_was_only_inferred_overrules_nothing_that_was_said() -> None:
+    """Both stand, and both say so."""
+    context, (ruling,) = await ruled(
+        documents(work__employer=["Acme"]), fact_of("work.employer", "Beta", inferred=True, confidence=0.7)
+    )
+    assert ruling.outcome == "conflict"
+    assert states(context, WORK, "work.employer") == {"Acme": "current", "Beta": "current"}
+    assert [item_at(context, WORK, "work.employer", at)["conflict"] for at in (0, 1)] == ["f1", "f1"]
+    assert context.refusals == ["rank"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"inferred": True}, "guarded"),
+        ({"subject": "Mia"}, "protected"),
+        ({"evidence": ""}, "protected"),
+    ],
+)
+async def test_an_allergy_ends_by_the_persons_own_quoted_words_alone(fields: dict[str, Any], why: str) -> None:
+    """Else it stays, and the contradiction is listed."""
+    named = (f"{HEALTH}:health.allergies.peanuts",)
+    gone = fact_of("health.allergies", "", relation="ends", related=named, text="Your allergy is gone")
+    gone = PendingFact(gone.fact.model_copy(update=fields), "t1")
+    context, (ruling,) = await ruled(documents(health__allergies=["Peanuts"]), gone)
+    assert ruling.outcome == "conflict"
+    assert states(context, HEALTH, "health.allergies") == {"Peanuts": "current"}
+    assert context.refusals == [why]
+
+
+async def test_an_allergy_that_the_person_says_is_gone_is_past_and_flagged() -> None:
+    """For whoever audits."""
+    gone = fact_of(
+        "health.allergies", "", relation="ends", related=(f"{HEALTH}:health.allergies.peanuts",), text="It is gone"
+    )
+    context, (ruling,) = await ruled(documents(health__allergies=["Peanuts"]), gone)
+    assert states(context, HEALTH, "health.allergies") == {"Peanuts": "past"}
+    assert ruling.plan is not None
+    assert ruling.plan.origin.reasoning.startswith(PROTECTED)
+    assert ruling.notices == ("no longer: Peanuts",)
+
+
+async def test_what_was_said_before_what_is_kept_becomes_the_past() -> None:
+    """However late it comes."""
+    late = fact_of("work.employer", "Acme")
+    late = PendingFact(late.fact, "t1", said=datetime(2025, 6, 1, tzinfo=UTC))
+    context, (ruling,) = await ruled(documents(work__employer=["Beta"]), late)
+    assert ruling.outcome == "applied"
+    assert states(context, WORK, "work.employer") == {"Beta": "current", "Acme": "past"}
+    assert item_at(context, WORK, "work.employer", 1)["until"] == "2026-01-01"
+
+
+async def test_a_late_end_ends_nothing_newer() -> None:
+    """It was said of something else."""
+    late = fact_of("work.employer", "", relation="ends", related=(f"{WORK}:work.employer.beta",))
+    late = PendingFact(late.fact, "t1", said=datetime(2025, 6, 1, tzinfo=UTC))
+    context, _ = await ruled(documents(work__employer=["Beta"]), late)
+    assert states(context, WORK, "work.employer") == {"Beta": "current"}
+
+
+async def test_what_is_over_tomorrow_is_no_item() -> None:
+    """It stays in what was said."""
+    context, (ruling,) = await ruled(documents(), fact_of("food.likes", "This soup", durability="momentary"))
+    assert ruling.outcome == "rejected"
+    assert context.draft.applied == ()
+
+
+async def test_what_failed_its_checks_is_listed_with_its_reason() -> None:
+    """And never kept."""
+    aside = fact_of("", "", confidence=0.0)
+    aside = PendingFact(aside.fact.model_copy(update={"reasoning": "turn: must be 1 to 2; say it again"}), "t1")
+    context, (ruling,) = await ruled(documents(), aside)
+    assert (ruling.outcome, ruling.reasoning) == ("rejected", "turn: must be 1 to 2; say it again")
+    assert context.draft.applied == ()
+
+
+async def test_what_has_ended_when_it_is_said_is_the_past() -> None:
+    """It is no expired item that is swept."""
+    keto = fact_of("food.diets", "Keto", expiry=date(2025, 3, 31))
+    context, _ = await ruled(documents(), keto)
+    assert states(context, FOOD, "food.diets") == {"Keto": "past"}
+
+
+async def test_a_fact_without_a_category_goes_by_its_tags() -> None:
+    """Or to what keeps anything; its text is what is shown."""
+    context, _ = await ruled(documents(), fact("User somehow likes rain", tags=("weather",)))
+    assert shown(context, GENERAL, "general.other") == ["User somehow likes rain"]
+
+
+async def test_a_plain_text_of_an_imported_document_can_end_too() -> None:
+    """It becomes an item, which can say when."""
+    bodies = documents()
+    bodies[WORK]["work"]["employer"] = ["Acme"]  # type: ignore[index, call-overload]  # a list of texts
+    context, _ = await ruled(bodies, fact_of("work.employer", "Beta"))
+    assert states(context, WORK, "work.employer") == {"Acme": "past", "Beta": "current"}
+
+
+async def test_a_place_that_an_older_document_lacks_is_made() -> None:
+    """With what is above it."""
+    bodies = documents()
+    bodies[WORK].pop("work")
+    context, _ = await ruled(bodies, fact_of("work.tools", "Neovim"))
+    assert shown(context, WORK, "work.tools") == ["Neovim"]
+
+
+def finding(*locations: tuple[int, str]) -> Respond:
+    """Return a finder that names these lines."""
+    found = [{"fact": number, "path": path, "relevance": "it has meat"} for number, path in locations]
+    return lambda _role, _user: {"reasoning": "read all lines", "locations": found}
+
+
+async def test_a_diet_ends_what_a_model_finds_in_its_document() -> None:
+    """It is shown every line of it, once for all facts, and the history tells who found what."""
+    respond = finding((1, f"{FOOD}:food.likes[0]"), (1, f"{FOOD}:food.likes[9]"))
+    context, (ruling, _) = await ruled(
+        documents(food__likes=["Carbonara", "Figs"]),
+        fact_of("food.diets", "Vegan"),
+        fact_of("food.likes", "Lentils", "f2"),
+        respond=respond,
+    )
+    assert states(context, FOOD, "food.likes") == {"Carbonara": "past", "Figs": "current", "Lentils": "current"}
+    ((role, _, asked),) = context.model.asked
+    assert role == "finder"
+    assert '1: "You: Vegan" (new)' in asked
+    assert f"{FOOD}:food.likes\n0: Carbonara\n1: Figs" in asked
+    assert context.refusals == ["path"]
+    assert ruling.plan is not None
+    finder: Any = ruling.plan.origin.finder
+    assert finder["model"] == context.model.role("finder").model
+    assert finder["locations"][0]["relevance"] == "it has meat"
+    editor: Any = ruling.plan.origin.editor
+    assert [(one["operation"], one["display"]) for one in editor["edits"]] == [
+        ("end", "Carbonara"),
+        ("insert", "Vegan"),
+    ]
+
+
+async def test_a_sweep_ends_nothing_that_is_protected() -> None:
+    """A model's opinion is not enough for that."""
+    respond = finding((1, f"{FOOD}:food.diets[0]"))
+    context, (ruling,) = await ruled(documents(food__diets=["Halal"]), fact_of("food.diets", "Vegan"), respond=respond)
+    assert states(context, FOOD, "food.diets") == {"Halal": "current", "Vegan": "current"}
+    assert ruling.outcome == "applied"
+
+
+async def test_forgetting_what_nobody_named_is_found_by_a_model() -> None:
+    """In all documents where the fact says no category; a list stands for all that is in it."""
+    respond = finding((1, f"{FOOD}:food.likes"))
+    wish = fact_of("", "breakfast things", relation="forget", text="You want breakfast forgotten")
+    context, (ruling,) = await ruled(documents(food__likes=["Eggs", "Toast"]), wish, respond=respond)
+    assert shown(context, FOOD, "food.likes") == []
+    assert ruling.outcome == "applied"
+
+
+async def test_forgetting_waits_for_a_model_where_none_is_configured() -> None:
+    """And words do not point to anything."""
+    wish = fact_of("", "breakfast things", relation="forget")
+    _, (ruling,) = await ruled(documents(food__likes=["Eggs"]), wish)
+    assert ruling.outcome == "needs_model"
+
+
+async def test_a_diet_is_noted_without_a_model_too() -> None:
+    """Nothing is swept then, and the reason says so."""
+    context, (ruling,) = await ruled(documents(food__likes=["Carbonara"]), fact_of("food.diets", "Vegan"))
+    assert states(context, FOOD, "food.diets") == {"Vegan": "current"}
+    assert states(context, FOOD, "food.likes") == {"Carbonara": "current"}
+    assert "no model is configured" in ruling.reasoning
+
+
+async def test_a_diet_is_noted_where_the_model_gives_no_usable_answer() -> None:
+    """What is sure of a fact is applied."""
+    context, (ruling,) = await ruled(
+        documents(food__likes=["Carbonara"]), fact_of("food.diets", "Vegan"), respond=lambda *_: LlmMalformed("odd")
+    )
+    assert states(context, FOOD, "food.diets") == {"Vegan": "current"}
+    assert "LlmMalformed" in ruling.reasoning
+
+
+async def test_facts_wait_for_a_model_that_is_away() -> None:
+    """What was said later must not go first."""
+    with pytest.raises(LlmTimeout):
+        await ruled(
+            documents(food__likes=["Eel"]), fact_of("food.diets", "Vegan"), respond=lambda *_: LlmTimeout("late")
+        )
+
+
+async def test_no_model_is_asked_where_search_is_enough() -> None:
+    """Most facts name what they are about."""
+    context, _ = await ruled(
+        documents(work__tools=["VS Code"]),
+        fact_of("work.tools", "Neovim", relation="updates", related=(f"{WORK}:work.tools.vs_code",)),
+        fact_of("work.tools", "Helix", "f2"),
+        respond=finding(),
+    )
+    assert context.model.asked == []
+
+
+async def test_a_fact_that_follows_sees_what_those_before_it_did() -> None:
+    """It may name one of the same batch."""
+    context, _ = await ruled(
+        documents(),
+        fact_of("work.tools", "VS Code"),
+        fact_of("work.tools", "Neovim", "f2", relation="updates", related=(f"{WORK}:work.tools.vs_code",)),
+    )
+    assert states(context, WORK, "work.tools") == {"VS Code": "past", "Neovim": "current"}
+
+
+async def test_references_that_lead_nowhere_harm_nothing() -> None:
+    """Nor do those of documents that the user does not have."""
+    odd = ("x", "", "a:b:c", f"{FOOD}:_metadata.tags", "resource_user_nobody:food.likes.sushi")
+    context, (ruling,) = await ruled(
+        documents(food__likes=["Figs"]), fact_of("food.likes", "Sushi", relation="updates", related=odd)
+    )
+    assert ruling.outcome == "applied"
+    assert states(context, FOOD, "food.likes") == {"Figs": "current", "Sushi": "current"}
+
+
+async def test_a_whole_category_is_forgotten_at_a_word() -> None:
+    """Or all of a topic; nothing beside it."""
+    bodies = documents(food__likes=["Eggs", "Figs"], food__dislikes=["Olives"], routine__daily=["Yoga"])
+    context, _ = await ruled(bodies, fact_of("food.likes", "", relation="forget", text="forget what I like to eat"))
+    assert (shown(context, FOOD, "food.likes"), shown(context, FOOD, "food.dislikes")) == ([], ["Olives"])
+    context, _ = await ruled(bodies, fact_of("food", "", relation="forget", text="forget what I eat"))
+    assert (shown(context, FOOD, "food.likes"), shown(context, FOOD, "food.dislikes")) == ([], [])
+    assert shown(context, "resource_user_routine", "routine.daily") == ["Yoga"]
+
+
+@pytest.mark.parametrize(("said", "left"), [("I love pizza", ["Peanuts"]), ("forget my allergies", [])])
+async def test_what_is_protected_is_deleted_where_the_words_point_to_it_alone(said: str, left: list[str]) -> None:
+    """By its own name, or that of its place."""
+    wish = fact_of("health.allergies", "", relation="forget", text=said)
+    context, _ = await ruled(documents(health__allergies=["Peanuts"]), wish)
+    assert shown(context, HEALTH, "health.allergies") == left
+
+
+async def test_what_is_said_in_short_is_known_in_full() -> None:
+    """What stands in parentheses only adds to it."""
+    kept = item("Pasta (especially carbonara)", added=TODAY)
+    context, (ruling,) = await ruled(documents(food__likes=[kept]), fact_of("food.likes", "pasta"))
+    assert ruling.outcome == "known"
+    assert shown(context, FOOD, "food.likes") == ["Pasta (especially carbonara)"]

@@ -1,0 +1,258 @@
+"""Whether a fact that a model proposes is in form and grounded: of its quotation, its numbers, its dates and its marks.
+
+What words mean is no question here. A fault is worded for the model, which may mend it once, and for people after that.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from memory.documents.entries import Entry, home_of, reference_of
+from memory.documents.kinds import Kinds
+from memory.grounding import fold_digits, locate, numbers_in
+from quantities.numerals import find_amounts
+from workers.agents.switchboard.answer import DURABILITIES, RELATIONS, SAID, HeardFact
+from workers.agents.switchboard.prompt import Scene
+
+#: Characters of a statement, of a value and of a quotation: a sentence, a few words, and two sentences.
+LONGEST_STATEMENT, LONGEST_VALUE, LONGEST_QUOTATION = 300, 120, 600
+#: Items that one fact may name: a list that means one thing.
+MOST_ITEMS = 20
+
+#: What takes something of what is kept away.
+_RETIRING = frozenset(("updates", "ends", "contradicts", "forget"))
+#: What needs no value of its own where it names what it is about.
+_NAMING = frozenset(("ends", "forget", "same"))
+
+_DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:T.*)?\Z")
+_WORDS = re.compile(r"[^\W_]+")
+#: Words that a statement may have of its own: "You love ..., which your ... made".
+_OWN_WORDS = 4
+#: Letters by which two words are held for forms of one.
+_STEM = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong: the field, why, and a *word* that labels a metric."""
+
+    field: str
+    complaint: str
+    word: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.complaint}"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A fact in form and grounded: its *text* for people, *quotation* as it stands in the turn, and what it names.
+
+    *related* are references of what it names.
+    """
+
+    heard: HeardFact
+    text: str
+    quotation: str
+    valid_from: date | None
+    until: date | None
+    related: tuple[str, ...]
+
+
+class Checker:
+    """Checks the facts of one answer, in their order; `@2` in it is the second of them.
+
+    *told* are the facts of the answer, by number from 1, None for one that is not kept.
+    """
+
+    def __init__(self, scene: Scene, kinds: Kinds, told: Mapping[int, HeardFact | None]) -> None:
+        self._scene = scene
+        self._kinds = kinds
+        self._told = told
+
+    def check(self, heard: HeardFact, number: int) -> Checked | list[Fault]:
+        """Return fact *number* as it may be kept, or all that is wrong with it."""
+        faults = [*self._faults_of_form(heard), *self._faults_of_place(heard)]
+        quotation = ""
+        if 1 <= heard.turn <= len(self._scene.turns):
+            quotation = self._quoted(heard) or ""
+            if not quotation:
+                faults.append(Fault("quotation", f"does not stand in turn {heard.turn}; copy its words", "evidence"))
+        else:
+            faults.append(Fault("turn", f"must be 1 to {len(self._scene.turns)}", "evidence"))
+        days = self._days(heard, faults)
+        named = self._named(heard, number, faults)
+        faults += self._faults_of_value(heard, named, days)
+        faults += self._faults_of_protected(heard, named)
+        if faults:
+            return faults
+        references = tuple(dict.fromkeys(one.reference if isinstance(one, Entry) else one for one in named))
+        return Checked(heard, self._text_of(heard, named), quotation, *days, references)
+
+    def says_too_much(self, heard: HeardFact, named: Sequence[Entry | str] = ()) -> bool:
+        """Tell whether the statement has numbers, or many words, that were neither said nor shown."""
+        said = "\n".join([self._scene.text, *(one.text for one in named if isinstance(one, Entry))])
+        days = f"{heard.valid_from} {heard.until}"
+        is_counted = _digits(heard.statement) <= _digits(said) | _digits(days)
+        return not is_counted or len(_stems(heard.statement) - _stems(said)) > _OWN_WORDS
+
+    def _text_of(self, heard: HeardFact, named: Sequence[Entry | str]) -> str:
+        """Return the statement, or what is grounded alone where it says too much."""
+        if not self.says_too_much(heard, named):
+            return heard.statement.strip()
+        told = heard.value.strip() or ", ".join(one.text for one in named if isinstance(one, Entry))
+        return f"{heard.category or heard.relation}: {told}"
+
+    def _faults_of_form(self, heard: HeardFact) -> Iterator[Fault]:
+        for field, words in (("said", SAID), ("relation", RELATIONS), ("durability", DURABILITIES)):
+            if getattr(heard, field) not in words:
+                yield Fault(field, f"must be one of {', '.join(words)}", "shape")
+        for field, most in (
+            ("statement", LONGEST_STATEMENT),
+            ("value", LONGEST_VALUE),
+            ("quotation", LONGEST_QUOTATION),
+            ("subject", LONGEST_VALUE),
+        ):
+            if len(getattr(heard, field)) > most:
+                yield Fault(field, f"has more than {most} characters; shorten it", "shape")
+        if not heard.statement.strip():
+            yield Fault("statement", "is needed", "shape")
+        if not heard.value.strip() and not (heard.relation in _NAMING and heard.items) and heard.relation != "forget":
+            yield Fault("value", "is needed", "shape")
+
+    def _faults_of_place(self, heard: HeardFact) -> Iterator[Fault]:
+        is_known = home_of(heard.category, heard.subject, self._kinds) is not None
+        if not is_known and not (heard.relation == "forget" and self._is_topic(heard.category)):
+            yield Fault("category", "must be one of the list", "place")
+
+    def _is_topic(self, category: str) -> bool:
+        """Tell whether *category* is what several places have in common, or nothing: then all is meant."""
+        places = (str(place.path) for kind in self._kinds.by_id.values() for place in kind.places)
+        return not category or any(path.startswith(f"{category}.") for path in places)
+
+    def _quoted(self, heard: HeardFact) -> str | None:
+        """Return the quotation as it stands in its turn, None when it does not."""
+        text = self._scene.turns[heard.turn - 1].text
+        if len(heard.quotation) > LONGEST_QUOTATION or not any(map(str.isalnum, heard.quotation)):
+            return None
+        place = next(locate(heard.quotation, text), None)
+        return None if place is None else text[place.start : place.end]
+
+    def _days(self, heard: HeardFact, faults: list[Fault]) -> tuple[date | None, date | None]:
+        days: list[date | None] = []
+        for field, is_last in (("valid_from", False), ("until", True)):
+            said = getattr(heard, field).strip()
+            day = _day(said, is_last=is_last) if said else None
+            if said and day is None:
+                faults.append(Fault(field, 'must be a day as YYYY-MM-DD, or ""', "dates"))
+            days.append(day)
+        begin, end = days
+        if begin is not None and end is not None and end < begin:
+            faults.append(Fault("until", "is before valid_from", "dates"))
+        return begin, end
+
+    def _named(self, heard: HeardFact, number: int, faults: list[Fault]) -> list[Entry | str]:
+        """Return what the marks of *heard* mean: entries that were shown, or references of facts before it."""
+        if len(heard.items) > MOST_ITEMS:
+            faults.append(Fault("items", f"names more than {MOST_ITEMS}", "sweep"))
+            return []
+        named: list[Entry | str] = []
+        for mark in heard.items:
+            found = self._fact_at(mark, number) if mark.startswith("@") else self._scene.shown.at(mark)
+            if found is None:
+                last = len(self._scene.shown.entries)
+                known = f"#1 to #{last}, or @1 for an earlier fact of this answer" if last else "none, so give []"
+                faults.append(Fault("items", f"{mark[:20]!r} is no mark that was shown; there are {known}", "path"))
+            elif found:
+                named.append(found)
+        return named
+
+    def _fact_at(self, mark: str, number: int) -> str | None:
+        """Return the reference that the fact of *mark* will have, "" when it is not kept; None when there is none."""
+        digits = mark.removeprefix("@").strip()
+        if not digits.isdecimal() or len(digits) > 4 or not 1 <= int(digits) < number:
+            return None
+        heard = self._told.get(int(digits))
+        place = home_of(heard.category, heard.subject, self._kinds) if heard is not None else None
+        return reference_of(place, heard.value) if heard is not None and place is not None and heard.value else ""
+
+    def _faults_of_value(
+        self, heard: HeardFact, named: list[Entry | str], days: tuple[date | None, date | None]
+    ) -> Iterator[Fault]:
+        """Yield numbers and words of value and subject that were neither said nor shown."""
+        entries = [one for one in named if isinstance(one, Entry)]
+        said = "\n".join([self._scene.text, *(f"{one.subject} {one.text}" for one in entries)])
+        shown = {part for day in days if day is not None for part in map(Decimal, (day.year, day.month, day.day))}
+        grounded = shown | _amounts(said)
+        for number in numbers_in(heard.value):
+            if number.readings and grounded.isdisjoint(number.readings):
+                written = heard.value[number.start : number.end]
+                yield Fault("value", f"{written} was not said; write it as the person does", "number")
+        known = _stems(said)
+        for field in ("value", "subject"):
+            stems = _stems(getattr(heard, field))
+            if stems and 2 * len(stems & known) < len(stems):
+                yield Fault(field, "its words were not said; use those of the turn, in its language", "support")
+
+    def _faults_of_protected(self, heard: HeardFact, named: list[Entry | str]) -> Iterator[Fault]:
+        """Yield what of health is to go though nobody named it: the harm is too great for a slip."""
+        if heard.relation not in _RETIRING:
+            return
+        said = _stems(self._scene.text)
+        for entry in named:
+            kind = self._kinds.get(entry.resource_id) if isinstance(entry, Entry) else None
+            if isinstance(entry, Entry) and kind is not None and kind.guarded and not _stems(entry.text) & said:
+                yield Fault("items", f"{entry.text[:60]!r} is about health, and no turn names it", "guarded")
+
+
+def _day(said: str, *, is_last: bool) -> date | None:
+    """Return the day that *said* is; of a month or a year the first, or the last."""
+    match = _DAY.match(said)
+    if match is None:
+        return None
+    year, month, day = int(match[1]), int(match[2] or (12 if is_last else 1)), int(match[3] or 0)
+    try:
+        if day:
+            return date(year, month, day)
+        first = date(year, month, 1)
+        return _last_of_month(first) if is_last else first
+    except ValueError:
+        return None
+
+
+def _last_of_month(first: date) -> date:
+    following = date(first.year + first.month // 12, first.month % 12 + 1, 1)
+    return date.fromordinal(following.toordinal() - 1)
+
+
+def _amounts(text: str) -> set[Decimal]:
+    """Return every number of *text*, in digits of any script or in words that are known."""
+    found = {reading for number in numbers_in(text) for reading in number.readings}
+    return found | {reading for amount in find_amounts(text) for reading in amount.readings}
+
+
+def _stems(text: str) -> set[str]:
+    """Return the beginnings of the longer words of *text*; where words are not spaced, pairs of its signs."""
+    stems: set[str] = set()
+    for word in _WORDS.findall(_plain(text)):
+        if _is_unspaced(word):
+            stems |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
+        elif len(word) >= _STEM - 1 and not word.isdecimal():
+            stems.add(word[:_STEM])
+    return stems
+
+
+def _digits(text: str) -> set[str]:
+    return set(re.findall(r"\d+", fold_digits(text)))
+
+
+def _plain(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(sign for sign in decomposed if not unicodedata.combining(sign))
+
+
+def _is_unspaced(word: str) -> bool:
+    return any(unicodedata.name(sign, "").startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI")) for sign in word)
