@@ -58,6 +58,7 @@ class EpisodeKeys(NamedTuple):
     ids: str
     words: str
     meta: str
+    settings: str
 
 
 class SessionKeys(NamedTuple):

@@ -136,6 +136,8 @@ class Settings(BaseSettings):
     """How long it is known that a turn was learned from: a repeat of it within that time teaches nothing twice."""
     facts_keep_days: float = Field(default=30.0, gt=0)
     """How long a fact that is done, refused or failed stays in the table with its reason; what waits is kept."""
+    episodes_keep_days: float | None = Field(default=730.0, ge=0)
+    """How long what was said is kept word for word, to be searched; 0 keeps nothing, `none` is for ever."""
     sweep_s: float = Field(default=3600.0, ge=1)
     """Seconds between two sweeps of what has expired out of documents; nobody is shown it before either."""
     erase_said: Literal["on_forget", "at_once"] = "on_forget"

@@ -12,7 +12,9 @@ from contracts.errors import InvalidInput
 from memory.askers import Askers
 from memory.conversation import Conversations
 from memory.documents.reader import MAX_USER_ID
+from memory.episodes.store import Episodes
 from memory.ledger import Ledger
+from memory.notices import Notices
 from memory.project import ProjectMemory
 from memory.run_outcomes import RunOutcomes
 from memory.session import SessionCache
@@ -29,7 +31,7 @@ from workers.forgetting import ForgetsUser, Forgotten, RewritesFiles, forget_use
 from workers.forgetting_files import StoreFiles, StreamFiles
 from workers.forgetting_projects import EvidenceOfUser, RecordsOfUser, SessionsOfUser
 from workers.forgetting_tasks import TasksOfUser
-from workers.forgetting_words import kept_words
+from workers.forgetting_words import EpisodesOfUser, kept_words
 
 #: Seconds for one look at a store: nobody waits for it but who asked.
 _DEADLINE_S = 10.0
@@ -89,6 +91,9 @@ def _words(link: Link, memory: UserMemory) -> tuple[ForgetsUser, ...]:
             (subjects.FACTS, subjects.facts, memory.facts),
         ),
         documents=memory.documents,
+        episodes=EpisodesOfUser(
+            Episodes(memory.client, deadline_s=_DEADLINE_S), Notices(memory.client, deadline_s=_DEADLINE_S)
+        ),
         conversations=Conversations(memory.client, deadline_s=_DEADLINE_S),
         askers=Askers(memory.client),
     )

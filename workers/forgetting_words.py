@@ -15,6 +15,8 @@ from memory.askers import Askers
 from memory.claims import Counts
 from memory.conversation import Conversations
 from memory.documents.store import DocumentStore
+from memory.episodes.store import Episodes
+from memory.notices import Notices
 from runtime.direct import Line, open_direct_reads
 from runtime.erasing import Eraser
 from workers.forgetting_tasks import names_user
@@ -117,6 +119,22 @@ class DocumentsOfUser:
         return {"documents": documents, "plans": plans, "noted reads": len(await self._store.reads(user_id))}
 
 
+class EpisodesOfUser:
+    """What was said word for word, with the index of its words; and lines that wait to be said."""
+
+    def __init__(self, episodes: Episodes, notices: Notices) -> None:
+        self._episodes = episodes
+        self._notices = notices
+
+    async def forget(self, user_id: str) -> Mapping[str, int]:
+        """Remove both."""
+        return {"episodes": await self._episodes.forget(user_id), "notices": await self._notices.forget(user_id)}
+
+    async def left(self, user_id: str) -> Mapping[str, int]:
+        """Count the turns that are there."""
+        return {"episodes": await self._episodes.count(user_id)}
+
+
 class ConversationsOfUser:
     """What was said to and by the user, and for them; of a conversation that others take part in, only that."""
 
@@ -194,12 +212,14 @@ def kept_words(
     *,
     queues: Sequence[tuple[str, Callable[[str], str], Rows]],
     documents: DocumentStore,
+    episodes: EpisodesOfUser,
     conversations: Conversations,
     askers: Askers,
-) -> tuple[QueueOfUser | DocumentsOfUser | MessagesOfUser | ConversationsOfUser | AnswersOfUser, ...]:
+) -> tuple[QueueOfUser | EpisodesOfUser | DocumentsOfUser | MessagesOfUser | ConversationsOfUser | AnswersOfUser, ...]:
     """Return all of these parts in order; *queues* are stream, subject and table, that of turns first."""
     return (
         *(QueueOfUser(line, stream, subject_of, rows) for stream, subject_of, rows in queues),
+        episodes,
         DocumentsOfUser(documents),
         MessagesOfUser(line, conversations),
         ConversationsOfUser(conversations),

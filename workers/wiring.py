@@ -20,7 +20,7 @@ from memory.breaker import Breaker
 from memory.conversation import Conversations
 from memory.documents.kinds import Kinds
 from memory.documents.store import DocumentStore
-from memory.episodes.store import Episodes
+from memory.episodes.store import open_episodes
 from memory.functions import offer_functions
 from memory.inbox import Inbox
 from memory.ledger import Ledger
@@ -225,7 +225,7 @@ class Worker:
             Conversations(redis),
             self._send_progress,
             DocumentStore(redis, kinds),
-            Episodes(redis),
+            open_episodes(redis, settings.episodes_keep_days),
             kinds,
             SessionCache(large, max_value_bytes=settings.session_value_max_bytes),
             await stack.enter_async_context(flights),

@@ -160,10 +160,11 @@ def _supervisor() -> Role:
                 "stories",
                 "analysis",
                 "analysing",
+                "notices",
             ),
             _READS,
         ),
-        reads=_keys("doc"),
+        reads=_keys("doc", "episodes"),
     )
 
 
@@ -178,7 +179,7 @@ def _worker(name: str, agents: tuple[str, ...]) -> Role:
         _works(name, agents),
         tuple(_STORE),
         owns=_working_keys(agents),
-        reads=_keys("doc", "story", "stories", "analysis"),
+        reads=_keys("doc", "episodes", "story", "stories", "analysis"),
         channels=(keys.FLIGHTS,),
     )
 
@@ -231,7 +232,7 @@ def _memory() -> Role:
             do.says("bury turns and facts", f"dead.{subjects.TURNS_ALL}", f"dead.{subjects.FACTS_ALL}"),
         ),
         (*_STORE, *_SEARCH),
-        owns=_working_keys(agents) + _keys("doc", "turns", "facts", "owners"),
+        owns=_working_keys(agents) + _keys("doc", "turns", "facts", "owners", "episodes", "notices"),
         channels=(keys.FLIGHTS,),
     )
 

@@ -1,6 +1,6 @@
 -- Keeps turns of one owner, each once by its id, and indexes their words.
 -- KEYS: turns, ids, words, meta. ARGV: for each turn its id, body, day, speaker (1 to 3), how many words, then each word
--- and how often it stands there. Returns how many were new.
+-- and how often it stands there. Returns how many were new, and the number of the last one there is.
 local turns, ids, words, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local known = redis.call('HMGET', meta, 'last', 'length')
 local last, length = tonumber(known[1] or '0'), tonumber(known[2] or '0')
@@ -31,4 +31,4 @@ if new > 0 then
   redis.call('HSET', meta, 'last', last, 'length', length)
   redis.call('HINCRBY', meta, 'count', new)
 end
-return new
+return {new, last}

@@ -24,7 +24,7 @@ from memory.episodes.words import words_of
 from memory.exchange import Command, Exchange
 from memory.scripts import register
 
-__all__ = ["Episode", "Episodes", "Found", "Hit"]
+__all__ = ["Episode", "Episodes", "Found", "Hit", "open_episodes"]
 
 #: How long a turn is kept unless a deployment, a scope or a person says otherwise; None is without end.
 KEEP = timedelta(days=730)
@@ -34,6 +34,8 @@ LONGEST = 20_000
 MOST_WORDS = 24
 #: Turns that one call removes as past their time.
 TRIM = 100
+#: Turns after which it is looked for some past their time.
+_TRIM_EVERY = 50
 #: What a hit's neighbour adds to its score: an answer seldom has the words of its question.
 NEIGHBOUR = 0.35
 
@@ -125,7 +127,10 @@ class Episodes:
         """
         token = _token_of(owner)
         said = [episode for episode in episodes if episode.text.strip()]
-        if not said or self._keep == timedelta(0) or not (await self._settings(token)).is_on:
+        if not said or self._keep == timedelta(0):
+            return 0
+        settings = await self._settings(token)
+        if not settings.is_on:
             return 0
         arguments: list[str | bytes | int] = []
         for episode in said:
@@ -134,7 +139,11 @@ class Episodes:
             arguments += [episode.turn_id, _packed(body), _day(episode.at), _speaker(episode.speaker), len(words)]
             for word, often in words.items():
                 arguments += [word, often]
-        return int((await self._exchange.run([_call(APPEND, token, *arguments)]))[0])
+        commands = [_call(APPEND, token, *arguments), *self._expiries(token, settings)]
+        new, last = (await self._exchange.run(commands))[0]
+        if last // _TRIM_EVERY != (last - new) // _TRIM_EVERY:
+            await self.trim(owner, max(episode.at for episode in said))
+        return int(new)
 
     async def search(
         self,
@@ -161,7 +170,9 @@ class Episodes:
         wanted = _MOST_HITS if is_narrowed else limit
         days = _day(since), _LAST_DAY if until is None else _day(until)
         by = _speaker(speaker) if speaker else 0
-        search = _call(SEARCH, _token_of(owner), wanted, *days, by, str(NEIGHBOUR), *words)
+        terms: tuple[str | int, ...] = (wanted, *days, by, str(NEIGHBOUR), *words)
+        # Of who may only read.
+        search: Command = ("FCALL_RO", SEARCH, 4, *keys.episodes(_token_of(owner))[:4], *terms)
         reply = (await self._exchange.run([search]))[0]
         found = _found(reply)
         # A hit's neighbours come along; here they have to meet the conditions, too.
@@ -195,7 +206,7 @@ class Episodes:
         if days is not None and days < 1:
             raise InvalidInput(f"days {days} must be 1 or more; switch keeping off instead")
         of = keys.episodes(_token_of(owner))
-        await self._exchange.run([("HSET", of.meta, "on", int(is_on), "days", "" if days is None else days)])
+        await self._exchange.run([("HSET", of.settings, "on", int(is_on), "days", "" if days is None else days)])
 
     async def trim(self, owner: str, now: datetime) -> int:
         """Remove up to 100 turns of *owner* whose time has passed, with their words; return how many."""
@@ -235,8 +246,15 @@ class Episodes:
         """Return how many turns of *owner* there are."""
         return int((await self._exchange.run([("HLEN", keys.episodes(_token_of(owner)).turns)]))[0])
 
+    def _expiries(self, token: str, settings: _Keep) -> list[Command]:
+        """Return what lets everything go when nothing more is said: the settings of the owner stay."""
+        keep = self._keep if settings.days is None else timedelta(days=settings.days)
+        if keep is None:
+            return []
+        return [("PEXPIRE", key, keep // timedelta(milliseconds=1)) for key in keys.episodes(token)[:4]]
+
     async def _settings(self, token: str) -> _Keep:
-        is_on, days = (await self._exchange.run([("HMGET", keys.episodes(token).meta, "on", "days")]))[0]
+        is_on, days = (await self._exchange.run([("HMGET", keys.episodes(token).settings, "on", "days")]))[0]
         return _Keep(is_on != b"0", int(days) if days else None)
 
     async def _numbered(self, turns: str, first: int, last: int) -> tuple[Episode, ...]:
@@ -248,6 +266,11 @@ class Episodes:
         if not numbers:
             return []
         return list(zip(numbers, (await self._exchange.run([("HMGET", turns, *numbers)]))[0], strict=True))
+
+
+def open_episodes(client: Redis, keep_days: float | None, *, deadline_s: float = 1.0) -> Episodes:
+    """Return the store of a deployment that keeps turns for *keep_days*, None without end."""
+    return Episodes(client, keep=None if keep_days is None else timedelta(days=keep_days), deadline_s=deadline_s)
 
 
 def _found(reply: Sequence[Any]) -> Found:
@@ -284,7 +307,7 @@ def _speaker(speaker: str) -> int:
 
 
 def _call(script: str, token: str, *arguments: str | bytes | int) -> Command:
-    return ("FCALL", script, 4, *keys.episodes(token), *arguments)
+    return ("FCALL", script, 4, *keys.episodes(token)[:4], *arguments)
 
 
 def _token_of(owner: str) -> str:

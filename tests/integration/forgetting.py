@@ -22,9 +22,11 @@ from memory.askers import Askers
 from memory.conversation import Conversations
 from memory.documents.kinds import Kinds
 from memory.documents.store import DocumentStore
+from memory.episodes.store import Episodes
 from memory.inbox import Inbox
 from memory.ledger import Ledger
 from memory.long_term import LongTermMemory
+from memory.notices import Notices
 from memory.project import ProjectMemory
 from memory.queues import PersonalQueue
 from memory.run_outcomes import RunOutcomes
@@ -41,7 +43,7 @@ from workers.forgetting import ForgetsUser, Forgotten, forget_user
 from workers.forgetting_files import StoreFiles, StreamFiles
 from workers.forgetting_projects import RecordsOfUser, SessionsOfUser
 from workers.forgetting_tasks import TasksOfUser
-from workers.forgetting_words import kept_words
+from workers.forgetting_words import EpisodesOfUser, kept_words
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 AT_MS = int(NOW.timestamp() * 1000)
@@ -86,6 +88,11 @@ class Town:
         return Conversations(self.redis, deadline_s=PATIENCE_S)
 
     @property
+    def episodes(self) -> Episodes:
+        """What was said."""
+        return Episodes(self.redis, deadline_s=PATIENCE_S)
+
+    @property
     def documents(self) -> DocumentStore:
         """The documents."""
         return DocumentStore(self.redis, Kinds.load(), deadline_s=PATIENCE_S)
@@ -109,6 +116,7 @@ class Town:
                     (subjects.FACTS, subjects.facts, self.facts),
                 ),
                 documents=self.documents,
+                episodes=EpisodesOfUser(self.episodes, Notices(self.redis, deadline_s=PATIENCE_S)),
                 conversations=self.conversations,
                 askers=Askers(self.redis, deadline_s=PATIENCE_S),
             ),

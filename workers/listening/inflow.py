@@ -4,6 +4,7 @@ How a partition is read, and what becomes of what cannot be, is in `runtime.part
 """
 
 from collections.abc import Callable, Sequence
+from datetime import UTC
 from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
@@ -13,6 +14,8 @@ from contracts.errors import InvalidInput
 from contracts.faults import fault_of
 from contracts.messages import ChatTurn, ExtractedFacts
 from contracts.traces import read_context
+from memory.episodes.store import Episode
+from memory.rendering.recalled import without_rendered
 from runtime.outbox import Outbox
 from runtime.partitions import CountsLetters, Erases, PartitionDesk, Whose
 from runtime.pull import Delivery
@@ -26,6 +29,13 @@ class Appends(Protocol):
         """Add rows, each once, with the *trace* they belong to; return how many are new."""
 
 
+class KeepsEpisodes(Protocol):
+    """What is needed of `memory.episodes.store.Episodes`."""
+
+    async def append(self, owner: str, episodes: Sequence[Episode]) -> int:
+        """Keep turns, each once; return how many are new."""
+
+
 class InflowMeter(CountsLetters, Protocol):
     """What an inflow counts."""
 
@@ -34,14 +44,15 @@ class InflowMeter(CountsLetters, Protocol):
 
 
 class Arrived(NamedTuple):
-    """Whose rows came, each an id and a body; of somebody anonymous there are none."""
+    """Whose rows came, each an id and a body, and the turn of them to be kept; of somebody anonymous there are none."""
 
     owner: str
     rows: tuple[tuple[str, bytes], ...]
+    episode: Episode | None = None
 
 
 class InflowDesk(PartitionDesk):
-    """Takes the messages of *stream* in; *appended* is told when something waits."""
+    """Takes the messages of *stream* in, turns into *episodes* first; *appended* is called when something waits."""
 
     def __init__(
         self,
@@ -54,15 +65,19 @@ class InflowDesk(PartitionDesk):
         meter: InflowMeter,
         appended: Callable[[], None],
         publishers: Publishers | None = None,
+        episodes: KeepsEpisodes | None = None,
     ) -> None:
         super().__init__(stream, self._append, whose, outbox=outbox, meter=meter, eraser=eraser, publishers=publishers)
         self._queue = queue
+        self._episodes = episodes
         self._turns = meter
         self._appended = appended
         self._reads_turns = stream == subjects.TURNS
 
     async def _append(self, delivery: Delivery) -> None:
         arrived = read_turn(delivery) if self._reads_turns else read_facts(delivery)
+        if arrived.episode is not None and self._episodes is not None:
+            await self._episodes.append(arrived.owner, [arrived.episode])
         if arrived.rows:
             await self._queue.append(arrived.owner, arrived.rows, trace=str(read_context(delivery.headers) or ""))
             self._appended()
@@ -82,7 +97,26 @@ def read_turn(delivery: Delivery) -> Arrived:
         raise InvalidInput(f"no ChatTurn: {_faults(error)}") from error
     owner = turn.user_id or turn.conversation_id
     _demand_place(delivery, subjects.turns, owner)
-    return Arrived(owner, ((turn.turn_id, delivery.body),) if turn.user_id else ())
+    if not turn.user_id:
+        return Arrived(owner, ())
+    return Arrived(owner, ((turn.turn_id, delivery.body),), _episode_of(turn))
+
+
+def _episode_of(turn: ChatTurn) -> Episode | None:
+    """Return *turn* as it is kept; None where nothing was said, or only what is remembered was handed back."""
+    text = without_rendered(turn.text)
+    if not text.strip():
+        return None
+    at = turn.at if turn.at.tzinfo is not None else turn.at.replace(tzinfo=UTC)
+    speaker = turn.speaker if turn.speaker != "other" else "agent"
+    return Episode(
+        turn_id=turn.turn_id,
+        conversation_id=turn.conversation_id,
+        speaker=speaker,
+        at=at,
+        text=text,
+        agent_id=turn.agent_id,
+    )
 
 
 def read_facts(delivery: Delivery) -> Arrived:

@@ -11,6 +11,7 @@ from contracts import subjects
 from contracts.errors import ConfigurationError
 from memory.documents.owners import DocumentOwners
 from memory.documents.store import DocumentStore
+from memory.episodes.store import open_episodes
 from memory.notices import Notices
 from memory.queues import PersonalQueue
 from runtime.access import access_of
@@ -154,6 +155,7 @@ async def _engines(
         meter=ground.metrics,
         appended=outflow.look_soon,
         publishers=open_publishers(access_of()),
+        episodes=open_episodes(ground.redis, ground.settings.episodes_keep_days) if name == "turns" else None,
     )
     return await open_partitions(
         ground.link,
