@@ -7,10 +7,9 @@ utterance goes from `model` to `rules`, and there through `utterance`, `dialogue
 
 from supervisor.understanding.model import LlmInterpreter, make_interpreter
 from supervisor.understanding.outcome import (
-    Ambiguous,
+    Clarification,
     Interpretation,
     Interpreter,
-    Missing,
     Several,
     Single,
     Span,
@@ -20,11 +19,10 @@ from supervisor.understanding.outcome import (
 from supervisor.understanding.rules import RuleInterpreter
 
 __all__ = [
-    "Ambiguous",
+    "Clarification",
     "Interpretation",
     "Interpreter",
     "LlmInterpreter",
-    "Missing",
     "RuleInterpreter",
     "Several",
     "Single",

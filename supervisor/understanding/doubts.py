@@ -9,7 +9,6 @@ from functools import lru_cache
 from itertools import chain, pairwise
 
 from supervisor.understanding.conclusion import Filled
-from supervisor.understanding.routing import Task
 from supervisor.understanding.utterance import STOP, Token, Utterance, mark, tells_of_past, tokens_of, word_set
 
 _ASKING = word_set("what what's how who who's which when where where's why is are was were does has")
@@ -25,8 +24,9 @@ _FOR = word_set("for in at on to of about from")
 _SUBJECTS_VERB = word_set("has had did is was will wants needs")
 
 
-def is_only_talk(utterance: Utterance, task: Task, filled: Filled) -> bool:
-    """Return whether *utterance* asks about *task*, denies or imagines it, or tells of it, as no example does."""
+def is_only_talk(utterance: Utterance, filled: Filled) -> bool:
+    """Return whether *utterance* asks about the task, denies or imagines it, or tells of it, as no example does."""
+    task = filled.task
     asks, tells = _manner(task.offer.task.examples)
     taken = mark(len(utterance.text), ((span.start, span.end) for span in filled.spans))
     tokens = [token for token in utterance.tokens if not taken[token.start]]
@@ -58,12 +58,13 @@ def _asks(tokens: Sequence[Token]) -> bool:
     return len(said) > 1 and said[0] in _ASKING and {"?", ".", "!"}.isdisjoint(said[:-1])
 
 
-def strangers(utterance: Utterance, task: Task, filled: Filled) -> list[tuple[int, int]]:
+def strangers(utterance: Utterance, filled: Filled) -> list[tuple[int, int]]:
     """Return where words stand that no slot took, that the card does not know, and that change what is asked for.
 
     Those are what is ordered ("a *table*"), how it is ("it's *urgent*"), who did it ("my *boss* drove"), what it comes
     with, and what is done to a thing that is there ("*close* the ticket").
     """
+    task = filled.task
     if not task.offer.task.examples:
         return []
     taken = mark(len(utterance.text), chain(utterance.value_spans, ((one.start, one.end) for one in filled.spans)))

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from supervisor.understanding.dialogue.conversation import Past
+from supervisor.understanding.conversation import Past
 from supervisor.understanding.routing import Choice, Router
 from supervisor.understanding.utterance import Utterance, stem
 

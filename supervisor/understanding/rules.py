@@ -14,19 +14,17 @@ from datetime import UTC, datetime
 from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
+from supervisor.understanding.clarification import answer_questions, rest_instead
 from supervisor.understanding.conclusion import Filled, conclude
-from supervisor.understanding.dialogue.carry_over import carry_over, goes_on
-from supervisor.understanding.dialogue.clarification import Clarification
-from supervisor.understanding.dialogue.conversation import Open, Past, open_questions, past_tasks
-from supervisor.understanding.dialogue.picks import INSTEAD
+from supervisor.understanding.conversation import Open, Past, carry_over, goes_on, open_questions, past_tasks
 from supervisor.understanding.doubts import is_only_talk, strangers
 from supervisor.understanding.fixed_replies import is_denied, reply_without_task
-from supervisor.understanding.outcome import Ambiguous, Interpretation, Several, Single, Span, Understood, Unfitting
-from supervisor.understanding.questions import ask_which_task, leave
+from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Span, Understood, Unfitting
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.segments import MOST_TASKS, Segment, segments_of
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import Utterance, evened, without_list_numbers
+from supervisor.understanding.wording import ask_which_task, leave
 
 #: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them.
 _LONG = 300
@@ -85,9 +83,9 @@ class RuleInterpreter:
         choice = router.choose(utterance)
         pasts = past_tasks(previous, router)
         opened = open_questions(previous, router)
-        if opened and (match := INSTEAD.match(utterance.text)) and len(utterance.stems) > 3:
-            rest = Utterance(utterance.text[match.end() :], decimal_mark=self.decimal_mark, now=now)
-            if (meant := router.choose(rest)) is not None and meant.task not in {one.task for one in opened}:
+        if opened and (rest := rest_instead(utterance)) is not None:
+            meant = router.choose(rest)
+            if meant is not None and meant.task not in {one.task for one in opened}:
                 utterance, choice, opened = rest, meant, []
         if opened and (answered := self._answer(utterance, choice, opened, previous, router, pasts)):
             return _together(answered)
@@ -106,14 +104,13 @@ class RuleInterpreter:
         router: Router, pasts: list[Past],
     ) -> list[Single] | None:  # fmt: skip
         """Return what *opened* questions come to by *utterance*, and what it asks for beside an answer."""
-        clarification = Clarification(router, previous, opened)
         asking = {one.task for one in opened if one.task is not None}
         segments = segments_of(utterance, choice, router, asking) if asking else []
         new = [one for one in segments if one.choice is not None and one.choice.task not in asking]
         if not new or len(new) == len(segments):
-            return clarification.answer(utterance, choice)
+            return answer_questions(opened, utterance, choice, router, previous)
         places = [(one.start, one.start + len(one.utterance.text)) for one in segments if one not in new]
-        answered = clarification.answer(utterance.only(places), None)
+        answered = answer_questions(opened, utterance.only(places), None, router, previous)
         return [*answered, *read_segments(new, router, pasts)] if answered else None
 
 
@@ -135,22 +132,22 @@ def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pa
     if pasts and (choice is None or choice.score < _WEAK or choice.rivals) and _goes_on_with(pasts[0].task, choice):
         filled = carry_over(utterance, pasts[0].task, pasts, is_asked_for=False)
         if filled is not None:
-            return conclude(pasts[0].task, filled, utterance)
+            return conclude(filled, utterance.text)
     if choice is None:
         said = f' "{utterance.text[:_MOST_QUOTED]}"' if pasts else ""
         return Unfitting(f"I cannot tell what to do with{said or ' that'}. {router.catalogue.abilities()}")
     if not choice.rivals:
-        filled = carry_over(utterance, choice.task, pasts, is_asked_for=True) or Filled()
-        return _conclude(choice.task, filled, utterance, pasts)
+        filled = carry_over(utterance, choice.task, pasts, is_asked_for=True) or Filled(choice.task)
+        return _conclude(filled, utterance, pasts)
     return _prefer((choice.task, *choice.rivals), utterance, pasts)
 
 
-def _conclude(task: Task, filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Single:
-    """Return what *filled* comes to for a *task* that the words ask for; what goes on with one of *pasts* is sure."""
+def _conclude(filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Single:
+    """Return what *filled* comes to for a task that the words ask for; what goes on with one of *pasts* is sure."""
     if pasts and goes_on(utterance):
-        return conclude(task, filled, utterance)
-    filled.left = sorted({*filled.left, *strangers(utterance, task, filled)})
-    return conclude(task, filled, utterance, is_doubted=is_only_talk(utterance, task, filled))
+        return conclude(filled, utterance.text)
+    filled.left = sorted({*filled.left, *strangers(utterance, filled)})
+    return conclude(filled, utterance.text, is_doubted=is_only_talk(utterance, filled))
 
 
 def _chosen_before(pasts: Sequence[Past]) -> Choice | None:
@@ -163,16 +160,16 @@ def _goes_on_with(task: Task, choice: Choice | None) -> bool:
 
 def _prefer(tasks: Sequence[Task], utterance: Utterance, pasts: Sequence[Past]) -> Single:
     """Return the one of several likely *tasks* whose slots the values fit best, or ask which is meant."""
-    tried = [(task, fill(utterance, task)) for task in tasks]
+    tried = [fill(utterance, task) for task in tasks]
     fits = [
         len(filled.values) + len(filled.questions) - 2 * len(filled.left) - len(filled.whose)
-        - sum(filled.is_open(slot) for slot in task.schema.required)
-        for task, filled in tried
+        - sum(filled.is_open(slot) for slot in filled.task.schema.required)
+        for filled in tried
     ]  # fmt: skip
     best = [one for one, fit in zip(tried, fits, strict=True) if fit == max(fits)]
     if len(best) == 1 and max(fits) > 0:
-        return _conclude(*best[0], utterance, pasts)
-    return Ambiguous(ask_which_task([task.offer for task, _ in best]))
+        return _conclude(best[0], utterance, pasts)
+    return Clarification(ask_which_task([filled.task.offer for filled in best]))
 
 
 def _together(parts: Sequence[Single]) -> Interpretation:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import FAR, Cue, Distances
 from supervisor.understanding.outcome import Span
-from supervisor.understanding.questions import ask_for, ask_which_value, ask_whose
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.texts import announced_texts, names_in, remaining_text, stray_digits
 from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark
 from supervisor.understanding.values import Candidate, candidates
+from supervisor.understanding.wording import ask_for, ask_which_value, ask_whose
 
 if TYPE_CHECKING:
     from supervisor.understanding.routing import Task
@@ -90,7 +90,7 @@ class _Filling:
     def __init__(self, utterance: Utterance, task: "Task", asked: Sequence[Slot]) -> None:
         self.utterance, self.task, self.asked = utterance, task, asked
         self.text = utterance.text
-        self.filled = Filled()
+        self.filled = Filled(task)
         self.cues = task.cues.find(utterance.tokens)[:_MOST_CUES]
         #: Words that were understood without being a value, such as "no" before "history".
         self.read: list[tuple[int, int]] = []

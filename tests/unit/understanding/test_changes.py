@@ -8,7 +8,7 @@ from contracts.messages import ChatTurn, TaskCall
 from contracts.parameters import Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.replies import report_reply
-from supervisor.understanding import Ambiguous, Missing, Understood, Unfitting
+from supervisor.understanding import Clarification, Understood, Unfitting
 from tests.understanding_cases import EVERYBODY, budget_turn, card_for, parameters_of, said, understand
 from tests.unit.test_replies import ASSIGNMENT, report
 
@@ -109,17 +109,17 @@ def test_the_reply_tells_what_was_reckoned() -> None:
 def test_a_difference_without_a_name_is_asked_about() -> None:
     """Two values may be meant."""
     found = understand("10 % more", BEFORE)
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert found.question == "What is '10 % more': budget limit or spent?"
 
 
 def test_without_an_earlier_value_it_is_asked_for() -> None:
     """Also when another task had a field of that name."""
     found = understand("double the limit")
-    assert isinstance(found, Missing)
+    assert isinstance(found, Clarification)
     assert found.question.startswith("This conversation has no earlier budget limit.")
     other = understand("double the limit", after("TripAgent", "share_trip", hotel=1200, travellers=4))
-    assert isinstance(other, Missing)
+    assert isinstance(other, Clarification)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_what_comes_to_no_plain_value_is_asked_about(text: str, question: str) -
     """It is never rounded and never guessed."""
     previous = after("StayAgent", "book_stay", nights=3, rooms=2) if "nights" in text else BEFORE
     found = understand(text, previous, ALL)
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert question in found.question
 
 

@@ -1,18 +1,30 @@
-"""What an utterance leaves to the conversation: "again with spent 45000", "same history", "and for Bob?"."""
+"""What the turns of a conversation hold for the next utterance: open questions, and tasks whose values it goes on with.
+
+"Again with spent 45000", "same history" and "and for Bob?" leave the rest of their values to an earlier task.
+"""
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from contracts.messages import ChatTurn, TaskCall
+from supervisor.understanding.changes import Change, apply_change, changes_in
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import Cue
-from supervisor.understanding.dialogue.changes import Change, apply_change, changes_in
-from supervisor.understanding.dialogue.conversation import Past
 from supervisor.understanding.outcome import Span
-from supervisor.understanding.questions import ask_unknown_reference, ask_whose
-from supervisor.understanding.routing import Task
+from supervisor.understanding.routing import Router, Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import LIGHT, STOP, Utterance, stem, word_set
+from supervisor.understanding.wording import (
+    ask_unknown_reference,
+    ask_whose,
+    asks_to_confirm,
+    asks_to_leave_out,
+    asks_which_task,
+    slots_asked,
+    tasks_asked,
+)
 
 _SAME = frozenset({"same", "previous", "earlier", "prior", "identical", "unchanged", "last", "old"})
 #: What may stand between "same" and the slot, beside names of slots ("the same limit and history").
@@ -39,6 +51,79 @@ _OWN_WORDS = LIGHT | STOP | word_set(
     " higher extra additional task values value figures numbers unchanged previous earlier old if"
 )  # fmt: skip
 _OWN_STEMS = frozenset(map(stem, _OWN_WORDS))
+
+
+class Past(NamedTuple):
+    """A task of the conversation, as the catalogue has it now, and the turn that holds its call."""
+
+    task: Task
+    call: TaskCall
+    turn: ChatTurn
+
+
+class Open(NamedTuple):
+    """A question that the person may answer: for slots of *task*, for a yes to it, or which of *offered* is meant."""
+
+    turn: ChatTurn
+    task: Task | None
+    slots: tuple[Slot, ...] = ()
+    offered: tuple[Task, ...] = ()
+    wants_yes: bool = False
+
+
+def open_questions(previous: Sequence[ChatTurn], router: Router) -> list[Open]:
+    """Return the questions of the assistant's last turns, those about parts of one utterance, in order."""
+    last = previous[-1] if previous else None
+    if last is None or last.speaker != "assistant":
+        return []
+    found = []
+    for turn in previous:
+        is_beside = turn is last or (turn.request_id is not None and turn.request_id == last.request_id)
+        if turn.speaker == "assistant" and is_beside and (one := _open(turn, router)) is not None:
+            found.append(one)
+    return found
+
+
+def _open(turn: ChatTurn, router: Router) -> Open | None:
+    if turn.kind not in (None, "question"):
+        # A report may read like a question of ours, and its task has run.
+        return None
+    if asks_which_task(turn):
+        labelled = {(task.key[0], task.offer.label): task for task in reversed(router.tasks)}
+        offered = tuple(labelled[key] for key in tasks_asked(turn) if key in labelled)
+        return Open(turn, None, offered=offered) if offered else None
+    task = router.find(turn.agent_id, turn.task.name) if turn.task is not None and turn.agent_id else None
+    if task is None:
+        return None
+    if asks_to_confirm(turn) or asks_to_leave_out(turn):
+        return Open(turn, task, wants_yes=True)
+    slots = slots_asked(turn, task.schema)
+    return Open(turn, task, slots) if slots else None
+
+
+def past_tasks(previous: Sequence[ChatTurn], router: Router) -> list[Past]:
+    """Return the tasks of *previous* that an utterance may refer back to, the latest first."""
+    found = []
+    for turn in reversed(previous):
+        if turn.speaker == "assistant" and turn.task is not None and turn.agent_id:
+            task = router.find(turn.agent_id, turn.task.name)
+            if task is not None:
+                found.append(Past(task, turn.task, turn))
+    return found
+
+
+def words_before(turn: ChatTurn, previous: Sequence[ChatTurn]) -> ChatTurn | None:
+    """Return the person's turn that *turn* asked about, also when it asked again after an answer that chose none."""
+    said = None
+    for one in reversed(previous):
+        if one.speaker == "person":
+            said = one
+        elif said is not None and one.text != turn.text:
+            break
+    return said
+
+
+# -- values of earlier tasks ------------------------------------------------------------------------------------------
 
 
 def carry_over(utterance: Utterance, task: Task, pasts: Sequence[Past], *, is_asked_for: bool) -> Filled | None:
