@@ -94,10 +94,10 @@ def check(
             )
         else:
             answer.unfit.append(found)
-    for place in _find_left(answer, evidence[NOW]) if answer.intents else ():
+    for left in _find_left(answer, evidence[NOW]) if answer.intents else ():
         # It is asked about with the last intent to begin before it.
-        before = [one for one in answer.intents if start_of(one) <= place.start]
-        (max(before, key=start_of) if before else answer.intents[0]).left.append(place)
+        before = [one for one in answer.intents if start_of(one) <= left.start]
+        (max(before, key=start_of) if before else answer.intents[0]).left.append(left)
     return answer
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from contracts.messages import ChatTurn, TaskCall
-from supervisor.understanding.changes import Change, apply_change, changes_in
+from supervisor.understanding.changes import Change, changes_in, put_change
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import Cue
 from supervisor.understanding.outcome import Span
@@ -150,7 +150,7 @@ def carry_over(utterance: Utterance, task: Task, pasts: Sequence[Past], *, is_as
         unread = [one for one in changes if one.slot is None or one.slot.name not in filled.questions]
         filled.left += [(one.start, one.end) for one in unread]
         return filled
-    _put_changes(filled, utterance, past, changes, task)
+    _put_changes(filled, utterance, past, changes)
     is_whole = not named or bool(re.search(r"\b(?:else|rest|again|but|with|instead)\b", utterance.text, re.IGNORECASE))
     refers = refers and (is_whole or not is_asked_for)
     for slot in task.schema.slots:
@@ -207,27 +207,17 @@ def _speaks_of_else(utterance: Utterance, task: Task, filled: Filled, changes: S
     )
 
 
-def _put_changes(filled: Filled, utterance: Utterance, past: Past, changes: Sequence[Change], task: Task) -> None:
+def _put_changes(filled: Filled, utterance: Utterance, past: Past, changes: Sequence[Change]) -> None:
     """Work out each of *changes* from the value in *past*, exactly."""
-    numeric = [slot for slot in task.schema.slots if slot.is_numeric and slot.name in past.call.parameters]
+    earlier = past.call.parameters
+    scalars = [slot for slot in past.task.schema.slots if slot.is_numeric and not slot.is_list and slot.name in earlier]
     for change in changes:
         text = utterance.text[change.start : change.end]
-        scalars = [slot for slot in numeric if not slot.is_list]
         slot = change.slot or (scalars[0] if len(scalars) == 1 else None)
         if slot is None:
             if scalars:
                 filled.whose.append(ask_whose(text, scalars))
-            continue
-        if slot.name not in past.call.parameters:
+        elif slot.name not in earlier:
             filled.questions[slot.name] = ask_unknown_reference(slot)
-            continue
-        computed = apply_change(slot, change, past.call.parameters[slot.name], utterance)
-        if computed.question:
-            filled.questions[slot.name] = computed.question
-        elif slot.name in filled.values and filled.values[slot.name] != computed.value:
-            said = filled.values.pop(slot.name)
-            filled.questions[slot.name] = f"Is {slot.label} {said} or {computed.value}?"
-        else:
-            filled.values[slot.name] = computed.value
-            filled.computed[slot.name] = computed.words
+        elif put_change(filled, slot, change, earlier[slot.name], utterance):
             filled.spans.append(Span(slot.name, change.start, change.end, text, past.turn.turn_id))
