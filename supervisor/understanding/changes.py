@@ -30,8 +30,8 @@ _ADDING = {stem("add"): 1} | dict.fromkeys(map(stem, word_set("subtract deduct t
 #: Between a multiple and what it is of.
 _OF = word_set("of as much many the my our current previous old earlier amount a")
 _ENDS = frozenset(",;.!?\n") | word_set("and but then")
-#: Words between "increase" and by how much.
-_REACH = 12
+#: Words between "increase" and by how much, and changes of one utterance.
+_REACH, _MOST_CHANGES = 12, 16
 #: Arithmetic that never rounds.
 _EXACT = Context(prec=60, traps=[Inexact])
 
@@ -55,7 +55,7 @@ def changes_in(utterance: Utterance, cues: Sequence[Cue]) -> list[Change]:
     reader, found = _Reader(utterance, cues), list[Change]()
     amounts = {utterance.index_at(one.start): one for one in utterance.amounts}
     for place, token in enumerate(utterance.tokens):
-        if not found or token.start >= found[-1].end:
+        if len(found) < _MOST_CHANGES and (not found or token.start >= found[-1].end):
             change = reader.multiple(place, amounts.get(place)) or reader.step(place, amounts.get(place))
             found += [change] if change is not None else []
     return found

@@ -184,10 +184,6 @@ def _same_slots(utterance: Utterance, cues: Sequence[Cue]) -> dict[Slot, tuple[i
             if cue is not None:
                 found[cue.slot] = (token.start, tokens[cue.end - 1].end)
             after = cue.end if cue is not None else after + 1
-    for cue in cues:
-        said = " ".join(token.text for token in tokens[cue.end : cue.end + 4])
-        if re.match(r"(?:is |are |stays |the )*(?:same|unchanged|as before|as last time|like before)", said):
-            found[cue.slot] = (tokens[cue.first].start, tokens[min(cue.end + 1, len(tokens) - 1)].end)
     return found
 
 

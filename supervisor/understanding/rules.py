@@ -15,16 +15,14 @@ from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.clarification import answer_questions, rest_instead
-from supervisor.understanding.conclusion import Filled, conclude
+from supervisor.understanding.conclusion import Filled, conclude, is_only_talk, strangers
 from supervisor.understanding.conversation import Open, Past, carry_over, goes_on, open_questions, past_tasks
-from supervisor.understanding.doubts import is_only_talk, strangers
-from supervisor.understanding.fixed_replies import is_denied, reply_without_task
 from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Span, Understood, Unfitting
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.segments import MOST_TASKS, Segment, segments_of
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import Utterance, evened, without_list_numbers
-from supervisor.understanding.wording import ask_which_task, leave
+from supervisor.understanding.wording import ask_which_task, is_denied, leave, reply_without_task
 
 #: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them.
 _LONG = 300
@@ -89,7 +87,8 @@ class RuleInterpreter:
                 utterance, choice, opened = rest, meant, []
         if opened and (answered := self._answer(utterance, choice, opened, previous, router, pasts)):
             return _together(answered)
-        if (reply := reply_without_task(utterance, choice, router, pasts)) is not None:
+        last = pasts[0].task.offer if pasts else None
+        if (reply := reply_without_task(utterance, choice, router.catalogue.abilities(), last)) is not None:
             return Unfitting(reply)
         return _together(
             read_segments(

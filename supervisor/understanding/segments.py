@@ -113,7 +113,7 @@ def _begins_anew(
         if len(content) == 1 and content <= last[2].task.said:
             return False  # the "book it" behind "Is it free?"
     is_opener = first.stem in choice.task.openers
-    if not is_opener and (words[0].text not in _OPENERS or _has_cue(part, last[2])):
+    if not is_opener and words[0].text not in _OPENERS:
         return False
     if last[2] is None or choice.task is not last[2].task:
         return True
@@ -122,11 +122,3 @@ def _begins_anew(
     before = fill(whole.part(last[0], last[1]), choice.task).values
     now = fill(part, choice.task).values
     return any(slot.name in before and slot.name in now for slot in choice.task.schema.slots if not slot.is_list)
-
-
-def _has_cue(part: Utterance, choice: Choice | None) -> bool:
-    """Return whether *part* speaks of a slot of the task before it: "and I have spent 100 on tickets"."""
-    cues = choice.task.cues.find(part.tokens) if choice is not None else ()
-    return any(
-        cue.penalty == 0 and any(one.text not in STOP for one in part.tokens[cue.first : cue.end]) for cue in cues
-    )
