@@ -6,6 +6,7 @@ first of all.
 """
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -24,7 +25,8 @@ from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import Utterance, evened, without_list_numbers
 from supervisor.understanding.wording import ask_which_task, is_denied, leave, reply_without_task
 
-#: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them.
+#: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them, and
+#: the examples of a catalogue up to a second.
 _LONG = 300
 #: Threads that read long texts: they share one interpreter, so more would read nothing sooner.
 _READERS = 2
@@ -44,14 +46,15 @@ class RuleInterpreter:
         """Make one for people who write *decimal_mark* before decimals; None asks what "1.500" means."""
         self.decimal_mark = decimal_mark
         self._indexed: tuple[Catalogue, Router] | None = None
+        self._indexing = threading.Lock()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="read")
 
     def router(self, catalogue: Catalogue) -> Router:
         """Return the prepared tasks of *catalogue*, made once for each."""
-        known = self._indexed
-        if known is None or known[0] is not catalogue:
-            known = self._indexed = (catalogue, Router(catalogue))
-        return known[1]
+        with self._indexing:
+            if self._indexed is None or self._indexed[0] is not catalogue:
+                self._indexed = (catalogue, Router(catalogue))
+            return self._indexed[1]
 
     async def interpret(
         self,
@@ -62,8 +65,9 @@ class RuleInterpreter:
         user_id: str | None = None,  # noqa: ARG002 - rules do not guess who means what they remember
         now: datetime | None = None,
     ) -> Interpretation:
-        """Return what *text* asks for; a long text is read in a thread."""
-        if len(text) <= _LONG:
+        """Return what *text* asks for; in a thread a long text is read, and what a new catalogue's examples teach."""
+        is_indexed = self._indexed is not None and self._indexed[0] is catalogue
+        if len(text) <= _LONG and is_indexed:
             return self.understand(text, catalogue=catalogue, previous=previous, now=now)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
