@@ -16,10 +16,9 @@ _MARKS = {
     ",": 2.0, ";": 3.0, ".": 4.0, "!": 4.0, "?": 4.0, "\n": 2.0, ":": 0.2, "=": 0.0, '"': 0.0, "'": 0.0, "-": 0.3,
     "\u2013": 0.3, "\u2014": 0.3, "(": 0.3, ")": 0.6, "[": 0.1, "]": 0.1, "{": 0.1, "}": 0.6, "$": 0.0, "_": 0.0,
 }  # fmt: skip
-_CLAUSE = frozenset({"and", "but", "with", "while", "plus", "also", "then", "after", "before", "or", "without"})
-_LIGHT_STEP, _CLAUSE_STEP, _WORD_STEP = 0.15, 1.5, 1.0
-#: Another cue in between most likely owns the value; two side by side are one name ("past spending").
-_CUE_STEP, _COMPOUND_STEP = 2.5, 1.0
+_LIGHT_STEP, _WORD_STEP = 0.15, 1.0
+#: Another cue in between most likely owns the value.
+_CUE_STEP = 2.5
 #: A value in between certainly does.
 _VALUE_STEP = 8.0
 #: "limit 50000" is a little likelier than "50000 limit" where both could be.
@@ -88,9 +87,8 @@ class Distances:
     def __init__(self, utterance: Utterance, cues: Sequence[Cue], values: Iterable[tuple[int, int]]) -> None:
         self._tokens = utterance.tokens
         steps = [_step(token) for token in self._tokens]
-        ends = {cue.end for cue in cues}
         for cue in cues:
-            steps[cue.first] = max(steps[cue.first], _COMPOUND_STEP if cue.first in ends else _CUE_STEP)
+            steps[cue.first] = _CUE_STEP
         self._utterance = utterance
         self._ends = set()
         for start, end in values:
@@ -122,8 +120,6 @@ class Distances:
 def _step(token: Token) -> float:
     if not token.is_word:
         return _MARKS.get(token.text, 0.5)
-    if token.text in _CLAUSE:
-        return _CLAUSE_STEP
     return _LIGHT_STEP if token.text in LIGHT else _WORD_STEP
 
 

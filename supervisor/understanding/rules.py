@@ -30,8 +30,6 @@ from supervisor.understanding.wording import ask_which_task, is_denied, leave, r
 _LONG = 300
 #: Threads that read long texts: they share one interpreter, so more would read nothing sooner.
 _READERS = 2
-#: Evidence below which words that go on with the task before ("the same for 16 people") are about that one.
-_WEAK = 4.5
 #: Characters of an utterance that a reply quotes.
 _MOST_QUOTED = 200
 #: The turn of what the same utterance said before; it is no turn of the conversation yet.
@@ -132,7 +130,7 @@ def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pa
     """Return what one segment comes to: by itself, or by what it leaves to the *pasts*, the latest first."""
     if is_denied(utterance, choice or _chosen_before(pasts)):
         return Unfitting(leave("it", router.catalogue.abilities()))
-    if pasts and (choice is None or choice.score < _WEAK or choice.rivals) and _goes_on_with(pasts[0].task, choice):
+    if pasts and (choice is None or pasts[0].task in choice.rivals or (choice.rivals and choice.task is pasts[0].task)):
         filled = carry_over(utterance, pasts[0].task, pasts, is_asked_for=False)
         if filled is not None:
             return conclude(filled, utterance.text)
@@ -155,10 +153,6 @@ def _conclude(filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Si
 
 def _chosen_before(pasts: Sequence[Past]) -> Choice | None:
     return Choice(pasts[0].task, 0.0) if pasts else None
-
-
-def _goes_on_with(task: Task, choice: Choice | None) -> bool:
-    return choice is None or choice.score < _WEAK or task in (choice.task, *choice.rivals)
 
 
 def _prefer(tasks: Sequence[Task], utterance: Utterance, pasts: Sequence[Past]) -> Single:

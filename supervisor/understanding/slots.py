@@ -160,17 +160,23 @@ class _Filling:
             by_group.setdefault(place, []).append(slot)
             by_slot.setdefault(slot.name, []).append(place)
         for name, places in by_slot.items():
-            said = [self.text[self.groups[place].start : self.groups[place].end] for place in places]
             slot = next(slot for _, slot in changed if slot.name == name)
-            if len(set(said)) > 1:
-                self.filled.questions[name] = ask_which_value(slot, list(dict.fromkeys(said)))
-                self.read += [(self.groups[place].start, self.groups[place].end) for place in places]
+            self._ask_which_value(slot, [self.groups[place] for place in places])
         for place, slots in by_group.items():
-            if len(slots) > 1 and not any(slot.name in self.filled.questions for slot in slots):
-                group = self.groups[place]
-                self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
-                self.read.append((group.start, group.end))
+            if not any(slot.name in self.filled.questions for slot in slots):
+                self._ask_whose(self.groups[place], slots)
         return set(by_slot)
+
+    def _ask_which_value(self, slot: Slot, groups: Sequence[_Group]) -> None:
+        said = dict.fromkeys(self.text[group.start : group.end] for group in groups)
+        if len(said) > 1:
+            self.filled.questions[slot.name] = ask_which_value(slot, list(said))
+            self.read += [(group.start, group.end) for group in groups]
+
+    def _ask_whose(self, group: _Group, slots: Sequence[Slot]) -> None:
+        if len(slots) > 1:
+            self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
+            self.read.append((group.start, group.end))
 
     def _assignments(self) -> list[_Assignment]:
         """Return the cheapest ways to give values to slots, the cheapest first."""
@@ -267,14 +273,12 @@ class _Filling:
                     claims.setdefault(pool[0].name, (pool[0], []))[1].append(group)
             for slot, groups in claims.values():
                 is_list = slot.is_list and len({group.run for group in groups}) == 1
-                if len(groups) == 1 or is_list or len({_value_of(group, slot) for group in groups}) == 1:
+                if len(groups) == 1 or is_list:
                     if is_typed or self.asked or not any(self._counts_something(group) for group in groups):
                         for group in groups if is_list else groups[:1]:
                             self._give(group, slot, is_guessed=True)
                 elif not slot.is_list:
-                    said = [self.text[group.start : group.end] for group in groups]
-                    self.filled.questions[slot.name] = ask_which_value(slot, list(dict.fromkeys(said)))
-                    self.read += [(group.start, group.end) for group in groups]
+                    self._ask_which_value(slot, groups)
 
     def _is_lone(self, slot: Slot) -> bool:
         """Return whether *slot*, which may be left out, is the only one of its sort: "3 funghi", "tomorrow"."""
@@ -326,10 +330,7 @@ class _Filling:
             self.filled.guessed.add(slot.name)
         for group in self._free():
             if slots := self._open_for(group):
-                slots = [slot for slot in slots if slot in self.asked] or slots
-                if len(slots) > 1:
-                    self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
-                    self.read.append((group.start, group.end))
+                self._ask_whose(group, [slot for slot in slots if slot in self.asked] or slots)
         known = [(self.utterance.tokens[cue.first].start, self.utterance.tokens[cue.end - 1].end) for cue in self.cues]
         taken = [*((span.start, span.end) for span in self.filled.spans), *self.read, *known]
         marks = mark(len(self.text), taken)
@@ -380,11 +381,6 @@ def _differ(one: _Assignment, other: _Assignment) -> bool:
         for place, slot in other.pairs
         if not slot.is_list
     )
-
-
-def _value_of(group: _Group, slot: Slot) -> str:
-    candidate = group.of(slot)
-    return str(candidate.values if candidate else None)
 
 
 def _unread(utterance: Utterance, task: "Task", groups: Sequence[_Group]) -> list[tuple[int, int]]:
