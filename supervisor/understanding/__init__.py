@@ -1,8 +1,9 @@
 """From an utterance to tasks with exact parameters, by the cards' JSON schemas and never for one agent.
 
 Here belongs what reads sentences and conversations; sending tasks, storing turns and wording reports do not. One
-utterance goes from `model` to `rules`, and there through `utterance`, `dialogue`, `segments`, `routing`, `slots` and
-`conclusion`; what that leaves open goes back to `model` through `prompt`, `answers` and `slot_grounding`.
+utterance goes from `model` to `rules`, and there through `utterance`, `clarification`, `segments`, `routing`, `slots`,
+`conversation` and `conclusion`; what that leaves open goes back to `model`, through `prompt`, `answers` and
+`slot_grounding` to `conclusion`.
 """
 
 from supervisor.understanding.model import LlmInterpreter, make_interpreter

@@ -23,6 +23,8 @@ _CUE_STEP = 2.5
 _VALUE_STEP = 8.0
 #: "limit 50000" is a little likelier than "50000 limit" where both could be.
 _AFTER_STEP = 0.05
+#: In "50000 limit 42000" the cue may as well lead the second value.
+_LEADING_STEP = 1.0
 FAR = 4.0
 #: A value on the side where a cue has none.
 NEVER = 100.0
@@ -90,10 +92,11 @@ class Distances:
         for cue in cues:
             steps[cue.first] = _CUE_STEP
         self._utterance = utterance
-        self._ends = set()
+        self._starts, self._ends = set(), set()
         for start, end in values:
             first, last = self._places(start, end)
             steps[first:last] = [_VALUE_STEP] + [0.0] * (last - first - 1)
+            self._starts.add(first)
             self._ends.add(last)
         self._until = [0.0, *accumulate(steps)]
 
@@ -113,7 +116,8 @@ class Distances:
         if cue.first >= last:
             if cue.side == "right":
                 return NEVER
-            return self._until[cue.first] - self._until[last] + cue.penalty + _AFTER_STEP
+            after = _LEADING_STEP if cue.end in self._starts else _AFTER_STEP
+            return self._until[cue.first] - self._until[last] + cue.penalty + after
         return cue.penalty
 
 

@@ -3,15 +3,12 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from contracts.messages import ChatTurn
 from supervisor.catalogue import Offer
+from supervisor.understanding.routing import Choice
 from supervisor.understanding.schema import Slot, TaskSchema
 from supervisor.understanding.utterance import Utterance, stem
-
-if TYPE_CHECKING:
-    from supervisor.understanding.routing import Choice
 
 #: Tasks named in a question before "or another one": more is no question, and thousands are no message.
 _MOST_NAMED = 12
@@ -218,7 +215,7 @@ def is_json(text: str) -> bool:
         return False
 
 
-def reply_without_task(utterance: Utterance, choice: "Choice | None", abilities: str, last: Offer | None) -> str | None:
+def reply_without_task(utterance: Utterance, choice: Choice | None, abilities: str, last: Offer | None) -> str | None:
     """Return what to say to an utterance that no task is for by its kind, None for any other; *last* is done."""
     text = utterance.text
     if is_json(text):
@@ -235,7 +232,7 @@ def reply_without_task(utterance: Utterance, choice: "Choice | None", abilities:
     return None
 
 
-def is_denied(utterance: Utterance, choice: "Choice | None") -> bool:
+def is_denied(utterance: Utterance, choice: Choice | None) -> bool:
     """Return whether *utterance* says what shall not be done; "don't spend more than 50k" is a value."""
     match = _DENIED.match(utterance.text)
     if match is None or choice is None or _does(choice, "not"):
@@ -244,5 +241,5 @@ def is_denied(utterance: Utterance, choice: "Choice | None") -> bool:
     return not any(phrase.stems == (verb,) for slot in choice.task.schema.slots for phrase in slot.phrases)
 
 
-def _does(choice: "Choice | None", verb: str) -> bool:
+def _does(choice: Choice | None, verb: str) -> bool:
     return choice is not None and stem(verb.lower()) in choice.task.names | choice.task.known
