@@ -119,6 +119,9 @@ def _begins_anew(
         return True
     if not is_opener:
         return False
-    before = fill(whole.part(last[0], last[1]), choice.task).values
-    now = fill(part, choice.task).values
-    return any(slot.name in before and slot.name in now for slot in choice.task.schema.slots if not slot.is_list)
+    before, find = whole.part(last[0], last[1]), choice.task.cues.find
+    leading = {cue.slot for cue in find(part.tokens) if cue.first == 0}
+    if leading and leading.isdisjoint(cue.slot for cue in find(before.tokens)):
+        return False  # the "spent 42k" behind "limit 50k"
+    twice = fill(before, choice.task).values.keys() & fill(part, choice.task).values.keys()
+    return any(slot.name in twice for slot in choice.task.schema.slots if not slot.is_list)
