@@ -61,7 +61,8 @@ class Likeness:
 
     def _rarity(self, feature: str) -> float:
         usual = _USUAL if feature in STOP else 0.0
-        return math.log(1 + (self._size + _OTHERS) / ((self._holding[feature] or _UNKNOWN) + usual)) ** 0.25
+        rare = (self._size + _OTHERS) / ((self._holding[feature] or _UNKNOWN) + usual)
+        return math.sqrt(math.sqrt(math.log(1 + rare)))
 
     def _weigh(self, unit: Mapping[str, float]) -> dict[int, float]:
         found: dict[int, float] = defaultdict(float)
