@@ -224,7 +224,7 @@ def _keep(filled: Filled, one: Open) -> None:
     """Keep what was known before, as far as nothing else is said now."""
     if one.turn.task is None:
         return
-    past = Past(filled.task, one.turn.task, one.turn)
+    past = Past(filled.task, one.turn.task, one.turn.turn_id)
     for slot in filled.task.schema.slots:
         if slot.name in past.call.parameters and filled.is_open(slot):
             take(filled, past, slot, (0, len(one.turn.text)), one.turn.text)
@@ -286,16 +286,16 @@ def _answer_several(opened: Sequence[Open], utterance: Utterance, choice: Choice
     taken: dict[int, list[tuple[int, int]]] = {}
     loose = []
     for clause in clauses:
-        place = _fitting(opened, utterance.part(*clause), taken.keys())
+        place = _fitting(opened, utterance.only(clause), taken.keys())
         loose.append(clause) if place is None else taken.setdefault(place, []).append(clause)
     free = [place for place in range(len(opened)) if place not in taken]
-    if loose and len(loose) == len(free) and all(_is_bare(utterance.part(*one)) for one in loose):
+    if loose and len(loose) == len(free) and all(_is_bare(utterance.only(one)) for one in loose):
         taken |= {place: [clause] for place, clause in zip(free, loose, strict=True)}
         loose = []
     if loose and not taken and (choice is not None or not utterance.amounts):
         return None
     return [
-        (_answer_one(one, utterance.only(taken[place]), None) if place in taken else None)
+        (_answer_one(one, utterance.only(*taken[place]), None) if place in taken else None)
         or _ask_again(one, is_untold=bool(loose))
         for place, one in enumerate(opened)
     ]

@@ -54,11 +54,11 @@ _OWN_STEMS = frozenset(map(stem, _OWN_WORDS))
 
 
 class Past(NamedTuple):
-    """A task of the conversation, as the catalogue has it now, and the turn that holds its call."""
+    """A task of the conversation, as the catalogue has it now; *turn_id* is None within the utterance itself."""
 
     task: Task
     call: TaskCall
-    turn: ChatTurn
+    turn_id: str | None
 
 
 class Open(NamedTuple):
@@ -108,7 +108,7 @@ def past_tasks(previous: Sequence[ChatTurn], router: Router) -> list[Past]:
         if turn.speaker == "assistant" and turn.task is not None and turn.agent_id:
             task = router.find(turn.agent_id, turn.task.name)
             if task is not None:
-                found.append(Past(task, turn.task, turn))
+                found.append(Past(task, turn.task, turn.turn_id))
     return found
 
 
@@ -168,7 +168,7 @@ def goes_on(utterance: Utterance) -> bool:
 def take(filled: Filled, past: Past, slot: Slot, span: tuple[int, int], text: str) -> None:
     """Give *slot* the value that it had in *past*, which the words at *span* of *text* ask for."""
     filled.values[slot.name] = past.call.parameters[slot.name]
-    filled.spans.append(Span(slot.name, *span, text[slice(*span)], past.turn.turn_id))
+    filled.spans.append(Span(slot.name, *span, text[slice(*span)], past.turn_id))
 
 
 def _same_slots(utterance: Utterance, cues: Sequence[Cue]) -> dict[Slot, tuple[int, int]]:
@@ -216,4 +216,4 @@ def _put_changes(filled: Filled, utterance: Utterance, past: Past, changes: Sequ
         elif slot.name not in earlier:
             filled.questions[slot.name] = ask_unknown_reference(slot)
         elif put_change(filled, slot, change, earlier[slot.name], utterance):
-            filled.spans.append(Span(slot.name, change.start, change.end, text, past.turn.turn_id))
+            filled.spans.append(Span(slot.name, change.start, change.end, text, past.turn_id))

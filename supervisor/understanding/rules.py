@@ -9,8 +9,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
@@ -18,7 +17,7 @@ from supervisor.catalogue import Catalogue
 from supervisor.understanding.clarification import answer_questions, rest_instead
 from supervisor.understanding.conclusion import Filled, conclude, is_only_talk, strangers
 from supervisor.understanding.conversation import Open, Past, carry_over, goes_on, open_questions, past_tasks
-from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Span, Understood, Unfitting
+from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Understood, Unfitting
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.segments import MOST_TASKS, Segment, segments_of
 from supervisor.understanding.slots import fill
@@ -32,9 +31,6 @@ _LONG = 300
 _READERS = 2
 #: Characters of an utterance that a reply quotes.
 _MOST_QUOTED = 200
-#: The turn of what the same utterance said before; it is no turn of the conversation yet.
-_THIS_UTTERANCE = "this-utterance"
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class RuleInterpreter:
@@ -110,8 +106,8 @@ class RuleInterpreter:
         new = [one for one in segments if one.choice is not None and one.choice.task not in asking]
         if not new or len(new) == len(segments):
             return answer_questions(opened, utterance, choice, router, previous)
-        places = [(one.start, one.start + len(one.utterance.text)) for one in segments if one not in new]
-        answered = answer_questions(opened, utterance.only(places), None, router, previous)
+        rest = utterance.only(*((one.start, one.end) for one in segments if one not in new))
+        answered = answer_questions(opened, rest, None, router, previous)
         return [*answered, *read_segments(new, router, pasts)] if answered else None
 
 
@@ -120,9 +116,10 @@ def read_segments(segments: Sequence[Segment], router: Router, pasts: list[Past]
     parts: list[Single] = []
     for segment in segments:
         found = read_segment(segment.utterance, segment.choice, router, pasts)
-        parts.append(_moved(found, segment))
-        if (past := _past_of(found, router)) is not None:
-            pasts.insert(0, past)
+        parts.append(found)
+        task = router.find(found.agent_id, found.task.name) if isinstance(found, Understood) else None
+        if task is not None and isinstance(found, Understood):
+            pasts.insert(0, Past(task, found.task, None))
     return parts
 
 
@@ -135,7 +132,7 @@ def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pa
         if filled is not None:
             return conclude(filled, utterance.text)
     if choice is None:
-        said = f' "{utterance.text[:_MOST_QUOTED]}"' if pasts else ""
+        said = f' "{utterance.text.strip()[:_MOST_QUOTED]}"' if pasts else ""
         return Unfitting(f"I cannot tell what to do with{said or ' that'}. {router.catalogue.abilities()}")
     if not choice.rivals:
         filled = carry_over(utterance, choice.task, pasts, is_asked_for=True) or Filled(choice.task)
@@ -176,26 +173,3 @@ def _together(parts: Sequence[Single]) -> Interpretation:
             " Say some of them now, and the others after that."
         )
     return parts[0] if len(parts) == 1 else Several(tuple(parts))
-
-
-def _past_of(found: Single, router: Router) -> Past | None:
-    """Return *found* as a task that the next segment may refer to."""
-    if not isinstance(found, Understood):
-        return None
-    task = router.find(found.agent_id, found.task.name)
-    turn = ChatTurn(turn_id=_THIS_UTTERANCE, conversation_id=_THIS_UTTERANCE, speaker="assistant", text="", at=_NEVER)
-    return Past(task, found.task, turn) if task is not None else None
-
-
-def _moved(found: Single, segment: Segment) -> Single:
-    """Return *found*, read from *segment*, with its places in the whole utterance."""
-    if isinstance(found, Unfitting):
-        return found
-    return replace(found, spans=tuple(_moved_span(span, segment) for span in found.spans))
-
-
-def _moved_span(span: Span, segment: Segment) -> Span:
-    if segment.utterance.text[span.start : span.end] != span.text:
-        return span
-    turn_id = None if span.turn_id == _THIS_UTTERANCE else span.turn_id
-    return replace(span, start=span.start + segment.start, end=span.end + segment.start, turn_id=turn_id)
