@@ -107,20 +107,14 @@ def _begins_anew(
         or (last[2] is None and (not about or choice.task in about))
     ):
         return False
-    first = next((token for token in words if token.text not in STOP), None)
-    if first is None or _CORRECTION.match(part.text, words[0].start):
+    if _CORRECTION.match(part.text, words[0].start if words else 0):
         return False
     if last[2] is not None and not part.value_spans:
         content = {token.stem for token in words if token.text not in STOP}
         if len(content) == 1 and content <= last[2].task.said:
             return False  # the "book it" behind "Is it free?"
-    is_opener = first.stem in choice.task.openers
-    if not is_opener and words[0].text not in _OPENERS:
-        return False
     if last[2] is None or choice.task is not last[2].task:
         return True
-    if not is_opener:
-        return False
     before, find = whole.only(last[:2]), choice.task.cues.find
     leading = {cue.slot for cue in find(part.tokens) if cue.first == 0}
     if leading and leading.isdisjoint(cue.slot for cue in find(before.tokens)):
