@@ -215,7 +215,7 @@ def _filled_by_place(one: Open, task: Task, utterance: Utterance) -> Filled | No
             words = set(_words_in(utterance.text)) - _BESIDE
             if words and (words <= _YES or words <= _NO):
                 filled = Filled(task)
-                filled.put(slot, words <= _YES, 0, len(utterance.text), utterance.text)
+                filled.put(slot, words <= _YES, *utterance.extent, utterance.text)
                 return filled
     return None
 
@@ -237,7 +237,7 @@ def _fill_with(text: str, task: Task, slots: Sequence[Slot], utterance: Utteranc
         found = fill(said, task, (slot,))
         if slot.name not in found.values:
             return None
-        filled.put(slot, None, 0, len(utterance.text), utterance.text)
+        filled.put(slot, None, *utterance.extent, utterance.text)
         filled.values[slot.name] = found.values[slot.name]
     return filled
 

@@ -162,25 +162,15 @@ def strangers(utterance: Utterance, filled: Filled) -> list[tuple[int, int]]:
     kinds = task.names.union(*(one.stems for slot in task.schema.slots if slot.choices for one in slot.phrases))
     found = []
     for place in range(2, len(tokens) - 2):
-        (earlier, before), token, (after, later) = (
-            tokens[place - 2 : place],
-            tokens[place],
-            tokens[place + 1 : place + 3],
-        )
+        earlier, before, token, after, later = tokens[place - 2 : place + 3]
         if token.text == "every" and after.is_word:
             found.append((token.start, after.end))
         if not token.is_word or token.text in STOP or token.stem in task.said or taken[token.start]:
             continue
         is_thing = before.text in _DETERMINERS and earlier.text not in _FOR
+        is_quality = before.text in _JOINING or after.stem in kinds or after.start in guessed
         is_undone = place < 5 and after.text in _DEFINITE and later.stem in task.said
         is_subject = place == 2 and (after.text in _SUBJECTS_VERB or tells_of_past((after,)))
-        if (
-            is_thing
-            or before.text in _JOINING
-            or after.stem in kinds
-            or is_undone
-            or is_subject
-            or after.start in guessed
-        ):
+        if is_thing or is_quality or is_undone or is_subject:
             found.append((token.start, token.end))
     return found

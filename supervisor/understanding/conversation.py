@@ -155,8 +155,7 @@ def carry_over(utterance: Utterance, task: Task, pasts: Sequence[Past], *, is_as
     refers = refers and (is_whole or not is_asked_for)
     for slot in task.schema.slots:
         if slot.name in past.call.parameters and filled.is_open(slot) and (slot in named or refers):
-            span = named.get(slot, (0, len(utterance.text)))
-            take(filled, past, slot, span, utterance.text)
+            take(filled, past, slot, named.get(slot, utterance.extent), utterance.text)
     return filled
 
 

@@ -86,6 +86,11 @@ class Utterance:
         """The stems of the words, in order."""
         return tuple(token.stem for token in self.tokens if token.is_word)
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """From the first to the last of its tokens."""
+        return (self.tokens[0].start, self.tokens[-1].end) if self.tokens else (0, 0)
+
     @cached_property
     def quoted_spans(self) -> tuple[Passage, ...]:
         """What stands between quotation marks and has a letter."""
