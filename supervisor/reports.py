@@ -1,8 +1,8 @@
 """Reports: the one report of each assignment, found for whoever waits for it.
 
-A report reaches the waiter three ways, whichever is first: the supervisor's durable consumer; a hint on the core
-subject; and a look into stream and ledger every two seconds. The core subject also carries what the stream refused: so
-a hint only says that the stream is to be read.
+A report reaches the waiter three ways, whichever is first: the supervisor's durable consumer, of which another replica
+may be given it; a hint on the core subject; and a look into stream and ledger every two seconds. The core subject also
+carries what the stream refused: so a hint only says that the stream is to be read, unless the consumer is faster.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 import nats.errors
 import structlog
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable
 from contracts.messages import CompletionReport, TaskAssignment
 from memory.ledger import Ledger
+from runtime.link import Arrival
 from runtime.pull import Delivery, PullEngine
 from supervisor.run_times import RunTimes
 from supervisor.spans import note_report
@@ -33,15 +33,22 @@ _STORING_S = 0.002
 #: Seconds for one direct read of a stored report.
 _READ_S = 1.0
 
+#: Words of the subject of a report: `reports`, the supervisor, the task and its generation.
+_REPORT_WORDS = 4
+
 _Waiter = asyncio.Future[CompletionReport]
 
 
 class ReportDesk:
-    """Where stored reports are worked on, and where requests wait for theirs."""
+    """Where stored reports are worked on, and where requests wait for theirs.
 
-    def __init__(self, client: Client, ledger: Ledger) -> None:
+    *hint_pause_s* is how long a report that was heard of is left to the consumer, where there is one.
+    """
+
+    def __init__(self, client: Client, ledger: Ledger, *, hint_pause_s: float = 0.0) -> None:
         self._client = client
         self._ledger = ledger
+        self._hint_pause_s = hint_pause_s
         self._waiters: dict[str, list[_Waiter]] = defaultdict(list)
         self._looking: set[asyncio.Task[None]] = set()
         self.run_times = RunTimes()
@@ -84,13 +91,19 @@ class ReportDesk:
             return True
         return entry is not None and entry.generations[entry.newest].state == "running"
 
-    async def hear_hint(self, message: Msg) -> None:
-        """Serve what the stream has of the report that was just published: perhaps this one, perhaps an earlier one."""
-        _, supervisor_id, task_id, generation = message.subject.split(".")
+    def hear_hint(self, arrival: Arrival) -> None:
+        """Look soon for what the stream has of the report that was just published: this one, or an earlier one."""
+        words = arrival.subject.split(".")
+        if len(words) == _REPORT_WORDS and words[2] in self._waiters:
+            asyncio.get_running_loop().call_later(self._hint_pause_s, self._follow, words)
+
+    def _follow(self, words: list[str]) -> None:
+        """Read the report of a hint, unless it has come another way."""
+        _, supervisor_id, task_id, generation = words
         if task_id in self._waiters:
             # Of a task that was sent again an earlier report may be published once more.
             is_first = generation == "1"
-            confirm = self._confirm(message.subject, task_id) if is_first else self._look(supervisor_id, task_id)
+            confirm = self._confirm(supervisor_id, task_id) if is_first else self._look(supervisor_id, task_id)
             look = asyncio.create_task(confirm)
             self._looking.add(look)
             look.add_done_callback(self._looking.discard)
@@ -118,8 +131,9 @@ class ReportDesk:
         if report is not None:
             self._serve(report)
 
-    async def _confirm(self, subject: str, task_id: str) -> None:
-        """Serve what the stream has on *subject*, once it has stored it."""
+    async def _confirm(self, supervisor_id: str, task_id: str) -> None:
+        """Serve the first report of *task_id* once the stream has stored it."""
+        subject = subjects.report(supervisor_id, task_id, 1)
         pause_s = _STORING_S
         while task_id in self._waiters and pause_s < _LOOK_S:
             stored = await self._read_stored(subject)

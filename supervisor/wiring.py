@@ -65,6 +65,8 @@ REQUESTS_AT_ONCE = 256
 REPORT_SLOTS = 256
 #: Seconds an unheard-of report stays with a supervisor before another replica is offered it.
 REPORT_ACK_WAIT_S = 10.0
+#: Seconds that the consumer has to bring a report before it is read by itself: of several replicas one is given it.
+HINT_PAUSE_S = 0.002
 #: What a person is told when the fault is ours.
 _APOLOGY = "Something went wrong here, not with what you asked. Ask again; if it stays, the supervisor's log says why."
 #: Seconds between looks at the whole bucket of cards: a lost notice is mended by then.
@@ -213,11 +215,11 @@ class Supervisor:
         )
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
         await llm.warm_up()
-        dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger)
+        dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
         heal = functools.partial(self._heal, client)
         engine = self._engine(link, self._reports(), reports, leases)
         pairs = self._engine(link, comparison.SOURCE, comparison.ComparisonDesk(client, ledger, outbox), leases)
-        await client.subscribe(subjects.reports_to(settings.supervisor_id), cb=reports.hear_hint)
+        await link.listen(subjects.reports_to(settings.supervisor_id), reports.hear_hint)
         recovery = self._recovery(client, redis, outbox, dispatch)
         await recovery.listen()
         service = Service(

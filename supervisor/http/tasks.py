@@ -102,7 +102,7 @@ def routes(parts: Parts) -> APIRouter:
             within_s=body.within_seconds,
             max_attempts=body.max_attempts,
         )
-        sent = await while_heard(request, carried_out(parts, caller, order, body.wait_seconds))
+        sent = await while_heard(request.receive, carried_out(parts, caller, order, body.wait_seconds))
         demand_taken(sent.report)
         return json_response(sent, f"/v1/tasks/{sent.task_id}", is_done=sent.report is not None)
 

@@ -141,11 +141,12 @@ async def http_stand(
     """Serve the API within the block, over *tls* if given; *scripted* makes its service, *parts* replace the others."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(servers.nats_url, f"stand-{new_id(0)}"))
+        link = Link(client)
         await declare_streams(client, Sizes())
-        outbox = await stack.enter_async_context(open_outbox(Link(client)))
+        outbox = await stack.enter_async_context(open_outbox(link))
         ledger = Ledger(redis, deadline_s=PATIENCE_S)
         dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger)
-        await client.subscribe(subjects.reports_to(SUPERVISOR), cb=reports.hear_hint)
+        await link.listen(subjects.reports_to(SUPERVISOR), reports.hear_hint)
         conversations = Conversations(redis, deadline_s=PATIENCE_S)
         records = RequestRecords(redis, deadline_s=PATIENCE_S)
         service = scripted(conversations, dispatch)
