@@ -82,10 +82,13 @@ class Service:
         holds of the conversation. *is_new* tells that its ids were just made, so that no report is looked for.
         """
         started = time.monotonic()
-        request_id = request.request_id or new_id(int(self._now().timestamp() * 1000))
+        request_id = request.request_id
+        if request_id is None:
+            # A repeat of one that came without an id comes with the one it was given, and is the same task.
+            request_id = new_id(int(self._now().timestamp() * 1000))
+            request = request.model_copy(update={"request_id": request_id})
         conversation_id = request.conversation_id or request_id
-        # A repeat of one that came without an id comes with the one it was given, and is the same task.
-        task_id = self.task_id_of(request.model_copy(update={"request_id": request_id}))
+        task_id = self.task_id_of(request)
         asked = Incoming(request, request_id, conversation_id, task_id, routed, ended, is_new)
         read = await self._understanding.of(asked, before)
         reply = read if isinstance(read, PersonReply) else await self._answer(read, asked)
