@@ -39,7 +39,6 @@ from supervisor.pipelines.live import teller
 from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.recollection import open_recollections
 from supervisor.reports import ReportDesk
-from supervisor.spans import Spanned
 from supervisor.understanding import Interpreter, make_interpreter
 from supervisor.understanding.model import Counted
 
@@ -64,7 +63,7 @@ def interpreter_on(llm: Llm, redis: Redis, settings: Settings) -> Interpreter:
     """Return what understands sentences, by rules and by *llm* where one is configured."""
     mark = mark_of(settings.locale) if settings.locale else None
     reading = make_interpreter(Counted(llm), open_recollections(redis, settings.kinds_dir), mark)
-    return Spanned(KnownSentences(reading))
+    return KnownSentences(reading)
 
 
 def pipelines_on(ground: Ground, sessions: SessionCache) -> tuple[PipelineDesk, PipelineRequests]:

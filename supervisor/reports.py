@@ -18,11 +18,12 @@ from pydantic import ValidationError
 from contracts import subjects
 from contracts.errors import MemoryUnavailable
 from contracts.messages import CompletionReport, TaskAssignment
+from contracts.traces import read_context
 from memory.ledger import Ledger
+from runtime import tracing
 from runtime.link import Arrival
 from runtime.pull import Delivery, PullEngine
-from supervisor.run_times import RunTimes
-from supervisor.spans import note_report
+from runtime.tracing.letters import processing
 
 log = structlog.get_logger(__name__)
 
@@ -33,10 +34,46 @@ _STORING_S = 0.002
 #: Seconds for one direct read of a stored report.
 _READ_S = 1.0
 
+#: Seconds that the consumer has to bring a report before it is read by itself: of several replicas one is given it.
+HINT_PAUSE_S = 0.002
+#: Parts of that pause, each at least a turn of the loop: a busy one takes these to read what the consumer brought.
+_CONSUMER_LOOKS = 5
 #: Words of the subject of a report: `reports`, the supervisor, the task and its generation.
 _REPORT_WORDS = 4
 
+#: Seconds that a task takes of which no report was seen yet.
+UNKNOWN_S = 1.0
+#: How much a report weighs against all before it: the last twenty or so tell nearly all.
+_WEIGHT = 0.1
+#: Names of which run times are kept; task names may come from strangers.
+_MOST_NAMES = 1000
+
 _Waiter = asyncio.Future[CompletionReport]
+
+
+class RunTimes:
+    """How long tasks take a slot, enough to say what a backlog will cost: a moving mean by agent and task.
+
+    Of runs only, as a remembered answer takes no slot worth counting.
+    """
+
+    def __init__(self) -> None:
+        self._means: dict[tuple[str, str], float] = {}
+
+    def note(self, report: CompletionReport) -> None:
+        """Take *report* into account when its task ran to an end of its own."""
+        if report.run_ms <= 0 or report.status not in {"completed", "failed"}:
+            return
+        name, run_s = (report.agent_id, report.task_name), report.run_ms / 1000
+        mean = self._means.get(name)
+        if mean is not None:
+            self._means[name] = mean + _WEIGHT * (run_s - mean)
+        elif len(self._means) < _MOST_NAMES:
+            self._means[name] = run_s
+
+    def of(self, agent_id: str, task_name: str) -> float:
+        """Return the seconds that such a task takes, `UNKNOWN_S` before the first report."""
+        return self._means.get((agent_id, task_name), UNKNOWN_S)
 
 
 class ReportDesk:
@@ -95,12 +132,15 @@ class ReportDesk:
         """Look soon for what the stream has of the report that was just published: this one, or an earlier one."""
         words = arrival.subject.split(".")
         if len(words) == _REPORT_WORDS and words[2] in self._waiters:
-            asyncio.get_running_loop().call_later(self._hint_pause_s, self._follow, words)
+            self._follow(words, _CONSUMER_LOOKS if self._hint_pause_s else 0)
 
-    def _follow(self, words: list[str]) -> None:
-        """Read the report of a hint, unless it has come another way."""
+    def _follow(self, words: list[str], looks: int) -> None:
+        """Read the report of a hint, unless it comes another way before *looks* pauses are over."""
         _, supervisor_id, task_id, generation = words
-        if task_id in self._waiters:
+        if task_id in self._waiters and looks:
+            pause_s = self._hint_pause_s / _CONSUMER_LOOKS
+            asyncio.get_running_loop().call_later(pause_s, self._follow, words, looks - 1)
+        elif task_id in self._waiters:
             # Of a task that was sent again an earlier report may be published once more.
             is_first = generation == "1"
             confirm = self._confirm(supervisor_id, task_id) if is_first else self._look(supervisor_id, task_id)
@@ -113,7 +153,7 @@ class ReportDesk:
         for delivery in batch:
             report = _read_report(delivery.body)
             if report is not None:
-                note_report(delivery, report)
+                _note_report(delivery, report)
                 self._serve(report)
                 self.run_times.note(report)
             line.settle(delivery)
@@ -164,3 +204,18 @@ def _read_report(body: bytes) -> CompletionReport | None:
     except ValidationError as error:
         log.warning("unreadable_report", problems=error.error_count(), at=datetime.now(UTC).isoformat())
         return None
+
+
+def _note_report(delivery: Delivery, report: CompletionReport) -> None:
+    """Tell in the trace of its task that *report* arrived in *delivery*."""
+    if not tracing.is_on() or (parent := read_context(delivery.headers)) is None:
+        return
+    attributes = processing(delivery.subject) | {
+        "tasklore.agent": report.agent_id,
+        "tasklore.task": report.task_name,
+        "tasklore.task_id": report.task_id,
+        "tasklore.status": report.status,
+        "tasklore.memory.outcome": report.memory.outcome,
+    }
+    name = f"process {subjects.place(delivery.subject)}"
+    delivery.span = tracing.begin(name, kind="consumer", parent=parent, attributes=attributes)

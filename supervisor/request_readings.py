@@ -6,11 +6,14 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 import structlog
+from pydantic import ValidationError
 
 from contracts.errors import MemoryUnavailable
 from contracts.messages import ChatTurn, PersonReply
 from contracts.zones import told_in
 from memory.conversation import KEEP
+from memory.inbox import is_utterance
+from runtime import tracing
 from supervisor.catalogue import Catalogue
 from supervisor.first_readings import (
     FirstReading,
@@ -23,7 +26,6 @@ from supervisor.first_readings import (
     reading_of,
 )
 from supervisor.incoming import Incoming, digest_of
-from supervisor.turns import stored_turns
 from supervisor.understanding.outcome import Interpreter, is_repeatable
 
 log = structlog.get_logger(__name__)
@@ -153,9 +155,12 @@ class RequestReadings:
             slow = loop.call_later(_SLOW_S, lambda: keeping.append(loop.create_task(self._keep_words(turn))))
         now = told_in(turn.at, asked.request.time_zone or self._time_zone)
         try:
-            found = await self._interpreter.interpret(
-                turn.text, catalogue=self._catalogue(), previous=previous, user_id=turn.user_id, now=now
-            )
+            # The span tells what came of the words, and not one of them.
+            with tracing.span("interpret") as span:
+                found = await self._interpreter.interpret(
+                    turn.text, catalogue=self._catalogue(), previous=previous, user_id=turn.user_id, now=now
+                )
+                span.note({"tasklore.interpretation": type(found).__name__.lower()})
         finally:
             if slow is not None:
                 slow.cancel()
@@ -223,3 +228,21 @@ def _theirs(turns: Sequence[ChatTurn], asked: Incoming) -> list[ChatTurn]:
     """
     theirs = (None, asked.request.user_id)
     return [turn for turn in turns if turn.request_id != asked.request_id and turn.user_id in theirs]
+
+
+async def stored_turns(store: Keeping, conversation_id: str, count: int) -> list[ChatTurn]:
+    """Return those among the last *count* entries, oldest first; none when the store does not answer in time."""
+    try:
+        stored = await store.recent(conversation_id, count)
+    except MemoryUnavailable as error:
+        log.warning("conversation_away", error=str(error))
+        return []
+    turns = []
+    for body in stored:
+        if is_utterance(body):
+            continue
+        try:
+            turns.append(ChatTurn.model_validate_json(body))
+        except ValidationError:
+            log.warning("unreadable_turn")
+    return turns

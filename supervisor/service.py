@@ -24,8 +24,7 @@ from supervisor.catalogue import Catalogue
 from supervisor.combined import as_part, combined, fitting
 from supervisor.dispatch import Dispatch
 from supervisor.first_readings import FirstReading, Keeping, PartRead
-from supervisor.incoming import Ended, Incoming, digest_of, unheard
-from supervisor.part_ids import part_task_id
+from supervisor.incoming import Ended, Incoming, digest_of, part_task_id, unheard
 from supervisor.replies import part_reply, report_reply
 from supervisor.reports import ReportDesk
 from supervisor.request_readings import RequestReadings

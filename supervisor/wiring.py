@@ -50,9 +50,10 @@ from supervisor.opening import Ground, analyses_on, interpreter_on, open_deliver
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.recovery import Recovery
-from supervisor.reports import ReportDesk
+from supervisor.reports import HINT_PAUSE_S, ReportDesk
 from supervisor.service import Service
-from supervisor.watching import Watch, watches_on
+from supervisor.watch import Watch
+from supervisor.watching import watches_on
 
 if TYPE_CHECKING:
     from supervisor.http.serving import HttpServer
@@ -65,8 +66,6 @@ REQUESTS_AT_ONCE = 256
 REPORT_SLOTS = 256
 #: Seconds an unheard-of report stays with a supervisor before another replica is offered it.
 REPORT_ACK_WAIT_S = 10.0
-#: Seconds that the consumer has to bring a report before it is read by itself: of several replicas one is given it.
-HINT_PAUSE_S = 0.002
 #: What a person is told when the fault is ours.
 _APOLOGY = "Something went wrong here, not with what you asked. Ask again; if it stays, the supervisor's log says why."
 #: Seconds between looks at the whole bucket of cards: a lost notice is mended by then.

@@ -22,7 +22,7 @@ from supervisor.http.parts import Parts
 from supervisor.http.problems import not_found, refusal_of
 from supervisor.http.replies import is_none
 from supervisor.http.work import MOST, Underway
-from supervisor.part_ids import place_of_turn
+from supervisor.incoming import place_of_turn
 from supervisor.replies import describe_failure, describe_result
 
 log = structlog.get_logger(__name__)

@@ -23,7 +23,7 @@ from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused, answers, not_found
 from supervisor.http.replies import Cancelled, cancelled, digest_of, json_response, under_way, while_heard
 from supervisor.http.requests import IdempotencyKey, is_new
-from supervisor.part_ids import whole_task_id
+from supervisor.incoming import whole_task_id
 from supervisor.service import MAX_ATTEMPTS
 
 TaskId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a task, as the answer to it says.")]

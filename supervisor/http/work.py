@@ -1,6 +1,7 @@
 """Requests under way in this process: each goes on when whoever asked has gone away, and any number wait for it."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
@@ -94,6 +95,7 @@ class Work:
         self._service = service
         self._records = records
         self._under_way: dict[str, Underway] = {}
+        self._of_key: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -126,9 +128,10 @@ class Work:
             return known
         if len(self._under_way) >= MOST:
             raise unavailable(f"{MOST} requests are under way here; ask again with the same Idempotency-Key")
-        if sum(one.name == name for one in self._under_way.values()) >= most:
+        if self._of_key[name] >= most:
             raise crowded(f"{most} requests with this key are under way; ask again with the same Idempotency-Key")
         underway = self._under_way[place] = Underway(name)
+        self._of_key[name] += 1
         try:
             is_ours = is_new or await self._records.hold(place, HOLD_MS)
         except MemoryUnavailable:
@@ -193,6 +196,9 @@ class Work:
     def _end(self, place: str, underway: Underway) -> None:
         if self._under_way.get(place) is underway:
             del self._under_way[place]
+            self._of_key[underway.name] -= 1
+            if not self._of_key[underway.name]:
+                del self._of_key[underway.name]
         underway.end()
 
     async def _renew(self) -> None:

@@ -11,8 +11,7 @@ from redis.asyncio import Redis
 from contracts.messages import ChatTurn, PersonReply, PersonRequest, ReplyPart, TaskAssignment
 from runtime.embedded import EmbeddedServers
 from supervisor.combined import combined
-from supervisor.incoming import Ended, unheard
-from supervisor.part_ids import part_task_id
+from supervisor.incoming import Ended, part_task_id, unheard
 from tests.http_client import PATIENCE_S, Connection, ask, until
 from tests.integration.http_stand import Scripted, Stand, assigned, http_stand
 from tests.integration.test_http_requests import report_on, shown
