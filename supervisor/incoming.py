@@ -8,10 +8,20 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from contracts.messages import ChatTurn, PersonRequest, ReplyKind, ReplyPart, Speaker, TaskAssignment, TaskCall
+from contracts.messages import (
+    ChatTurn,
+    PersonReply,
+    PersonRequest,
+    ReplyKind,
+    ReplyPart,
+    Speaker,
+    TaskAssignment,
+    TaskCall,
+)
+from memory.exchange import Commands
 
 _PART = re.compile(r"(r-[0-9a-f]{32})-[1-9][0-9]?\Z")
 
@@ -21,6 +31,18 @@ Ended = Callable[[int, ReplyPart], None]
 
 def unheard(_place: int, _part: ReplyPart) -> None:
     """Be what is told of parts when nobody wants to hear of them."""
+
+
+@dataclass(slots=True)
+class Alongside:
+    """What the store is to take in the same round trip: *words* with the person's turn, *ending* with the answer.
+
+    `has_ended` is set once the answer is kept with what *ending* makes of the reply.
+    """
+
+    words: Commands = ()
+    ending: Callable[[PersonReply], Commands] = lambda _reply: ()
+    has_ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +60,7 @@ class Incoming:
     routed: Callable[[TaskAssignment], None]
     ended: Ended = unheard
     is_new: bool = False
+    alongside: Alongside = field(default_factory=Alongside)
 
     def turn_id(self, speaker: Speaker) -> str:
         """Return the id of the turn in which *speaker* says their part of it."""

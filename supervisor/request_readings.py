@@ -152,7 +152,7 @@ class RequestReadings:
         slow = None
         if words is None:
             loop = asyncio.get_running_loop()
-            slow = loop.call_later(_SLOW_S, lambda: keeping.append(loop.create_task(self._keep_words(turn))))
+            slow = loop.call_later(_SLOW_S, lambda: keeping.append(loop.create_task(self._keep_words(turn, asked))))
         now = told_in(turn.at, asked.request.time_zone or self._time_zone)
         try:
             # The span tells what came of the words, and not one of them.
@@ -170,7 +170,9 @@ class RequestReadings:
             before = None
         reading = before.reading if before is not None and not before.is_kept else reading_of(found, asked.task_id)
         try:
-            is_first = await keep_reading(self._conversations, turn, reading, kept[0] if kept else words)
+            is_first = await keep_reading(
+                self._conversations, turn, reading, kept[0] if kept else words, asked.alongside.words
+            )
         except MemoryUnavailable as error:
             log.warning("reading_not_kept", error=str(error))
             if self._had_other_words(turn, while_kept=True):
@@ -191,9 +193,9 @@ class RequestReadings:
             del self._lately[next(iter(self._lately))]
         return reading
 
-    async def _keep_words(self, turn: ChatTurn) -> bytes | None:
+    async def _keep_words(self, turn: ChatTurn, asked: Incoming) -> bytes | None:
         try:
-            return await keep_words(self._conversations, turn)
+            return await keep_words(self._conversations, turn, asked.alongside.words)
         except MemoryUnavailable as error:
             log.warning("words_not_kept", error=str(error))
             return None

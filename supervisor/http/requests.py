@@ -34,6 +34,9 @@ PATH = "/v1/requests"
 #: Milliseconds that a request is waited for in the process that took it; after that the ledger knows its end.
 _WAIT_MS = 600_000
 
+#: Seconds within which the words of a request are kept, also where a model reads them.
+_KEPT_S = 1.0
+
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -209,7 +212,10 @@ async def accepted(parts: Parts, caller: Caller, body: Ask, chosen: Name | None)
     place = _place(caller, request_id)
     # What has an id and a conversation of its own, both made here, is kept and held at once: nobody else knows of it.
     fresh = chosen is None and body.conversation is None
-    if await is_new(parts, place.key, record, chosen, HOLD_MS if fresh else 0):
+    if fresh and caller.user_scope is None and body.wait_seconds >= _KEPT_S:
+        # Nor does its sender for a while, so that the store takes it together with the words.
+        await begin(parts, place, request, is_new=True, claim=parts.records.claiming(place.key, record, HOLD_MS))
+    elif await is_new(parts, place.key, record, chosen, HOLD_MS if fresh else 0):
         if caller.user_scope is not None:
             # Its task is looked for under its own id, too.
             await is_new(parts, task_place(caller, record.task_id), record, None)

@@ -49,7 +49,9 @@ class Puzzled:
 class AwayConversations(FakeConversations):
     """A store that is away."""
 
-    async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
+    async def append(
+        self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: object = ()
+    ) -> bool:
         """Keep nothing."""
         raise MemoryUnavailable("away")
 
@@ -61,7 +63,9 @@ class Told(FakeConversations):
         super().__init__()
         self.kept: asyncio.Queue[str] = asyncio.Queue()
 
-    async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
+    async def append(
+        self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: object = ()
+    ) -> bool:
         """Keep it, and tell."""
         is_new = await super().append(conversation_id, turn, turn_id, user_id=user_id)
         self.kept.put_nowait(turn_id)
