@@ -164,7 +164,7 @@ class RequestReadings:
         finally:
             if slow is not None:
                 slow.cancel()
-            kept = await asyncio.gather(*keeping)
+            kept = await asyncio.gather(*keeping) if keeping else []
         before = self._lately.get(turn.turn_id)
         if before is not None and before.words != digest_of(turn.text):
             before = None

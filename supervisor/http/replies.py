@@ -55,18 +55,27 @@ async def while_heard(receive: Receive, work: Coroutine[Any, Any, _Result]) -> _
     Raises:
         ClientDisconnect: it has.
     """
-    working = asyncio.ensure_future(work)
     # The body has been read: what comes now is the end of the connection.
     leaving = asyncio.ensure_future(receive())
+    heard = asyncio.timeout(None)
+
+    def give_up(_gone: object) -> None:
+        heard.reschedule(0)
+
     try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        raise ClientDisconnect
+        async with heard:
+            leaving.add_done_callback(give_up)
+            try:
+                return await work
+            finally:
+                leaving.remove_done_callback(give_up)
+    except TimeoutError:
+        if heard.expired():
+            raise ClientDisconnect from None
+        raise
     finally:
-        working.cancel()
         leaving.cancel()
-        await asyncio.gather(working, leaving, return_exceptions=True)
+        await asyncio.gather(leaving, return_exceptions=True)
 
 
 def json_response(body: BaseModel, location: str, *, is_done: bool) -> Response:
