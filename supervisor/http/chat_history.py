@@ -18,8 +18,7 @@ from contracts.messages import ChatTurn, TaskCall
 from supervisor.catalogue import Catalogue
 from supervisor.http.chat_forms import LONGEST_TEXT, ChatMessage
 from supervisor.http.parts import Parts
-from supervisor.request_readings import LOOK_BACK
-from supervisor.turns import stored_turns
+from supervisor.request_readings import LOOK_BACK, stored_turns
 from supervisor.understanding import Clarification, RuleInterpreter, Several, Single, Understood, Unfitting
 
 log = structlog.get_logger(__name__)
