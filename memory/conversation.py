@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from contracts.identifiers import user_token
 from memory import inbox_scripts, keys
-from memory.exchange import Command, Exchange
+from memory.exchange import Command, Commands, Exchange
 
 #: Messages that a conversation holds: two thousand turns of a long talk, and more than any prompt takes.
 KEEP = 2_000
@@ -40,11 +40,13 @@ class Conversations:
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._exchange = Exchange(client, deadline_s)
 
-    async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
+    async def append(
+        self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: Commands = ()
+    ) -> bool:
         """Add *turn* at the end and return True; False when *turn_id* is there already and nothing changed.
 
         A conversation is noted as one of *user_id*, whoever that is, before it holds a word: forgetting that user has
-        to find it.
+        to find it. The commands *beside* follow in the same round trip.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time; appending again with the same id is safe.
@@ -55,8 +57,8 @@ class Conversations:
         commands: list[Command] = []
         if user_id:
             commands += note_owner(user_id, conversation_id, self._keep_ms)
-        commands.append(say)
-        return bool((await self._exchange.run(commands))[-1])
+        replies = await self._exchange.run([*commands, say, *beside])
+        return bool(replies[len(commands)])
 
     async def replace(self, conversation_id: str, turn: bytes, by: bytes) -> bool:
         """Put *by* in the place of *turn*, as that was appended, and return True; False when it is not there as it was.

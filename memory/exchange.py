@@ -22,6 +22,7 @@ from memory.breaker import Breaker
 from memory.scripts import LIBRARIES
 
 Command = tuple[str | bytes | int | float, ...]
+Commands = Sequence[Command]
 
 #: Typed by hiredis as if a command had exactly one word.
 _pack: Callable[[Command], bytes] = cast("Any", hiredis.pack_command)

@@ -85,12 +85,16 @@ class RequestRecords:
 
         With *hold_ms* it is worked on from now, too: for an id that was just made, which nobody else can know.
         """
+        earlier = (await self._exchange.run(self.claiming(request, record, hold_ms)))[0]
+        return RequestRecord.model_validate_json(earlier) if earlier is not None else None
+
+    def claiming(self, request: str, record: RequestRecord, hold_ms: int = 0) -> list[Command]:
+        """Return the commands of `claim`, to be sent with others."""
         key, held, _ = keys.request(request)
         commands: list[Command] = [("SET", key, record.model_dump_json(), "NX", "GET", "PX", self._keep_ms)]
         if hold_ms:
             commands.append(("SET", held, "1", "NX", "PX", hold_ms))
-        earlier = (await self._exchange.run(commands))[0]
-        return RequestRecord.model_validate_json(earlier) if earlier is not None else None
+        return commands
 
     async def find(self, request: str) -> Known:
         """Return what is kept under *request*."""
@@ -113,11 +117,15 @@ class RequestRecords:
 
     async def let_go(self, request: str, end: RequestEnd | None) -> None:
         """Work on *request* no more; None is no end, so that the next who asks begins it again."""
+        await self._exchange.run(self.letting_go(request, end))
+
+    def letting_go(self, request: str, end: RequestEnd | None) -> list[Command]:
+        """Return the commands of `let_go`, to be sent with others."""
         _, held, ended = keys.request(request)
         kept: Command = ("UNLINK", ended)
         if end is not None:
             kept = ("SET", ended, end.model_dump_json(), "PX", self._keep_ms)
-        await self._exchange.run([kept, ("UNLINK", held)])
+        return [kept, ("UNLINK", held)]
 
 
 def place_of(space: str, kind: str, request_id: str) -> str:

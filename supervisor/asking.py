@@ -170,5 +170,5 @@ async def asking(
         outbox = await stack.enter_async_context(open_outbox(link))
         ledger = Ledger(redis)
         reports = ReportDesk(client, ledger)
-        await client.subscribe(subjects.reports_to(supervisor_id), cb=reports.hear_hint)
+        await link.listen(subjects.reports_to(supervisor_id), reports.hear_hint)
         yield Asker(supervisor_id, link, outbox, Dispatch(outbox, ledger), reports)

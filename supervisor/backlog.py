@@ -3,7 +3,6 @@
 A task lies in TASKS until it is dealt with, so that what waits and what runs are counted together.
 """
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -18,17 +17,16 @@ from contracts.words import OTHER
 from runtime.buckets import read_bucket
 from runtime.jetstream import ask_jetstream
 from runtime.link import Link
-from supervisor.run_times import RunTimes
+from supervisor.reports import RunTimes
+from supervisor.watch import Watch
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between looks: a scraper comes every 15 s or so.
-LOOK_S = 5.0
 #: Agents with series of their own; those with most tasks have them, the others are counted as one.
 MOST_AGENTS = 64
 
 
-class BacklogWatch:
+class BacklogWatch(Watch):
     """What the last look saw; nothing before the first one, and nothing while the server cannot be asked.
 
     Args:
@@ -74,12 +72,6 @@ class BacklogWatch:
         """Return for how many seconds the oldest task has been waiting or running, 0 when there is none."""
         oldest_at = self._oldest_at
         return 0.0 if oldest_at is None else max(0.0, self._now() - oldest_at)
-
-    async def run(self) -> None:
-        """Look every `LOOK_S` seconds until cancelled."""
-        while True:
-            await self.look()
-            await asyncio.sleep(LOOK_S)
 
     async def look(self) -> None:
         """Ask once."""

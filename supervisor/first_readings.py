@@ -15,6 +15,7 @@ from contracts.errors import MemoryUnavailable
 from contracts.identifiers import Name
 from contracts.messages import ChatTurn, TaskCall
 from memory.conversation import KEEP
+from memory.exchange import Commands
 from supervisor.understanding.outcome import Interpretation, Several, Single, Understood, Unfitting
 
 log = structlog.get_logger(__name__)
@@ -73,8 +74,10 @@ class HeardTurn(ChatTurn):
 class Keeping(Protocol):
     """What is needed of the conversation store."""
 
-    async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
-        """Add a turn once; False when its id is there already."""
+    async def append(
+        self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: Commands = ()
+    ) -> bool:
+        """Add a turn once, and carry out what is *beside* it; False when its id is there already."""
 
     async def replace(self, conversation_id: str, turn: bytes, by: bytes) -> bool:
         """Put *by* in the place of *turn*; False when that is not there as it was."""
@@ -89,21 +92,23 @@ def reading_of(found: Interpretation, task_id: str) -> FirstReading:
     return FirstReading(task_id=task_id, parts=tuple(map(_part_of, parts)))
 
 
-async def keep_words(store: Keeping, turn: ChatTurn) -> bytes:
-    """Keep the words of *turn* before they are read, and return them as they are kept.
+async def keep_words(store: Keeping, turn: ChatTurn, beside: Commands = ()) -> bytes:
+    """Keep the words of *turn*, and what is *beside* them, before they are read; return them as they are kept.
 
     Raises:
         MemoryUnavailable: the store does not answer.
     """
     body = turn.model_dump_json(exclude_none=True).encode()
-    await store.append(turn.conversation_id, body, turn.turn_id, user_id=turn.user_id)
+    await store.append(turn.conversation_id, body, turn.turn_id, user_id=turn.user_id, beside=beside)
     return body
 
 
-async def keep_reading(store: Keeping, turn: ChatTurn, reading: FirstReading, words: bytes | None) -> bool:
+async def keep_reading(
+    store: Keeping, turn: ChatTurn, reading: FirstReading, words: bytes | None, beside: Commands = ()
+) -> bool:
     """Keep *reading* with *turn* and return True; False when that turn was there before.
 
-    *words* is the turn as `keep_words` kept it, None when it was not.
+    *words* is the turn as `keep_words` kept it, None when it was not: then what is *beside* them is kept, too.
 
     Raises:
         MemoryUnavailable: the store does not answer.
@@ -111,7 +116,7 @@ async def keep_reading(store: Keeping, turn: ChatTurn, reading: FirstReading, wo
     body = _with_reading(turn, reading)
     if words is not None:
         return await store.replace(turn.conversation_id, words, body)
-    return await store.append(turn.conversation_id, body, turn.turn_id, user_id=turn.user_id)
+    return await store.append(turn.conversation_id, body, turn.turn_id, user_id=turn.user_id, beside=beside)
 
 
 async def earlier_reading(store: Keeping, turn: ChatTurn, reading: FirstReading) -> HeardTurn | None:
@@ -153,7 +158,8 @@ async def first_heard(store: Keeping, conversation_id: str, turn_id: str) -> tup
 
 
 def _with_reading(turn: ChatTurn, reading: FirstReading) -> bytes:
-    heard = HeardTurn.model_validate({**dict(turn), "read_as": reading})
+    # Of a turn that was validated when it was made.
+    heard = HeardTurn.model_construct(**{**dict(turn), "read_as": reading})
     return heard.model_dump_json(exclude_none=True).encode()
 
 

@@ -31,6 +31,7 @@ from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.delivering import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
+from supervisor.known_sentences import KnownSentences
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts as PipelineParts
@@ -38,7 +39,6 @@ from supervisor.pipelines.live import teller
 from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.recollection import open_recollections
 from supervisor.reports import ReportDesk
-from supervisor.spans import Spanned
 from supervisor.understanding import Interpreter, make_interpreter
 from supervisor.understanding.model import Counted
 
@@ -62,7 +62,8 @@ class Ground:
 def interpreter_on(llm: Llm, redis: Redis, settings: Settings) -> Interpreter:
     """Return what understands sentences, by rules and by *llm* where one is configured."""
     mark = mark_of(settings.locale) if settings.locale else None
-    return Spanned(make_interpreter(Counted(llm), open_recollections(redis, settings.kinds_dir), mark))
+    reading = make_interpreter(Counted(llm), open_recollections(redis, settings.kinds_dir), mark)
+    return KnownSentences(reading)
 
 
 def pipelines_on(ground: Ground, sessions: SessionCache) -> tuple[PipelineDesk, PipelineRequests]:

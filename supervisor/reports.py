@@ -1,8 +1,8 @@
 """Reports: the one report of each assignment, found for whoever waits for it.
 
-A report reaches the waiter three ways, whichever is first: the supervisor's durable consumer; a hint on the core
-subject; and a look into stream and ledger every two seconds. The core subject also carries what the stream refused: so
-a hint only says that the stream is to be read.
+A report reaches the waiter three ways, whichever is first: the supervisor's durable consumer, of which another replica
+may be given it; a hint on the core subject; and a look into stream and ledger every two seconds. The core subject also
+carries what the stream refused: so a hint only says that the stream is to be read, unless the consumer is faster.
 """
 
 import asyncio
@@ -13,16 +13,17 @@ from datetime import UTC, datetime
 import nats.errors
 import structlog
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable
 from contracts.messages import CompletionReport, TaskAssignment
+from contracts.traces import read_context
 from memory.ledger import Ledger
+from runtime import tracing
+from runtime.link import Arrival
 from runtime.pull import Delivery, PullEngine
-from supervisor.run_times import RunTimes
-from supervisor.spans import note_report
+from runtime.tracing.letters import processing
 
 log = structlog.get_logger(__name__)
 
@@ -33,15 +34,58 @@ _STORING_S = 0.002
 #: Seconds for one direct read of a stored report.
 _READ_S = 1.0
 
+#: Seconds that the consumer has to bring a report before it is read by itself: of several replicas one is given it.
+HINT_PAUSE_S = 0.002
+#: Parts of that pause, each at least a turn of the loop: a busy one takes these to read what the consumer brought.
+_CONSUMER_LOOKS = 5
+#: Words of the subject of a report: `reports`, the supervisor, the task and its generation.
+_REPORT_WORDS = 4
+
+#: Seconds that a task takes of which no report was seen yet.
+UNKNOWN_S = 1.0
+#: How much a report weighs against all before it: the last twenty or so tell nearly all.
+_WEIGHT = 0.1
+#: Names of which run times are kept; task names may come from strangers.
+_MOST_NAMES = 1000
+
 _Waiter = asyncio.Future[CompletionReport]
 
 
-class ReportDesk:
-    """Where stored reports are worked on, and where requests wait for theirs."""
+class RunTimes:
+    """How long tasks take a slot, enough to say what a backlog will cost: a moving mean by agent and task.
 
-    def __init__(self, client: Client, ledger: Ledger) -> None:
+    Of runs only, as a remembered answer takes no slot worth counting.
+    """
+
+    def __init__(self) -> None:
+        self._means: dict[tuple[str, str], float] = {}
+
+    def note(self, report: CompletionReport) -> None:
+        """Take *report* into account when its task ran to an end of its own."""
+        if report.run_ms <= 0 or report.status not in {"completed", "failed"}:
+            return
+        name, run_s = (report.agent_id, report.task_name), report.run_ms / 1000
+        mean = self._means.get(name)
+        if mean is not None:
+            self._means[name] = mean + _WEIGHT * (run_s - mean)
+        elif len(self._means) < _MOST_NAMES:
+            self._means[name] = run_s
+
+    def of(self, agent_id: str, task_name: str) -> float:
+        """Return the seconds that such a task takes, `UNKNOWN_S` before the first report."""
+        return self._means.get((agent_id, task_name), UNKNOWN_S)
+
+
+class ReportDesk:
+    """Where stored reports are worked on, and where requests wait for theirs.
+
+    *hint_pause_s* is how long a report that was heard of is left to the consumer, where there is one.
+    """
+
+    def __init__(self, client: Client, ledger: Ledger, *, hint_pause_s: float = 0.0) -> None:
         self._client = client
         self._ledger = ledger
+        self._hint_pause_s = hint_pause_s
         self._waiters: dict[str, list[_Waiter]] = defaultdict(list)
         self._looking: set[asyncio.Task[None]] = set()
         self.run_times = RunTimes()
@@ -84,13 +128,22 @@ class ReportDesk:
             return True
         return entry is not None and entry.generations[entry.newest].state == "running"
 
-    async def hear_hint(self, message: Msg) -> None:
-        """Serve what the stream has of the report that was just published: perhaps this one, perhaps an earlier one."""
-        _, supervisor_id, task_id, generation = message.subject.split(".")
-        if task_id in self._waiters:
+    def hear_hint(self, arrival: Arrival) -> None:
+        """Look soon for what the stream has of the report that was just published: this one, or an earlier one."""
+        words = arrival.subject.split(".")
+        if len(words) == _REPORT_WORDS and words[2] in self._waiters:
+            self._follow(words, _CONSUMER_LOOKS if self._hint_pause_s else 0)
+
+    def _follow(self, words: list[str], looks: int) -> None:
+        """Read the report of a hint, unless it comes another way before *looks* pauses are over."""
+        _, supervisor_id, task_id, generation = words
+        if task_id in self._waiters and looks:
+            pause_s = self._hint_pause_s / _CONSUMER_LOOKS
+            asyncio.get_running_loop().call_later(pause_s, self._follow, words, looks - 1)
+        elif task_id in self._waiters:
             # Of a task that was sent again an earlier report may be published once more.
             is_first = generation == "1"
-            confirm = self._confirm(message.subject, task_id) if is_first else self._look(supervisor_id, task_id)
+            confirm = self._confirm(supervisor_id, task_id) if is_first else self._look(supervisor_id, task_id)
             look = asyncio.create_task(confirm)
             self._looking.add(look)
             look.add_done_callback(self._looking.discard)
@@ -100,7 +153,7 @@ class ReportDesk:
         for delivery in batch:
             report = _read_report(delivery.body)
             if report is not None:
-                note_report(delivery, report)
+                _note_report(delivery, report)
                 self._serve(report)
                 self.run_times.note(report)
             line.settle(delivery)
@@ -118,8 +171,9 @@ class ReportDesk:
         if report is not None:
             self._serve(report)
 
-    async def _confirm(self, subject: str, task_id: str) -> None:
-        """Serve what the stream has on *subject*, once it has stored it."""
+    async def _confirm(self, supervisor_id: str, task_id: str) -> None:
+        """Serve the first report of *task_id* once the stream has stored it."""
+        subject = subjects.report(supervisor_id, task_id, 1)
         pause_s = _STORING_S
         while task_id in self._waiters and pause_s < _LOOK_S:
             stored = await self._read_stored(subject)
@@ -150,3 +204,18 @@ def _read_report(body: bytes) -> CompletionReport | None:
     except ValidationError as error:
         log.warning("unreadable_report", problems=error.error_count(), at=datetime.now(UTC).isoformat())
         return None
+
+
+def _note_report(delivery: Delivery, report: CompletionReport) -> None:
+    """Tell in the trace of its task that *report* arrived in *delivery*."""
+    if not tracing.is_on() or (parent := read_context(delivery.headers)) is None:
+        return
+    attributes = processing(delivery.subject) | {
+        "tasklore.agent": report.agent_id,
+        "tasklore.task": report.task_name,
+        "tasklore.task_id": report.task_id,
+        "tasklore.status": report.status,
+        "tasklore.memory.outcome": report.memory.outcome,
+    }
+    name = f"process {subjects.place(delivery.subject)}"
+    delivery.span = tracing.begin(name, kind="consumer", parent=parent, attributes=attributes)

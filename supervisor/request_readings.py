@@ -6,11 +6,14 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 import structlog
+from pydantic import ValidationError
 
 from contracts.errors import MemoryUnavailable
 from contracts.messages import ChatTurn, PersonReply
 from contracts.zones import told_in
 from memory.conversation import KEEP
+from memory.inbox import is_utterance
+from runtime import tracing
 from supervisor.catalogue import Catalogue
 from supervisor.first_readings import (
     FirstReading,
@@ -23,7 +26,6 @@ from supervisor.first_readings import (
     reading_of,
 )
 from supervisor.incoming import Incoming, digest_of
-from supervisor.turns import stored_turns
 from supervisor.understanding.outcome import Interpreter, is_repeatable
 
 log = structlog.get_logger(__name__)
@@ -150,22 +152,27 @@ class RequestReadings:
         slow = None
         if words is None:
             loop = asyncio.get_running_loop()
-            slow = loop.call_later(_SLOW_S, lambda: keeping.append(loop.create_task(self._keep_words(turn))))
+            slow = loop.call_later(_SLOW_S, lambda: keeping.append(loop.create_task(self._keep_words(turn, asked))))
         now = told_in(turn.at, asked.request.time_zone or self._time_zone)
         try:
-            found = await self._interpreter.interpret(
-                turn.text, catalogue=self._catalogue(), previous=previous, user_id=turn.user_id, now=now
-            )
+            # The span tells what came of the words, and not one of them.
+            with tracing.span("interpret") as span:
+                found = await self._interpreter.interpret(
+                    turn.text, catalogue=self._catalogue(), previous=previous, user_id=turn.user_id, now=now
+                )
+                span.note({"tasklore.interpretation": type(found).__name__.lower()})
         finally:
             if slow is not None:
                 slow.cancel()
-            kept = await asyncio.gather(*keeping)
+            kept = await asyncio.gather(*keeping) if keeping else []
         before = self._lately.get(turn.turn_id)
         if before is not None and before.words != digest_of(turn.text):
             before = None
         reading = before.reading if before is not None and not before.is_kept else reading_of(found, asked.task_id)
         try:
-            is_first = await keep_reading(self._conversations, turn, reading, kept[0] if kept else words)
+            is_first = await keep_reading(
+                self._conversations, turn, reading, kept[0] if kept else words, asked.alongside.words
+            )
         except MemoryUnavailable as error:
             log.warning("reading_not_kept", error=str(error))
             if self._had_other_words(turn, while_kept=True):
@@ -186,9 +193,9 @@ class RequestReadings:
             del self._lately[next(iter(self._lately))]
         return reading
 
-    async def _keep_words(self, turn: ChatTurn) -> bytes | None:
+    async def _keep_words(self, turn: ChatTurn, asked: Incoming) -> bytes | None:
         try:
-            return await keep_words(self._conversations, turn)
+            return await keep_words(self._conversations, turn, asked.alongside.words)
         except MemoryUnavailable as error:
             log.warning("words_not_kept", error=str(error))
             return None
@@ -223,3 +230,21 @@ def _theirs(turns: Sequence[ChatTurn], asked: Incoming) -> list[ChatTurn]:
     """
     theirs = (None, asked.request.user_id)
     return [turn for turn in turns if turn.request_id != asked.request_id and turn.user_id in theirs]
+
+
+async def stored_turns(store: Keeping, conversation_id: str, count: int) -> list[ChatTurn]:
+    """Return those among the last *count* entries, oldest first; none when the store does not answer in time."""
+    try:
+        stored = await store.recent(conversation_id, count)
+    except MemoryUnavailable as error:
+        log.warning("conversation_away", error=str(error))
+        return []
+    turns = []
+    for body in stored:
+        if is_utterance(body):
+            continue
+        try:
+            turns.append(ChatTurn.model_validate_json(body))
+        except ValidationError:
+            log.warning("unreadable_turn")
+    return turns

@@ -20,12 +20,12 @@ from contracts.messages import (
     TaskCall,
     TaskCard,
 )
+from memory.exchange import Commands
 from supervisor.catalogue import Catalogue
 from supervisor.combined import as_part, combined, fitting
 from supervisor.dispatch import Dispatch
 from supervisor.first_readings import FirstReading, Keeping, PartRead
-from supervisor.incoming import Ended, Incoming, digest_of, unheard
-from supervisor.part_ids import part_task_id
+from supervisor.incoming import Alongside, Ended, Incoming, digest_of, part_task_id, unheard
 from supervisor.replies import part_reply, report_reply
 from supervisor.reports import ReportDesk
 from supervisor.request_readings import RequestReadings
@@ -73,6 +73,7 @@ class Service:
         before: Sequence[ChatTurn] | None = None,
         ended: Ended = unheard,
         is_new: bool = False,
+        alongside: Alongside | None = None,
     ) -> PersonReply:
         """Return the answer to *request*, or what is missing, or `pending` when it takes longer than `wait_ms`.
 
@@ -80,13 +81,17 @@ class Service:
         words. *routed* hears of each task when it has been handed over, *ended* of each of several parts when it is
         answered. *before* is what was said earlier, for whoever knows that better than the store; None: what the store
         holds of the conversation. *is_new* tells that its ids were just made, so that no report is looked for.
+        *alongside* is what the store takes together with the turns of both sides.
         """
         started = time.monotonic()
-        request_id = request.request_id or new_id(int(self._now().timestamp() * 1000))
+        request_id = request.request_id
+        if request_id is None:
+            # A repeat of one that came without an id comes with the one it was given, and is the same task.
+            request_id = new_id(int(self._now().timestamp() * 1000))
+            request = request.model_copy(update={"request_id": request_id})
         conversation_id = request.conversation_id or request_id
-        # A repeat of one that came without an id comes with the one it was given, and is the same task.
-        task_id = self.task_id_of(request.model_copy(update={"request_id": request_id}))
-        asked = Incoming(request, request_id, conversation_id, task_id, routed, ended, is_new)
+        task_id = self.task_id_of(request)
+        asked = Incoming(request, request_id, conversation_id, task_id, routed, ended, is_new, alongside or Alongside())
         read = await self._understanding.of(asked, before)
         reply = read if isinstance(read, PersonReply) else await self._answer(read, asked)
         reply = fitting(reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)}))
@@ -201,22 +206,33 @@ class Service:
         """Keep *reply* as one turn, or as one for each part: what asks back last, as that is what is answered next."""
         now = self._now()
         if not reply.parts:
-            await self._note(asked.turn("assistant", reply.text, now, (reply.agent_id, reply.task), kind=reply.kind))
+            turn = asked.turn("assistant", reply.text, now, (reply.agent_id, reply.task), kind=reply.kind)
+            asked.alongside.has_ended = await self._note(turn, asked.alongside.ending(reply))
             return
         places = sorted(range(len(reply.parts)), key=lambda place: reply.parts[place].kind == "question")
         for place in places:
             part = reply.parts[place]
             about = part.agent_id, part.task
-            await self._note(asked.turn("assistant", part.text, now, about, place + 1, part.kind))
+            turn = asked.turn("assistant", part.text, now, about, place + 1, part.kind)
+            beside = asked.alongside.ending(reply) if place == places[-1] else ()
+            asked.alongside.has_ended = await self._note(turn, beside)
 
-    async def _note(self, turn: ChatTurn) -> None:
-        """Keep *turn* in its conversation, and publish it for whoever learns from it."""
+    async def _note(self, turn: ChatTurn, beside: Commands) -> bool:
+        """Keep *turn* in its conversation with what is *beside* it, and publish it for whoever learns from it.
+
+        Return whether it is kept.
+        """
         body = turn.model_dump_json(exclude_none=True).encode()
+        is_kept = True
         try:
-            await self._conversations.append(turn.conversation_id, body, turn.turn_id, user_id=turn.user_id)
+            await self._conversations.append(
+                turn.conversation_id, body, turn.turn_id, user_id=turn.user_id, beside=beside
+            )
         except MemoryUnavailable as error:
             log.warning("turn_not_kept", error=str(error))
+            is_kept = False
         self._send_turn(turn, body)
+        return is_kept
 
     def _publish_turn(self, turn: ChatTurn) -> None:
         self._send_turn(turn, turn.model_dump_json(exclude_none=True).encode())

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -26,7 +27,24 @@ TALLY_S = 10.0
 KILL_S = 2.0
 
 
-class StreamWatch:
+class Watch(ABC):
+    """Something that is looked at again and again."""
+
+    #: Seconds between looks.
+    every_s = LOOK_S
+
+    async def run(self) -> None:
+        """Look every `every_s` seconds until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(self.every_s)
+
+    @abstractmethod
+    async def look(self) -> None:
+        """Look once."""
+
+
+class StreamWatch(Watch):
     """What a stream held at the last look; both numbers are 0 when it is empty, or could not be asked.
 
     Args:
@@ -51,12 +69,6 @@ class StreamWatch:
         oldest_at = self._oldest_at
         return 0.0 if oldest_at is None else max(0.0, self._now() - oldest_at)
 
-    async def run(self) -> None:
-        """Look every `LOOK_S` seconds until cancelled."""
-        while True:
-            await self.look()
-            await asyncio.sleep(LOOK_S)
-
     async def look(self) -> None:
         """Ask once."""
         try:
@@ -68,8 +80,10 @@ class StreamWatch:
         self._oldest_at = datetime.fromisoformat(state["first_ts"]).timestamp() if self._waiting else None
 
 
-class LedgerWatch:
+class LedgerWatch(Watch):
     """How many tasks had ended in each state at the last look; what is known stays while the ledger is away."""
+
+    every_s = TALLY_S
 
     def __init__(self, tally: Tally, now: Callable[[], float] = time.monotonic) -> None:
         self._tally = tally
@@ -85,12 +99,6 @@ class LedgerWatch:
         """Return for how many seconds the ledger has not been read, from the start when it never was."""
         return max(0.0, self._now() - self._read_at)
 
-    async def run(self) -> None:
-        """Look every `TALLY_S` seconds until cancelled."""
-        while True:
-            await self.look()
-            await asyncio.sleep(TALLY_S)
-
     async def look(self) -> None:
         """Ask once."""
         try:
@@ -101,12 +109,14 @@ class LedgerWatch:
             self._read_at = self._now()
 
 
-class StoreWatch:
+class StoreWatch(Watch):
     """How full the store was at the last look, as a part of its `maxmemory`; what runs away there is ended.
 
     Args:
         redis: The client whose server is watched.
     """
+
+    every_s = TALLY_S
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
@@ -115,12 +125,6 @@ class StoreWatch:
     def part(self) -> float:
         """Return the part of its memory that it uses, 0 where it has no limit or nobody could ask."""
         return self._part
-
-    async def run(self) -> None:
-        """Look every `TALLY_S` seconds until cancelled."""
-        while True:
-            await self.look()
-            await asyncio.sleep(TALLY_S)
 
     async def look(self) -> None:
         """Ask once; a server that does not answer may be busy with a function, which is ended if it has not written."""

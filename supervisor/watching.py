@@ -1,7 +1,5 @@
 """What a supervisor looks at now and then, so that whoever scrapes it sees the system as a whole."""
 
-from typing import Protocol
-
 from redis.asyncio import Redis
 
 from contracts import subjects
@@ -10,15 +8,8 @@ from runtime.link import Link
 from runtime.metrics import Metrics
 from supervisor.backlog import BacklogWatch
 from supervisor.cards import CardIndex
-from supervisor.run_times import RunTimes
-from supervisor.watch import LedgerWatch, StoreWatch, StreamWatch
-
-
-class Watch(Protocol):
-    """Something that looks until it is cancelled."""
-
-    async def run(self) -> None:
-        """Look again and again."""
+from supervisor.reports import RunTimes
+from supervisor.watch import LedgerWatch, StoreWatch, StreamWatch, Watch
 
 
 def watches_on(metrics: Metrics, link: Link, redis: Redis, cards: CardIndex, run_times: RunTimes) -> tuple[Watch, ...]:

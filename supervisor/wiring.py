@@ -50,9 +50,10 @@ from supervisor.opening import Ground, analyses_on, interpreter_on, open_deliver
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.recovery import Recovery
-from supervisor.reports import ReportDesk
+from supervisor.reports import HINT_PAUSE_S, ReportDesk
 from supervisor.service import Service
-from supervisor.watching import Watch, watches_on
+from supervisor.watch import Watch
+from supervisor.watching import watches_on
 
 if TYPE_CHECKING:
     from supervisor.http.serving import HttpServer
@@ -213,11 +214,11 @@ class Supervisor:
         )
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
         await llm.warm_up()
-        dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger)
+        dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
         heal = functools.partial(self._heal, client)
         engine = self._engine(link, self._reports(), reports, leases)
         pairs = self._engine(link, comparison.SOURCE, comparison.ComparisonDesk(client, ledger, outbox), leases)
-        await client.subscribe(subjects.reports_to(settings.supervisor_id), cb=reports.hear_hint)
+        await link.listen(subjects.reports_to(settings.supervisor_id), reports.hear_hint)
         recovery = self._recovery(client, redis, outbox, dispatch)
         await recovery.listen()
         service = Service(

@@ -14,10 +14,9 @@ from runtime.llm import Llm
 from runtime.settings import Settings
 from supervisor.catalogue import Catalogue, Offer
 from supervisor.understanding import (
-    Ambiguous,
+    Clarification,
     Interpretation,
     Interpreter,
-    Missing,
     RuleInterpreter,
     Several,
     Understood,
@@ -102,24 +101,24 @@ def judge(offer: Offer, example: str, found: Interpretation) -> Checked:
     parts = found.parts if isinstance(found, Several) else (found,)
     others = [part for part in parts if not _is_about(part, offer)]
     if not others:
-        questions = [part.question for part in parts if isinstance(part, Missing | Ambiguous)]
+        questions = [part.question for part in parts if isinstance(part, Clarification)]
         return Checked(offer, example, "asked" if questions else "right", " ".join(questions))
-    named = [part for part in others if isinstance(part, Understood | Missing)]
+    named = [part for part in others if isinstance(part, Understood | Clarification)]
     if named:
         is_own = all(part.agent_id == offer.agent.agent_id for part in named)
         told = ", ".join(f"{part.agent_id}.{_task_name(part)}" for part in named)
         return Checked(offer, example, "wrong" if is_own else "collides", told)
-    question = next((part.question for part in others if isinstance(part, Ambiguous)), None)
+    question = next((part.question for part in others if isinstance(part, Clarification)), None)
     return Checked(offer, example, "collides" if question else "unread", question or "")
 
 
 def _is_about(part: object, offer: Offer) -> bool:
-    if not isinstance(part, Understood | Missing | Ambiguous):
+    if not isinstance(part, Understood | Clarification):
         return False
     return (part.agent_id, _task_name(part)) == (offer.agent.agent_id, offer.task.name)
 
 
-def _task_name(part: Understood | Missing | Ambiguous) -> str | None:
+def _task_name(part: Understood | Clarification) -> str | None:
     return part.task.name if isinstance(part, Understood) else part.task_name
 
 

@@ -13,8 +13,8 @@ from runtime.llm import Llm
 from runtime.settings import Settings
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import (
+    Clarification,
     Interpreter,
-    Missing,
     Several,
     Single,
     Span,
@@ -89,7 +89,7 @@ def show(part: Single) -> None:
     if call is not None:
         print(f"  {styled(f'{part.agent_id}.{call.name}', 'bold')}")
         _print_values(call, part.spans)
-    if isinstance(part, Missing) and part.missing:
+    if isinstance(part, Clarification) and part.missing:
         print_paragraph(f"missing: {', '.join(part.missing)}", "  ")
     if not isinstance(part, Understood):
         print_paragraph(printable(part.question), "  ", "yellow")

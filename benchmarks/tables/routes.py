@@ -9,7 +9,7 @@ from benchmarks.tables.scores import Score, timed
 from contracts.messages import AgentCard, TaskCard
 from contracts.parameters import Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.understanding import Ambiguous, RuleInterpreter, Several, Unfitting
+from supervisor.understanding import Clarification, RuleInterpreter, Several, Unfitting
 
 SOURCE = "clinc/oos-eval (CC-BY-3.0)"
 OUT_OF_SCOPE = "out_of_scope"
@@ -40,7 +40,7 @@ def measured(folder: Path) -> Routes:
             return frozenset()
         if isinstance(found, Several):
             return frozenset(str(getattr(part, "agent_id", None)) for part in found.parts)
-        asks_which = isinstance(found, Ambiguous) and found.agent_id is None
+        asks_which = isinstance(found, Clarification) and found.agent_id is None
         return frozenset() if asks_which else frozenset({str(found.agent_id)})
 
     def score(intents: set[str]) -> Score:

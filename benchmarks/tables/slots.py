@@ -11,10 +11,10 @@ from benchmarks.tables.scores import Score
 from contracts.messages import AgentCard, TaskCard
 from contracts.parameters import Field, Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.understanding.conclusion import conclude
+from supervisor.understanding.conclusion import Filled, conclude
 from supervisor.understanding.outcome import Understood
 from supervisor.understanding.routing import Router, Task
-from supervisor.understanding.slots import Filled, fill
+from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import Utterance, evened
 
 _SNIPS, _PEOPLE = "SNIPS numeric slots", "restaurant8k people"
@@ -142,5 +142,5 @@ def _read(text: str, task: Task, *, is_asked: bool = False) -> tuple[Filled, boo
     started = perf_counter_ns()
     utterance = Utterance(evened(text))
     filled = fill(utterance, task, task.schema.slots if is_asked else ())
-    is_served = isinstance(conclude(task, filled, utterance), Understood)
+    is_served = isinstance(conclude(filled, utterance.text), Understood)
     return filled, is_served, perf_counter_ns() - started

@@ -124,7 +124,7 @@ def routes(parts: Parts) -> APIRouter:
         )
         demand_fit(offer.task, order.parameters)
         # A little longer than the task may take: whoever runs it says so when its time is over.
-        sent = await while_heard(request, carried_out(parts, caller, order, body.wait_seconds + 1))
+        sent = await while_heard(request.receive, carried_out(parts, caller, order, body.wait_seconds + 1))
         demand_taken(sent.report)
         return _decision(sent.report, agent_id)
 

@@ -16,6 +16,7 @@ from supervisor.http.observing import Headed, Observed
 from supervisor.http.openapi import described
 from supervisor.http.parts import Parts
 from supervisor.http.pipelines import routes as pipelines
+from supervisor.http.requests import ShortWay
 from supervisor.http.requests import routes as requests
 from supervisor.http.tasks import routes as tasks
 
@@ -45,6 +46,7 @@ def make_app(parts: Parts) -> FastAPI:
         return RedirectResponse("/docs")
 
     app.openapi = lambda: described(app)  # type: ignore[method-assign]  # the library's own way to change it
+    app.add_middleware(ShortWay, parts=parts)
     app.add_middleware(Door, parts=parts)
     app.add_middleware(OpenAiErrors)
     app.add_middleware(Headed)

@@ -13,6 +13,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from contracts.messages import CompletionReport, PersonReply, PersonRequest, ReplyPart, TaskAssignment, TaskCall
+from memory.exchange import Commands
 from memory.inbox import is_utterance
 from memory.requests import Known, RequestRecord
 from supervisor.first_readings import HeardTurn, PartRead, heard_turn
@@ -22,7 +23,7 @@ from supervisor.http.parts import Parts
 from supervisor.http.problems import not_found, refusal_of
 from supervisor.http.replies import is_none
 from supervisor.http.work import MOST, Underway
-from supervisor.part_ids import place_of_turn
+from supervisor.incoming import place_of_turn
 from supervisor.replies import describe_failure, describe_result
 
 log = structlog.get_logger(__name__)
@@ -278,13 +279,16 @@ async def _begin_again(parts: Parts, place: Place, record: RequestRecord, text: 
     return None
 
 
-async def begin(parts: Parts, place: Place, request: PersonRequest, *, is_new: bool = False) -> None:
-    """Begin *request* at *place*, where it is not under way yet; *is_new* as in `Work.begin`.
+async def begin(
+    parts: Parts, place: Place, request: PersonRequest, *, is_new: bool = False, claim: Commands = ()
+) -> None:
+    """Begin *request* at *place*, where it is not under way yet; *is_new* and *claim* as in `Work.begin`.
 
     Raises:
         Refused: 429, too much with the caller's key is under way; 503, too much of all.
     """
-    await parts.work.begin(place.key, request, place.caller.name, parts.share(MOST), is_new=is_new)
+    name, most = place.caller.name, parts.share(MOST)
+    await parts.work.begin(place.key, request, name, most, is_new=is_new, claim=claim)
 
 
 def _task_read(person: HeardTurn | None) -> PartRead:

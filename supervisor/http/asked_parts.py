@@ -16,7 +16,7 @@ from supervisor.combined import combined
 from supervisor.first_readings import PartRead
 from supervisor.http.parts import Parts
 from supervisor.http.replies import Cancelled, cancelled
-from supervisor.part_ids import part_task_id
+from supervisor.incoming import part_task_id
 from supervisor.replies import describe_failure, describe_result
 from supervisor.understanding.segments import MOST_TASKS
 

@@ -18,9 +18,8 @@ from contracts.messages import ChatTurn, TaskCall
 from supervisor.catalogue import Catalogue
 from supervisor.http.chat_forms import LONGEST_TEXT, ChatMessage
 from supervisor.http.parts import Parts
-from supervisor.request_readings import LOOK_BACK
-from supervisor.turns import stored_turns
-from supervisor.understanding import Ambiguous, Missing, RuleInterpreter, Several, Single, Understood, Unfitting
+from supervisor.request_readings import LOOK_BACK, stored_turns
+from supervisor.understanding import Clarification, RuleInterpreter, Several, Single, Understood, Unfitting
 
 log = structlog.get_logger(__name__)
 
@@ -81,8 +80,8 @@ class Recollection:
         if not isinstance(found, Several):
             return [_Task.of(found).on(turn)]
         # What asks back comes last, as it is what is answered next, and in its own words.
-        parts = sorted(found.parts, key=lambda part: isinstance(part, Missing | Ambiguous))
-        told = [part.question if isinstance(part, Missing | Ambiguous) else turn.text for part in parts]
+        parts = sorted(found.parts, key=lambda part: isinstance(part, Clarification))
+        told = [part.question if isinstance(part, Clarification) else turn.text for part in parts]
         together = turn.model_copy(update={"request_id": turn.turn_id})
         return [
             _Task.of(part).on(together.model_copy(update={"turn_id": f"{turn.turn_id}-{place}", "text": words}))

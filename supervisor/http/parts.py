@@ -25,7 +25,7 @@ from supervisor.http.limits import Limits
 from supervisor.http.observing import HttpMeter, Uncounted
 from supervisor.http.strangers import Strangers
 from supervisor.http.work import Answering, Work
-from supervisor.incoming import Ended
+from supervisor.incoming import Alongside, Ended
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reports import ReportDesk
 
@@ -41,6 +41,7 @@ class Service(Answering, Protocol):
         before: Sequence[ChatTurn] | None = ...,
         ended: Ended = ...,
         is_new: bool = False,
+        alongside: Alongside | None = None,
     ) -> PersonReply:
         """Return the answer to *request*; *before* is what was said earlier, None: what the store holds."""
 

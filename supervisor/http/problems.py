@@ -147,6 +147,14 @@ def response_of(refused: Refused) -> Response:
     )
 
 
+def response_of_error(error: Exception) -> Response:
+    """Return the response to a request that ended with *error*."""
+    if isinstance(error, ClientDisconnect):
+        # Nobody hears it; the status is for whoever stands between.
+        return Response(status_code=499)
+    return response_of(refusal_of(error))
+
+
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the problems that a route may answer with, for its `responses`: *statuses*, and what any route may."""
     content = {MEDIA_TYPE: {"schema": {"$ref": SCHEMA}}}
@@ -164,11 +172,11 @@ def install(app: FastAPI) -> None:
     """Let *app* answer every error with a problem."""
 
     async def refuse(_request: Request, error: Exception) -> Response:
-        return response_of(refusal_of(error))
+        return response_of_error(error)
 
     async def apologise(request: Request, error: Exception) -> Response:
         log.error("http_request_failed", route=_route_of(request), exc_info=error)
-        return response_of(refusal_of(error))
+        return response_of_error(error)
 
     async def explain(_request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - for the types
@@ -182,11 +190,7 @@ def install(app: FastAPI) -> None:
             return Response(status_code=HTTPStatus.NO_CONTENT, headers=refused.headers)
         return response_of(refused)
 
-    async def fall_silent(_request: Request, _error: Exception) -> Response:
-        # Nobody hears it; the status is for whoever stands between.
-        return Response(status_code=499)
-
-    app.add_exception_handler(ClientDisconnect, fall_silent)
+    app.add_exception_handler(ClientDisconnect, refuse)
     app.add_exception_handler(Refused, refuse)
     app.add_exception_handler(TaskloreError, refuse)
     app.add_exception_handler(RequestValidationError, explain)

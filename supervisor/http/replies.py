@@ -7,8 +7,9 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.types import Receive
 
 from supervisor.http.parts import Parts
 
@@ -48,24 +49,33 @@ class Cancelled(BaseModel):
     status: str | None = None
 
 
-async def while_heard(request: Request, work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Return the result of *work*, which is given up when the client of *request* goes away.
+async def while_heard(receive: Receive, work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Return the result of *work*, which is given up when the client goes away, of whom *receive* tells.
 
     Raises:
         ClientDisconnect: it has.
     """
-    working = asyncio.ensure_future(work)
     # The body has been read: what comes now is the end of the connection.
-    leaving = asyncio.ensure_future(request.receive())
+    leaving = asyncio.ensure_future(receive())
+    heard = asyncio.timeout(None)
+
+    def give_up(_gone: object) -> None:
+        heard.reschedule(0)
+
     try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        raise ClientDisconnect
+        async with heard:
+            leaving.add_done_callback(give_up)
+            try:
+                return await work
+            finally:
+                leaving.remove_done_callback(give_up)
+    except TimeoutError:
+        if heard.expired():
+            raise ClientDisconnect from None
+        raise
     finally:
-        working.cancel()
         leaving.cancel()
-        await asyncio.gather(working, leaving, return_exceptions=True)
+        await asyncio.gather(leaving, return_exceptions=True)
 
 
 def json_response(body: BaseModel, location: str, *, is_done: bool) -> Response:

@@ -5,29 +5,37 @@ from typing import Annotated, ClassVar, Literal
 
 import structlog
 from fastapi import APIRouter, Depends, Header, Path
-from pydantic import BaseModel, ConfigDict, Field
-from starlette.requests import Request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from contracts.errors import MemoryUnavailable
-from contracts.identifiers import NAME_PATTERN, Name, new_id
+from contracts.errors import InvalidInput, MemoryUnavailable, TaskloreError
+from contracts.identifiers import NAME_PATTERN, Name, checked_name, new_id
 from contracts.messages import PersonRequest
 from contracts.zones import TimeZone
 from memory.requests import RequestRecord, place_of
 from supervisor.http.asked import Asked, Place, begin, look, wait_for
 from supervisor.http.asked_parts import cancelled_whole
 from supervisor.http.events import EventStream, events_of
-from supervisor.http.keys import Caller, allowed
+from supervisor.http.keys import CALLER, Caller, allowed
 from supervisor.http.owners import demand_conversation, own_conversation, task_place
 from supervisor.http.parts import Parts
-from supervisor.http.problems import Refused, answers, not_found, unavailable
+from supervisor.http.problems import Refused, answers, not_found, response_of_error, unavailable
 from supervisor.http.replies import EVENTS, Cancelled, digest_of, json_response, under_way, while_heard
 from supervisor.http.work import HOLD_MS, is_unstarted
 
 log = structlog.get_logger(__name__)
 
+PATH = "/v1/requests"
+
 #: Milliseconds that a request is waited for in the process that took it; after that the ledger knows its end.
 _WAIT_MS = 600_000
+
+#: Seconds within which the words of a request are kept, also where a model reads them.
+_KEPT_S = 1.0
 
 IdempotencyKey = Annotated[
     str | None,
@@ -64,7 +72,7 @@ _ASKING = Depends(allowed("ask"))
 
 def routes(parts: Parts) -> APIRouter:
     """Return the routes below `/v1/requests`."""
-    router = APIRouter(prefix="/v1/requests", tags=["requests"])
+    router = APIRouter(prefix=PATH, tags=["requests"])
 
     @router.post(
         "",
@@ -75,11 +83,7 @@ def routes(parts: Parts) -> APIRouter:
     async def ask(
         body: Ask, request: Request, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
     ) -> Response:
-        place, text = await accepted(parts, caller, body, idempotency_key)
-        asked = await while_heard(request, wait_for(parts, place, body.wait_seconds, text))
-        if asked.reply is not None and is_unstarted(asked.reply):
-            raise unavailable(asked.reply.text)
-        return json_response(asked, f"/v1/requests/{place.request_id}", is_done=asked.state == "done")
+        return await _answered(parts, request.receive, caller, body, idempotency_key)
 
     @router.get("/{request_id}", summary="See what became of a request", responses=answers(404))
     async def see(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Asked:
@@ -115,6 +119,69 @@ def routes(parts: Parts) -> APIRouter:
     return router
 
 
+class ShortWay:
+    """Wraps an application: answers a request in words that can be read as it stands, past the framework.
+
+    Whatever cannot goes on to the application, whose route does the same and says what is wrong with the request.
+    """
+
+    def __init__(self, app: ASGIApp, parts: Parts) -> None:
+        self._app = app
+        self._parts = parts
+        self._route = Route(PATH, self, methods=["POST"])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request in words; pass everything else on."""
+        if scope["type"] != "http" or scope["path"] != PATH or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        try:
+            first = await receive()
+            asked = _readable(scope, first)
+            if asked is not None:
+                scope["route"] = self._route
+                response = await _answered(self._parts, receive, *asked)
+        except (ClientDisconnect, Refused, TaskloreError) as error:
+            await response_of_error(error)(scope, receive, send)
+            return
+        if asked is not None:
+            await response(scope, receive, send)
+            return
+        unread = [first]
+
+        async def replay() -> Message:
+            return unread.pop() if unread else await receive()
+
+        await self._app(scope, replay, send)
+
+
+def _readable(scope: Scope, message: Message) -> tuple[Caller, Ask, Name | None] | None:
+    """Return who asks, what, and under which id of their own; None for what the framework is to read, or refuse."""
+    caller, ids = scope.get(CALLER), Headers(scope=scope).getlist("idempotency-key")
+    if not isinstance(caller, Caller) or len(ids) > 1:
+        return None
+    try:
+        caller.demand_role("ask")
+        chosen = checked_name(ids[0], "Idempotency-Key") if ids else None
+        return caller, Ask.model_validate_json(message.get("body", b"")), chosen
+    except (Refused, InvalidInput, ValidationError):
+        return None
+
+
+async def _answered(parts: Parts, receive: Receive, caller: Caller, body: Ask, chosen: Name | None) -> Response:
+    """Return the answer to *body*, or where to ask for it later; *receive* tells when nobody waits for it any more.
+
+    Raises:
+        ClientDisconnect: nobody does.
+        Refused: as `accepted`; 503, nothing was started; 500, the fault is ours.
+    """
+    place, text = await accepted(parts, caller, body, chosen)
+    asked = await while_heard(receive, wait_for(parts, place, body.wait_seconds, text))
+    if asked.reply is not None and is_unstarted(asked.reply):
+        raise unavailable(asked.reply.text)
+    return json_response(asked, f"{PATH}/{place.request_id}", is_done=asked.state == "done")
+
+
 async def accepted(parts: Parts, caller: Caller, body: Ask, chosen: Name | None) -> tuple[Place, str]:
     """Take up what *body* asks, once for an id that was *chosen*; return where it lies, and what was asked.
 
@@ -145,7 +212,10 @@ async def accepted(parts: Parts, caller: Caller, body: Ask, chosen: Name | None)
     place = _place(caller, request_id)
     # What has an id and a conversation of its own, both made here, is kept and held at once: nobody else knows of it.
     fresh = chosen is None and body.conversation is None
-    if await is_new(parts, place.key, record, chosen, HOLD_MS if fresh else 0):
+    if fresh and caller.user_scope is None and body.wait_seconds >= _KEPT_S:
+        # Nor does its sender for a while, so that the store takes it together with the words.
+        await begin(parts, place, request, is_new=True, claim=parts.records.claiming(place.key, record, HOLD_MS))
+    elif await is_new(parts, place.key, record, chosen, HOLD_MS if fresh else 0):
         if caller.user_scope is not None:
             # Its task is looked for under its own id, too.
             await is_new(parts, task_place(caller, record.task_id), record, None)

@@ -23,7 +23,7 @@ from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused, answers, not_found
 from supervisor.http.replies import Cancelled, cancelled, digest_of, json_response, under_way, while_heard
 from supervisor.http.requests import IdempotencyKey, is_new
-from supervisor.part_ids import whole_task_id
+from supervisor.incoming import whole_task_id
 from supervisor.service import MAX_ATTEMPTS
 
 TaskId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a task, as the answer to it says.")]
@@ -102,7 +102,7 @@ def routes(parts: Parts) -> APIRouter:
             within_s=body.within_seconds,
             max_attempts=body.max_attempts,
         )
-        sent = await while_heard(request, carried_out(parts, caller, order, body.wait_seconds))
+        sent = await while_heard(request.receive, carried_out(parts, caller, order, body.wait_seconds))
         demand_taken(sent.report)
         return json_response(sent, f"/v1/tasks/{sent.task_id}", is_done=sent.report is not None)
 

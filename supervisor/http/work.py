@@ -1,6 +1,7 @@
 """Requests under way in this process: each goes on when whoever asked has gone away, and any number wait for it."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
@@ -9,9 +10,10 @@ import structlog
 
 from contracts.errors import MemoryUnavailable
 from contracts.messages import ChatTurn, PersonReply, PersonRequest, ReplyPart, TaskAssignment
+from memory.exchange import Commands
 from memory.requests import PartEnd, RequestEnd, RequestRecords
 from supervisor.http.problems import crowded, unavailable
-from supervisor.incoming import Ended
+from supervisor.incoming import Alongside, Ended
 
 log = structlog.get_logger(__name__)
 
@@ -33,10 +35,12 @@ class Answering(Protocol):
         before: Sequence[ChatTurn] | None = None,
         ended: Ended = ...,
         is_new: bool = False,
+        alongside: Alongside | None = None,
     ) -> PersonReply:
         """Return the answer to *request*; *routed* hears of the task that it became, *before* is what was said.
 
-        *ended* hears of each of several parts once it is answered. *is_new* as in `Work.begin`.
+        *ended* hears of each of several parts once it is answered. *is_new* as in `Work.begin`. *alongside* is kept
+        together with the turns of both sides.
         """
 
 
@@ -94,6 +98,7 @@ class Work:
         self._service = service
         self._records = records
         self._under_way: dict[str, Underway] = {}
+        self._of_key: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -112,12 +117,19 @@ class Work:
         return self._under_way.get(place)
 
     async def begin(
-        self, place: str, request: PersonRequest, name: str = "", most: int = MOST, *, is_new: bool = False
+        self,
+        place: str,
+        request: PersonRequest,
+        name: str = "",
+        most: int = MOST,
+        *,
+        is_new: bool = False,
+        claim: Commands = (),
     ) -> Underway | None:
         """Begin *request*, or return what is under way at *place*; None when another process works on it.
 
         *name* is the key that it came with, which may have *most* under way. *is_new* tells that its ids were just made
-        here: it is held already, and its conversation is empty.
+        here: its conversation is empty, and it is held already, or by *claim*, which the store takes with its words.
 
         Raises:
             Refused: 429, too much with that key is under way; 503, too much of all.
@@ -126,9 +138,10 @@ class Work:
             return known
         if len(self._under_way) >= MOST:
             raise unavailable(f"{MOST} requests are under way here; ask again with the same Idempotency-Key")
-        if sum(one.name == name for one in self._under_way.values()) >= most:
+        if self._of_key[name] >= most:
             raise crowded(f"{most} requests with this key are under way; ask again with the same Idempotency-Key")
         underway = self._under_way[place] = Underway(name)
+        self._of_key[name] += 1
         try:
             is_ours = is_new or await self._records.hold(place, HOLD_MS)
         except MemoryUnavailable:
@@ -140,7 +153,7 @@ class Work:
         if not is_ours:
             self._end(place, underway)
             return None
-        task = asyncio.create_task(self._run(place, request, underway, is_new=is_new))
+        task = asyncio.create_task(self._run(place, request, underway, is_new=is_new, claim=claim))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return underway
@@ -162,8 +175,11 @@ class Work:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
 
-    async def _run(self, place: str, request: PersonRequest, underway: Underway, *, is_new: bool) -> None:
+    async def _run(
+        self, place: str, request: PersonRequest, underway: Underway, *, is_new: bool, claim: Commands
+    ) -> None:
         end: RequestEnd | None = None
+        alongside = Alongside(claim, lambda reply: self._records.letting_go(place, _end_of(reply)))
         try:
             reply = await self._service.answer(
                 request,
@@ -171,17 +187,18 @@ class Work:
                 before=() if is_new else None,
                 ended=underway.note_ended,
                 is_new=is_new,
+                alongside=alongside,
             )
             underway.reply = reply
             if reply.kind != "pending":
-                ends = tuple(PartEnd(kind=part.kind, missing=part.missing) for part in reply.parts)
-                end = RequestEnd(kind=reply.kind, missing=reply.missing, elapsed_ms=reply.elapsed_ms, parts=ends)
+                end = _end_of(reply)
         except Exception as error:
             log.exception("http_work_failed")
             underway.error = error
             end = RequestEnd(kind="failed")
         finally:
-            await self._let_go(place, end)
+            if not alongside.has_ended:
+                await self._let_go(place, end)
             self._end(place, underway)
 
     async def _let_go(self, place: str, end: RequestEnd | None) -> None:
@@ -193,6 +210,9 @@ class Work:
     def _end(self, place: str, underway: Underway) -> None:
         if self._under_way.get(place) is underway:
             del self._under_way[place]
+            self._of_key[underway.name] -= 1
+            if not self._of_key[underway.name]:
+                del self._of_key[underway.name]
         underway.end()
 
     async def _renew(self) -> None:
@@ -203,6 +223,11 @@ class Work:
                     await self._records.keep_holding(places, HOLD_MS)
                 except MemoryUnavailable as error:
                     log.info("requests_not_held", error=str(error))
+
+
+def _end_of(reply: PersonReply) -> RequestEnd:
+    ends = tuple(PartEnd(kind=part.kind, missing=part.missing) for part in reply.parts)
+    return RequestEnd(kind=reply.kind, missing=reply.missing, elapsed_ms=reply.elapsed_ms, parts=ends)
 
 
 def is_unstarted(reply: PersonReply) -> bool:

@@ -1,16 +1,16 @@
 """From an utterance to tasks with exact parameters, by the cards' JSON schemas and never for one agent.
 
 Here belongs what reads sentences and conversations; sending tasks, storing turns and wording reports do not. One
-utterance goes from `model` to `rules`, and there through `utterance`, `dialogue`, `segments`, `routing`, `slots` and
-`conclusion`; what that leaves open goes back to `model` through `prompt`, `answers` and `slot_grounding`.
+utterance goes from `model` to `rules`, and there through `utterance`, `clarification`, `segments`, `routing`, `slots`,
+`conversation` and `conclusion`; what that leaves open goes back to `model`, through `prompt`, `answers` and
+`slot_grounding` to `conclusion`.
 """
 
 from supervisor.understanding.model import LlmInterpreter, make_interpreter
 from supervisor.understanding.outcome import (
-    Ambiguous,
+    Clarification,
     Interpretation,
     Interpreter,
-    Missing,
     Several,
     Single,
     Span,
@@ -20,11 +20,10 @@ from supervisor.understanding.outcome import (
 from supervisor.understanding.rules import RuleInterpreter
 
 __all__ = [
-    "Ambiguous",
+    "Clarification",
     "Interpretation",
     "Interpreter",
     "LlmInterpreter",
-    "Missing",
     "RuleInterpreter",
     "Several",
     "Single",

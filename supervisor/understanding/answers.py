@@ -1,21 +1,22 @@
 """What a language model answers, and which of it is in form and grounded."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any
 
 from pydantic import BaseModel
 
 from memory.grounding import Passage, locate, quoted_in
 from quantities.numerals import DecimalMark
-from supervisor.understanding.outcome import Span
+from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.prompt import NOW, Quotable, card
 from supervisor.understanding.routing import Router, Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.slot_grounding import Evidence, Grounded, Ungrounded, Why, ground
 
+#: Characters of what is remembered that a question shows.
+_MOST_RECALLED = 200
 #: Tasks that one utterance starts at most.
 MOST_INTENTS = 8
 
@@ -46,34 +47,12 @@ class Reading(BaseModel):
 
 
 @dataclass
-class CheckedIntent:
-    """What of one intent is grounded: *values* of *task* with their *spans*.
-
-    *unsure* says of values why they are shown for a yes; *faulty* names the slots that were said, but have no grounded
-    value. *recalled* is what is remembered, word for word, that a value is taken from. *covered* is what of the
-    utterance has found its slot.
-    """
-
-    task: Task
-    values: dict[str, Any] = field(default_factory=dict)
-    spans: list[Span] = field(default_factory=list)
-    unsure: dict[str, Why] = field(default_factory=dict)
-    recalled: list[str] = field(default_factory=list)
-    faulty: set[str] = field(default_factory=set)
-    covered: list[Passage] = field(default_factory=list)
-
-
-@dataclass
 class CheckedAnswer:
-    """A reading after the check: *intents*, places of what is *unfit*, and *faults* as `FIELD: complaint`.
+    """A reading after the check: *intents*, places of what is *unfit*, and *faults* as `FIELD: complaint`."""
 
-    *left* is what of the utterance no intent has a use for, and nobody may drop.
-    """
-
-    intents: list[CheckedIntent] = field(default_factory=list)
+    intents: list[Filled] = field(default_factory=list)
     unfit: list[Passage] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    left: list[Passage] = field(default_factory=list)
 
 
 def check(
@@ -115,16 +94,23 @@ def check(
             )
         else:
             answer.unfit.append(found)
-    if answer.intents:
-        answer.left = _find_left(answer, evidence[NOW])
+    for left in _find_left(answer, evidence[NOW]) if answer.intents else ():
+        # It is asked about with the last intent to begin before it.
+        before = [one for one in answer.intents if start_of(one) <= left.start]
+        (max(before, key=start_of) if before else answer.intents[0]).left.append(left)
     return answer
+
+
+def start_of(intent: Filled) -> int:
+    """Return where the utterance first speaks of *intent*."""
+    return min((span.start for span in intent.spans if span.source is None), default=0)
 
 
 def _check_intent(
     intent: IntentAnswer, task: Task, evidence: Mapping[str, Evidence], at: str, faults: list[str]
-) -> CheckedIntent:
+) -> Filled:
     """Return what of *intent* is grounded, and add to *faults* what is not."""
-    checked = CheckedIntent(task)
+    checked = Filled(task)
     taken: dict[str, list[Passage]] = {name: [] for name in evidence}
     turns: dict[str, set[str]] = {}
     for number, said in enumerate(intent.slots):
@@ -144,13 +130,13 @@ def _check_intent(
             turns.setdefault(turn.request_id or turn.turn_id, set()).add(slot.name)
     if len(turns) > 1:
         for name in set().union(*turns.values()):
-            checked.unsure.setdefault(name, "scattered")
+            checked.unsure.setdefault(name, Why.SCATTERED)
     for name in checked.faulty & checked.values.keys():
         del checked.values[name]
     return checked
 
 
-def _find_slot(said: SlotAnswer, checked: CheckedIntent, evidence: Mapping[str, Evidence]) -> tuple[Slot, Evidence]:
+def _find_slot(said: SlotAnswer, checked: Filled, evidence: Mapping[str, Evidence]) -> tuple[Slot, Evidence]:
     """Return the slot and the source that *said* names; raises Ungrounded when there is none, or it has a value."""
     slot, source = checked.task.schema.slot(said.field), evidence.get(said.source)
     if slot is None:
@@ -164,7 +150,7 @@ def _find_slot(said: SlotAnswer, checked: CheckedIntent, evidence: Mapping[str, 
     return slot, source
 
 
-def _take_value(checked: CheckedIntent, slot: Slot, found: Grounded, source: Evidence) -> None:
+def _take_value(checked: Filled, slot: Slot, found: Grounded, source: Evidence) -> None:
     if slot.is_list:
         checked.values.setdefault(slot.name, []).append(found.value)
     else:
@@ -172,16 +158,16 @@ def _take_value(checked: CheckedIntent, slot: Slot, found: Grounded, source: Evi
     checked.spans.append(source.span(slot.name, found.place))
     if found.why is not None:
         checked.unsure[slot.name] = found.why
-    if found.why == "remembered":
-        checked.recalled.append(source.shown.text)
-    # Words that only the model relates to a choice hide no number that stands among them.
-    if source.shown.name == NOW and (found.why is None or slot.kind not in ("choice", "boolean")):
-        checked.covered.append(found.place)
+    if (
+        found.why is Why.REMEMBERED
+        and (note := f'I remember "{source.shown.text[:_MOST_RECALLED]}".') not in checked.notes
+    ):
+        checked.notes.append(note)
 
 
 def _find_left(answer: CheckedAnswer, utterance: Evidence) -> list[Passage]:
     """Return the numbers, times and quoted texts of *utterance* that no slot of *answer* rests on."""
-    covered = [*(place for intent in answer.intents for place in intent.covered), *answer.unfit]
+    covered = [*answer.unfit, *(place for intent in answer.intents for place in _covered(intent))]
     read = utterance.utterance
     counts = [Passage(one.start, one.end) for one in read.amounts if one.value != 1 and not one.is_vague]
     numbers = [Passage(one.start, one.end) for one in utterance.numbers]
@@ -200,6 +186,15 @@ def _find_left(answer: CheckedAnswer, utterance: Evidence) -> list[Passage]:
         if not any(place.overlaps(*one) for one in (*covered, *left)):
             left.append(place)
     return left
+
+
+def _covered(intent: Filled) -> Iterator[tuple[int, int]]:
+    """Yield the words of the utterance that found their slot; those that only the model relates to a choice do not."""
+    for span in intent.spans:
+        slot = intent.task.schema.slot(span.field)
+        is_unread = span.field in intent.unsure and slot is not None and slot.kind in ("choice", "boolean")
+        if span.source is None and not is_unread:
+            yield span.start, span.end
 
 
 def _day_of(moment: date) -> date:

@@ -1,27 +1,50 @@
-"""What the filled slots of a task come to: understood, or a question about what is lacking or in doubt."""
+"""What the filled slots of a task come to: understood, or a question about what is lacking or in doubt.
 
+Rules and model end here alike: neither starts a task over words that no slot took. What rules understood is doubted
+where the words name things that the card does not know, or only talk about the task. The examples of a card are the
+measure: who never wrote a question among them does not expect one. A task that is remembered has no effects, so that
+talk about it may start it: "how am I doing with 50k" is answered.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain, pairwise
 from typing import Any
 
 from contracts.messages import TaskCall
-from supervisor.understanding.outcome import Ambiguous, Missing, Span, Understood
-from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out
+from supervisor.understanding.outcome import Clarification, Span, Understood
 from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.utterance import Utterance
+from supervisor.understanding.utterance import STOP, Token, Utterance, mark, tells_of_past, tokens_of, word_set
+from supervisor.understanding.wording import ask_for, ask_to_confirm, ask_to_leave_out, tell_useless
 
 #: Words without a slot that a question names; they all are asked about.
 _MOST_LEFT = 8
+_ASKING = word_set("what what's how who who's which when where where's why is are was were does has")
+#: Said of what did not happen, or may happen.
+_UNREAL = word_set("might maybe never won't wouldn't didn't doesn't don't haven't hasn't isn't wasn't cannot can't")
+_HELPERS = word_set("did do does have has will would should could can")
+_DETERMINERS = word_set("a an the my our your his her their another")
+_DEFINITE = word_set("the my our your this that")
+#: What a thing is said to be, or to have: "it's urgent", "with candles"; and what somebody does.
+_JOINING = word_set("with without by via and or plus it's is are i we")
+#: Behind these stands what a task is for, and who it is for: "for my team".
+_FOR = word_set("for in at on to of about from")
+_SUBJECTS_VERB = word_set("has had did is was will wants needs")
 
 
 @dataclass
 class Filled:
-    """What an utterance says of one task: *values* by slot with the *spans* they stand at.
+    """What an utterance says of one *task*: *values* by slot with the *spans* they stand at.
 
     *questions* holds what has to be asked about a slot that was said in two ways, or wrongly; *whose* asks which slot a
-    value is for. *left* is the words that no slot took and that must not be dropped, as start and end.
+    value is for. *left* is the words that no slot took and that must not be dropped, as start and end. *faulty* names
+    slots that were said and have to be said again. *unsure* says why a value is shown for a yes, and *notes* what such
+    values rest on.
     """
 
+    task: Task
     values: dict[str, Any] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     questions: dict[str, str] = field(default_factory=dict)
@@ -29,6 +52,9 @@ class Filled:
     left: list[tuple[int, int]] = field(default_factory=list)
     guessed: set[str] = field(default_factory=set)
     computed: dict[str, str] = field(default_factory=dict)
+    faulty: set[str] = field(default_factory=set)
+    unsure: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def is_open(self, slot: Slot) -> bool:
         """Return whether nothing was said of *slot*."""
@@ -45,34 +71,106 @@ class Filled:
 
 
 def conclude(
-    task: Task, filled: Filled, utterance: Utterance, *, is_agreed: bool = False, is_doubted: bool = False
-) -> Understood | Missing | Ambiguous:
-    """Return what *filled*, read from *utterance*, comes to; what no slot took is asked about first.
+    filled: Filled, text: str, *, is_agreed: bool = False, is_doubted: bool = False
+) -> Understood | Clarification:
+    """Return what *filled*, read from *text*, comes to; what no slot took is asked about first.
 
-    A task with effects is shown for a yes before it starts, unless that *is_agreed*; so is one that *is_doubted*.
+    A task with effects is shown for a yes before it starts, unless that *is_agreed*; so is one that *is_doubted*, and
+    one with a value that is *unsure*.
     """
+    task, slots = filled.task, filled.task.schema.slots
     agent_id, name = task.key
+    questions = [filled.questions[slot.name] for slot in slots if slot.name in filled.questions]
+    absent = {slot.name for slot in slots if slot.name in filled.faulty or (slot.is_required and filled.is_open(slot))}
+    if absent:
+        # An answer to this question completes the task at once, so what is unsure is asked for as well.
+        absent |= filled.unsure.keys()
+    missing = tuple(slot.name for slot in slots if slot.name in absent or slot.name in filled.questions)
     # Declared order, so that the same question always looks the same.
-    known: dict[str, Any] = {s.name: filled.values[s.name] for s in task.schema.slots if s.name in filled.values}
-    doubted = [slot for slot in task.schema.slots if slot.name in filled.questions]
-    absent = [slot for slot in task.schema.required if filled.is_open(slot)]
-    spans = tuple(filled.spans)
-    left = [utterance.text[start:end] for start, end in filled.left[:_MOST_LEFT]]
-    if not (doubted or absent or filled.whose or left):
-        if is_doubted or (task.offer.task.confirm and not is_agreed):
-            return Ambiguous(ask_to_confirm(task.offer, known), agent_id, name, known, (), spans)
-        computed = {name: words for name, words in filled.computed.items() if name in known}
-        return Understood(agent_id, TaskCall(name=name, parameters=known), spans, frozenset(filled.guessed), computed)
-    parts = list(filled.whose)
-    parts += [filled.questions[slot.name] for slot in doubted]
-    asks_anyway = bool(parts or absent)
+    names = [slot.name for slot in slots if slot.name in filled.values and slot.name not in absent]
+    known = {name: filled.values[name] for name in names}
+    spans = tuple(span for span in filled.spans if span.field not in absent)
+    left = [text[start:end] for start, end in filled.left[:_MOST_LEFT]]
+    useless = tell_useless(left, task.offer.label) if left else ""
+    parts = [*filled.whose, *questions]
     if absent and not filled.whose:
-        parts.append(ask_for(absent))
+        parts.append(ask_for([slot for slot in slots if slot.name in absent]))
+    if parts:
+        return Clarification(" ".join(filter(None, [useless, *parts])), agent_id, name, known, missing, spans)
+    if filled.unsure or is_doubted or (task.offer.task.confirm and not is_agreed):
+        shown = [f"{ask_to_confirm(task.offer, known)}{_explain_unsure(filled)}", *filled.notes, useless]
+        return Clarification(" ".join(filter(None, shown)), agent_id, name, known, (), spans)
     if left:
-        said = ask_to_leave_out(left, task.offer.label)
-        parts.insert(0, said) if not asks_anyway else parts.insert(0, said.removesuffix(" Shall I leave it out?"))
-    question = " ".join(parts)
-    missing = tuple(slot.name for slot in task.schema.slots if slot in doubted or slot in absent)
-    if filled.whose or not absent:
-        return Ambiguous(question, agent_id, name, known, missing, spans)
-    return Missing(agent_id, name, known, missing, question, spans, frozenset(slot.name for slot in doubted))
+        return Clarification(ask_to_leave_out(left, task.offer.label), agent_id, name, known, (), spans)
+    computed = {name: words for name, words in filled.computed.items() if name in known}
+    return Understood(agent_id, TaskCall(name=name, parameters=known), spans, frozenset(filled.guessed), computed)
+
+
+def _explain_unsure(filled: Filled) -> str:
+    """Return why some values are shown: those that are not the person's own word, by name."""
+    reasons: dict[str, list[str]] = {}
+    for slot in filled.task.schema.slots:
+        if slot.name in filled.unsure:
+            reasons.setdefault(filled.unsure[slot.name], []).append(slot.label)
+    return "".join(f" ({', '.join(labels)}: {why})" for why, labels in reasons.items())
+
+
+# -- what makes it doubtful -------------------------------------------------------------------------------------------
+
+
+def is_only_talk(utterance: Utterance, filled: Filled) -> bool:
+    """Return whether *utterance* asks about the task, denies or imagines it, or tells of it, as no example does."""
+    task = filled.task
+    if task.offer.task.remember != "never" or not task.offer.task.examples:
+        return False
+    # "I have spent 42k" announces a value.
+    taken = [utterance.tokens[at] for cue in task.cues.find(utterance.tokens) for at in range(cue.first, cue.end)]
+    places = chain(((span.start, span.end) for span in filled.spans), ((one.start, one.end) for one in taken))
+    marks = mark(len(utterance.text), places)
+    tokens = [one._replace(text="", stem="") if marks[one.start] else one for one in utterance.tokens]
+    return not _moods(tokens) <= _moods_of(task.offer.task.examples)
+
+
+@lru_cache(maxsize=4096)
+def _moods_of(examples: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(chain.from_iterable(_moods(tokens_of(example)) for example in examples))
+
+
+def _moods(tokens: Sequence[Token]) -> frozenset[str]:
+    """Return what *tokens* do: ask or imagine, with no request beside ("Is it free? Then book it"), and tell."""
+    said = [token.text for token in tokens] or [""]
+    asks = len(said) > 1 and said[0] in _ASKING and {"?", ".", "!"}.isdisjoint(said[:-1])
+    imagines = said[0] in {"if", "no"} or not _UNREAL.isdisjoint(said) or {"would", "have"} <= set(said)
+    imagines |= any(before in _HELPERS and after == "not" for before, after in pairwise(said))
+    moods = {"asking": asks or imagines, "telling": tells_of_past(tokens)}
+    return frozenset(mood for mood, is_there in moods.items() if is_there)
+
+
+def strangers(utterance: Utterance, filled: Filled) -> list[tuple[int, int]]:
+    """Return where words stand that no slot took, that the card does not know, and that change what is asked for.
+
+    Those are what is ordered ("a *table*"), how it is ("it's *urgent*"), who did it ("my *boss* drove"), what it comes
+    with, and what is done to a thing that is there ("*close* the ticket").
+    """
+    task = filled.task
+    if not task.offer.task.examples:
+        return []
+    taken = mark(len(utterance.text), chain(utterance.value_spans, ((one.start, one.end) for one in filled.spans)))
+    guessed = {span.start for span in filled.spans if span.field in filled.guessed and span.text.isdigit()}
+    blank = Token("", "", 0, 0, is_word=False)
+    tokens = (blank, blank, *utterance.tokens, blank, blank)
+    kinds = task.names.union(*(one.stems for slot in task.schema.slots if slot.choices for one in slot.phrases))
+    found = []
+    for place in range(2, len(tokens) - 2):
+        earlier, before, token, after, later = tokens[place - 2 : place + 3]
+        if token.text == "every" and after.is_word:
+            found.append((token.start, after.end))
+        if not token.is_word or token.text in STOP or token.stem in task.said or taken[token.start]:
+            continue
+        is_thing = before.text in _DETERMINERS and earlier.text not in _FOR
+        is_quality = before.text in _JOINING or after.stem in kinds or after.start in guessed
+        is_undone = place < 5 and after.text in _DEFINITE and later.stem in task.said
+        is_subject = place == 2 and (after.text in _SUBJECTS_VERB or tells_of_past((after,)))
+        if is_thing or is_quality or is_undone or is_subject:
+            found.append((token.start, token.end))
+    return found

@@ -1,11 +1,14 @@
-"""Where an utterance speaks of a slot, and how far that is from a value."""
+"""Where an utterance speaks of a slot, how far that is from a value, and what a card's examples teach about it."""
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from supervisor.understanding.schema import Phrase, Side, Slot
+from contracts.messages import TaskCard
+from supervisor.understanding.schema import Phrase, Side, Slot, TaskSchema
+from supervisor.understanding.texts import names_in
 from supervisor.understanding.utterance import LIGHT, Token, Utterance
 
 #: Steps that a mark between a cue and a value counts; a full stop separates more than a comma.
@@ -13,21 +16,24 @@ _MARKS = {
     ",": 2.0, ";": 3.0, ".": 4.0, "!": 4.0, "?": 4.0, "\n": 2.0, ":": 0.2, "=": 0.0, '"': 0.0, "'": 0.0, "-": 0.3,
     "\u2013": 0.3, "\u2014": 0.3, "(": 0.3, ")": 0.6, "[": 0.1, "]": 0.1, "{": 0.1, "}": 0.6, "$": 0.0, "_": 0.0,
 }  # fmt: skip
-_CLAUSE = frozenset({"and", "but", "with", "while", "plus", "also", "then", "after", "before", "or", "without"})
-_LIGHT_STEP, _CLAUSE_STEP, _WORD_STEP = 0.15, 1.5, 1.0
-#: Another cue in between most likely owns the value; two side by side are one name ("past spending").
-_CUE_STEP, _COMPOUND_STEP = 2.5, 1.0
+_LIGHT_STEP, _WORD_STEP = 0.15, 1.0
+#: Another cue in between most likely owns the value.
+_CUE_STEP = 2.5
 #: A value in between certainly does.
 _VALUE_STEP = 8.0
 #: "limit 50000" is a little likelier than "50000 limit" where both could be.
 _AFTER_STEP = 0.05
 #: In "50000 limit 42000" the cue may as well lead the second value.
-_LEADING_STEP, _RIGHT_ON = 1.0, 0.5
-#: Before a value they say where or when: "ten people in 4 days" has no people that number 4.
-_APART = frozenset({"in", "at", "on", "by", "from"})
+_LEADING_STEP = 1.0
 FAR = 4.0
 #: A value on the side where a cue has none.
 NEVER = 100.0
+#: Examples that are learned from.
+_MOST_EXAMPLES = 50
+#: A frame says less than a cue that the author declared.
+_LEARNED = 0.5
+#: Small words that lead a value by themselves.
+_LEADING = frozenset({"to", "from", "at", "in", "for", "with", "by", "about", "into", "of", "on", "as"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +89,8 @@ class Distances:
     def __init__(self, utterance: Utterance, cues: Sequence[Cue], values: Iterable[tuple[int, int]]) -> None:
         self._tokens = utterance.tokens
         steps = [_step(token) for token in self._tokens]
-        ends = {cue.end for cue in cues}
         for cue in cues:
-            steps[cue.first] = max(steps[cue.first], _COMPOUND_STEP if cue.first in ends else _CUE_STEP)
+            steps[cue.first] = _CUE_STEP
         self._utterance = utterance
         self._starts, self._ends = set(), set()
         for start, end in values:
@@ -94,7 +99,6 @@ class Distances:
             self._starts.add(first)
             self._ends.add(last)
         self._until = [0.0, *accumulate(steps)]
-        self._ordered = sorted(self._starts)
 
     def _places(self, start: int, end: int) -> tuple[int, int]:
         first = self._utterance.index_at(start)
@@ -106,35 +110,62 @@ class Distances:
         if cue.end <= first:
             if cue.first in self._ends and self._tokens[cue.end].text == "of":
                 return NEVER  # the 15 of "3 sets of 15" are no sets
-            if cue.side == "left" or self._is_apart(cue, cue.end, first):
+            if cue.side == "left":
                 return NEVER
             return self._until[first] - self._until[cue.end] + cue.penalty
         if cue.first >= last:
-            if cue.side == "right" or self._is_apart(cue, last, cue.first):
+            if cue.side == "right":
                 return NEVER
-            return self._until[cue.first] - self._until[last] + cue.penalty + self._after_step(cue)
+            after = _LEADING_STEP if cue.end in self._starts else _AFTER_STEP
+            return self._until[cue.first] - self._until[last] + cue.penalty + after
         return cue.penalty
-
-    def _is_apart(self, cue: Cue, first: int, last: int) -> bool:
-        """Return whether *cue* is a mere "for {}" with a word or a mark between it and its value."""
-        is_light = all(token.text in LIGHT for token in self._tokens[cue.first : cue.end])
-        return is_light and self._until[last] - self._until[first] >= _WORD_STEP
-
-    def _after_step(self, cue: Cue) -> float:
-        """Return what speaks against *cue* following its value: little, unless another value follows right on it."""
-        if cue.side == "left":
-            return _AFTER_STEP
-        place = bisect_left(self._ordered, cue.end)
-        following = self._ordered[place] if place < len(self._ordered) else None
-        if following is None or self._until[following] - self._until[cue.end] > _RIGHT_ON:
-            return _AFTER_STEP
-        is_apart = any(token.text in _APART for token in self._tokens[cue.end : following])
-        return _AFTER_STEP if is_apart else _LEADING_STEP
 
 
 def _step(token: Token) -> float:
     if not token.is_word:
         return _MARKS.get(token.text, 0.5)
-    if token.text in _CLAUSE:
-        return _CLAUSE_STEP
     return _LIGHT_STEP if token.text in LIGHT else _WORD_STEP
+
+
+# -- what examples teach ----------------------------------------------------------------------------------------------
+
+
+def learned_phrases(card: TaskCard, schema: TaskSchema, known: frozenset[str]) -> list[tuple[Phrase, Slot]]:
+    """Return the phrases after which the examples of *card* have the texts of its slots."""
+    texts = [slot for slot in schema.slots if slot.kind == "text" and not slot.is_list]
+    declared = {phrase.stems for slot in schema.slots for phrase in slot.phrases}
+    found: dict[tuple[str, ...], dict[str, Slot]] = defaultdict(dict)
+    examples = [Utterance(example) for example in card.examples[:_MOST_EXAMPLES]]
+    for example in examples:
+        for slot in texts:
+            for start in _starts(example, slot, known, is_only=len(texts) == 1):
+                if frame := _before(example, start):
+                    found[frame][slot.name] = slot
+    return [
+        (Phrase(frame, _LEARNED, "right"), next(iter(slots.values())))
+        for frame, slots in found.items()
+        if len(slots) == 1 and frame not in declared
+    ]
+
+
+def _starts(example: Utterance, slot: Slot, known: frozenset[str], *, is_only: bool) -> Iterator[int]:
+    for value in slot.examples:
+        pattern = rf"(?<!\w){re.escape(value)}(?!\w)" if isinstance(value, str) and value else ""
+        if pattern and (match := re.search(pattern, example.text, re.IGNORECASE)):
+            yield match.start()
+    if is_only and not slot.examples:
+        spans = example.quoted_spans or names_in(example, known)
+        if len(spans) == 1:
+            yield spans[0][0]
+
+
+def _before(example: Utterance, start: int) -> tuple[str, ...]:
+    place = example.index_at(start)
+    while place and not example.tokens[place - 1].is_word:
+        place -= 1
+    before = [token for token in example.tokens[max(place - 2, 0) : place] if token.is_word]
+    if not before:
+        return ()
+    last = before[-1]
+    is_enough = last.text in _LEADING or last.text not in LIGHT
+    return (last.stem,) if is_enough else tuple(token.stem for token in before) if len(before) == 2 else ()

@@ -23,12 +23,12 @@ _UNKNOWN = 0.5
 #: Examples beside the known ones, of which some say a usual word: with few cards, nothing else tells that it is usual.
 _OTHERS, _USUAL = 6.0, 3.0
 #: How far an example moves what its features count, how often all are gone through, and for how many in all.
-_STEP, _PASSES, _MOST_STEPS = 0.5, 4, 1_000
+_STEP, _PASSES, _MOST_STEPS = 0.5, 6, 1_000
 #: By how much less like it is with no word in common that says something.
 _NOTHING_SAID = 0.9
 _EMPTY = STOP | {"0"}
 #: The likeness from which on an utterance is of a task.
-ENOUGH = 0.26
+ENOUGH = 0.295
 
 
 class Likeness:
@@ -61,7 +61,8 @@ class Likeness:
 
     def _rarity(self, feature: str) -> float:
         usual = _USUAL if feature in STOP else 0.0
-        return math.sqrt(math.log(1 + (self._size + _OTHERS) / ((self._holding[feature] or _UNKNOWN) + usual)))
+        rare = (self._size + _OTHERS) / ((self._holding[feature] or _UNKNOWN) + usual)
+        return math.sqrt(math.sqrt(math.log(1 + rare)))
 
     def _weigh(self, unit: Mapping[str, float]) -> dict[int, float]:
         found: dict[int, float] = defaultdict(float)

@@ -19,19 +19,18 @@ import structlog
 from pydantic import BaseModel
 
 from contracts.errors import LlmError
-from contracts.messages import ChatTurn, TaskCall
-from memory.grounding import Passage
+from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
 from runtime.llm import Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
-from supervisor.understanding.answers import CheckedAnswer, CheckedIntent, Reading, check
-from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
+from supervisor.understanding.answers import CheckedAnswer, Reading, check, start_of
+from supervisor.understanding.conclusion import conclude
+from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Understood, Unfitting
 from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, Recalling, narrow, question, sources_of
-from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, says_cannot, tell_useless
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
-from supervisor.understanding.slot_grounding import Why
 from supervisor.understanding.utterance import Utterance, evened
+from supervisor.understanding.wording import says_cannot
 
 log = structlog.get_logger(__name__)
 
@@ -46,17 +45,6 @@ DEADLINE_S = 10.0
 _LONG = 1_000
 #: Characters of an answer that goes back with its faults, and faults that do.
 _LONGEST_ANSWER, _MOST_FAULTS = 8_000, 12
-#: Words left over that one question names: what else is left is asked about after those.
-_MOST_LEFT = 5
-#: Characters of what is remembered that a question shows.
-_MOST_RECALLED = 200
-_WHY: dict[Why, str] = {
-    "remembered": "as I remember it",
-    "reported": "from what was reported",
-    "proposed": "as I proposed",
-    "scattered": "from several earlier turns",
-    "unread": "as I understand your words",
-}
 
 
 class Asking(Protocol):
@@ -111,7 +99,7 @@ class LlmInterpreter:
         sources = sources_of(evened(text), theirs, recalled, now)
         answer = await self._ask(sources, router)
         # Not even the rules' own answer stands for itself then: the next time the model may give another.
-        return _conclude_answer(answer, _mark_asked(by_rules), sources[NOW].text, router.catalogue)
+        return _mark_asked(_conclude_answer(answer, by_rules, sources[NOW].text, router.catalogue))
 
     async def _ask(self, sources: dict[str, Quotable], router: Router) -> CheckedAnswer | None:
         """Return what a model answers, grounded as far as it is; None when it gives no answer that can be read."""
@@ -214,65 +202,14 @@ def _conclude_answer(
 ) -> Interpretation:
     """Return what *answer* comes to; the rules' own answer when the model has nothing that can be used."""
     if answer is None or not (answer.intents or answer.unfit):
-        is_open = isinstance(by_rules, Missing | Ambiguous) and not by_rules.known
+        is_open = isinstance(by_rules, Clarification) and not by_rules.known
         if answer is None or answer.faults or not is_open:
             return by_rules
         return Unfitting(f"I cannot tell what to do with that. {catalogue.abilities()}")
-    parts: list[Single] = [_conclude_intent(one, _words_left_to(one, answer), text) for one in answer.intents]
+    parts: list[Single] = [conclude(one, text) for one in answer.intents]
     for place in reversed(answer.unfit):
-        behind = [at for at, one in enumerate(answer.intents) if _start_of(one) > place.start]
+        behind = [at for at, one in enumerate(answer.intents) if start_of(one) > place.start]
         quotation = text[place.start : place.end]
         unable = Unfitting(f"No agent does '{quotation}'. {catalogue.abilities()}")
         parts.insert(behind[0] if behind else len(parts), unable)
     return parts[0] if len(parts) == 1 else Several(tuple(parts))
-
-
-def _start_of(intent: CheckedIntent) -> int:
-    """Return where the utterance first speaks of *intent*."""
-    return min((span.start for span in intent.spans if span.source is None), default=0)
-
-
-def _words_left_to(intent: CheckedIntent, answer: CheckedAnswer) -> list[Passage]:
-    """Return the words left that are asked about with *intent*: the last one to begin before them, or the first."""
-
-    def owner(place: Passage) -> CheckedIntent:
-        before = [one for one in answer.intents if _start_of(one) <= place.start]
-        return max(before, key=_start_of) if before else answer.intents[0]
-
-    return [place for place in answer.left if owner(place) is intent]
-
-
-def _conclude_intent(intent: CheckedIntent, left: Sequence[Passage], text: str) -> Single:
-    """Return *intent* as a task that starts, or as the question that has to be answered before."""
-    offer, schema = intent.task.offer, intent.task.schema
-    agent_id, name = offer.agent.agent_id, offer.task.name
-    values = {slot.name: intent.values[slot.name] for slot in schema.slots if slot.name in intent.values}
-    words = [text[place.start : place.end] for place in left[:_MOST_LEFT]]
-    lacking = {slot.name for slot in schema.required if slot.name not in values} | intent.faulty
-    if lacking:
-        # An answer to this question completes the task at once, so what is unsure is asked for as well.
-        asked = [slot for slot in schema.slots if slot.name in lacking or slot.name in intent.unsure]
-        missing = tuple(slot.name for slot in asked)
-        known = {name: value for name, value in values.items() if name not in missing}
-        spans = tuple(span for span in intent.spans if span.field in known)
-        question = f"{tell_useless(words, offer.label)} {ask_for(asked)}" if words else ask_for(asked)
-        return Missing(agent_id, name, known, missing, question, spans, frozenset(intent.faulty))
-    spans = tuple(intent.spans)
-    if intent.unsure or offer.task.confirm:
-        useless = f" {tell_useless(words, offer.label)}" if words else ""
-        shown = f"{ask_to_confirm(offer, values)}{_explain_unsure(intent)}{useless}"
-        return Ambiguous(shown, agent_id, name, values, (), spans)
-    if words:
-        return Ambiguous(ask_to_leave_out(words, offer.label), agent_id, name, values, (), spans)
-    return Understood(agent_id, TaskCall(name=name, parameters=values), spans, by_model=True)
-
-
-def _explain_unsure(intent: CheckedIntent) -> str:
-    """Return why some values are shown: those that are not the person's own words, by name."""
-    notes = []
-    for why, told in _WHY.items():
-        labels = [slot.label for slot in intent.task.schema.slots if intent.unsure.get(slot.name) == why]
-        if labels:
-            notes.append(f" ({', '.join(labels)}: {told})")
-    notes += [f' I remember "{line[:_MOST_RECALLED]}".' for line in dict.fromkeys(intent.recalled)]
-    return "".join(notes)

@@ -54,33 +54,11 @@ class Understood:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A task that lacks values: *question* asks for *missing*, *known* holds what was said.
+class Clarification:
+    """Words that lack something, or have two readings: *question* is asked before anything starts.
 
-    *doubted* names those of *missing* that were said, but with two readings or in another unit. Keep `call` with the
-    assistant's turn: the answer to the question is understood from it.
-    """
-
-    agent_id: str
-    task_name: str
-    known: Mapping[str, Any]
-    missing: tuple[str, ...]
-    question: str
-    spans: tuple[Span, ...] = ()
-    doubted: frozenset[str] = frozenset()
-
-    @property
-    def call(self) -> TaskCall:
-        """What is known so far, for the turn that asks."""
-        return TaskCall(name=self.task_name, parameters=dict(self.known))
-
-
-@dataclass(frozen=True, slots=True)
-class Ambiguous:
-    """Words with two readings: *question* names both.
-
-    About a value, *agent_id*, *task_name* and *known* are set and `call` goes with the turn; about which task is meant,
-    they are None.
+    *agent_id*, *task_name* and *known* are None and empty when not even the task is known; *missing* names the slots
+    that the question is about. Keep `call` with the assistant's turn: the answer is understood from it.
     """
 
     question: str
@@ -103,7 +81,7 @@ class Unfitting:
     text: str
 
 
-Single = Understood | Missing | Ambiguous | Unfitting
+Single = Understood | Clarification | Unfitting
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from itertools import chain
 from contracts.errors import InvalidInput
 from contracts.messages import AgentCard
 from supervisor.catalogue import Catalogue, Offer
-from supervisor.understanding.cues import CueIndex
-from supervisor.understanding.frames import learned_phrases
+from supervisor.understanding.cues import CueIndex, learned_phrases
 from supervisor.understanding.likeness import MOST_EXAMPLES, Likeness
 from supervisor.understanding.schema import TaskSchema, task_schema
 from supervisor.understanding.utterance import STOP, Utterance, stems_of, tokens_of

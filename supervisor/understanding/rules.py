@@ -6,39 +6,31 @@ first of all.
 """
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
-from supervisor.understanding.conclusion import Filled, conclude
-from supervisor.understanding.dialogue.carry_over import carry_over, goes_on
-from supervisor.understanding.dialogue.clarification import Clarification
-from supervisor.understanding.dialogue.conversation import Open, Past, open_questions, past_tasks
-from supervisor.understanding.dialogue.picks import INSTEAD
-from supervisor.understanding.doubts import is_only_talk, strangers
-from supervisor.understanding.fixed_replies import is_denied, reply_without_task
-from supervisor.understanding.outcome import Ambiguous, Interpretation, Several, Single, Span, Understood, Unfitting
-from supervisor.understanding.questions import ask_which_task, leave
+from supervisor.understanding.clarification import answer_questions, rest_instead
+from supervisor.understanding.conclusion import Filled, conclude, is_only_talk, strangers
+from supervisor.understanding.conversation import Open, Past, carry_over, goes_on, open_questions, past_tasks
+from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Understood, Unfitting
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.segments import MOST_TASKS, Segment, segments_of
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import Utterance, evened, without_list_numbers
+from supervisor.understanding.wording import ask_which_task, is_denied, leave, reply_without_task
 
-#: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them.
+#: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them, and
+#: the examples of a catalogue up to a second.
 _LONG = 300
 #: Threads that read long texts: they share one interpreter, so more would read nothing sooner.
 _READERS = 2
-#: Evidence below which words that go on with the task before ("the same for 16 people") are about that one.
-_WEAK = 4.5
 #: Characters of an utterance that a reply quotes.
 _MOST_QUOTED = 200
-#: The turn of what the same utterance said before; it is no turn of the conversation yet.
-_THIS_UTTERANCE = "this-utterance"
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class RuleInterpreter:
@@ -48,14 +40,15 @@ class RuleInterpreter:
         """Make one for people who write *decimal_mark* before decimals; None asks what "1.500" means."""
         self.decimal_mark = decimal_mark
         self._indexed: tuple[Catalogue, Router] | None = None
+        self._indexing = threading.Lock()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="read")
 
     def router(self, catalogue: Catalogue) -> Router:
         """Return the prepared tasks of *catalogue*, made once for each."""
-        known = self._indexed
-        if known is None or known[0] is not catalogue:
-            known = self._indexed = (catalogue, Router(catalogue))
-        return known[1]
+        with self._indexing:
+            if self._indexed is None or self._indexed[0] is not catalogue:
+                self._indexed = (catalogue, Router(catalogue))
+            return self._indexed[1]
 
     async def interpret(
         self,
@@ -66,8 +59,9 @@ class RuleInterpreter:
         user_id: str | None = None,  # noqa: ARG002 - rules do not guess who means what they remember
         now: datetime | None = None,
     ) -> Interpretation:
-        """Return what *text* asks for; a long text is read in a thread."""
-        if len(text) <= _LONG:
+        """Return what *text* asks for; in a thread a long text is read, and what a new catalogue's examples teach."""
+        is_indexed = self._indexed is not None and self._indexed[0] is catalogue
+        if len(text) <= _LONG and is_indexed:
             return self.understand(text, catalogue=catalogue, previous=previous, now=now)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
@@ -85,13 +79,14 @@ class RuleInterpreter:
         choice = router.choose(utterance)
         pasts = past_tasks(previous, router)
         opened = open_questions(previous, router)
-        if opened and (match := INSTEAD.match(utterance.text)) and len(utterance.stems) > 3:
-            rest = Utterance(utterance.text[match.end() :], decimal_mark=self.decimal_mark, now=now)
-            if (meant := router.choose(rest)) is not None and meant.task not in {one.task for one in opened}:
+        if opened and (rest := rest_instead(utterance)) is not None:
+            meant = router.choose(rest)
+            if meant is not None and meant.task not in {one.task for one in opened}:
                 utterance, choice, opened = rest, meant, []
         if opened and (answered := self._answer(utterance, choice, opened, previous, router, pasts)):
             return _together(answered)
-        if (reply := reply_without_task(utterance, choice, router, pasts)) is not None:
+        last = pasts[0].task.offer if pasts else None
+        if (reply := reply_without_task(utterance, choice, router.catalogue.abilities(), last)) is not None:
             return Unfitting(reply)
         return _together(
             read_segments(
@@ -106,14 +101,13 @@ class RuleInterpreter:
         router: Router, pasts: list[Past],
     ) -> list[Single] | None:  # fmt: skip
         """Return what *opened* questions come to by *utterance*, and what it asks for beside an answer."""
-        clarification = Clarification(router, previous, opened)
         asking = {one.task for one in opened if one.task is not None}
         segments = segments_of(utterance, choice, router, asking) if asking else []
         new = [one for one in segments if one.choice is not None and one.choice.task not in asking]
         if not new or len(new) == len(segments):
-            return clarification.answer(utterance, choice)
-        places = [(one.start, one.start + len(one.utterance.text)) for one in segments if one not in new]
-        answered = clarification.answer(utterance.only(places), None)
+            return answer_questions(opened, utterance, choice, router, previous)
+        rest = utterance.only(*((one.start, one.end) for one in segments if one not in new))
+        answered = answer_questions(opened, rest, None, router, previous)
         return [*answered, *read_segments(new, router, pasts)] if answered else None
 
 
@@ -122,9 +116,10 @@ def read_segments(segments: Sequence[Segment], router: Router, pasts: list[Past]
     parts: list[Single] = []
     for segment in segments:
         found = read_segment(segment.utterance, segment.choice, router, pasts)
-        parts.append(_moved(found, segment))
-        if (past := _past_of(found, router)) is not None:
-            pasts.insert(0, past)
+        parts.append(found)
+        task = router.find(found.agent_id, found.task.name) if isinstance(found, Understood) else None
+        if task is not None and isinstance(found, Understood):
+            pasts.insert(0, Past(task, found.task, None))
     return parts
 
 
@@ -132,47 +127,43 @@ def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pa
     """Return what one segment comes to: by itself, or by what it leaves to the *pasts*, the latest first."""
     if is_denied(utterance, choice or _chosen_before(pasts)):
         return Unfitting(leave("it", router.catalogue.abilities()))
-    if pasts and (choice is None or choice.score < _WEAK or choice.rivals) and _goes_on_with(pasts[0].task, choice):
+    if pasts and (choice is None or pasts[0].task in choice.rivals or (choice.rivals and choice.task is pasts[0].task)):
         filled = carry_over(utterance, pasts[0].task, pasts, is_asked_for=False)
         if filled is not None:
-            return conclude(pasts[0].task, filled, utterance)
+            return conclude(filled, utterance.text)
     if choice is None:
-        said = f' "{utterance.text[:_MOST_QUOTED]}"' if pasts else ""
+        said = f' "{utterance.text.strip()[:_MOST_QUOTED]}"' if pasts else ""
         return Unfitting(f"I cannot tell what to do with{said or ' that'}. {router.catalogue.abilities()}")
     if not choice.rivals:
-        filled = carry_over(utterance, choice.task, pasts, is_asked_for=True) or Filled()
-        return _conclude(choice.task, filled, utterance, pasts)
+        filled = carry_over(utterance, choice.task, pasts, is_asked_for=True) or Filled(choice.task)
+        return _conclude(filled, utterance, pasts)
     return _prefer((choice.task, *choice.rivals), utterance, pasts)
 
 
-def _conclude(task: Task, filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Single:
-    """Return what *filled* comes to for a *task* that the words ask for; what goes on with one of *pasts* is sure."""
+def _conclude(filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Single:
+    """Return what *filled* comes to for a task that the words ask for; what goes on with one of *pasts* is sure."""
     if pasts and goes_on(utterance):
-        return conclude(task, filled, utterance)
-    filled.left = sorted({*filled.left, *strangers(utterance, task, filled)})
-    return conclude(task, filled, utterance, is_doubted=is_only_talk(utterance, task, filled))
+        return conclude(filled, utterance.text)
+    filled.left = sorted({*filled.left, *strangers(utterance, filled)})
+    return conclude(filled, utterance.text, is_doubted=is_only_talk(utterance, filled))
 
 
 def _chosen_before(pasts: Sequence[Past]) -> Choice | None:
     return Choice(pasts[0].task, 0.0) if pasts else None
 
 
-def _goes_on_with(task: Task, choice: Choice | None) -> bool:
-    return choice is None or choice.score < _WEAK or task in (choice.task, *choice.rivals)
-
-
 def _prefer(tasks: Sequence[Task], utterance: Utterance, pasts: Sequence[Past]) -> Single:
     """Return the one of several likely *tasks* whose slots the values fit best, or ask which is meant."""
-    tried = [(task, fill(utterance, task)) for task in tasks]
+    tried = [fill(utterance, task) for task in tasks]
     fits = [
         len(filled.values) + len(filled.questions) - 2 * len(filled.left) - len(filled.whose)
-        - sum(filled.is_open(slot) for slot in task.schema.required)
-        for task, filled in tried
+        - sum(filled.is_open(slot) for slot in filled.task.schema.required)
+        for filled in tried
     ]  # fmt: skip
     best = [one for one, fit in zip(tried, fits, strict=True) if fit == max(fits)]
     if len(best) == 1 and max(fits) > 0:
-        return _conclude(*best[0], utterance, pasts)
-    return Ambiguous(ask_which_task([task.offer for task, _ in best]))
+        return _conclude(best[0], utterance, pasts)
+    return Clarification(ask_which_task([filled.task.offer for filled in best]))
 
 
 def _together(parts: Sequence[Single]) -> Interpretation:
@@ -182,26 +173,3 @@ def _together(parts: Sequence[Single]) -> Interpretation:
             " Say some of them now, and the others after that."
         )
     return parts[0] if len(parts) == 1 else Several(tuple(parts))
-
-
-def _past_of(found: Single, router: Router) -> Past | None:
-    """Return *found* as a task that the next segment may refer to."""
-    if not isinstance(found, Understood):
-        return None
-    task = router.find(found.agent_id, found.task.name)
-    turn = ChatTurn(turn_id=_THIS_UTTERANCE, conversation_id=_THIS_UTTERANCE, speaker="assistant", text="", at=_NEVER)
-    return Past(task, found.task, turn) if task is not None else None
-
-
-def _moved(found: Single, segment: Segment) -> Single:
-    """Return *found*, read from *segment*, with its places in the whole utterance."""
-    if isinstance(found, Unfitting):
-        return found
-    return replace(found, spans=tuple(_moved_span(span, segment) for span in found.spans))
-
-
-def _moved_span(span: Span, segment: Segment) -> Span:
-    if segment.utterance.text[span.start : span.end] != span.text:
-        return span
-    turn_id = None if span.turn_id == _THIS_UTTERANCE else span.turn_id
-    return replace(span, start=span.start + segment.start, end=span.end + segment.start, turn_id=turn_id)

@@ -28,9 +28,10 @@ _CORRECTION = re.compile(r"(?:sorry|no|actually|or rather|wait|i mean|or)\b", re
 
 
 class Segment(NamedTuple):
-    """One part of an utterance with the task it asks for; it stands at *start* in the whole."""
+    """One part of an utterance, *start* to *end*, with the task it asks for."""
 
     start: int
+    end: int
     utterance: Utterance
     choice: Choice | None
 
@@ -45,12 +46,12 @@ def segments_of(
     """
     cuts = list(_cuts(utterance))
     if not cuts:
-        return [Segment(0, utterance, whole)]
+        return [Segment(0, len(utterance.text), utterance, whole)]
     places = [0, *(end for _, end in cuts)]
     ends = [*(start for start, _ in cuts), len(utterance.text)]
-    read = [utterance.part(start, end) for start, end in zip(places, ends, strict=True)]
+    read = [utterance.only(place) for place in zip(places, ends, strict=True)]
     if not any(_may_open(part, router) for part in read[1:]):
-        return [Segment(0, utterance, whole)]
+        return [Segment(0, len(utterance.text), utterance, whole)]
     found: list[tuple[int, int, Choice | None]] = []
     for start, end, part in zip(places, ends, read, strict=True):
         choice = router.choose(part) if not found or _may_open(part, router) else None
@@ -60,12 +61,13 @@ def segments_of(
         else:
             found.append((start, end, choice))
     if len(found) == 1:
-        return [Segment(0, utterance, whole)]
-    alone = set(zip(places, ends, strict=True))
-    parts = [(start, utterance.part(start, end), choice, (start, end) in alone) for start, end, choice in found]
-    return [
-        Segment(start, part, choice if is_alone else router.choose(part)) for start, part, choice, is_alone in parts
-    ]
+        return [Segment(0, len(utterance.text), utterance, whole)]
+    alone = dict(zip(zip(places, ends, strict=True), read, strict=True))
+    segments = []
+    for start, end, choice in found:
+        part = alone.get((start, end)) or utterance.only((start, end))
+        segments.append(Segment(start, end, part, choice if (start, end) in alone else router.choose(part)))
+    return segments
 
 
 def _cuts(utterance: Utterance) -> Iterator[tuple[int, int]]:
@@ -84,7 +86,7 @@ def _may_open(part: Utterance, router: Router) -> bool:
     words = [token for token in part.tokens if token.is_word]
     first = next((token for token in words if token.text not in STOP), None)
     is_request = first is not None and (words[0].text in _OPENERS or first.stem in router.openers)
-    return is_request or _AGAIN.match(part.text) is not None
+    return is_request or (bool(words) and _AGAIN.match(part.text, words[0].start) is not None)
 
 
 def _begins_anew(
@@ -95,7 +97,8 @@ def _begins_anew(
     about: Collection[Task],
 ) -> bool:
     """Return whether *part* asks for another task than *last* does, or for the same once more."""
-    if _AGAIN.match(part.text) and last[2] is not None:
+    words = [token for token in part.tokens if token.is_word]
+    if words and _AGAIN.match(part.text, words[0].start) and last[2] is not None:
         return True
     if (
         choice is None
@@ -104,29 +107,17 @@ def _begins_anew(
         or (last[2] is None and (not about or choice.task in about))
     ):
         return False
-    words = [token for token in part.tokens if token.is_word]
-    first = next((token for token in words if token.text not in STOP), None)
-    if first is None or _CORRECTION.match(part.text):
+    if _CORRECTION.match(part.text, words[0].start if words else 0):
         return False
     if last[2] is not None and not part.value_spans:
         content = {token.stem for token in words if token.text not in STOP}
         if len(content) == 1 and content <= last[2].task.said:
             return False  # the "book it" behind "Is it free?"
-    is_opener = first.stem in choice.task.openers
-    if not is_opener and (words[0].text not in _OPENERS or _has_cue(part, last[2])):
-        return False
     if last[2] is None or choice.task is not last[2].task:
         return True
-    if not is_opener:
-        return False
-    before = fill(whole.part(last[0], last[1]), choice.task).values
-    now = fill(part, choice.task).values
-    return any(slot.name in before and slot.name in now for slot in choice.task.schema.slots if not slot.is_list)
-
-
-def _has_cue(part: Utterance, choice: Choice | None) -> bool:
-    """Return whether *part* speaks of a slot of the task before it: "and I have spent 100 on tickets"."""
-    cues = choice.task.cues.find(part.tokens) if choice is not None else ()
-    return any(
-        cue.penalty == 0 and any(one.text not in STOP for one in part.tokens[cue.first : cue.end]) for cue in cues
-    )
+    before, find = whole.only(last[:2]), choice.task.cues.find
+    leading = {cue.slot for cue in find(part.tokens) if cue.first == 0}
+    if leading and leading.isdisjoint(cue.slot for cue in find(before.tokens)):
+        return False  # the "spent 42k" behind "limit 50k"
+    twice = fill(before, choice.task).values.keys() & fill(part, choice.task).values.keys()
+    return any(slot.name in twice for slot in choice.task.schema.slots if not slot.is_list)

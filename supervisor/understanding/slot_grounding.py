@@ -8,21 +8,19 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, time
 from decimal import Decimal
+from enum import StrEnum
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from memory.grounding import Number, Passage, fold_digits, locate, numbers_in
 from quantities.numerals import DecimalMark, find_amounts
 from supervisor.understanding.outcome import Span
 from supervisor.understanding.prompt import Quotable
-from supervisor.understanding.questions import asks_to_confirm
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import Utterance
 from supervisor.understanding.values import Candidate, candidates
+from supervisor.understanding.wording import asks_to_confirm
 
-#: Why a value is shown for a yes: it is remembered, an agent reported it, it was proposed and not agreed to, the values
-#: of its task come from several earlier turns, or Python cannot read it at its quotation.
-Why = Literal["remembered", "reported", "proposed", "scattered", "unread"]
 #: How a value is written, by the kind of its slot.
 _WRITTEN = {
     "date": "as 2026-12-05",
@@ -40,6 +38,16 @@ _MOST_REPEATED = 80
 _MOST_PLACES = 50
 _DIGITS = re.compile(r"\d+")
 _UNIT = re.compile(r"(?:\s?[^\W\d_]+)?")
+
+
+class Why(StrEnum):
+    """Why a value is shown for a yes, in the words of the question."""
+
+    REMEMBERED = "as I remember it"
+    REPORTED = "from what was reported"
+    PROPOSED = "as I proposed"
+    SCATTERED = "from several earlier turns"
+    UNREAD = "as I understand your words"
 
 
 class Ungrounded(Exception):
@@ -89,13 +97,13 @@ class Evidence:
     def why_at(self, place: Passage) -> Why | None:
         """Return why what stands at *place* is not the person's own word."""
         if self.shown.memory is not None:
-            return "remembered"
+            return Why.REMEMBERED
         turn = self.shown.turn
         if turn is None or turn.speaker == "person":
             return None
         if self.is_proposal:
-            return "proposed"
-        return "reported" if place.start < len(turn.text) else None
+            return Why.PROPOSED
+        return Why.REPORTED if place.start < len(turn.text) else None
 
 
 class SlotClaim(NamedTuple):
@@ -122,7 +130,7 @@ def ground(
         said = f"{_excerpt(quotation)} does not stand in {evidence.shown.name!r} in these letters"
         raise Ungrounded(f"quotation: {said}; copy whole words and numbers from there")
     if carried is not None and claim.value in (carried if isinstance(carried, list) else [carried]):
-        return Grounded(claim.value, places[0], "proposed" if evidence.is_proposal else None)
+        return Grounded(claim.value, places[0], Why.PROPOSED if evidence.is_proposal else None)
     found: list[Grounded] = []
     for place in places:
         try:
@@ -163,7 +171,7 @@ def _ground_at(claim: SlotClaim, place: Passage, evidence: Evidence, taken: Sequ
     if slot.kind == "text":
         return _ground_text(claim, place, evidence)
     if slot.kind == "boolean":
-        return Grounded(claim.value, place, "unread")
+        return Grounded(claim.value, place, Why.UNREAD)
     free = [spot for spot in taken if slot.is_numeric and spot.overlaps(*place)]
     here = [
         one
@@ -187,7 +195,7 @@ def _ground_at(claim: SlotClaim, place: Passage, evidence: Evidence, taken: Sequ
 
 
 def _leave_unread(claim: SlotClaim, place: Passage) -> Grounded:
-    return Grounded(claim.value, place, "unread")
+    return Grounded(claim.value, place, Why.UNREAD)
 
 
 def _find_same(claim: SlotClaim, here: Sequence[Candidate]) -> Passage | None:
@@ -224,14 +232,14 @@ def _ground_amount(claim: SlotClaim, place: Passage, here: Sequence[Candidate], 
     amount, unit = _amount_of(claim.written)
     if (same := _find_same(claim, here)) is not None:
         is_disputed = any(one.is_scaled and one.readings != (amount,) for one in numbers if same.overlaps(*one[:2]))
-        return Grounded(claim.value, same, "unread" if is_disputed else None)
+        return Grounded(claim.value, same, Why.UNREAD if is_disputed else None)
     if any(claim.value in one.values for one in here):
         return _leave_unread(claim, place)
     digits = next((one for one in numbers if amount in one.readings), None)
     if digits is not None and (not here or digits.is_scaled):
         own_units = (None, claim.slot.unit, "%" if claim.slot.kind == "percent" else None)
         is_exact = not here and digits.is_plain and len(digits.readings) == 1 and unit in own_units
-        return Grounded(claim.value, Passage(digits.start, digits.end), None if is_exact else "unread")
+        return Grounded(claim.value, Passage(digits.start, digits.end), None if is_exact else Why.UNREAD)
     if here:
         raise _explain(claim, here)
     if numbers:

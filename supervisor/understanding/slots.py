@@ -4,28 +4,23 @@ First what stands beside a cue, then announced texts, then what only one open sl
 name and quoted text that is left after that is asked about: nothing is dropped, and no default is served over it.
 """
 
-import re
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import FAR, Cue, Distances
 from supervisor.understanding.outcome import Span
-from supervisor.understanding.questions import ask_for, ask_which_value, ask_whose
+from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.texts import announced_texts, names_in, remaining_text, stray_digits
 from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark
-from supervisor.understanding.values import Candidate, candidates
-
-if TYPE_CHECKING:
-    from supervisor.understanding.routing import Task
+from supervisor.understanding.values import Group, groups_of
+from supervisor.understanding.wording import ask_for, ask_which_value, ask_whose
 
 #: Assignments that are weighed side by side; those behind them are far worse.
 _BEAM = 48
-#: Values of one utterance that are weighed against cues, and slots that they are weighed for.
-_MOST_GROUPS = 64
+#: Cues of one utterance that its values are weighed against.
 _MOST_CUES = 128
 #: Words of an answer beside each of its numbers, for them to be in the order of the question.
 _WORDS_EACH = 3
@@ -37,34 +32,8 @@ _STRANGE_STEP = 2.0
 _NEGATION_REACH = 2
 _NEGATIONS = frozenset({"no", "without", "not", "don't", "excluding", "never", "non"})
 _NOTHING = frozenset({"none", "nothing", "empty", "nil", "null", "no", "off", "false"})
-_SEPARATOR = re.compile(r"\s*(?:[,;/&+]\s*(?:and\s+|then\s+)?|and\s+|then\s+|)", re.IGNORECASE)
-#: Said between two values, it takes back the first.
-_TAKEN_BACK = re.compile(
-    r"[\s,.;:()!\u2013\u2014-]*(?:\b(?:oh|no|nope|sorry|wait|actually|rather|or rather|i mean(?:t)?|make (?:it|that)"
-    r"|scratch that|correction|it's|that's|but)\b[\s,.;:()!\u2013\u2014-]*){1,4}(?:(?:for|at|on|to|in|by)\s+)?",
-    re.IGNORECASE,
-)
-_DENIED = re.compile(
-    r"\b(?:not|n't|instead of|(?:rather|other) than|no longer|anything but)\s+(?:the\s+|my\s+|a\s+|on\s+|at\s+)?$",
-    re.IGNORECASE,
-)
-_DENIED_REACH = 24
 #: A task that takes no date is done then anyway.
 _AT_ONCE = frozenset({"now", "today", "right now"})
-
-
-class _Group(NamedTuple):
-    """Characters that hold one value, and what each slot would make of them; *run* numbers the list it stands in."""
-
-    start: int
-    end: int
-    candidates: tuple[Candidate, ...]
-    run: int
-
-    def of(self, slot: Slot) -> Candidate | None:
-        """Return what *slot* makes of it; the longest reading first."""
-        own = [one for one in self.candidates if one.slot is slot]
-        return max(own, key=lambda one: (bool(one.values), one.end - one.start), default=None)
 
 
 class _Assignment(NamedTuple):
@@ -75,7 +44,7 @@ class _Assignment(NamedTuple):
         return {slot.name for _, slot in self.pairs}
 
 
-def fill(utterance: Utterance, task: "Task", asked: Sequence[Slot] = ()) -> Filled:
+def fill(utterance: Utterance, task: Task, asked: Sequence[Slot] = ()) -> Filled:
     """Return what *utterance* says of *task*; *asked* are the slots that a question before it was about."""
     filling = _Filling(utterance, task, asked)
     filling.take_switches()
@@ -87,14 +56,14 @@ def fill(utterance: Utterance, task: "Task", asked: Sequence[Slot] = ()) -> Fill
 
 
 class _Filling:
-    def __init__(self, utterance: Utterance, task: "Task", asked: Sequence[Slot]) -> None:
+    def __init__(self, utterance: Utterance, task: Task, asked: Sequence[Slot]) -> None:
         self.utterance, self.task, self.asked = utterance, task, asked
         self.text = utterance.text
-        self.filled = Filled()
+        self.filled = Filled(task)
         self.cues = task.cues.find(utterance.tokens)[:_MOST_CUES]
         #: Words that were understood without being a value, such as "no" before "history".
         self.read: list[tuple[int, int]] = []
-        self.groups = _groups(utterance, task.schema.slots, self.read)
+        self.groups = groups_of(utterance, task.schema.slots, self.read)
         self.distances = Distances(utterance, self.cues, [(one.start, one.end) for one in self.groups])
 
     # -- switches -----------------------------------------------------------------------------------------------------
@@ -160,17 +129,23 @@ class _Filling:
             by_group.setdefault(place, []).append(slot)
             by_slot.setdefault(slot.name, []).append(place)
         for name, places in by_slot.items():
-            said = [self.text[self.groups[place].start : self.groups[place].end] for place in places]
             slot = next(slot for _, slot in changed if slot.name == name)
-            if len(set(said)) > 1:
-                self.filled.questions[name] = ask_which_value(slot, list(dict.fromkeys(said)))
-                self.read += [(self.groups[place].start, self.groups[place].end) for place in places]
+            self._ask_which_value(slot, [self.groups[place] for place in places])
         for place, slots in by_group.items():
-            if len(slots) > 1 and not any(slot.name in self.filled.questions for slot in slots):
-                group = self.groups[place]
-                self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
-                self.read.append((group.start, group.end))
+            if not any(slot.name in self.filled.questions for slot in slots):
+                self._ask_whose(self.groups[place], slots)
         return set(by_slot)
+
+    def _ask_which_value(self, slot: Slot, groups: Sequence[Group]) -> None:
+        said = dict.fromkeys(self.text[group.start : group.end] for group in groups)
+        if len(said) > 1:
+            self.filled.questions[slot.name] = ask_which_value(slot, list(said))
+            self.read += [(group.start, group.end) for group in groups]
+
+    def _ask_whose(self, group: Group, slots: Sequence[Slot]) -> None:
+        if len(slots) > 1:
+            self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
+            self.read.append((group.start, group.end))
 
     def _assignments(self) -> list[_Assignment]:
         """Return the cheapest ways to give values to slots, the cheapest first."""
@@ -214,7 +189,7 @@ class _Filling:
             near += _STRANGE_STEP
         return near
 
-    def _give(self, group: _Group, slot: Slot, *, is_guessed: bool = False) -> None:
+    def _give(self, group: Group, slot: Slot, *, is_guessed: bool = False) -> None:
         candidate = group.of(slot)
         if candidate is None:
             return
@@ -227,7 +202,7 @@ class _Filling:
         self.read.append((group.start, group.end))
         self._give_rest(group, slot)
 
-    def _give_rest(self, group: _Group, slot: Slot) -> None:
+    def _give_rest(self, group: Group, slot: Slot) -> None:
         """Give the day of "Monday at 10:00" to a slot for days when its time went to one for times, and vice versa."""
         if not slot.is_timed:
             return
@@ -259,7 +234,7 @@ class _Filling:
         """Give what is left to the only open slot that can take it: first what a unit or a type speaks for."""
         self._take_in_order()
         for is_typed in (True, False):
-            claims: dict[str, tuple[Slot, list[_Group]]] = {}
+            claims: dict[str, tuple[Slot, list[Group]]] = {}
             for group in self._free():
                 slots = self._open_for(group, is_typed=is_typed)
                 pool = [slot for slot in slots if slot in self.asked] or [s for s in slots if s.is_required] or slots
@@ -267,14 +242,12 @@ class _Filling:
                     claims.setdefault(pool[0].name, (pool[0], []))[1].append(group)
             for slot, groups in claims.values():
                 is_list = slot.is_list and len({group.run for group in groups}) == 1
-                if len(groups) == 1 or is_list or len({_value_of(group, slot) for group in groups}) == 1:
+                if len(groups) == 1 or is_list:
                     if is_typed or self.asked or not any(self._counts_something(group) for group in groups):
                         for group in groups if is_list else groups[:1]:
                             self._give(group, slot, is_guessed=True)
                 elif not slot.is_list:
-                    said = [self.text[group.start : group.end] for group in groups]
-                    self.filled.questions[slot.name] = ask_which_value(slot, list(dict.fromkeys(said)))
-                    self.read += [(group.start, group.end) for group in groups]
+                    self._ask_which_value(slot, groups)
 
     def _is_lone(self, slot: Slot) -> bool:
         """Return whether *slot*, which may be left out, is the only one of its sort: "3 funghi", "tomorrow"."""
@@ -294,20 +267,20 @@ class _Filling:
             for group, slot in pairs:
                 self._give(group, slot)
 
-    def _free(self) -> list[_Group]:
+    def _free(self) -> list[Group]:
         return [one for one in self.groups if not self.filled.holds(one.start, one.end) and not self._is_read(one)]
 
-    def _is_read(self, one: _Group) -> bool:
+    def _is_read(self, one: Group) -> bool:
         return any(start < one.end and one.start < end for start, end in self.read)
 
-    def _open_for(self, group: _Group, *, is_typed: bool = False) -> list[Slot]:
+    def _open_for(self, group: Group, *, is_typed: bool = False) -> list[Slot]:
         """Return the open slots that can take *group*; with *is_typed* those that its unit or type speaks for."""
         found = [one for one in group.candidates if one.values and self.filled.is_open(one.slot)]
         if is_typed:
             found = [one for one in found if one.is_of_type or not one.slot.is_numeric]
         return list({one.slot.name: one.slot for one in found}.values())
 
-    def _counts_something(self, group: _Group) -> bool:
+    def _counts_something(self, group: Group) -> bool:
         """Return whether a noun that the card does not know follows: "2 dogs" is no price."""
         place = self.utterance.index_at(group.end - 1) + 1
         if place >= len(self.utterance.tokens):
@@ -326,50 +299,13 @@ class _Filling:
             self.filled.guessed.add(slot.name)
         for group in self._free():
             if slots := self._open_for(group):
-                slots = [slot for slot in slots if slot in self.asked] or slots
-                if len(slots) > 1:
-                    self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
-                    self.read.append((group.start, group.end))
+                self._ask_whose(group, [slot for slot in slots if slot in self.asked] or slots)
         known = [(self.utterance.tokens[cue.first].start, self.utterance.tokens[cue.end - 1].end) for cue in self.cues]
         taken = [*((span.start, span.end) for span in self.filled.spans), *self.read, *known]
         marks = mark(len(self.text), taken)
         for start, end in _unread(self.utterance, self.task, self.groups):
             if not any(marks[start:end]):
                 self.filled.left.append((start, end))
-
-
-def _groups(utterance: Utterance, slots: Sequence[Slot], taken_back: list[tuple[int, int]]) -> list[_Group]:
-    """Return the values of *utterance* that *slots* can take, what overlaps together.
-
-    What was taken back is added to *taken_back* instead.
-    """
-    found = sorted((one for slot in slots for one in candidates(utterance, slot)), key=lambda one: (one.start, one.end))
-    joined: list[list[Candidate]] = []
-    reach = -1
-    for one in found:
-        if one.start < reach:
-            joined[-1].append(one)
-        else:
-            joined.append([one])
-        reach = max(reach, one.end)
-    spans = [(ones[0].start, max(one.end for one in ones), ones) for ones in joined][:_MOST_GROUPS]
-    text = utterance.text
-    groups: list[_Group] = []
-    for (start, end, ones), after in zip_longest(spans, spans[1:]):
-        if _is_taken_back(text, start, end, after):
-            taken_back.append((start, end))
-            continue
-        run = 0
-        if groups:
-            run = groups[-1].run + (_SEPARATOR.fullmatch(text, groups[-1].end, start) is None)
-        groups.append(_Group(start, end, tuple(ones), run))
-    return groups
-
-
-def _is_taken_back(text: str, start: int, end: int, after: tuple[int, int, list[Candidate]] | None) -> bool:
-    if _DENIED.search(text, max(start - _DENIED_REACH, 0), start):
-        return True
-    return after is not None and _TAKEN_BACK.fullmatch(text, end, after[0]) is not None
 
 
 def _differ(one: _Assignment, other: _Assignment) -> bool:
@@ -382,12 +318,7 @@ def _differ(one: _Assignment, other: _Assignment) -> bool:
     )
 
 
-def _value_of(group: _Group, slot: Slot) -> str:
-    candidate = group.of(slot)
-    return str(candidate.values if candidate else None)
-
-
-def _unread(utterance: Utterance, task: "Task", groups: Sequence[_Group]) -> list[tuple[int, int]]:
+def _unread(utterance: Utterance, task: Task, groups: Sequence[Group]) -> list[tuple[int, int]]:
     """Return where a number, a date, a quoted text or a name stands, in order."""
     found = [(group.start, group.end) for group in groups]
     found += [*((one.start, one.end) for one in utterance.amounts), *utterance.quoted_spans]

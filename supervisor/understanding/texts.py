@@ -60,15 +60,10 @@ def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int
         is_first = place == 0 or before[-1:] in '.!?\n"\u201c(' or (place == 2 and not tokens[1].is_word)
         if found and token.stem not in known and not text[found[-1][1] : token.start].strip(" -'.&"):
             found[-1] = (found[-1][0], token.end)
-        elif not is_first and token.stem not in known and (token.text not in STOP or _is_led_on(tokens, place, text)):
+        elif not is_first and token.stem not in known and token.text not in STOP:
             found.append((token.start, token.end))
     dates, amounts = utterance.moment_marks, utterance.amount_marks
     return [one for one in found if not dates[one[0]] and not amounts[one[0]]]
-
-
-def _is_led_on(tokens: Sequence[Token], place: int, text: str) -> bool:
-    """Return whether a name goes on behind the small word at *place*: the "New" of "New Zealand"."""
-    return place + 1 < len(tokens) and tokens[place + 1].is_word and text[tokens[place + 1].start].isupper()
 
 
 def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
@@ -287,9 +282,8 @@ def remaining_text(
         if len(free) > 1:
             return None
         if free:
-            start, end = _widened(utterance, free[0])
-            is_meant = fits(slot, utterance.text[start:end]) and not _is_led_away(utterance, slot, start)
-            return (slot, start, end) if is_meant else None
+            is_meant = fits(slot, utterance.text[slice(*free[0])]) and not _is_led_away(utterance, slot, free[0][0])
+            return (slot, *free[0]) if is_meant else None
     return (slot, *found) if (found := _after_task_words(utterance, slot, task, cues, filled)) else None
 
 
@@ -297,17 +291,6 @@ def _is_led_away(utterance: Utterance, slot: Slot, start: int) -> bool:
     """Return whether a word before *start* gives what follows another part: "from Oslo" names no destination."""
     before = utterance.tokens[max(utterance.index_at(start) - 1, 0)].text
     return before in {"from", "by"} and not any((before,) == phrase.stems for phrase in slot.phrases)
-
-
-def _widened(utterance: Utterance, span: tuple[int, int]) -> tuple[int, int]:
-    """Return *span* with the words of a name around it in small letters: "the Ada Lovelace memorial", "de Vries"."""
-    start, end = span
-    tokens = utterance.tokens
-    place = utterance.index_at(start)
-    while place and tokens[place - 1].text in {"van", "von", "de", "der", "del", "la", "le", "di", "da", "al"}:
-        place -= 1
-        start = tokens[place].start
-    return start, end
 
 
 def _after_task_words(

@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -87,6 +86,11 @@ class Utterance:
         """The stems of the words, in order."""
         return tuple(token.stem for token in self.tokens if token.is_word)
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """From the first to the last of its tokens."""
+        return (self.tokens[0].start, self.tokens[-1].end) if self.tokens else (0, 0)
+
     @cached_property
     def quoted_spans(self) -> tuple[Passage, ...]:
         """What stands between quotation marks and has a letter."""
@@ -135,23 +139,17 @@ class Utterance:
         """Return it with blanks in *places*, so that all the rest stands where it did."""
         return Utterance(_blank(self.text, places), decimal_mark=self.decimal_mark, now=self.now)
 
-    def only(self, places: Iterable[tuple[int, int]]) -> "Utterance":
-        """Return what stands in *places*, each where it stands, with blanks for the rest."""
-        text = " " * len(self.text)
-        for start, end in places:
-            text = text[:start] + self.text[start:end] + text[end:]
-        return Utterance(text, decimal_mark=self.decimal_mark, now=self.now)
-
-    def part(self, start: int, end: int) -> "Utterance":
-        """Return these characters as an utterance of their own; what was read of the whole is not read again."""
-        part = Utterance(self.text[start:end], decimal_mark=self.decimal_mark, now=self.now)
-        tokens = (one for one in self.tokens if start <= one.start < end)
-        part.tokens = tuple(one._replace(start=one.start - start, end=one.end - start) for one in tokens)
-        moments = (one for one in self.moments if start <= one.start and one.end <= end)
-        part.moments = tuple(one._replace(start=one.start - start, end=one.end - start) for one in moments)
-        amounts = (one for one in self.amounts if start <= one.start and one.end <= end)
-        part.amounts = tuple(replace(one, start=one.start - start, end=one.end - start) for one in amounts)
-        return part
+    def only(self, *places: tuple[int, int]) -> "Utterance":
+        """Return what stands in *places*, each where it stands, with blanks for the rest; nothing is read again."""
+        ordered = sorted(places)
+        ends = [0, *(end for _, end in ordered)]
+        starts = [*(start for start, _ in ordered), len(self.text)]
+        rest = self.without(zip(ends, starts, strict=True))
+        is_in = mark(len(self.text), ordered)
+        rest.tokens = tuple(one for one in self.tokens if is_in[one.start])
+        rest.moments = tuple(one for one in self.moments if all(is_in[one.start : one.end]))
+        rest.amounts = tuple(one for one in self.amounts if all(is_in[one.start : one.end]))
+        return rest
 
 
 def tells_of_past(tokens: Sequence[Token]) -> bool:

@@ -1,9 +1,10 @@
 """What characters of an utterance are worth in a slot: the one place that turns words into a slot's JSON values."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from quantities.amounts import Amount, Duration, Percent, Quantity, canonical, wire_form
@@ -11,9 +12,9 @@ from quantities.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 from quantities.numerals import Found
 from quantities.times import FoundMoment
 from quantities.units import CURRENCIES
-from supervisor.understanding.questions import ask_for, ask_which_value
 from supervisor.understanding.schema import Kind, Slot
 from supervisor.understanding.utterance import Utterance, stems_of
+from supervisor.understanding.wording import ask_for, ask_which_value
 
 #: "10k" and "5m", which beside a measure may be a number with its scale or the beginning of a unit.
 _SCALED = re.compile(r"([-+]?[\d.,]*\d)\s?([kKmMbBgGtT])")
@@ -32,6 +33,18 @@ _MOST_VALUES = 64
 #: Days from which on a day without a year is far ahead, and days until which it was a short while ago.
 _FAR_AHEAD, _SHORT_AGO = 240, 60
 _YEAR = re.compile(r"\d{4}")
+_SEPARATOR = re.compile(r"\s*(?:[,;/&+]\s*(?:and\s+|then\s+)?|and\s+|then\s+|)", re.IGNORECASE)
+#: Said between two values, it takes back the first.
+_TAKEN_BACK = re.compile(
+    r"[\s,.;:()!\u2013\u2014-]*(?:\b(?:oh|no|nope|sorry|wait|actually|rather|or rather|i mean(?:t)?|make (?:it|that)"
+    r"|scratch that|correction|it's|that's|but)\b[\s,.;:()!\u2013\u2014-]*){1,4}(?:(?:for|at|on|to|in|by)\s+)?",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(
+    r"\b(?:not|n't|instead of|(?:rather|other) than|no longer|anything but)\s+(?:the\s+|my\s+|a\s+|on\s+|at\s+)?$",
+    re.IGNORECASE,
+)
+_DENIED_REACH = 24
 
 
 class Candidate(NamedTuple):
@@ -54,6 +67,20 @@ class Candidate(NamedTuple):
         return len(self.values) == 1 and not self.question
 
 
+class Group(NamedTuple):
+    """Characters that hold one value, and what each slot would make of them; *run* numbers the list it stands in."""
+
+    start: int
+    end: int
+    candidates: tuple[Candidate, ...]
+    run: int
+
+    def of(self, slot: Slot) -> Candidate | None:
+        """Return what *slot* makes of it; the longest reading first."""
+        own = [one for one in self.candidates if one.slot is slot]
+        return max(own, key=lambda one: (bool(one.values), one.end - one.start), default=None)
+
+
 def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
     """Return what of *utterance* can be a value of *slot*, in order; for texts and switches see `texts`."""
     if slot.is_numeric:
@@ -73,6 +100,40 @@ def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
     if slot.kind == "choice":
         return list(choices_for(slot, utterance))
     return []
+
+
+def groups_of(utterance: Utterance, slots: Sequence[Slot], taken_back: list[tuple[int, int]]) -> list[Group]:
+    """Return the values of *utterance* that *slots* can take, what overlaps together.
+
+    What was taken back is added to *taken_back* instead.
+    """
+    found = sorted((one for slot in slots for one in candidates(utterance, slot)), key=lambda one: (one.start, one.end))
+    joined: list[list[Candidate]] = []
+    reach = -1
+    for one in found:
+        if one.start < reach:
+            joined[-1].append(one)
+        else:
+            joined.append([one])
+        reach = max(reach, one.end)
+    spans = [(ones[0].start, max(one.end for one in ones), ones) for ones in joined][:_MOST_VALUES]
+    text = utterance.text
+    groups: list[Group] = []
+    for (start, end, ones), after in zip_longest(spans, spans[1:]):
+        if _is_taken_back(text, start, end, after):
+            taken_back.append((start, end))
+            continue
+        run = 0
+        if groups:
+            run = groups[-1].run + (_SEPARATOR.fullmatch(text, groups[-1].end, start) is None)
+        groups.append(Group(start, end, tuple(ones), run))
+    return groups
+
+
+def _is_taken_back(text: str, start: int, end: int, after: tuple[int, int, list[Candidate]] | None) -> bool:
+    if _DENIED.search(text, max(start - _DENIED_REACH, 0), start):
+        return True
+    return after is not None and _TAKEN_BACK.fullmatch(text, end, after[0]) is not None
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------

@@ -40,7 +40,9 @@ class FakeConversations:
         self._turns: dict[str, tuple[float, dict[str, bytes]]] = {}
         self._owned: dict[str, tuple[float, set[str]]] = {}
 
-    async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
+    async def append(
+        self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: object = ()
+    ) -> bool:
         """Add *turn* at the end and return True; False when *turn_id* is there already."""
         if user_id:
             self._owned[user_id] = (self._clock() + self._keep_s, {*await self.of_user(user_id), conversation_id})

@@ -12,6 +12,7 @@ from contracts import subjects
 from contracts.identifiers import new_id
 from contracts.messages import AgentCard, ChatTurn, PersonReply, PersonRequest, TaskAssignment, TaskCall, TaskCard
 from memory.conversation import Conversations
+from memory.exchange import Commands
 from memory.ledger import Ledger
 from memory.pipeline_runs import PipelineRuns
 from memory.requests import RequestRecords
@@ -28,7 +29,7 @@ from supervisor.http.certificates import Certificate
 from supervisor.http.parts import Parts
 from supervisor.http.serving import HttpServer
 from supervisor.http.work import Work
-from supervisor.incoming import Ended, unheard
+from supervisor.incoming import Alongside, Ended, unheard
 from supervisor.reports import ReportDesk
 from tests.servers import PATIENCE_S
 
@@ -73,10 +74,11 @@ class Scripted:
         before: Sequence[ChatTurn] | None = None,
         ended: Ended = unheard,
         is_new: bool = False,
+        alongside: Alongside | None = None,
     ) -> PersonReply:
         """Wait for the gate, and say the text back."""
         self.asked.append(request)
-        await self._keep(request, "person", request.text)
+        await self._keep(request, "person", request.text, alongside.words if alongside is not None else ())
         if self.assigns:
             assignment = assigned(self.task_id_of(request), request.text)
             await self.dispatch.assign(assignment)
@@ -92,7 +94,7 @@ class Scripted:
             text=f"Heard: {request.text}",
         )
 
-    async def _keep(self, request: PersonRequest, speaker: Any, text: str) -> None:
+    async def _keep(self, request: PersonRequest, speaker: Any, text: str, beside: Commands = ()) -> None:
         assert request.conversation_id is not None
         turn_id = f"{request.user_id}-{request.request_id}-{speaker[0]}"
         turn = ChatTurn(
@@ -105,7 +107,7 @@ class Scripted:
             request_id=request.request_id,
         )
         body = turn.model_dump_json().encode()
-        await self.conversations.append(request.conversation_id, body, turn_id, user_id=request.user_id)
+        await self.conversations.append(request.conversation_id, body, turn_id, user_id=request.user_id, beside=beside)
 
 
 def assigned(task_id: str, word: str = "hi") -> TaskAssignment:
@@ -141,11 +143,12 @@ async def http_stand(
     """Serve the API within the block, over *tls* if given; *scripted* makes its service, *parts* replace the others."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(servers.nats_url, f"stand-{new_id(0)}"))
+        link = Link(client)
         await declare_streams(client, Sizes())
-        outbox = await stack.enter_async_context(open_outbox(Link(client)))
+        outbox = await stack.enter_async_context(open_outbox(link))
         ledger = Ledger(redis, deadline_s=PATIENCE_S)
         dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger)
-        await client.subscribe(subjects.reports_to(SUPERVISOR), cb=reports.hear_hint)
+        await link.listen(subjects.reports_to(SUPERVISOR), reports.hear_hint)
         conversations = Conversations(redis, deadline_s=PATIENCE_S)
         records = RequestRecords(redis, deadline_s=PATIENCE_S)
         service = scripted(conversations, dispatch)

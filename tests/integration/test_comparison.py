@@ -33,6 +33,7 @@ class Stores:
     """Both stores, and a desk that compares them."""
 
     client: Client
+    link: Link
     outbox: Outbox
     ledger: Ledger
     task: str
@@ -81,8 +82,9 @@ async def stores(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stores
     async with contextlib.AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(servers.nats_url, "comparison"))
         await declare_streams(client, Sizes())
-        outbox = await stack.enter_async_context(open_outbox(Link(client)))
-        yield Stores(client, outbox, Ledger(redis, deadline_s=PATIENCE_S), new_id(0))
+        link = Link(client)
+        outbox = await stack.enter_async_context(open_outbox(link))
+        yield Stores(client, link, outbox, Ledger(redis, deadline_s=PATIENCE_S), new_id(0))
 
 
 def asked(task_id: str, generation: int = 1, deliveries: int = 1) -> Delivery:
@@ -232,7 +234,7 @@ async def test_two_supervisors_and_a_finish_at_once_leave_one_report(stores: Sto
 async def test_a_request_a_program_and_the_ledger_read_one_verdict(stores: Stores) -> None:
     """A second run's report, which the ledger took and the stream refused, is heard on the wire, and told to nobody."""
     desk = ReportDesk(stores.client, stores.ledger)
-    await stores.client.subscribe("reports.Other.>", cb=desk.hear_hint)
+    await stores.link.listen("reports.Other.>", desk.hear_hint)
     assignment = TaskAssignment(
         task_id=stores.task, agent_id="A", supervisor_id="Other", task=TaskCall(name="x"), created_at=datetime.now(UTC)
     )
@@ -257,7 +259,7 @@ async def test_a_hint_of_a_task_that_was_sent_again_tells_its_newest_report(stor
     assignment = TaskAssignment(
         task_id=stores.task, agent_id="A", supervisor_id="Other", task=TaskCall(name="x"), created_at=datetime.now(UTC)
     )
-    await stores.client.subscribe("reports.Other.>", cb=desk.hear_hint)
+    await stores.link.listen("reports.Other.>", desk.hear_hint)
     for generation in (2, 3):
         report = a_report(stores.task, generation=generation, fence="ledger")
         await stores.ledger.finish(stores.task, generation, "completed", report)
@@ -268,3 +270,31 @@ async def test_a_hint_of_a_task_that_was_sent_again_tells_its_newest_report(stor
     told = await waiting
     assert told is not None
     assert told.generation == 3
+
+
+@pytest.mark.parametrize("is_brought", [True, False])
+async def test_a_report_that_the_consumer_brings_is_not_read_by_itself(stores: Stores, is_brought: bool) -> None:
+    """Where another replica was given it, it is read a moment after it was heard of."""
+
+    class Reading(ReportDesk):
+        read = 0
+
+        async def _read_stored(self, subject: str) -> bytes | None:
+            self.read += 1
+            return await super()._read_stored(subject)
+
+    desk = Reading(stores.client, stores.ledger, hint_pause_s=0.3)
+    await stores.link.listen("reports.Other.>", desk.hear_hint)
+    assignment = TaskAssignment(
+        task_id=stores.task, agent_id="A", supervisor_id="Other", task=TaskCall(name="x"), created_at=datetime.now(UTC)
+    )
+    waiting = asyncio.create_task(desk.report_of(assignment, PATIENCE_S, is_new=True))
+    await asyncio.sleep(0)
+    body = a_report(stores.task)
+    await stores.publish(stores.task, body)
+    if is_brought:
+        delivery = Delivery(f"reports.Other.{stores.task}.1", body, None, "ack", 1, 1, 0.0)
+        await desk.work([delivery], Line())  # type: ignore[arg-type]  # a fake
+    assert await waiting == CompletionReport.model_validate_json(body)
+    await asyncio.sleep(0.4)
+    assert desk.read == (0 if is_brought else 1)

@@ -11,8 +11,7 @@ from redis.asyncio import Redis
 from contracts.messages import ChatTurn, PersonReply, PersonRequest, ReplyPart, TaskAssignment
 from runtime.embedded import EmbeddedServers
 from supervisor.combined import combined
-from supervisor.incoming import Ended, unheard
-from supervisor.part_ids import part_task_id
+from supervisor.incoming import Alongside, Ended, part_task_id, unheard
 from tests.http_client import PATIENCE_S, Connection, ask, until
 from tests.integration.http_stand import Scripted, Stand, assigned, http_stand
 from tests.integration.test_http_requests import report_on, shown
@@ -35,9 +34,11 @@ class InParts(Scripted):
         before: Sequence[ChatTurn] | None = None,
         ended: Ended = unheard,
         is_new: bool = False,
+        alongside: Alongside | None = None,
     ) -> PersonReply:
         """Answer one part, wait for the gate, answer the other."""
         self.asked.append(request)
+        await self._keep(request, "person", request.text, alongside.words if alongside is not None else ())
         whole = self.task_id_of(request)
         parts = {}
         for place, word in ((1, "one"), (2, "two")):

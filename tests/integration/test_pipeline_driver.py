@@ -183,7 +183,7 @@ async def a_scene(servers: EmbeddedServers, folder: Path, **works: Work) -> Asyn
         await declare_streams(client, Sizes())
         ledger = Ledger(redis, deadline_s=PATIENCE_S)
         reports = ReportDesk(client, ledger)
-        await client.subscribe(subjects.reports_to("S"), cb=reports.hear_hint)
+        await link.listen(subjects.reports_to("S"), reports.hear_hint)
         parts = Parts(
             supervisor_id="S",
             runs=PipelineRuns(redis, deadline_s=PATIENCE_S),

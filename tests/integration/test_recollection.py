@@ -17,7 +17,7 @@ from memory.documents.reader import DocumentReader
 from memory.documents.store import DocumentStore
 from memory.rendering.documents import tokens_of
 from supervisor.recollection import BUDGET_TOKENS, OwnReads, Recollections
-from supervisor.understanding import Ambiguous, Interpretation, LlmInterpreter, Missing, Understood
+from supervisor.understanding import Clarification, Interpretation, LlmInterpreter, Understood
 from tests.llm_double import ScriptedLlm
 from tests.llm_questions import Opener
 from tests.understanding_cases import EVERYBODY, parameters_of
@@ -92,7 +92,7 @@ def house(valkey_or_redis: Redis, open_llm: Opener, scripted_llm: ScriptedLlm) -
     return House(valkey_or_redis, LlmInterpreter(open_llm(), recalling=recalling), scripted_llm)
 
 
-def answered(asked: Ambiguous) -> ChatTurn:
+def answered(asked: Clarification) -> ChatTurn:
     """Return the turn in which *asked* is put to the person."""
     return ChatTurn(
         turn_id="a",
@@ -111,7 +111,7 @@ async def test_a_remembered_value_is_shown_with_its_line_and_starts_with_a_yes(h
 
     found = await house.ask(GOOD)
 
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert found.known == {"budget_limit": 50000, "spent": 42000}
     assert f'I remember "{SHOWN}".' in found.question
     assert [(span.text, span.memory) for span in found.spans if span.memory] == [("50,000", f"{MONEY} budget.facts[0]")]
@@ -131,9 +131,9 @@ async def test_only_the_memory_of_the_person_who_asks_is_shown(house: House, use
 
     found = await house.ask(GOOD, user=user)
 
-    assert isinstance(found, Missing)
+    assert isinstance(found, Clarification)
     assert (house.shown, found.missing) == ([], ("budget_limit",))
-    assert isinstance(await house.ask(GOOD), Ambiguous)
+    assert isinstance(await house.ask(GOOD), Clarification)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ async def test_what_a_model_only_says_is_remembered_is_asked_for(house: House, h
 
     found = await house.ask(reading(SPENT, hostile))
 
-    assert isinstance(found, Missing)
+    assert isinstance(found, Clarification)
     assert (dict(found.known), found.missing) == ({"spent": 42000}, ("budget_limit",))
 
 
@@ -178,7 +178,7 @@ async def test_the_person_sees_whose_value_it_is(house: House, resource: str, co
 
     found = await house.ask(GOOD)
 
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert f'I remember "{shown}' in found.question
     left = await house.interpreter.interpret("no", catalogue=EVERYBODY, previous=[answered(found)], user_id=ANN)
     assert not isinstance(left, Understood)
@@ -190,7 +190,7 @@ async def test_a_question_for_another_value_takes_nothing_from_memory(house: Hou
 
     found = await house.ask(reading(slot("budget_limit", "50000", "50,000")), "Check my budget as usual")
 
-    assert isinstance(found, Missing)
+    assert isinstance(found, Clarification)
     assert (dict(found.known), found.missing) == ({}, ("budget_limit", "spent"))
 
 

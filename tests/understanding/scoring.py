@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from contracts.errors import InvalidParameters
 from contracts.messages import ChatTurn, TaskCall
-from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Understood
+from supervisor.understanding.outcome import Clarification, Interpretation, Several, Understood
 from supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.agents import CATALOGUE, NOW, PARAMETERS
 
@@ -65,7 +65,7 @@ def verdict_on(found: Interpretation, key: Key) -> Verdict:
         return min(verdicts, key=["right", "asked", "refused", "wrong"].index)
     parts = found.parts if isinstance(found, Several) else (found,)
     served = [part for part in parts if isinstance(part, Understood)]
-    questions = [part for part in parts if isinstance(part, Missing | Ambiguous)]
+    questions = [part for part in parts if isinstance(part, Clarification)]
     if isinstance(key, str):
         if served:
             return "wrong"
@@ -126,7 +126,7 @@ def _turns(turn: dict[str, Any], found: Interpretation) -> list[ChatTurn]:
     if isinstance(key, dict) and "task" in key:
         values = next(_wordings(key["parameters"]))
         agent_id, call = key["agent"], TaskCall(name=key["task"], parameters=values)
-    elif isinstance(found, Missing | Ambiguous):
+    elif isinstance(found, Clarification):
         text, agent_id, call = found.question, found.agent_id, found.call
     answer = ChatTurn(
         turn_id="a", conversation_id="c", speaker="assistant", text=text, at=NOW, agent_id=agent_id, task=call

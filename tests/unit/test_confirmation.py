@@ -8,7 +8,7 @@ import pytest
 from contracts.messages import ChatTurn, TaskCall
 from contracts.parameters import Parameters
 from supervisor.understanding.model import LlmInterpreter
-from supervisor.understanding.outcome import Ambiguous, Interpretation, Several, Understood, Unfitting
+from supervisor.understanding.outcome import Clarification, Interpretation, Several, Understood, Unfitting
 from supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.recorded import CATALOGUE, NOW, Model, answers, cases
 from workers.agent import Agent
@@ -48,7 +48,7 @@ def understand(text: str, previous: Sequence[ChatTurn] = ()) -> Interpretation:
 def test_without_a_model_too_a_task_with_effects_is_shown_first() -> None:
     """With all that would be started."""
     found = understand('book freight: quote number "Q-415", pickup 2026-12-01')
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert found.question == QUESTION
     assert found.call == TaskCall(name="book_freight", parameters=SHOWN)
 
@@ -74,7 +74,7 @@ def test_a_no_leaves_it(no: str) -> None:
 def test_what_is_changed_is_shown_again() -> None:
     """The person said yes to other values."""
     found = understand("pickup 2026-12-03 instead", [asked(QUESTION, SHOWN)])
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert found.call is not None
     assert found.call.parameters == {**SHOWN, "pickup": "2026-12-03"}
 
@@ -100,7 +100,7 @@ def test_a_yes_to_leaving_words_out_is_none_to_the_effects() -> None:
     """They have not been shown yet."""
     turn = asked("I have no use for '12' in book freight. Shall I leave it out?", SHOWN)
     found = understand("yes", [turn])
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert found.question == QUESTION
 
 
@@ -110,7 +110,7 @@ async def test_with_a_model_the_yes_needs_none() -> None:
     model = Model(answers()["en24"])
     interpreter = LlmInterpreter(model)
     shown = await interpreter.interpret(case.say, catalogue=CATALOGUE, previous=[], now=NOW)
-    assert isinstance(shown, Ambiguous)
+    assert isinstance(shown, Clarification)
     assert shown.call is not None
     turn = asked(shown.question, shown.call.parameters)
     found = await interpreter.interpret("yes", catalogue=CATALOGUE, previous=[turn], now=NOW)

@@ -10,7 +10,7 @@ from contracts.messages import AgentCard, ChatTurn, TaskCard
 from memory.rendering.tokens import estimate
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.model import LlmInterpreter, make_interpreter
-from supervisor.understanding.outcome import Ambiguous, Interpretation, Missing, Several, Understood, Unfitting
+from supervisor.understanding.outcome import Clarification, Interpretation, Several, Understood, Unfitting
 from supervisor.understanding.prompt import Remembered, narrow
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
@@ -133,7 +133,7 @@ async def test_what_python_cannot_read_at_its_quotation_is_shown_for_a_yes(text:
     if not any(one["field"] == "litres" for one in slots):
         slots.append(slot("litres", "50", "50 Liter"))
     found = await interpret(text, reading(intent(WATER, *slots)))
-    assert isinstance(found, Ambiguous), found
+    assert isinstance(found, Clarification), found
     assert found.question.startswith("Do you mean water zone with ")
     assert "as I understand your words" in found.question
     assert found.call is not None
@@ -170,7 +170,7 @@ async def test_what_stays_ungrounded_is_asked_for_and_the_rest_is_kept() -> None
     answer = reading(intent(RESERVE, slot("title", "Emma"), slot("author", "Jane Austen"), slot("copies", "4", "3")))
     model = Model(answer)
     found = await interpret(EMMA, model)
-    assert isinstance(found, Missing)
+    assert isinstance(found, Clarification)
     assert dict(found.known) == {"title": "Emma", "author": "Jane Austen"}
     assert found.missing == ("copies",)
     assert len(model.users) == 2
@@ -181,7 +181,7 @@ async def test_a_number_is_the_value_of_one_field() -> None:
     text = "a walk in the Harz of 12"
     answer = reading(intent(HIKE, slot("region", "Harz"), slot("distance", "12"), slot("hikers", "12")))
     found = await interpret(text, answer)
-    assert isinstance(found, Missing)
+    assert isinstance(found, Clarification)
     assert found.missing == ("hikers",)
 
 
@@ -190,7 +190,7 @@ async def test_a_number_or_quoted_text_that_no_slot_rests_on_is_asked_about(left
     """Nothing that was said is dropped."""
     answer = reading(intent(RESERVE, slot("title", "Emma")))
     found = await interpret(f"could somebody hold on to Emma, {left}", answer)
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert left.strip('"„“').removeprefix("on ").removeprefix("for ") in found.question
     assert "Shall I leave it out?" in found.question
 
@@ -220,7 +220,7 @@ async def test_a_task_with_effects_is_shown_for_a_yes_first() -> None:
         intent("FreightDesk.book_freight", slot("quote_number", "Q-415"), slot("pickup", "2026-12-01", "1 December"))
     )
     found = await interpret(text, answer)
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert found.question == "Do you mean book freight with quote number Q-415, pickup 2026-12-01?"
     assert found.call is not None
     assert found.call.parameters == {"quote_number": "Q-415", "pickup": "2026-12-01"}
@@ -231,11 +231,11 @@ async def test_a_remembered_value_is_shown_for_a_yes_first() -> None:
     answer = reading(intent(HIKE, slot("region", "Harz", source="m1"), slot("distance", "12", "12 km")))
     memory = Memory("hikes / facts: Ben walks in the Harz")
     found = await interpret("plan us 12 km as ever", answer, memory=memory)
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert 'I remember "hikes / facts: Ben walks in the Harz".' in found.question
     assert [span.memory for span in found.spans] == ["resource_user_home home.facts[0]", None]
     of_another = await interpret("plan us 12 km as ever", answer, memory=memory, user_id="ben")
-    assert isinstance(of_another, Missing)
+    assert isinstance(of_another, Clarification)
     assert of_another.missing == ("region",)
 
 
@@ -243,11 +243,11 @@ async def test_what_is_left_and_what_is_shown_are_asked_about_together() -> None
     """A yes to one of them must not start the other; beside what is lacking it is told."""
     answer = reading(intent(HIKE, slot("region", "Harz", source="m1"), slot("distance", "12", "12 km")))
     found = await interpret("plan us 12 km as ever, and 77 more", answer, memory=Memory("walks in the Harz"))
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert found.question.startswith("Do you mean plan hike with region Harz, distance 12?")
     assert found.question.endswith("I have no use for '77' in plan hike.")
     found = await interpret("walk in the Harz, 77", reading(intent(HIKE, slot("region", "Harz"))))
-    assert isinstance(found, Missing)
+    assert isinstance(found, Clarification)
     assert found.question.startswith("I have no use for '77' in plan hike. What is distance?")
 
 
@@ -255,13 +255,13 @@ async def test_what_was_proposed_and_not_agreed_to_is_shown_again() -> None:
     """A change of it is no yes to the rest."""
     answer = reading(intent(HIKE, slot("region", "Harz", source="m1"), slot("distance", "12", "12 km")))
     proposed = await interpret("plan us 12 km as ever", answer, memory=Memory("walks in the Harz"))
-    assert isinstance(proposed, Ambiguous)
+    assert isinstance(proposed, Clarification)
     turn = case("fo01")[1].model_copy(
         update={"text": proposed.question, "agent_id": "TrailGuide", "task": proposed.call, "user_id": "ann"}
     )
     carried = slot("region", "Harz", "region=Harz", "t1")
     found = await interpret("eher 15 km", reading(intent(HIKE, carried, slot("distance", "15", "15 km"))), [turn])
-    assert isinstance(found, Ambiguous), found
+    assert isinstance(found, Clarification), found
     assert "region: as I proposed" in found.question
 
 
@@ -276,7 +276,7 @@ async def test_values_of_the_turn_that_is_referred_to_are_carried() -> None:
     reported = slot("quote_number", "Q-906", source="t2")
     answer = reading(intent("FreightDesk.book_freight", reported, slot("pickup", "2026-12-02", "2 December")))
     found = await interpret("fine, 2 December", answer, case("fo06"))
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert "quote number: from what was reported" in found.question
 
 
@@ -287,7 +287,7 @@ async def test_values_of_several_earlier_turns_are_shown_for_a_yes_first() -> No
         intent(RESERVE, slot("title", "Bremen", source="t1"), slot("author", "lawn", source="t3"), slot("copies", "7"))
     )
     found = await interpret("and put 7 aside", answer, turns)
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert "title, author: from several earlier turns" in found.question
 
 
@@ -296,7 +296,7 @@ async def test_turns_of_another_person_are_not_shown() -> None:
     turns = [turn.model_copy(update={"user_id": "ben"}) for turn in case("fo01")]
     model = Model(reading(intent(WATER, slot("zone", "orchard"), slot("litres", "200", "litres=200", "t2"))))
     found = await interpret("the same for the orchard", model, turns)
-    assert isinstance(found, Missing)
+    assert isinstance(found, Clarification)
     assert "200" not in model.users[0].partition("tasks:")[2].partition("conversation:")[2]
 
 

@@ -7,7 +7,7 @@ import pytest
 from contracts.messages import AgentCard, TaskCard
 from contracts.parameters import Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.understanding.outcome import Ambiguous, Missing, Understood, Unfitting
+from supervisor.understanding.outcome import Clarification, Understood, Unfitting
 from supervisor.understanding.rules import RuleInterpreter
 from tests.understanding_cases import BUDGET
 
@@ -58,7 +58,7 @@ OFFICE = Catalogue(
 def chosen(text: str, catalogue: Catalogue = OFFICE) -> str | None:
     """Return the agent that *text* goes to, also with a question about it; None when nobody gets it."""
     found = RuleInterpreter().understand(text, catalogue=catalogue)
-    return found.agent_id if isinstance(found, Understood | Missing | Ambiguous) else None
+    return found.agent_id if isinstance(found, Understood | Clarification) else None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_two_tasks_with_the_same_examples_are_asked_about() -> None:
     """Nobody is preferred by the order of names."""
     catalogue = Catalogue([card("NorthAgent", ROOMS), card("SouthAgent", ROOMS)])
     found = RuleInterpreter().understand("is there a room free on monday", catalogue=catalogue)
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert "NorthAgent" in found.question
     assert "SouthAgent" in found.question
 

@@ -13,6 +13,7 @@ from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonRep
 from contracts.subjects import MAX_BODY
 from supervisor.catalogue import Catalogue
 from supervisor.combined import fitting
+from supervisor.incoming import Alongside
 from supervisor.request_readings import LOOK_BACK
 from supervisor.service import Publish, Service
 from supervisor.understanding.outcome import Unfitting
@@ -49,7 +50,9 @@ class Puzzled:
 class AwayConversations(FakeConversations):
     """A store that is away."""
 
-    async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
+    async def append(
+        self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: object = ()
+    ) -> bool:
         """Keep nothing."""
         raise MemoryUnavailable("away")
 
@@ -61,7 +64,9 @@ class Told(FakeConversations):
         super().__init__()
         self.kept: asyncio.Queue[str] = asyncio.Queue()
 
-    async def append(self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None) -> bool:
+    async def append(
+        self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: object = ()
+    ) -> bool:
         """Keep it, and tell."""
         is_new = await super().append(conversation_id, turn, turn_id, user_id=user_id)
         self.kept.put_nowait(turn_id)
@@ -150,6 +155,36 @@ async def test_both_sides_of_a_talk_are_published_for_whoever_learns_from_it(use
     assert {subject for subject, _, _ in sent} == {subjects.turns(owner)}
     assert [name for _, _, name in sent] == [turn.turn_id for turn in turns]
     assert {turn.user_id for turn in turns} == {user}
+
+
+class Beside(FakeConversations):
+    """A store that tells what it took together with each turn; *away_from* the turn at that place on it is away."""
+
+    def __init__(self, away_from: int = 2) -> None:
+        super().__init__()
+        self.beside: list[object] = []
+        self._away_from = away_from
+
+    async def append(
+        self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: object = ()
+    ) -> bool:
+        """Keep it, and tell."""
+        if len(self.beside) >= self._away_from:
+            raise MemoryUnavailable("away")
+        self.beside.append(beside)
+        return await super().append(conversation_id, turn, turn_id, user_id=user_id)
+
+
+@pytest.mark.parametrize("away_from", [2, 1])
+async def test_what_goes_along_with_a_request_is_kept_with_the_turns_of_both_sides(away_from: int) -> None:
+    """Whoever gave it learns whether its end is kept, which it is not where the answer cannot be."""
+    conversations = Beside(away_from)
+    alongside = Alongside((("SET", "record", "1"),), lambda reply: [("SET", "end", reply.kind)])
+    answering = service(conversations, lambda _subject, _body, _name: None)
+    await answering.answer(PersonRequest(text="hi", request_id="r", wait_ms=1), alongside=alongside)
+    both = [(("SET", "record", "1"),), [("SET", "end", "unable")]]
+    assert conversations.beside == both[:away_from]
+    assert alongside.has_ended == (away_from == 2)
 
 
 async def test_a_conversation_is_noted_as_its_users() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.messages import ChatTurn, TaskCall
 from supervisor.catalogue import Catalogue
-from supervisor.understanding import Ambiguous, Interpretation, Missing, Understood, Unfitting
+from supervisor.understanding import Clarification, Interpretation, Understood, Unfitting
 from tests.understanding_cases import BUDGET, EVERYBODY, budget_turn, parameters_of, said, understand
 
 FOUR = [5000, 7000, 8000, 6000]
@@ -16,7 +16,7 @@ ASKED = budget_turn("What is spent?", budget_limit=50000)
 
 def as_turn(found: Interpretation) -> ChatTurn:
     """Return the assistant's turn that asks what *found* asks."""
-    assert isinstance(found, Missing | Ambiguous)
+    assert isinstance(found, Clarification)
     return said("assistant", found.question, found.call, found.agent_id)
 
 
@@ -77,7 +77,7 @@ def test_the_same_history_as_a_question_without_one_is_none() -> None:
 def test_a_reference_to_nothing_is_asked_about() -> None:
     """Taking the default would answer another question than the one that was asked."""
     found = understand("Check my budget again: 50000 limit, 42000 spent, same history")
-    assert isinstance(found, Missing | Ambiguous)
+    assert isinstance(found, Clarification)
     assert found.missing == ("history",)
     answered = understand("5k, 7k", [said("person", "x"), as_turn(found)])
     assert parameters_of(answered) == {"budget_limit": 50000, "spent": 42000, "history": [5000, 7000]}
@@ -86,7 +86,7 @@ def test_a_reference_to_nothing_is_asked_about() -> None:
 def test_an_amount_that_again_gives_no_place_to_is_asked_about() -> None:
     """The earlier answer must not be given for a question with another number; the amount can then be placed."""
     found = understand("again with 45k", BEFORE)
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert found.question == "What is '45k': budget limit, spent or history?"
     answered = understand("spent 45k", [*BEFORE, said("person", "again with 45k"), as_turn(found)])
     assert parameters_of(answered) == {"budget_limit": 50000, "spent": 45000, "history": FOUR}
@@ -117,14 +117,14 @@ def test_two_plain_answers_go_in_the_order_of_the_question() -> None:
     previous = budget_turn("What are budget limit and spent?")
     assert parameters_of(understand("50000 and 42000", previous)) == {"budget_limit": 50000, "spent": 42000}
     found = understand("50000", previous)
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert found.question == "What is '50000': budget limit or spent?"
 
 
 def test_an_ambiguous_answer_is_asked_about_until_it_is_plain() -> None:
     """The dialogue converges."""
     found = understand("1.500", ASKED)
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert "1500" in found.question
     assert "1.5" in found.question
     answered = understand("1500", [*ASKED, said("person", "1.500"), as_turn(found)])
@@ -134,7 +134,7 @@ def test_an_ambiguous_answer_is_asked_about_until_it_is_plain() -> None:
 def test_an_optional_value_in_doubt_is_completed_by_its_answer() -> None:
     """Its field is known from the question although nothing required is missing."""
     found = understand("limit 50k, spent 42k, history [1.500]")
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     answered = understand("1500", [said("person", "x"), as_turn(found)])
     assert parameters_of(answered) == {"budget_limit": 50000, "spent": 42000, "history": [1500]}
 
@@ -150,7 +150,7 @@ def test_another_question_is_not_taken_for_the_answer() -> None:
 def test_no_answer_repeats_the_question_and_never_mind_ends_it() -> None:
     """Nothing is invented in the meantime."""
     found = understand("I don't know", ASKED)
-    assert isinstance(found, Missing)
+    assert isinstance(found, Clarification)
     assert (found.question, dict(found.known)) == ("What is spent?", {"budget_limit": 50000})
     assert isinstance(understand("Never mind", ASKED), Unfitting)
 

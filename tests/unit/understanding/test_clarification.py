@@ -10,8 +10,8 @@ from contracts.parameters import Parameters
 from quantities.amounts import Moment
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import Interpretation, RuleInterpreter, Understood
-from supervisor.understanding.dialogue.picks import pick
-from supervisor.understanding.outcome import Ambiguous, Missing, Several, Unfitting
+from supervisor.understanding.clarification import pick
+from supervisor.understanding.outcome import Clarification, Several, Unfitting
 from tests.understanding_cases import BUDGET, TRIP, card_for
 
 NOW = datetime(2026, 11, 23, 10, 0, tzinfo=UTC)
@@ -76,7 +76,7 @@ def shown(found: Interpretation) -> object:
         return [shown(part) for part in found.parts]
     if isinstance(found, Understood):
         return found.task.parameters
-    return found.question if isinstance(found, Missing | Ambiguous) else found.text.partition(".")[0]
+    return found.question if isinstance(found, Clarification) else found.text.partition(".")[0]
 
 
 LEFT = "All right, I leave it"
@@ -147,7 +147,7 @@ def test_which_field_an_amount_is_for_is_answered_in_any_words(answer: str, want
 def test_an_amount_that_was_placed_rests_on_the_words_that_placed_it() -> None:
     """The sentence has no other place for it."""
     found = talk(*WHICH_FIELD, "it's the limit")
-    assert isinstance(found, Missing)
+    assert isinstance(found, Clarification)
     assert found.known == NO_SPENT
     assert [(span.field, span.text) for span in found.spans] == [("budget_limit", "it's the limit")]
 

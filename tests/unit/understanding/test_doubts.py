@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from supervisor.understanding import Interpretation, Missing, RuleInterpreter, Understood
-from supervisor.understanding.outcome import Ambiguous
+from supervisor.understanding import Clarification, Interpretation, RuleInterpreter, Understood
 from tests.understanding.agents import CATALOGUE, NOW
 
 
@@ -37,7 +36,7 @@ def read(text: str) -> Interpretation:
 def test_words_that_the_card_does_not_know_are_asked_about(text: str, stranger: str) -> None:
     """A thing, a quality, who did it, or what is done to it."""
     found = read(text)
-    assert isinstance(found, Ambiguous | Missing)
+    assert isinstance(found, Clarification)
     assert f"'{stranger}'" in found.question
 
 

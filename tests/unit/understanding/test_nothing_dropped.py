@@ -9,7 +9,7 @@ from contracts.messages import ChatTurn
 from contracts.parameters import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
-from supervisor.understanding import Ambiguous, Interpretation, Missing, RuleInterpreter, Several, Understood, Unfitting
+from supervisor.understanding import Clarification, Interpretation, RuleInterpreter, Several, Understood, Unfitting
 from tests.understanding_cases import AT, EVERYBODY, card_for, said
 
 
@@ -105,14 +105,14 @@ def test_what_is_said_plainly_starts(text: str, parameters: dict[str, Any]) -> N
 def test_what_no_slot_takes_is_asked_about_before_anything_starts(text: str, words: str) -> None:
     """The question quotes it."""
     found = understand(text)
-    assert isinstance(found, Ambiguous | Missing), found
+    assert isinstance(found, Clarification), found
     assert words in found.question
 
 
 def test_a_yes_leaves_out_what_no_slot_takes_and_a_no_starts_nothing() -> None:
     """Only the person can say that it does not matter."""
     found = understand("haircut for 2 dogs on Friday")
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     asked = [said("person", "x"), said("assistant", found.question, found.call, found.agent_id)]
     agreed = understand("yes please", asked)
     assert isinstance(agreed, Understood)
@@ -168,5 +168,5 @@ def test_two_tasks_keep_what_each_of_them_cannot_take() -> None:
     found = understand("order a funghi for Ada, and book a haircut on Friday")
     assert isinstance(found, Several)
     first, second = found.parts
-    assert isinstance(first, Ambiguous)
+    assert isinstance(first, Clarification)
     assert isinstance(second, Understood)

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from contracts.errors import LlmRefused
 from contracts.messages import AgentCard, TaskCall, TaskCard
 from supervisor.catalogue import Catalogue
-from supervisor.understanding import Ambiguous, LlmInterpreter, RuleInterpreter, Understood, Unfitting
+from supervisor.understanding import Clarification, LlmInterpreter, RuleInterpreter, Understood, Unfitting
 from supervisor.understanding.routing import problem_of
 from supervisor.understanding.schema import task_schema as shape_of
 from tests.understanding_cases import BUDGET, EVERYBODY, parameters_of, said, understand
@@ -173,6 +173,6 @@ def test_an_ability_or_a_choice_is_never_longer_than_a_message() -> None:
     )
     assert len(crowd.abilities()) < 4000
     found = understand(CHECK, catalogue=crowd)
-    assert isinstance(found, Ambiguous)
+    assert isinstance(found, Clarification)
     assert len(found.question) < 1000
     assert found.question.endswith("or another one?")

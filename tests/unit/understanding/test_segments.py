@@ -8,7 +8,7 @@ from contracts.messages import ChatTurn, TaskCall
 from contracts.parameters import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
-from supervisor.understanding import Ambiguous, Interpretation, Missing, Several, Single, Understood, Unfitting
+from supervisor.understanding import Clarification, Interpretation, Several, Single, Understood, Unfitting
 from tests.understanding_cases import BUDGET, EVERYBODY, budget_turn, card_for, parameters_of, said, understand
 
 
@@ -68,7 +68,7 @@ FOOD = {"budget_limit": 900, "spent": 350}
         ("What is the weather in Lima? And what about Oslo?",
          [("WeatherAgent", {"place": "Lima"}), ("WeatherAgent", {"place": "Oslo"})]),
         ("Check my budget, limit 900, and book a taxi ride",
-         [("BudgetTrackerAgent", Missing), ("RideAgent", Missing)]),
+         [("BudgetTrackerAgent", Clarification), ("RideAgent", Clarification)]),
     ],
 )  # fmt: skip
 def test_each_part_that_chooses_a_task_of_its_own_becomes_one(text: str, expected: list[Part]) -> None:
@@ -126,7 +126,7 @@ LISTED = Catalogue(
           ("JokeAgent", {})]),
         ("check my budget of 900 with 350 spent, what is the weather in Lima?",
          [("BudgetTrackerAgent", FOOD), ("WeatherAgent", {"place": "Lima"})]),
-        ("take a nap of 14, I need a taxi ride", [("NapAgent", {"minutes": 14}), ("RideAgent", Missing)]),
+        ("take a nap of 14, I need a taxi ride", [("NapAgent", {"minutes": 14}), ("RideAgent", Clarification)]),
     ],
 )  # fmt: skip
 def test_an_order_behind_a_mere_comma_is_a_task_of_its_own(text: str, expected: list[Part]) -> None:
@@ -166,7 +166,7 @@ def test_what_may_be_one_task_or_two_is_asked_about(text: str) -> None:
     """No value is dropped, and none is chosen."""
     found = understand(text, catalogue=LISTED)
     parts = found.parts if isinstance(found, Several) else (found,)
-    assert any(isinstance(part, Missing | Ambiguous) for part in parts)
+    assert any(isinstance(part, Clarification) for part in parts)
 
 
 def test_every_span_points_into_the_whole_sentence() -> None:
@@ -269,9 +269,9 @@ def asked_of(found: Interpretation, request_id: str = "r1") -> list[ChatTurn]:
     """Return the turns that answer *found*, as the service keeps them: what asks back last."""
     assert isinstance(found, Several)
     turns = []
-    for part in sorted(found.parts, key=lambda part: isinstance(part, Missing | Ambiguous)):
+    for part in sorted(found.parts, key=lambda part: isinstance(part, Clarification)):
         call = part.task if isinstance(part, Understood) else None if isinstance(part, Unfitting) else part.call
-        text = part.question if isinstance(part, Missing | Ambiguous) else "Done."
+        text = part.question if isinstance(part, Clarification) else "Done."
         agent = None if isinstance(part, Unfitting) else part.agent_id
         turns.append(said("assistant", text, call, agent).model_copy(update={"request_id": request_id}))
     return turns
@@ -280,7 +280,7 @@ def asked_of(found: Interpretation, request_id: str = "r1") -> list[ChatTurn]:
 def test_an_answer_completes_the_part_that_asked() -> None:
     """Of two open questions the one that the words are for; the other one is asked again."""
     previous = asked_of(understand("Check my budget, limit 900, and book a taxi ride"))
-    still = ("BudgetTrackerAgent", Missing), ("RideAgent", Missing)
+    still = ("BudgetTrackerAgent", Clarification), ("RideAgent", Clarification)
     assert parts_of(understand("drive 12 km", previous)) == [still[0], ("RideAgent", {"distance": 12})]
     assert parts_of(understand("spent 350", previous)) == [("BudgetTrackerAgent", FOOD), still[1]]
 
@@ -299,7 +299,7 @@ def test_what_the_conversation_explains_may_come_with_another_wish() -> None:
     repeated = {"budget_limit": 900, "spent": 450}
     assert parts_of(found) == [("BudgetTrackerAgent", repeated), ("GreeterAgent", {"name": "Bob"})]
     doubtful = understand("again with 450 and greet Bob", budget_turn(budget_limit=900, spent=350), ALL)
-    assert parts_of(doubtful) == [("BudgetTrackerAgent", Ambiguous), ("GreeterAgent", {"name": "Bob"})]
+    assert parts_of(doubtful) == [("BudgetTrackerAgent", Clarification), ("GreeterAgent", {"name": "Bob"})]
 
 
 HOUSEHOLD = BUDGET.model_copy(update={"agent_id": "HouseholdAgent"})
@@ -322,7 +322,7 @@ def test_one_of_two_likely_tasks_is_chosen_by_its_place_or_its_name(answer: str,
     """The words that were said before are filled into it."""
     text = "limit 900, spent 350"
     asked = understand(text, catalogue=TWO)
-    assert isinstance(asked, Ambiguous)
+    assert isinstance(asked, Clarification)
     found = understand(answer, [said("person", text), said("assistant", asked.question)], TWO)
     assert isinstance(found, Understood)
     assert (found.agent_id, found.task.parameters) == (agent, FOOD)

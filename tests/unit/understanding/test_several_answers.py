@@ -9,7 +9,7 @@ from contracts.messages import ChatTurn
 from contracts.parameters import Field, Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import Interpretation, Understood
-from supervisor.understanding.outcome import Ambiguous, Missing, Several, Single
+from supervisor.understanding.outcome import Clarification, Several, Single
 from tests.understanding_cases import EVERYBODY, card_for, said, understand
 
 
@@ -50,8 +50,8 @@ def answers(first: str, *later: str) -> Interpretation:
 def turns_of(found: Interpretation, request_id: str) -> list[ChatTurn]:
     """Return the turns that answer *found*, as the service keeps them: what asks back last."""
     turns: list[ChatTurn] = []
-    for part in sorted(parts_of(found), key=lambda part: isinstance(part, Missing | Ambiguous)):
-        text = part.question if isinstance(part, Missing | Ambiguous) else "Done."
+    for part in sorted(parts_of(found), key=lambda part: isinstance(part, Clarification)):
+        text = part.question if isinstance(part, Clarification) else "Done."
         call = part.task if isinstance(part, Understood) else getattr(part, "call", None)
         turn = said("assistant", text, call, getattr(part, "agent_id", None))
         turns.append(turn.model_copy(update={"request_id": request_id, "turn_id": f"{request_id}-{len(turns)}"}))
@@ -83,16 +83,10 @@ def told(found: Interpretation) -> Parts:
         "spent 50k and 4 travellers",
         "4 travellers and I spent 50k",
         "4 travellers, 50k",
-        "50k for the first and 4 for the other",
-        "50k and 4 for the other",
-        "4 for the second and 50k for the first",
-        "4 for the second and 50k for the other",
-        "the first is 50k, the second is 4",
-        "first 50k, then 4",
     ],
 )
 def test_one_answer_completes_every_question_that_it_fits(answer: str) -> None:
-    """By the words of each, by its place, or in the order in which they were asked."""
+    """By the words of each, or in the order in which they were asked."""
     assert told(answers(NUMBERS, answer)) == [("BudgetTrackerAgent", 50_000), ("TripAgent", 4)]
 
 
@@ -103,20 +97,10 @@ def test_values_that_fit_in_one_order_alone_are_read_in_that(answer: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "answer", ["Lima for both", "both in Lima", "Lima, both of them", "Lima for each", "in Lima for all of them"]
-)
-def test_one_value_may_be_said_for_all(answer: str) -> None:
-    """In so many words."""
-    assert told(answers(PLACES, answer)) == [("WeatherAgent", "Lima"), ("EventsAgent", "Lima")]
-
-
-@pytest.mark.parametrize(
     ("answer", "expected"),
     [
         ("spent 50k", [("BudgetTrackerAgent", 50_000), ("TripAgent", ASKED)]),
         ("4 travellers", [("BudgetTrackerAgent", ASKED), ("TripAgent", 4)]),
-        ("four for the second", [("BudgetTrackerAgent", ASKED), ("TripAgent", 4)]),
-        ("the first: 50k", [("BudgetTrackerAgent", 50_000), ("TripAgent", ASKED)]),
         ("limit 90k, spent 20k", [("BudgetTrackerAgent", 20_000), ("TripAgent", ASKED)]),
     ],
 )
@@ -124,8 +108,8 @@ def test_what_an_answer_leaves_open_is_asked_again(answer: str, expected: Parts)
     """In the same words, and with what was said for it; the next answer is for that alone."""
     found = answers(NUMBERS, answer)
     assert told(found) == expected
-    [again] = [part for part in parts_of(found) if isinstance(part, Missing)]
-    before = {part.agent_id: part for part in parts_of(answers(NUMBERS)) if isinstance(part, Missing)}
+    [again] = [part for part in parts_of(found) if isinstance(part, Clarification)]
+    before = {part.agent_id: part for part in parts_of(answers(NUMBERS)) if isinstance(part, Clarification)}
     assert (again.question, again.known, again.missing) == (
         before[again.agent_id].question,
         before[again.agent_id].known,
@@ -139,7 +123,7 @@ def test_what_may_be_for_either_is_asked_about_and_starts_nothing() -> None:
     found = answers(NUMBERS, "50k")
     assert told(found) == told(answers(NUMBERS, "50k", "50k")) == [("BudgetTrackerAgent", ASKED), ("TripAgent", ASKED)]
     first = parts_of(answers(NUMBERS, "50k", "50k"))[0]
-    assert isinstance(first, Missing)
+    assert isinstance(first, Clarification)
     assert first.question == "What is spent? (I cannot tell which of these questions that answers.)"
     assert told(answers(NUMBERS, "50k", "50k and 4")) == [("BudgetTrackerAgent", 50_000), ("TripAgent", 4)]
 
@@ -193,7 +177,17 @@ def test_no_text_takes_what_another_question_asked_for(questions: str, answer: s
 
 
 @pytest.mark.parametrize(
-    "answer", ["50k and 4 and 9", "for both", "the third is 4", "the other is 4", ", ; and", "x" * 5000]
+    "answer",
+    [
+        "50k and 4 and 9",
+        "for both",
+        "4 for the second and 50k for the first",
+        "first 50k, then 4",
+        "the third is 4",
+        "the other is 4",
+        ", ; and",
+        "x" * 5000,
+    ],
 )
 def test_an_answer_that_says_not_which_is_which_starts_nothing(answer: str) -> None:
     """All of it stays open."""

@@ -1,18 +1,30 @@
-"""What an utterance leaves to the conversation: "again with spent 45000", "same history", "and for Bob?"."""
+"""What the turns of a conversation hold for the next utterance: open questions, and tasks whose values it goes on with.
+
+"Again with spent 45000", "same history" and "and for Bob?" leave the rest of their values to an earlier task.
+"""
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from contracts.messages import ChatTurn, TaskCall
+from supervisor.understanding.changes import Change, changes_in, put_change
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import Cue
-from supervisor.understanding.dialogue.changes import Change, apply_change, changes_in
-from supervisor.understanding.dialogue.conversation import Past
 from supervisor.understanding.outcome import Span
-from supervisor.understanding.questions import ask_unknown_reference, ask_whose
-from supervisor.understanding.routing import Task
+from supervisor.understanding.routing import Router, Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import LIGHT, STOP, Utterance, stem, word_set
+from supervisor.understanding.wording import (
+    ask_unknown_reference,
+    ask_whose,
+    asks_to_confirm,
+    asks_to_leave_out,
+    asks_which_task,
+    slots_asked,
+    tasks_asked,
+)
 
 _SAME = frozenset({"same", "previous", "earlier", "prior", "identical", "unchanged", "last", "old"})
 #: What may stand between "same" and the slot, beside names of slots ("the same limit and history").
@@ -41,6 +53,79 @@ _OWN_WORDS = LIGHT | STOP | word_set(
 _OWN_STEMS = frozenset(map(stem, _OWN_WORDS))
 
 
+class Past(NamedTuple):
+    """A task of the conversation, as the catalogue has it now; *turn_id* is None within the utterance itself."""
+
+    task: Task
+    call: TaskCall
+    turn_id: str | None
+
+
+class Open(NamedTuple):
+    """A question that the person may answer: for slots of *task*, for a yes to it, or which of *offered* is meant."""
+
+    turn: ChatTurn
+    task: Task | None
+    slots: tuple[Slot, ...] = ()
+    offered: tuple[Task, ...] = ()
+    wants_yes: bool = False
+
+
+def open_questions(previous: Sequence[ChatTurn], router: Router) -> list[Open]:
+    """Return the questions of the assistant's last turns, those about parts of one utterance, in order."""
+    last = previous[-1] if previous else None
+    if last is None or last.speaker != "assistant":
+        return []
+    found = []
+    for turn in previous:
+        is_beside = turn is last or (turn.request_id is not None and turn.request_id == last.request_id)
+        if turn.speaker == "assistant" and is_beside and (one := _open(turn, router)) is not None:
+            found.append(one)
+    return found
+
+
+def _open(turn: ChatTurn, router: Router) -> Open | None:
+    if turn.kind not in (None, "question"):
+        # A report may read like a question of ours, and its task has run.
+        return None
+    if asks_which_task(turn):
+        labelled = {(task.key[0], task.offer.label): task for task in reversed(router.tasks)}
+        offered = tuple(labelled[key] for key in tasks_asked(turn) if key in labelled)
+        return Open(turn, None, offered=offered) if offered else None
+    task = router.find(turn.agent_id, turn.task.name) if turn.task is not None and turn.agent_id else None
+    if task is None:
+        return None
+    if asks_to_confirm(turn) or asks_to_leave_out(turn):
+        return Open(turn, task, wants_yes=True)
+    slots = slots_asked(turn, task.schema)
+    return Open(turn, task, slots) if slots else None
+
+
+def past_tasks(previous: Sequence[ChatTurn], router: Router) -> list[Past]:
+    """Return the tasks of *previous* that an utterance may refer back to, the latest first."""
+    found = []
+    for turn in reversed(previous):
+        if turn.speaker == "assistant" and turn.task is not None and turn.agent_id:
+            task = router.find(turn.agent_id, turn.task.name)
+            if task is not None:
+                found.append(Past(task, turn.task, turn.turn_id))
+    return found
+
+
+def words_before(turn: ChatTurn, previous: Sequence[ChatTurn]) -> ChatTurn | None:
+    """Return the person's turn that *turn* asked about, also when it asked again after an answer that chose none."""
+    said = None
+    for one in reversed(previous):
+        if one.speaker == "person":
+            said = one
+        elif said is not None and one.text != turn.text:
+            break
+    return said
+
+
+# -- values of earlier tasks ------------------------------------------------------------------------------------------
+
+
 def carry_over(utterance: Utterance, task: Task, pasts: Sequence[Past], *, is_asked_for: bool) -> Filled | None:
     """Return what *utterance* says of *task*, with what it leaves to the latest of *pasts* that is of that task.
 
@@ -65,13 +150,12 @@ def carry_over(utterance: Utterance, task: Task, pasts: Sequence[Past], *, is_as
         unread = [one for one in changes if one.slot is None or one.slot.name not in filled.questions]
         filled.left += [(one.start, one.end) for one in unread]
         return filled
-    _put_changes(filled, utterance, past, changes, task)
+    _put_changes(filled, utterance, past, changes)
     is_whole = not named or bool(re.search(r"\b(?:else|rest|again|but|with|instead)\b", utterance.text, re.IGNORECASE))
     refers = refers and (is_whole or not is_asked_for)
     for slot in task.schema.slots:
         if slot.name in past.call.parameters and filled.is_open(slot) and (slot in named or refers):
-            span = named.get(slot, (0, len(utterance.text)))
-            take(filled, past, slot, span, utterance.text)
+            take(filled, past, slot, named.get(slot, utterance.extent), utterance.text)
     return filled
 
 
@@ -83,7 +167,7 @@ def goes_on(utterance: Utterance) -> bool:
 def take(filled: Filled, past: Past, slot: Slot, span: tuple[int, int], text: str) -> None:
     """Give *slot* the value that it had in *past*, which the words at *span* of *text* ask for."""
     filled.values[slot.name] = past.call.parameters[slot.name]
-    filled.spans.append(Span(slot.name, *span, text[slice(*span)], past.turn.turn_id))
+    filled.spans.append(Span(slot.name, *span, text[slice(*span)], past.turn_id))
 
 
 def _same_slots(utterance: Utterance, cues: Sequence[Cue]) -> dict[Slot, tuple[int, int]]:
@@ -99,10 +183,6 @@ def _same_slots(utterance: Utterance, cues: Sequence[Cue]) -> dict[Slot, tuple[i
             if cue is not None:
                 found[cue.slot] = (token.start, tokens[cue.end - 1].end)
             after = cue.end if cue is not None else after + 1
-    for cue in cues:
-        said = " ".join(token.text for token in tokens[cue.end : cue.end + 4])
-        if re.match(r"(?:is |are |stays |the )*(?:same|unchanged|as before|as last time|like before)", said):
-            found[cue.slot] = (tokens[cue.first].start, tokens[min(cue.end + 1, len(tokens) - 1)].end)
     return found
 
 
@@ -122,27 +202,17 @@ def _speaks_of_else(utterance: Utterance, task: Task, filled: Filled, changes: S
     )
 
 
-def _put_changes(filled: Filled, utterance: Utterance, past: Past, changes: Sequence[Change], task: Task) -> None:
+def _put_changes(filled: Filled, utterance: Utterance, past: Past, changes: Sequence[Change]) -> None:
     """Work out each of *changes* from the value in *past*, exactly."""
-    numeric = [slot for slot in task.schema.slots if slot.is_numeric and slot.name in past.call.parameters]
+    earlier = past.call.parameters
+    scalars = [slot for slot in past.task.schema.slots if slot.is_numeric and not slot.is_list and slot.name in earlier]
     for change in changes:
         text = utterance.text[change.start : change.end]
-        scalars = [slot for slot in numeric if not slot.is_list]
         slot = change.slot or (scalars[0] if len(scalars) == 1 else None)
         if slot is None:
             if scalars:
                 filled.whose.append(ask_whose(text, scalars))
-            continue
-        if slot.name not in past.call.parameters:
+        elif slot.name not in earlier:
             filled.questions[slot.name] = ask_unknown_reference(slot)
-            continue
-        computed = apply_change(slot, change, past.call.parameters[slot.name], utterance)
-        if computed.question:
-            filled.questions[slot.name] = computed.question
-        elif slot.name in filled.values and filled.values[slot.name] != computed.value:
-            said = filled.values.pop(slot.name)
-            filled.questions[slot.name] = f"Is {slot.label} {said} or {computed.value}?"
-        else:
-            filled.values[slot.name] = computed.value
-            filled.computed[slot.name] = computed.words
-            filled.spans.append(Span(slot.name, change.start, change.end, text, past.turn.turn_id))
+        elif put_change(filled, slot, change, earlier[slot.name], utterance):
+            filled.spans.append(Span(slot.name, change.start, change.end, text, past.turn_id))

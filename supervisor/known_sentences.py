@@ -1,0 +1,73 @@
+"""Sentences that were read before: the same words, outside a conversation, are read once while the cards stand."""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from contracts.messages import ChatTurn
+from quantities.times import find_moments
+from supervisor.catalogue import Catalogue
+from supervisor.understanding.outcome import Interpretation, Interpreter, Several, Understood
+from supervisor.understanding.utterance import evened, without_list_numbers
+
+#: Sentences of which the reading is kept, the latest; each takes some 2 KB.
+MOST = 1_000
+#: Characters of the longest that is kept: what programs and buttons say again and again is short.
+_LONGEST = 500
+
+_NOTHING = Catalogue()
+
+
+class KnownSentences:
+    """Interprets as *interpreter* does, without it where the words have one meaning and were read before.
+
+    These are words that no model was asked about, that begin a conversation, that became tasks alone, and that name no
+    day or time: what "tomorrow" is changes. They are known by their digest, by the cards of one catalogue.
+    """
+
+    def __init__(self, interpreter: Interpreter, most: int = MOST) -> None:
+        self._interpreter = interpreter
+        self._most = most
+        self._catalogue = _NOTHING
+        #: By digest, the latest last; whether they name a day is looked at when they first come again, None before.
+        self._known: dict[bytes, tuple[Interpretation, bool | None]] = {}
+
+    async def interpret(
+        self,
+        text: str,
+        *,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn],
+        user_id: str | None = None,
+        now: datetime | None = None,
+    ) -> Interpretation:
+        """Return what *text* asks for."""
+        if previous or len(text) > _LONGEST:
+            return await self._interpreter.interpret(
+                text, catalogue=catalogue, previous=previous, user_id=user_id, now=now
+            )
+        if catalogue is not self._catalogue:
+            self._catalogue = catalogue
+            self._known.clear()
+        digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+        found, is_timeless = self._known.pop(digest, (None, None))
+        if found is not None and is_timeless is None:
+            is_timeless = not find_moments(without_list_numbers(evened(text)), now or datetime.now(UTC))
+        if found is None or not is_timeless:
+            found = await self._interpreter.interpret(
+                text, catalogue=catalogue, previous=previous, user_id=user_id, now=now
+            )
+        if is_timeless is not False and catalogue is self._catalogue and _are_tasks(found):
+            self._keep(digest, found, is_timeless)
+        return found
+
+    def _keep(self, digest: bytes, found: Interpretation, is_timeless: bool | None) -> None:
+        self._known[digest] = found, is_timeless
+        if len(self._known) > self._most:
+            del self._known[next(iter(self._known))]
+
+
+def _are_tasks(found: Interpretation) -> bool:
+    """Return whether *found* is nothing but tasks, none of them read by a model."""
+    parts = found.parts if isinstance(found, Several) else (found,)
+    return all(isinstance(part, Understood) and not part.by_model for part in parts)

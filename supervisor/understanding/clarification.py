@@ -1,0 +1,335 @@
+"""Answers to clarification questions: by value, by the word of a slot, by place ("the second"), yes and no."""
+
+import re
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from decimal import Decimal
+from itertools import pairwise
+
+from contracts.messages import ChatTurn
+from quantities.errors import InvalidAmount
+from quantities.numerals import parse_number
+from supervisor.understanding.conclusion import Filled, conclude
+from supervisor.understanding.conversation import Open, Past, take, words_before
+from supervisor.understanding.outcome import Clarification, Single, Unfitting
+from supervisor.understanding.routing import Choice, Router, Task
+from supervisor.understanding.schema import Slot
+from supervisor.understanding.slots import fill
+from supervisor.understanding.utterance import STOP, Utterance, evened, stems_of, word_set
+from supervisor.understanding.wording import asks_to_confirm, leave, value_asked, values_asked
+
+#: Words of an answer that only names a task, and of one without any value; more are about something else.
+_SHORT, _MOST_WORDS = 4, 6
+_PLACES = {
+    "first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3, "4th": 3, "fifth": 4,
+    "5th": 4, "last": -1, "latter": -1, "other": -1,
+}  # fmt: skip
+_DIGITS = {"1": 0, "one": 0, "2": 1, "two": 1, "3": 2, "three": 2, "4": 3, "four": 3}
+_ALL = word_set("both all each everything")
+#: Also in other languages: a model reads the rest of them, but only these words start or leave what was shown.
+_YES = word_set(
+    "yes yeah yep yup ok okay sure correct right exactly absolutely definitely indeed do ja jawohl klar genau oui sí si"
+    " sì sim vale claro va bene certo da да evet igen ano 是 是的 对 好 好的 可以 はい ええ 네 예 نعم أجل हाँ हां"
+)
+_NO = word_set("no nope nah neither none not don't nein non não нет nem 不 不是 不要 いいえ 아니요 لا नहीं nee nej")
+_LEAVE = (
+    r"(?:(?:oh|no|ok|okay|please|just|actually|well|sorry)\W+)*(?:never ?mind|forget(?: about)?|cancel|stop|leave|drop"
+    r"|skip|no thanks?|no thank you|neither|none|(?:i )?(?:don't|do not) (?:want|need))"
+)
+_LEAVING = re.compile(
+    rf"\W*{_LEAVE}(?:\s+(?:it|that|this|them|these|those|all|both|of|please|then|thanks|thank you)\b|\W)*",
+    re.IGNORECASE,
+)
+_LEAVES_ONE = re.compile(rf"\W*{_LEAVE}\b", re.IGNORECASE)
+#: "Never mind, greet Bob" leaves what was asked for another request.
+_INSTEAD = re.compile(rf"\W*{_LEAVE}(?:\s+(?:it|that|them|both))?\s*[,.;:!]\s*(?=\S)", re.IGNORECASE)
+#: What may stand beside the word that chooses: more words are an utterance of their own.
+_BESIDE = word_set(
+    "the a i mean meant want take choose pick please would like it's that's it is was that this of them these those go"
+    " with for then thanks thank you one ones option choice answer reading number task agent question value sorry well"
+    " oh just i'd i'll think guess and 's"
+)
+_POINTING = word_set("the that this these those") | _PLACES.keys()
+_WORDS = re.compile(r"[\w']+")
+_SEPARATOR = re.compile(r"\s*[;\n]\s*|,\s+(?:(?:and|then)\s+)?|\s+and\s+", re.IGNORECASE)
+#: In the answer to several questions: two numbers of which neither is said for good, and what is said of several.
+_OPEN_ENDED = re.compile(
+    r"\bbetween\b[^,;.]*\d|\d\S*\s+or\s+\S*\d|\b(?:both|each|all|first|second|third|last|other)\b", re.IGNORECASE
+)
+_UNTOLD = "(I cannot tell which of these questions that answers.)"
+
+
+def answer_questions(
+    opened: Sequence[Open], utterance: Utterance, choice: Choice | None, router: Router, previous: Sequence[ChatTurn]
+) -> list[Single] | None:
+    """Return what *opened*, questions of *previous* turns, come to by *utterance*; None for something else."""
+    left: list[Single] = [Unfitting(leave("it" if len(opened) == 1 else "them", router.catalogue.abilities()))]
+    if _LEAVING.fullmatch(utterance.text):
+        return left
+    if all(one.wants_yes for one in opened):
+        if _says_yes(utterance.text):
+            return [agreed for one in opened if (agreed := _agree(one, utterance)) is not None]
+        if pick(utterance.text, 1) == ():
+            return left
+    if len(opened) > 1:
+        return _answer_several(opened, utterance, choice)
+    [one] = opened
+    if one.offered:
+        return left if _places(one, utterance, choice) == () else _choose_task(one, utterance, choice, previous)
+    found = _answer_one(one, utterance, choice)
+    return None if found is None else [found]
+
+
+def rest_instead(utterance: Utterance) -> Utterance | None:
+    """Return what is asked for in place of an open question ("never mind, greet Bob"); None when nothing is."""
+    match = _INSTEAD.match(utterance.text)
+    if match is None or len(utterance.stems) <= _SHORT - 1:
+        return None
+    return Utterance(utterance.text[match.end() :], decimal_mark=utterance.decimal_mark, now=utterance.now)
+
+
+def pick(text: str, count: int, *, may_be_digit: bool = False) -> tuple[int, ...] | None:
+    """Return which of *count* things *text* picks, by their places from 0; empty for none of them.
+
+    None when it picks nothing by place. A bare number picks where it *may_be_digit*. A yes picks the only one.
+    """
+    words = _words_in(text)
+    names = {**_PLACES, **(_DIGITS if may_be_digit or {"option", "number", "choice"} & set(words) else {})}
+    named = [
+        (at, names[word])
+        for at, word in enumerate(words)
+        if word in names and not (word in _DIGITS and at and words[at - 1] in _POINTING)
+    ]
+    others = set(words) - _BESIDE - _YES - _NO - names.keys()
+    if named and not others:
+        denied = {place % count for at, place in named if "not" in words[max(at - 2, 0) : at]}
+        places = {place % count for at, place in named if place < count} - denied
+        if denied and not places and count == 2:
+            return (1 - denied.pop(),)
+        return tuple(sorted(places)) or None
+    if others:
+        return tuple(range(count)) if others <= _ALL and count > 1 else None
+    if not _NO.isdisjoint(words):
+        return ()
+    return (0,) if count == 1 and _says_yes(text) else None
+
+
+def _words_in(text: str) -> list[str]:
+    return _WORDS.findall(text.lower().replace("\u2019", "'"))
+
+
+def _says_yes(text: str) -> bool:
+    """Return whether *text* agrees, and says nothing else ("yes please", "that's right")."""
+    words = _words_in(text)
+    return not _YES.isdisjoint(words) and _YES.union(_BESIDE).issuperset(words)
+
+
+def _says_nothing(text: str) -> bool:
+    """Return whether *text* is a yes, a no or a place alone, and so no value."""
+    return not set(_words_in(text)) - _BESIDE - _YES - _NO - _ALL - _PLACES.keys()
+
+
+# -- one question -----------------------------------------------------------------------------------------------------
+
+
+def _agree(one: Open, utterance: Utterance) -> Single | None:
+    """Return the task of *one* as it was shown."""
+    if one.task is None:
+        return None
+    filled = Filled(one.task)
+    _keep(filled, one)
+    return conclude(filled, utterance.text, is_agreed=asks_to_confirm(one.turn))
+
+
+def _places(one: Open, utterance: Utterance, choice: Choice | None) -> tuple[int, ...] | None:
+    """Return which of the offered tasks are chosen: by place, by a word that only one has, or asked for."""
+    if (places := pick(utterance.text, len(one.offered), may_be_digit=True)) is not None:
+        return places
+    said = set(utterance.stems)
+    names = [{*stems_of(task.offer.label), *stems_of(task.offer.agent.agent_id)} for task in one.offered]
+    telling = [own - set().union(*(other for other in names if other is not own)) for own in names]
+    named = [place for place, own in enumerate(telling) if own & said]
+    if len(named) == 1 and len(said) <= 2 * _SHORT:
+        return (named[0],)
+    is_short = not utterance.amounts and len(utterance.stems) <= _SHORT
+    if is_short and choice is not None and choice.task in one.offered and not choice.rivals:
+        return (one.offered.index(choice.task),)
+    return None
+
+
+def _choose_task(
+    one: Open, utterance: Utterance, choice: Choice | None, previous: Sequence[ChatTurn]
+) -> list[Single] | None:
+    places, said = _places(one, utterance, choice), words_before(one.turn, previous)
+    if places is None and _says_yes(utterance.text):
+        return [Clarification(one.turn.text)]
+    if places is None or said is None:
+        return None
+    at = said.at.astimezone(utterance.now.tzinfo) if utterance.now.tzinfo else said.at
+    earlier = Utterance(evened(said.text), decimal_mark=utterance.decimal_mark, now=at)
+    return [conclude(fill(earlier, one.offered[place]), earlier.text) for place in places]
+
+
+def _answer_one(one: Open, utterance: Utterance, choice: Choice | None) -> Single | None:
+    """Return the task of *one* with what *utterance* adds, None when that is about something else."""
+    task = one.task
+    if task is None:
+        return None
+    filled = _filled_by_place(one, task, utterance)
+    if filled is None:
+        is_other = choice is not None and choice.task is not task and task not in choice.rivals
+        filled = Filled(task) if _says_nothing(utterance.text) else fill(utterance, task, one.slots)
+        if is_other and choice is not None:
+            takes_any_words = any(slot.kind == "text" for slot in one.slots)
+            if takes_any_words or not filled.values or fill(utterance, choice.task).values:
+                return None
+        if not filled.values and not filled.questions and not filled.whose:
+            return None if choice is None and len(utterance.stems) > _MOST_WORDS else _ask_again(one)
+    _keep(filled, one)
+    return conclude(filled, utterance.text)
+
+
+def _filled_by_place(one: Open, task: Task, utterance: Utterance) -> Filled | None:
+    """Return what "the second one" and "the limit" choose of what was asked; None when it is no such answer."""
+    is_denied = "not" in _words_in(utterance.text)
+    if (asked := value_asked(one.turn, task.schema)) is not None and not utterance.amounts:
+        text, slots = asked
+        places = pick(utterance.text, len(slots), may_be_digit=True)
+        cued = {cue.slot.name for cue in task.cues.find(utterance.tokens)}
+        chosen = [slots[place] for place in places or ()] or [slot for slot in slots if slot.name in cued]
+        if chosen and not places and is_denied:
+            others = [slot for slot in slots if slot not in chosen]
+            chosen = others if len(others) == 1 else []
+        return _fill_with(text, task, chosen, utterance) if chosen else None
+    for slot in one.slots:
+        values = () if slot.choices else values_asked(one.turn, slot)
+        if values:
+            places = pick(utterance.text, len(values)) or ()
+            found = [values[place] for place in places]
+            found = found or [value for value in values if not is_denied and _is_said(utterance, slot, value)]
+            if len(found) == 1:
+                return _fill_with(found[0], task, [slot], utterance)
+            if not _is_whole(utterance, slot):
+                return Filled(task, questions={slot.name: one.turn.text})
+        if slot.kind == "boolean" and len(one.slots) == 1:
+            words = set(_words_in(utterance.text)) - _BESIDE
+            if words and (words <= _YES or words <= _NO):
+                filled = Filled(task)
+                filled.put(slot, words <= _YES, *utterance.extent, utterance.text)
+                return filled
+    return None
+
+
+def _keep(filled: Filled, one: Open) -> None:
+    """Keep what was known before, as far as nothing else is said now."""
+    if one.turn.task is None:
+        return
+    past = Past(filled.task, one.turn.task, one.turn.turn_id)
+    for slot in filled.task.schema.slots:
+        if slot.name in past.call.parameters and filled.is_open(slot):
+            take(filled, past, slot, (0, len(one.turn.text)), one.turn.text)
+
+
+def _fill_with(text: str, task: Task, slots: Sequence[Slot], utterance: Utterance) -> Filled | None:
+    """Return *text*, a value that a question named, as the value of *slots*; its place is the whole of *utterance*."""
+    filled, said = Filled(task), Utterance(text.strip(), decimal_mark=utterance.decimal_mark, now=utterance.now)
+    for slot in slots:
+        found = fill(said, task, (slot,))
+        if slot.name not in found.values:
+            return None
+        filled.put(slot, None, *utterance.extent, utterance.text)
+        filled.values[slot.name] = found.values[slot.name]
+    return filled
+
+
+def _is_whole(utterance: Utterance, slot: Slot) -> bool:
+    """Return whether *utterance* says a value of its own: a number in digits, a day with a time."""
+    if slot.is_timed:
+        return any(one.has_day and isinstance(one.readings[0], datetime) for one in utterance.moments)
+    return any(map(str.isdigit, utterance.text)) or not slot.is_numeric
+
+
+def _is_said(utterance: Utterance, slot: Slot, value: str) -> bool:
+    """Return whether *utterance* says *value*, or of a moment its day or its time."""
+    if not slot.is_timed:
+        return any(found.value is not None and found.value == _number(value) for found in utterance.amounts)
+    said = set()
+    for found in utterance.moments:
+        for reading in found.readings:
+            if found.has_day:
+                said.add((reading.date() if isinstance(reading, datetime) else reading).isoformat())
+            elif isinstance(reading, datetime):
+                said.add(reading.time().isoformat())
+    return any(value.startswith(one) or value.endswith(one) for one in said)
+
+
+def _number(value: str) -> Decimal | None:
+    try:
+        return parse_number(value)
+    except InvalidAmount:
+        return None
+
+
+# -- several questions ------------------------------------------------------------------------------------------------
+
+
+def _answer_several(opened: Sequence[Open], utterance: Utterance, choice: Choice | None) -> list[Single] | None:
+    """Return what each of *opened* comes to, by the words of its clause or in their order; None for another matter."""
+    text = utterance.text
+    cuts = [(0, 0), *(match.span() for match in _SEPARATOR.finditer(text)), (len(text), len(text))]
+    clauses = [(start, end) for (_, start), (end, _) in pairwise(cuts) if text[start:end].strip()]
+    leaves_one = any(_LEAVES_ONE.match(text[slice(*one)]) for one in clauses)
+    if leaves_one and choice is not None and choice.task not in [one.task for one in opened]:
+        return None
+    if leaves_one or _says_nothing(text) or _OPEN_ENDED.search(text):
+        return [_ask_again(one) for one in opened]
+    taken: dict[int, list[tuple[int, int]]] = {}
+    loose = []
+    for clause in clauses:
+        place = _fitting(opened, utterance.only(clause), taken.keys())
+        loose.append(clause) if place is None else taken.setdefault(place, []).append(clause)
+    free = [place for place in range(len(opened)) if place not in taken]
+    if loose and len(loose) == len(free) and all(_is_bare(utterance.only(one)) for one in loose):
+        taken |= {place: [clause] for place, clause in zip(free, loose, strict=True)}
+        loose = []
+    if loose and not taken and (choice is not None or not utterance.amounts):
+        return None
+    return [
+        (_answer_one(one, utterance.only(*taken[place]), None) if place in taken else None)
+        or _ask_again(one, is_untold=bool(loose))
+        for place, one in enumerate(opened)
+    ]
+
+
+def _fitting(opened: Sequence[Open], said: Utterance, taken: Collection[int]) -> int | None:
+    """Return the one question that *said* answers: by a cue of its task, or as the only one that it fits."""
+    fitting, cued = [], []
+    for place, one in enumerate(opened):
+        if one.task is None:
+            continue
+        values = fill(said, one.task, one.slots).values
+        if any(cue.slot.name in values for cue in one.task.cues.find(said.tokens)):
+            cued.append(place)
+        names = {slot.name for slot in one.slots if slot.kind != "text" or not said.amounts}
+        if names & values.keys() and place not in taken and _is_bare(said, allows_text=True):
+            fitting.append(place)
+    found = cued or fitting
+    return found[0] if len(found) == 1 else None
+
+
+def _is_bare(said: Utterance, *, allows_text: bool = False) -> bool:
+    """Return whether *said* is a value and small words: "between 40k" and "50k or 60k" are no answers."""
+    if len(said.amounts) > 1 or "or" in said.stems or "between" in said.stems:
+        return False
+    words = [token for token in said.tokens if token.is_word and token.text not in STOP]
+    others = [one for one in words if not any(start <= one.start < end for start, end in said.value_spans)]
+    return allows_text or not others or not said.value_spans
+
+
+def _ask_again(one: Open, *, is_untold: bool = False) -> Single:
+    """Return the question of *one* again, in the same words."""
+    text = one.turn.text.removesuffix(_UNTOLD).rstrip()
+    text = f"{text} {_UNTOLD}" if is_untold else text
+    if one.task is None or one.turn.task is None:
+        return Clarification(text)
+    return Clarification(text, *one.task.key, one.turn.task.parameters, tuple(slot.name for slot in one.slots))
