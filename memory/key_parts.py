@@ -60,6 +60,11 @@ class EpisodeKeys(NamedTuple):
     meta: str
     settings: str
 
+    @classmethod
+    def under(cls, turns: str) -> "EpisodeKeys":
+        """Return the keys beside that of the turns."""
+        return cls(turns, *(f"{turns}:{part}" for part in cls._fields[1:]))
+
 
 class SessionKeys(NamedTuple):
     """The keys of one session, all of one tag."""

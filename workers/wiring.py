@@ -90,9 +90,9 @@ async def run_worker(
     remembers: bool = True,
     on_ready: Callable[[str], None] = lambda _address: None,
 ) -> None:
-    """Serve *agents* until SIGTERM or SIGINT; *on_ready* is told the HTTP address once tasks are taken.
+    """Serve *agents* until SIGTERM or SIGINT; *remembers* is the memory switch of all of them.
 
-    *remembers* is the memory switch of all of them.
+    *on_ready* is called with the HTTP address once tasks are taken.
 
     Raises:
         Unreachable: a server does not answer at the start, or the connection was closed for good.
@@ -207,8 +207,7 @@ class Worker:
         files = [file for agent in agents for file in files_of(agent, settings.agent_files)]
         files.append(role_files(settings.agent_files))
         llm = await stack.enter_async_context(Llm(llm_settings_of(settings, files), meter=self._metrics))
-        asks = any(agent.listeners or any("llm" in task.uses for task in agent.tasks.values()) for agent in agents)
-        if asks:
+        if any(agent.listeners or any("llm" in task.uses for task in agent.tasks.values()) for agent in agents):
             await llm.warm_up()
         return llm
 
@@ -218,8 +217,8 @@ class Worker:
         # Values of many megabytes must not hold up a recall. No phase, no connection.
         large = await self._connect_redis(stack, f"{self._worker_id}-sessions")
         # No session, no task: asking for one may take longer than asking a mere memory.
-        deadline_s = settings.ledger_deadline_ms / 1000
-        flights = SingleFlight[Computed](large, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=deadline_s)
+        budget_s = settings.ledger_deadline_ms / 1000
+        flights = SingleFlight[Computed](large, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=budget_s)
         return Lent(
             llm,
             Conversations(redis),
@@ -237,9 +236,8 @@ class Worker:
         )
 
     def _make_ledger(self, redis: Redis) -> Ledger:
-        settings = self._settings
-        keep = timedelta(days=settings.ledger_keep_days)
-        return Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000, breaker=Breaker())
+        keep, deadline_s = timedelta(days=self._settings.ledger_keep_days), self._settings.ledger_deadline_ms / 1000
+        return Ledger(redis, keep=keep, deadline_s=deadline_s, breaker=Breaker())
 
     @asynccontextmanager
     async def _renewing_runs(self) -> AsyncIterator[Beat]:
