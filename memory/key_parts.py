@@ -58,6 +58,7 @@ class EpisodeKeys(NamedTuple):
     ids: str
     words: str
     meta: str
+    vectors: str
     settings: str
 
     @classmethod

@@ -27,7 +27,7 @@
 | `tl:doc:{token}:resource:log` | list | none | every edit of that document with its inverse, oldest first |
 | `tl:doc:{token}:plans` | hash | none | what was applied, by plan id: who, when, why, to which documents |
 | `tl:doc:{token}:reads` | hash | none | when each place was last shown to somebody, for the audit |
-| `tl:episodes:{token}` | hash | from its last turn | turns of an owner; `:ids`, `:words` and `:meta` find and count them |
+| `tl:episodes:{token}` | hash | from its last turn | turns of an owner; `:ids`, `:words`, `:meta` find them |
 | `tl:episodes:{token}:settings` | hash | none | whether turns of that owner are kept, and for how many days |
 | `tl:turns:{token}`, `tl:facts:{token}` | hash | none | the table of a user's turns and facts: a row by id |
 | `tl:facts:{token}:pending` | sorted set | none | ids that wait, in order |

@@ -43,7 +43,8 @@ async def recall(episodes: SearchesEpisodes, owner: str, question: str, now: dat
         words = period.question if any(sign.isalnum() for sign in period.question) else question
         found = await episodes.search(owner, words, limit=limit, since=period.first, until=period.last)
     asked = question.strip().casefold()
-    return Found(tuple(hit for hit in found.hits if hit.episode.text.strip().casefold() != asked), found.turns)
+    kept = tuple(hit for hit in found.hits if hit.episode.text.strip().casefold() != asked)
+    return Found(kept, found.turns, found.cosine)
 
 
 def pack(hits: Iterable[Hit], budget_tokens: int) -> tuple[Quotation, ...]:

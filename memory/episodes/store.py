@@ -8,10 +8,10 @@ be sent again when its reply was lost.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
@@ -71,6 +71,7 @@ class Hit:
     episode: Episode
     score: float
     coverage: float
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class Found:
 
     hits: tuple[Hit, ...] = ()
     turns: int = 0
+    cosine: float | None = None
 
     @property
     def coverage(self) -> float:
@@ -88,11 +90,24 @@ class Found:
     @property
     def is_nothing_said(self) -> bool:
         """Whether no passage holds enough of the question to answer it."""
+        if self.cosine is not None:
+            return self.coverage < NOTHING_BELOW and self.cosine < _FAR_BELOW
         return self.coverage < NOTHING_BELOW
 
 
 #: Below this share of a question's weight, held by the best passage, nothing was said about it.
 NOTHING_BELOW = 0.45
+#: Below this cosine no turn is near a question in meaning.
+_FAR_BELOW = 0.45
+#: How much the first places of a list count before the later ones, when two lists are made one.
+_FUSION = 20
+
+
+class FindsNear(Protocol):
+    """What is needed of `memory.episodes.vectors.VectorIndex`."""
+
+    async def near(self, owner: str, question: str, limit: int) -> "Sequence[tuple[int, float]]":
+        """Return numbers of turns with the cosine of their vector, nearest first."""
 
 
 class _Keep(NamedTuple):
@@ -109,14 +124,22 @@ class Episodes:
 
     Args:
         client: A client that does not decode responses.
+        vectors: Finds turns by their meaning too; None: by their words alone.
         keep: How long turns are kept, None without end; zero keeps none.
         deadline_s: Seconds for one round trip; then MemoryUnavailable, which every method may raise.
         breaker: When given, a server that keeps failing is left alone for a while.
     """
 
     def __init__(
-        self, client: Redis, *, keep: timedelta | None = KEEP, deadline_s: float = 1.0, breaker: Breaker | None = None
+        self,
+        client: Redis,
+        *,
+        vectors: "FindsNear | None" = None,
+        keep: timedelta | None = KEEP,
+        deadline_s: float = 1.0,
+        breaker: Breaker | None = None,
     ) -> None:
+        self._vectors = vectors
         self._keep = keep
         self._exchange = Exchange(client, deadline_s, breaker)
 
@@ -175,6 +198,8 @@ class Episodes:
         search: Command = ("FCALL_RO", SEARCH, 4, *keys.episodes(_token_of(owner))[:4], *terms)
         reply = (await self._exchange.run([search]))[0]
         found = _found(reply)
+        if self._vectors is not None:
+            found = await self._fused(owner, query, found, wanted)
         # A hit's neighbours come along; here they have to meet the conditions, too.
         hits = tuple(
             hit
@@ -183,7 +208,24 @@ class Episodes:
             and speaker in (None, hit.episode.speaker)
             and days[0] <= _day(hit.episode.at) <= days[1]
         )
-        return Found(hits[:limit], found.turns)
+        return Found(hits[:limit], found.turns, found.cosine)
+
+    async def _fused(self, owner: str, query: str, found: "Found", limit: int) -> "Found":
+        """Return *found* with the turns nearest in meaning, each ranked by its places in both lists."""
+        near = await self._vectors.near(owner, query, limit) if self._vectors is not None else []
+        known = {hit.number: hit for hit in found.hits}
+        missing = [number for number, _ in near if number not in known]
+        of = keys.episodes(_token_of(owner))
+        bodies = (await self._exchange.run([("HMGET", of.turns, *missing)]))[0] if missing else []
+        for number, body in zip(missing, bodies, strict=True):
+            if body is not None:
+                known[number] = Hit(Episode.model_validate_json(body), 0.0, 0.0, number)
+        scores: Counter[int] = Counter()
+        for ranked in ([hit.number for hit in found.hits], [number for number, _ in near]):
+            for place, number in enumerate(ranked):
+                scores[number] += 1 / (_FUSION + place)  # type: ignore[assignment] # shares of one
+        hits = [replace(known[number], score=float(score)) for number, score in scores.most_common() if number in known]
+        return Found(tuple(hits), found.turns, max((cosine for _, cosine in near), default=None))
 
     async def before(self, owner: str, turn_id: str, count: int) -> tuple[Episode, ...]:
         """Return up to *count* turns that were kept before *turn_id*, oldest first; none where that is not known."""
@@ -251,7 +293,7 @@ class Episodes:
         keep = self._keep if settings.days is None else timedelta(days=settings.days)
         if keep is None:
             return []
-        return [("PEXPIRE", key, keep // timedelta(milliseconds=1)) for key in keys.episodes(token)[:4]]
+        return [("PEXPIRE", key, keep // timedelta(milliseconds=1)) for key in keys.episodes(token)[:5]]
 
     async def _settings(self, token: str) -> _Keep:
         is_on, days = (await self._exchange.run([("HMGET", keys.episodes(token).settings, "on", "days")]))[0]
@@ -284,9 +326,8 @@ def _found(reply: Sequence[Any]) -> Found:
     for at in range(2, len(reply), 4):
         bits = int(reply[at + 2])
         held = sum(weight for place, weight in enumerate(weights) if bits >> place & 1)
-        hits.append(
-            Hit(Episode.model_validate_json(reply[at + 3]), float(reply[at + 1]), held / whole if whole else 0.0)
-        )
+        share = held / whole if whole else 0.0
+        hits.append(Hit(Episode.model_validate_json(reply[at + 3]), float(reply[at + 1]), share, int(reply[at])))
     return Found(tuple(hits), turns)
 
 

@@ -44,7 +44,7 @@ async def test_turns_are_kept_word_for_word_once_and_in_order(episodes: Episodes
 
 
 async def test_the_turn_with_the_rarer_words_is_found_first(episodes: Episodes) -> None:
-    """Case, plural and accents make no difference; a turn without a word of it is no hit, nor is one of another owner."""
+    """Case, plural and accents make no difference; a turn without a word of it is no hit, nor is another owner's."""
     await episodes.append(
         "ana",
         [

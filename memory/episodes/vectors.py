@@ -1,0 +1,119 @@
+"""Vectors of episodes: 384 numbers of 8 bits a turn, in one string an owner, made after the turn was kept.
+
+A record is the turn's number and its vector, 388 bytes with MiniLM, in the order of the numbers. The whole string is
+read for a search: 4 MB for 10,000 turns, 3 ms. Whoever embeds appends behind the last number it saw, or not at all.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from redis.asyncio import Redis
+
+from contracts.identifiers import user_token
+from memory import keys
+from memory.episodes.store import Episode
+from memory.exchange import Exchange
+from memory.scripts import register
+
+__all__ = ["Embeds", "Near", "VectorIndex"]
+
+#: Turns that are embedded in one call.
+BATCH = 128
+_NUMBER = 4
+
+ADD = register((Path(__file__).parent / "vectors.lua").read_text("utf-8"), "refuse")
+
+
+class Embeds(Protocol):
+    """What turns texts into vectors of length one: `memory.episodes.minilm.MiniLm`, or an endpoint."""
+
+    @property
+    def width(self) -> int:
+        """How many numbers a vector has."""
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector for each of *texts*; may take long, and is called in a thread."""
+
+
+class Near(NamedTuple):
+    """A turn whose vector is near that of a question: its number, and the cosine, -1 to 1."""
+
+    number: int
+    cosine: float
+
+
+class VectorIndex:
+    """The vectors of all owners.
+
+    Args:
+        client: A client that does not decode responses.
+        embedder: Makes the vectors.
+        deadline_s: Seconds for one round trip; then MemoryUnavailable, which every method may raise.
+    """
+
+    def __init__(self, client: Redis, embedder: Embeds, *, deadline_s: float = 2.0) -> None:
+        self._embedder = embedder
+        self._exchange = Exchange(client, deadline_s)
+
+    async def embed_pending(self, owner: str) -> int:
+        """Embed up to 128 turns of *owner* that have no vector yet; return how many.
+
+        Of several who do so at once one stores its vectors, and the others' work is dropped.
+        """
+        of = keys.episodes(user_token(owner))
+        end, last = await self._exchange.run([("STRLEN", of.vectors), ("HGET", of.meta, "last")])
+        width = await self._width(of.vectors, int(end)) if end else 0
+        seen = await self._number_at(of.vectors, int(end) - width) if width else 0
+        numbers = list(range(seen + 1, min(int(last or 0), seen + BATCH) + 1))
+        if not numbers:
+            return 0
+        bodies = (await self._exchange.run([("HMGET", of.turns, *numbers)]))[0]
+        said = [
+            (number, Episode.model_validate_json(body).text)
+            for number, body in zip(numbers, bodies, strict=True)
+            if body
+        ]
+        records = await asyncio.to_thread(self._records, said) if said else b""
+        await self._exchange.run([("FCALL", ADD, 1, of.vectors, seen, width, records)])
+        return len(said)
+
+    async def near(self, owner: str, question: str, limit: int) -> list[Near]:
+        """Return up to *limit* turns of *owner* whose vectors are nearest to that of *question*, nearest first."""
+        of = keys.episodes(user_token(owner))
+        stored = (await self._exchange.run([("GET", of.vectors)]))[0]
+        if not stored:
+            return []
+        return await asyncio.to_thread(self._nearest, stored, question, limit)
+
+    def _records(self, said: Sequence[tuple[int, str]]) -> bytes:
+        import numpy
+
+        vectors = self._embedder.embed([text for _, text in said])
+        packed = numpy.clip(numpy.rint(numpy.array(vectors) * 127), -127, 127).astype("i1")
+        return b"".join(
+            number.to_bytes(_NUMBER, "big") + row.tobytes() for (number, _), row in zip(said, packed, strict=True)
+        )
+
+    def _nearest(self, stored: bytes, question: str, limit: int) -> list[Near]:
+        import numpy
+
+        asked = numpy.array(self._embedder.embed([question])[0], dtype="f4")
+        width = _NUMBER + len(asked)
+        rows = numpy.frombuffer(stored, dtype="u1")[: len(stored) // width * width].reshape(-1, width)
+        cosines = rows[:, _NUMBER:].view("i1").astype("f4") @ asked / 127
+        best = numpy.argsort(-cosines)[:limit]
+        places = rows[:, :_NUMBER].astype("u4") @ numpy.array([1 << 24, 1 << 16, 1 << 8, 1], dtype="u4")
+        return [Near(int(places[row]), float(cosines[row])) for row in best]
+
+    async def _number_at(self, key: str, start: int) -> int:
+        return int.from_bytes((await self._exchange.run([("GETRANGE", key, start, start + _NUMBER - 1)]))[0], "big")
+
+    async def _width(self, key: str, end: int) -> int:
+        """Return how long a record is: as one of the embedder's; of another model's nothing is kept."""
+        width = _NUMBER + self._embedder.width
+        if end % width:
+            await self._exchange.run([("UNLINK", key)])
+            return 0
+        return width
