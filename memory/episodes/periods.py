@@ -49,6 +49,9 @@ def period_of(question: str, now: datetime) -> Period | None:
         found, value = moments[0], moments[0].value
         day = value.date() if isinstance(value, datetime) else value
         unit = next((unit for unit in _AROUND if unit in found.text.casefold()), "")
+        if day == now.date():
+            # "Where do I work now?" asks how it is, not what was said today.
+            return None
         around = timedelta(days=_AROUND.get(unit, 0) if found.is_offset else 0)
         return Period(day - around, day + around, _without(question, found.start, found.end))
     match = next((match for pattern in _PATTERNS if (match := pattern.search(question)) is not None), None)

@@ -91,14 +91,15 @@ class Found:
     def is_nothing_said(self) -> bool:
         """Whether no passage holds enough of the question to answer it."""
         if self.cosine is not None:
-            return self.coverage < NOTHING_BELOW and self.cosine < _FAR_BELOW
+            return self.coverage < _HALF and self.cosine < _FAR_BELOW
         return self.coverage < NOTHING_BELOW
 
 
-#: Below this share of a question's weight, held by the best passage, nothing was said about it.
-NOTHING_BELOW = 0.45
-#: Below this cosine no turn is near a question in meaning.
-_FAR_BELOW = 0.45
+#: Below this share of a question's weight, held by the best passage, nothing was said about it; by words alone that can
+#: be said of few, since what was said in other words shares none.
+NOTHING_BELOW = 0.15
+#: With vectors: below this cosine no turn is near a question in meaning, unless it has half of its words.
+_FAR_BELOW, _HALF = 0.33, 0.5
 #: How much the first places of a list count before the later ones, when two lists are made one.
 _FUSION = 20
 
