@@ -160,6 +160,7 @@ def _supervisor() -> Role:
                 "stories",
                 "analysis",
                 "analysing",
+                "notices",
             ),
             _READS,
         ),
@@ -231,7 +232,7 @@ def _memory() -> Role:
             do.says("bury turns and facts", f"dead.{subjects.TURNS_ALL}", f"dead.{subjects.FACTS_ALL}"),
         ),
         (*_STORE, *_SEARCH),
-        owns=_working_keys(agents) + _keys("doc", "turns", "facts", "owners"),
+        owns=_working_keys(agents) + _keys("doc", "turns", "facts", "owners", "notices"),
         channels=(keys.FLIGHTS,),
     )
 
