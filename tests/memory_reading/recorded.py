@@ -4,9 +4,9 @@
 each prompt that has no answer yet to a file of its own, `ID-DIGEST.txt`. Later prompts show what earlier answers left:
 it is run again after each round, until it writes nothing; then it prints how good the answers were.
 
-`python -m tests.memory_reading.recorded PEOPLE.json --out DIR` has made-up people speak, batch by batch, and writes
-be current in the end, `{"category", "value", "subject"?}`, where categories may be several, split by `|`; `traps` are
-texts that may stand in no item. Answers lie in `tests/recorded/memory_*.jsonl`, one `{"digest", "answer"}` a line.
+PEOPLE.json is a list of `{"id", "turns", "facts", "traps"}`. A turn is `{"speaker", "text", "at"}`. `facts` is what is
+to be current in the end, `{"category", "value", "subject"?}`, where categories may be several, split by `|`; `traps`
+are texts that may stand in no item. Answers lie in `tests/recorded/memory_*.jsonl`, one `{"digest", "answer"}` a line.
 """
 
 import argparse
