@@ -1,60 +1,53 @@
-"""How long the prompts of finder and editor are together, for one fact that rules cannot read.
+"""How long the prompts of the switchboard are, for batches of one turn and of eight, beside few and many items.
 
-No tokenizer is installed here, and none is fetched: a token is taken for four characters, as in English prose. Numbers
-and paths have fewer, so the finder's own estimate, which rather says too many, and the words stand beside it. The
-schemas that go along are counted apart: providers bill them, though nobody sees how they are spelled for the model.
+Tokens are counted as o200k_base has them; the schema that goes along is counted apart: providers bill it, though
+nobody sees how it is spelled for the model.
 """
 
 import json
-
-from workers.agents.memory_worker.prompting import tokens_of
+from datetime import timedelta
+from pathlib import Path
 
 from benchmarks.profiles import Profile
 from benchmarks.table import Row
-from runtime.llm import Llm, LlmSettings
-from tests.llm_double import Asked, ScriptedLlm
-from tests.memory_bench import BenchContext, batch, documents, draft_of, fact
-from workers.agents.memory_worker.runner import edit
+from contracts.messages import ChatTurn
+from memory.documents.kinds import Kinds
+from memory.rendering.tokens import counter
+from tests.memory_bench import NOW, documents
+from workers.agent_files import load_agent_files
+from workers.agents import switchboard
+from workers.agents.switchboard.answer import Heard
+from workers.agents.switchboard.prompt import categories_of, question_of, scene_of
+from workers.listening.values import TurnBatch
 
-#: Leaves of the documents that are asked about: a few things told, a lot, and more than one page.
-SIZES = (12, 60, 400)
-#: Characters that are taken for one token.
-PER_TOKEN = 4
-#: What a prompt is allowed to be, both together, for documents of ordinary size.
+#: Turns of a batch, and items that are kept.
+SIZES = ((1, 0), (1, 400), (8, 0), (8, 400))
+#: Tokens that a turn with one new fact is allowed, on average over its batch.
 ALLOWED = 900
-TOLD = "Omelettes are what User reaches for on slow mornings"
+SAID = "By the way, omelettes are what I reach for on slow mornings"
 DISHES = ("Pasta with basil", "Walnut bread", "Miso soup", "Scrambled eggs", "Lentil curry", "Apple pie")
 
 
 async def measure(_profile: Profile) -> list[Row]:
-    """Return a row for each size of document."""
-    return [await _row(size) for size in SIZES]
+    """Return a row for each size of batch."""
+    return [_row(turns, items) for turns, items in SIZES]
 
 
-async def _row(size: int) -> Row:
-    likes = [f"{DISHES[number % len(DISHES)]}, recipe {number}" for number in range(size)]
-    bodies = documents(food__likes=likes)
-    async with ScriptedLlm(_answer) as model, Llm(LlmSettings(base_url=model.base_url, api_key="none")) as llm:
-        # The context takes whoever answers.
-        context = BenchContext(llm, draft_of(bodies))
-        rulings = await edit(batch(fact(TOLD)), context)
-    asked = model.requests
-    prompts = [one.system + one.user for one in asked]
-    characters, words = sum(map(len, prompts)), sum(len(prompt.split()) for prompt in prompts)
-    schemas = sum(len(json.dumps(one.schema, separators=(",", ":"))) for one in asked)
-    tokens, with_schemas = characters / PER_TOKEN, (characters + schemas) / PER_TOKEN
-    at_most = sum(map(tokens_of, prompts))
+def _row(turns: int, items: int) -> Row:
+    kinds, count = Kinds.load(), counter()
+    bodies = documents(food__likes=[f"{DISHES[number % len(DISHES)]}, recipe {number}" for number in range(items)])
+    batch = TurnBatch("u1", tuple(_turn(number) for number in range(turns)))
+    files = load_agent_files(Path(switchboard.__file__).parent)
+    system, user = files.render(categories=categories_of(kinds)), question_of(scene_of(batch, bodies, kinds))
+    tokens = (count(system) + count(user)) / turns
+    schema = count(json.dumps(Heard.model_json_schema(), separators=(",", ":"))) / turns
     return Row(
-        f"prompts of finder and editor, {size} leaves",
-        compared=f"{tokens:,.0f} tokens of {ALLOWED}, {with_schemas:,.0f} with schemas; "
-        f"{at_most:,} at most; {words:,} words",
-        how=f"{len(asked)} questions ({rulings[0].outcome}), 4 characters a token; whole document of one kind shown",
+        f"prompt of the switchboard, {turns} turns, {items} items",
+        compared=f"{tokens:,.0f} tokens a turn of {ALLOWED}, {tokens + schema:,.0f} with its schema",
+        how="one question a batch; items near the batch within their own budget",
     )
 
 
-def _answer(asked: Asked) -> dict[str, object]:
-    if asked.schema_name == "Found":
-        locations = [{"fact": 1, "path": f"food.likes[{number}]", "relevance": "eggs"} for number in (0, 3)]
-        return {"reasoning": "eggs", "locations": locations, "suggested_insert_path": ["food.likes"]}
-    new = {"operation": "insert", "path": "food.likes", "display": "Omelettes"}
-    return {"reasoning": "new", "decision": "proceed", "edits": [new]}
+def _turn(number: int) -> ChatTurn:
+    told = {"turn_id": f"t{number}", "conversation_id": "c", "user_id": "u1", "speaker": "person", "text": SAID}
+    return ChatTurn.model_validate({**told, "at": NOW + timedelta(seconds=number)})

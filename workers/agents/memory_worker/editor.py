@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal, cast
+from typing import Literal
 
 from pydantic import JsonValue
 
@@ -123,9 +123,10 @@ def _last_day(case: Case, judged: Judged) -> date | None:
 def _retire(case: Case, entry: Entry) -> Change:
     """Return what makes *entry* the past, or hides it for as long as the fact lasts."""
     fact = case.pending.fact
-    name, operation, day = "until", cast("Operation", "end"), fact.valid_from or case.said_on
+    operation: Operation = "end"
+    name, day = "until", fact.valid_from or case.said_on
     if fact.expiry is not None and fact.expiry >= case.said_on:
-        name, operation, day = "paused_until", "pause", fact.expiry
+        operation, name, day = "pause", "paused_until", fact.expiry
     elif fact.expiry is not None and fact.relation == "ends":
         day = fact.expiry
     step = Step(operation, str(entry.path), entry.text)

@@ -32,7 +32,7 @@ _WORDS = re.compile(r"[^\W_]+")
 #: Words that a statement may have of its own: "You love ..., which your ... made".
 _OWN_WORDS = 4
 #: Letters by which two words are held for forms of one.
-_STEM = 4
+_STEM = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ def _stems(text: str) -> set[str]:
     for word in _WORDS.findall(_plain(text)):
         if _is_unspaced(word):
             stems |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
-        elif len(word) >= _STEM - 1 and not word.isdecimal():
+        elif len(word) >= _STEM and not word.isdecimal():
             stems.add(word[:_STEM])
     return stems
 
