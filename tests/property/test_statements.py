@@ -15,9 +15,7 @@ TODAY = date(2026, 11, 24)
 @given(st.text(max_size=300))
 def test_any_text_is_read(text: str) -> None:
     """A statement quotes the text that it was read from."""
-    even = text.replace("\u2019", "'").replace("\u00a0", " ")
-
-    assert all(statement.evidence in even for statement in read(text, today=TODAY))
+    assert all(statement.evidence in text for statement in read(text, today=TODAY))
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ TODAY = date(2026, 11, 24)
         ("I love hiking and photography", [("general.interests", "hiking"), ("general.interests", "photography")]),
         ("I live in New York", [("places.home", "New York")]),
         ("I just moved to Porto", [("places.home", "Porto")]),
-        ("I grew up in Łódź", [("places.origin", "Łódź")] if "Ł" <= "Þ" else []),
+        ("I grew up in Łódź", [("places.origin", "Łódź")]),
         ("I work at Acme Corp", [("work.employer", "Acme Corp")]),
         ("I'm a software engineer", [("work.role", "software engineer")]),
         ("I get up at 6:30", [("routine.daily", "gets up at 6:30")]),
@@ -66,13 +66,14 @@ def test_a_plain_statement_is_heard(text: str, heard: list[tuple[str, str]]) -> 
     statements = read(text, today=TODAY)
 
     assert [(one.category, one.value) for one in statements] == heard
-    assert all(one.evidence in text.replace("\u2019", "'") for one in statements)
+    assert all(one.evidence in text for one in statements)
     assert all(one.relation == "new" for one in statements)
 
 
 @pytest.mark.parametrize(
     ("text", "relation", "category", "value"),
     [
+        ("I no longer live in Hull", "ends", "places.home", "Hull"),
         ("I no longer like olives", "ends", "food.likes", "olives"),
         ("I'm no longer vegan", "ends", "food.diets", "vegan"),
         ("I don't work at Acme anymore", "ends", "work.employer", "Acme"),
@@ -160,6 +161,19 @@ def test_what_holds_for_a_while_says_until_when(text: str, last_day: date) -> No
         "Delete all my data",
         "forget it",
         "I don't know",
+        "They say, I'm diabetic",
+        "As a character, I'm vegan",
+        "My mother always claims, I love sushi",
+        "Everybody thinks that and I love sushi",
+        "I live in Denial",
+        "I moved to Trash",
+        "I work for Free",
+        "Call me Tomorrow",
+        "I don't have milk",
+        "Forget my coffee, I'll get it later",
+        "Forget about dates",
+        "I love liver. NOT!",
+        "I love Turkey",
         "I don't like sushi that much when it rains",
         "",
         "\U0001f600",

@@ -25,6 +25,8 @@ _JOINTS = re.compile(
 )
 #: How long something holds, at the end of a clause.
 _UNTIL = re.compile(r"\s+(?P<rest>(?:until|till|for)\s+[^,]{2,40})$", re.IGNORECASE)
+#: A text with one of these takes back what it says.
+_TAKEN_BACK = re.compile(r"\bNOT!|/s\b|\b(?:just kidding|jk|said no one)\b")
 _PARTS = re.compile(r", and | and | or |, ")
 
 
@@ -54,15 +56,18 @@ def read(text: str, *, today: date) -> tuple[Statement, ...]:
     """
     even = text[:_LONGEST_TEXT].replace("\u2019", "'").replace("\u00a0", " ")
     words = load_table().words
-    if words.tasks.match(even):
+    if words.tasks.match(even) or _TAKEN_BACK.search(even):
         return ()
     found: dict[Statement, None] = {}
     for start, end in _sentences(even):
         if even[start:end].isspace() or even[end : end + 1] == "?" or words.doubts.search(even, start, end):
             continue
         for begin, stop in _clauses(even, start, end):
-            for statement in _statements(even, begin, stop, today):
-                found[statement] = None
+            read_here = list(_statements(text, even, begin, stop, today))
+            if not read_here and not words.lead_ins.fullmatch(f"{even[begin:stop].strip(' ,')} "):
+                # Whose words the next clause is may stand in this one.
+                break
+            found |= dict.fromkeys(read_here)
     return tuple(found)[:_MOST]
 
 
@@ -82,12 +87,15 @@ def _clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _statements(text: str, start: int, end: int, today: date) -> Iterator[Statement]:
-    """Yield what the clause `text[start:end]` says, one statement for each value that is joined in it."""
+def _statements(text: str, even: str, start: int, end: int, today: date) -> Iterator[Statement]:
+    """Yield what the clause `text[start:end]` says, one statement for each value that is joined in it.
+
+    *even* is *text* with its apostrophes and blanks evened out, each in its place.
+    """
     words = load_table().words
-    lead_in = words.lead_ins.match(text, start + _blanks(text[start:end]), end)
-    start = lead_in.end() if lead_in is not None else start + _blanks(text[start:end])
-    clause = words.endings.sub("", text[start:end].rstrip(" .,!:)\t")).rstrip(" ,")
+    lead_in = words.lead_ins.match(even, start + _blanks(even[start:end]), end)
+    start = lead_in.end() if lead_in is not None else start + _blanks(even[start:end])
+    clause = words.endings.sub("", even[start:end].rstrip(" .,!:)\t")).rstrip(" ,")
     if not clause or len(clause) > _LONGEST_CLAUSE:
         return
     plain = re.sub(r"\s+", " ", clause)
@@ -97,17 +105,17 @@ def _statements(text: str, start: int, end: int, today: date) -> Iterator[Statem
         form, match, expiry = _match(plain[: until.start()], expiry) if expiry is not None else (None, None, None)
     if form is None or match is None:
         return
-    pattern = form.pattern
-    slots = match.groupdict()
-    for value in (
-        _PARTS.split(slots[form.slot]) if form.is_list and " with " not in slots[form.slot] else [slots[form.slot]]
-    ):
+    pattern, slots = form.pattern, match.groupdict()
+    if words.no_names.search(slots.get("Name") or "") or _is_name(slots.get("foods") or ""):
+        return
+    is_joined = form.is_list and " with " not in slots[form.slot]
+    for value in _PARTS.split(slots[form.slot]) if is_joined else [slots[form.slot]]:
         filled = {**slots, "slot": value.strip()}
         yield Statement(
             pattern.category,
             pattern.value.format_map(filled),
             pattern.text.format_map(filled),
-            clause,
+            text[start : start + len(clause)],
             pattern.relation,
             pattern.polarity,
             pattern.durability if expiry is None else "short_term",
@@ -136,6 +144,11 @@ def _last_day(phrase: str, today: date) -> date | None:
     value = moments[0].value
     day = value.date() if isinstance(value, datetime) else value
     return day if today < day <= today + timedelta(days=_MOST_DAYS) else None
+
+
+def _is_name(food: str) -> bool:
+    """Return whether *food* is written as a name, as Turkey is; several words may begin with one, as Thai food does."""
+    return food.istitle() and " " not in food
 
 
 def _blanks(text: str) -> int:

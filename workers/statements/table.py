@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 __all__ = ["Form", "Pattern", "Table", "load_table"]
 
 #: Capitalised words, with the signs that stand in names.
-_NAME = r"(?-i:[A-Z\u00c0-\u00de][\w'\u2019-]*(?: (?:[A-Z\u00c0-\u00de][\w'\u2019-]*|de|of|upon|la|le)){0,2})"
+_NAME = r"(?-i:[A-Z\u00c0-\u00de\u0100-\u017f\u0400-\u042f][\w'\u2019-]*(?: (?:[A-Z\u00c0-\u00de\u0100-\u017f\u0400-\u042f][\w'\u2019-]*|de|of|upon|la|le)){0,2})"
 _TIME = r"(?:[01]?\d|2[0-3])(?:[:.][0-5]\d)?(?: ?[ap]m)?"
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})|(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?)(?:,? \d{{4}})?"
@@ -67,12 +67,14 @@ class Words:
 
     `lead_ins` and `endings` are courtesies at either end of a clause. A sentence with one of `doubts` may mean
     something else than its words. A text that begins with one of `tasks` is about a text, not about who writes it.
+    What holds one of `no_names` is no name, however it is written.
     """
 
     lead_ins: re.Pattern[str]
     endings: re.Pattern[str]
     doubts: re.Pattern[str]
     tasks: re.Pattern[str]
+    no_names: re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def _words(around: dict[str, str]) -> Words:
         endings=re.compile(rf"(?:,?\s*(?:{around['endings']}))+$", re.IGNORECASE),
         doubts=re.compile(rf"[{_QUOTES}*>|]|\b(?:{around['doubts']})\b", re.IGNORECASE),
         tasks=re.compile(rf"\s*(?:(?:please|can you|could you)\s+)*(?:{around['tasks']})\b", re.IGNORECASE),
+        no_names=re.compile(rf"\b(?:{around['no_names']})\b", re.IGNORECASE),
     )
 
 
@@ -127,10 +130,8 @@ def _listed(name: str, terms: str) -> str:
 
 def _spaced(wording: str) -> str:
     """Return *wording* as an expression whose parts that may be missing take the blank behind them along."""
-    wording = (
-        wording.replace("i'm", "i(?:'m| am)").replace("i've", "i(?:'ve| have)").replace("can't", "(?:can't|cannot)")
-    )
-    wording = wording.replace("don't", "(?:don't|dont)")
+    for short, spelled in _CONTRACTIONS.items():
+        wording = wording.replace(short, spelled)
     wording = re.sub(r" (\([^()]*(?:\([^()]*\)[^()]*)*\)\?)$", r"(?: \1)", wording)
     wording = re.sub(r"(\((?!\?)[^()]*(?:\([^()]*\)[^()]*)*\))\? ", r"(?:\1 )?", wording)
     return re.sub(r"\((?!\?)", "(?:", wording.replace(")?)", "))?"))
