@@ -4,9 +4,10 @@
 each prompt that has no answer yet to a file of its own, `ID-DIGEST.txt`. Later prompts show what earlier answers left:
 it is run again after each round, until it writes nothing; then it prints how good the answers were.
 
-PEOPLE.json is a list of `{"id", "turns", "facts", "traps"}`. A turn is `{"speaker", "text", "at"}`. `facts` is what is
-to be current in the end, `{"category", "value", "subject"?}`, where categories may be several, split by `|`; `traps`
-are texts that may stand in no item. Answers lie in `tests/recorded/memory_*.jsonl`, one `{"digest", "answer"}` a line.
+PEOPLE.json is `{"people": [{"id", "part", "batches": [{"turns", "facts", "optional", "traps"}]}]}`. A turn is `{"n",
+"speaker", "at", "text"}`. `facts` are to be kept, `optional` ones may be: each has words that it `must_mention`, with
+alternatives split by `|`, and for one that ends its `relation`. `traps` name a turn and words that nothing kept from it
+may mention. Answers lie in `tests/recorded/memory_*.jsonl`, one `{"digest", "answer"}` a line.
 """
 
 import argparse
@@ -21,13 +22,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from contracts.messages import ChatTurn
-from memory.documents.entries import Entry, live_entries
+from contracts.messages import ChatTurn, Fact
 from memory.documents.items import Body
-from memory.episodes.words import words_of
 from memory.rendering.tokens import counter
 from runtime.llm import Expense, LlmSettings, Reply
-from tests.memory_bench import KINDS, NOW, BenchContext, draft_of
+from tests.memory_bench import KINDS, BenchContext, draft_of
 from workers.agents.memory_worker.runner import edit
 from workers.agents.switchboard import extract
 from workers.fakes import FakeDocuments
@@ -36,8 +35,6 @@ from workers.listening.values import FactBatch, PendingFact, TurnBatch
 from workers.testing import KitServices
 
 RECORDED = Path(__file__).parents[1] / "recorded"
-#: Turns of a person in one batch, as a worker takes them.
-BATCH = 8
 
 
 class Unrecorded(Exception):
@@ -51,10 +48,11 @@ class Unrecorded(Exception):
 
 @dataclass
 class Score:
-    """How good the answers were, over all people that are answered to the end."""
+    """How good the answers were, over all people that are answered to the end; see `python -m` of this module."""
 
     people: int = 0
     turns: int = 0
+    turns_with_facts: int = 0
     calls: int = 0
     tokens: int = 0
     kept: int = 0
@@ -62,6 +60,7 @@ class Score:
     wanted: int = 0
     found: int = 0
     trapped: int = 0
+    set_aside: int = 0
     misses: list[str] = field(default_factory=list)
 
 
@@ -101,73 +100,90 @@ class Replay:
         return Reply(answer.model_validate(answers()[digest]), Expense(), self.role(role).model, 1, 1.0)
 
 
-async def live_through(person: Mapping[str, Any], model: Replay) -> dict[str, Body]:
-    """Return the documents after all that *person* said.
+@dataclass
+class Heard:
+    """What was kept of one batch: each fact with what became of it."""
+
+    facts: list[tuple[Fact, str]] = field(default_factory=list)
+
+
+async def live_through(person: Mapping[str, Any], model: Replay) -> list[Heard]:
+    """Return what was kept of each batch of *person*.
 
     Raises:
         Unrecorded: a prompt has no answer yet.
     """
     llm: Any = model
     bodies: dict[str, Body] = {name: kind.complete({}) for name, kind in KINDS.by_id.items()}
+    lived = []
     for batch in _batches(person):
-        context = ListenContext(batch.user_id, KitServices(llm, NOW, documents=FakeDocuments(bodies)))
+        now = batch.turns[-1].at
+        context = ListenContext(batch.user_id, KitServices(llm, now, documents=FakeDocuments(bodies)))
         learned = await extract(batch, context)
         editing = BenchContext(llm, draft_of(bodies))
         said = {turn.turn_id: turn.at for turn in batch.turns}
         pending = [PendingFact(fact, one.turn_id, said=said[one.turn_id]) for one in learned for fact in one.facts]
-        await edit(FactBatch(batch.user_id, tuple(pending)), editing)
+        rulings = await edit(FactBatch(batch.user_id, tuple(pending)), editing)
+        outcomes = {ruling.fact_id: ruling.outcome for ruling in rulings}
+        lived.append(Heard([(one.fact, outcomes[one.fact.fact_id]) for one in pending]))
         bodies = {name: document.body for name, document in editing.draft.documents.items()}
-    return bodies
+    return lived
 
 
 def _batches(person: Mapping[str, Any]) -> Iterator[TurnBatch]:
-    user = person["id"]
-    turns = [
-        ChatTurn(
-            turn_id=f"{user}-{number}",
-            conversation_id=user,
-            user_id=user,
-            speaker=one["speaker"],
-            text=one["text"],
-            at=datetime.fromisoformat(one["at"]),
-        )
-        for number, one in enumerate(person["turns"])
-    ]
-    own = [turn for turn in turns if turn.speaker == "person"]
-    for begin in range(0, len(own), BATCH):
-        batch = tuple(own[begin : begin + BATCH])
-        before = tuple(turn for turn in turns if turn not in batch and turn.at <= batch[-1].at)
-        yield TurnBatch(user, batch, before)
+    user, before = person["id"], list[ChatTurn]()
+    for place, batch in enumerate(person["batches"]):
+        turns = [
+            ChatTurn(
+                turn_id=f"{user}-{place}-{one['n']}",
+                conversation_id=f"{user}-{place}",
+                user_id=user,
+                speaker=one["speaker"],
+                text=one["text"],
+                at=datetime.fromisoformat(one["at"]),
+            )
+            for one in batch["turns"]
+        ]
+        own = tuple(turn for turn in turns if turn.speaker == "person")
+        yield TurnBatch(user, own, (*before[-4:], *(turn for turn in turns if turn.speaker != "person")))
+        before = turns
 
 
-def score(person: Mapping[str, Any], bodies: Mapping[str, Body], total: Score) -> None:
-    """Add to *total* how well *bodies* agree with what is to be known of *person*."""
-    live = live_entries(bodies, KINDS, NOW.date())
+def score(person: Mapping[str, Any], lived: Sequence[Heard], total: Score) -> None:
+    """Add to *total* how well what was kept agrees with what is to be known of *person*."""
     total.people += 1
-    total.turns += len(person["turns"])
-    total.kept += len(live)
-    for wanted in person["facts"]:
-        fitting = [entry for entry in live if _fits(entry, wanted)]
-        total.wanted += 1
-        total.found += bool(fitting)
-        if not fitting:
-            total.misses.append(f"{person['id']}: missed {wanted}")
-    right = [entry for entry in live if any(_fits(entry, wanted) for wanted in person["facts"])]
-    total.kept_right += len(right)
-    total.misses += [f"{person['id']}: kept {one.category}: {one.text}" for one in live if one not in right]
-    for trap in person.get("traps", ()):
-        caught = [entry for entry in live if set(words_of(trap)) <= set(words_of(entry.text))]
-        total.trapped += len(caught)
-        total.misses += [f"{person['id']}: trapped by {trap!r}" for _ in caught]
+    for place, (batch, heard) in enumerate(zip(person["batches"], lived, strict=True)):
+        total.turns += sum(turn["speaker"] == "person" for turn in batch["turns"])
+        total.turns_with_facts += len({fact["turn"] for fact in batch["facts"]})
+        kept = [fact for fact, outcome in heard.facts if outcome in {"applied", "known", "conflict"}]
+        total.set_aside += len(heard.facts) - len(kept)
+        total.kept += len(kept)
+        wanted, also = batch["facts"], batch.get("optional", [])
+        for one in wanted:
+            total.wanted += 1
+            if any(_fits(fact, one) for fact in kept):
+                total.found += 1
+            else:
+                total.misses.append(f"{person['id']}/{place}: missed {one['statement']}")
+        for fact in kept:
+            if any(_fits(fact, one) for one in (*wanted, *also)):
+                total.kept_right += 1
+            else:
+                total.misses.append(f"{person['id']}/{place}: kept {fact.relation} {fact.category}: {fact.text}")
+        for trap in batch.get("traps", ()):
+            ids = f"{person['id']}-{place}-{trap['turn']}-"
+            caught = [f for f in kept if f.fact_id.startswith(ids) and _mentions(f, trap["must_not_mention"])]
+            total.trapped += len(caught)
+            total.misses += [f"{person['id']}/{place}: trapped ({trap['why']}): {fact.text}" for fact in caught]
 
 
-def _fits(entry: Entry, wanted: Mapping[str, Any]) -> bool:
-    words, told = set(words_of(wanted["value"])), set(words_of(entry.text))
-    is_said = bool(words & told) and (words <= told or told <= words)
-    is_subject = not wanted.get("subject") or bool(
-        set(words_of(wanted["subject"])) & set(words_of(f"{entry.subject} {entry.text}"))
-    )
-    return is_said and is_subject and entry.category in wanted["category"].split("|")
+def _fits(fact: Fact, wanted: Mapping[str, Any]) -> bool:
+    return all(_mentions(fact, words.split("|")) for words in wanted["must_mention"])
+
+
+def _mentions(fact: Fact, words: Sequence[str]) -> bool:
+    told = f"{fact.text} {fact.value} {fact.subject or ''} {' '.join(fact.related)}".casefold()
+    return any(word.strip().casefold() in told for word in words)
 
 
 async def run(people: Sequence[Mapping[str, Any]], out: Path | None) -> Score:
@@ -176,7 +192,7 @@ async def run(people: Sequence[Mapping[str, Any]], out: Path | None) -> Score:
     for person in people:
         model = Replay()
         try:
-            bodies = await live_through(person, model)
+            lived = await live_through(person, model)
         except Unrecorded as missing:
             if out is None:
                 raise
@@ -185,7 +201,7 @@ async def run(people: Sequence[Mapping[str, Any]], out: Path | None) -> Score:
             continue
         total.calls += model.calls
         total.tokens += model.tokens
-        score(person, bodies, total)
+        score(person, lived, total)
     return total
 
 
@@ -198,7 +214,13 @@ if __name__ == "__main__":
     reader = argparse.ArgumentParser()
     reader.add_argument("people", type=Path)
     reader.add_argument("--out", type=Path)
+    reader.add_argument("--part", choices=("development", "held"))
+    reader.add_argument("--only", nargs="*", default=())
     given = reader.parse_args()
-    done = asyncio.run(run(json.loads(given.people.read_text("utf-8")), given.out))
+    everybody = json.loads(given.people.read_text("utf-8"))["people"]
+    chosen = [
+        one for one in everybody if given.part in (None, one["part"]) and (not given.only or one["id"] in given.only)
+    ]
+    done = asyncio.run(run(chosen, given.out))
     counts = {name: value for name, value in vars(done).items() if name != "misses"}
     sys.stdout.write("\n".join([json.dumps(counts), *done.misses]) + "\n")
