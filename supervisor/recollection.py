@@ -85,7 +85,7 @@ class Recollections:
 
     def _rendered(self, snapshot: Snapshot, text: str, today: date) -> Rendered:
         bodies = {name: document.body for name, document in snapshot.documents.items()}
-        return render(bodies, self._kinds, today=today, query=text, budget_tokens=self._budget_tokens)
+        return render(bodies, self._kinds, today=today, query=text, budget_tokens=self._budget_tokens, pinned_tokens=0)
 
     async def _note(self, own: OwnReads, snapshot: Snapshot, block: Rendered, now: datetime) -> None:
         """Note what was shown, for whoever asks later which memories were never of use."""

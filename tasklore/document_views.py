@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from memory.documents.decay import confidence_now
-from memory.documents.items import Item, is_expired, leaf_values
+from memory.documents.items import Item, leaf_values
 from memory.documents.plans import Document
 from memory.rendering.documents import render
 from tasklore.document_lines import value_line
@@ -65,10 +65,11 @@ def _notes(value: JsonValue, today: date) -> Iterator[str]:
     item = Item.read(value)
     if item is None:
         return
-    if is_expired(item, today):
-        yield "past its last day"
-    elif item.expiry is not None:
-        yield f"until {item.expiry.isoformat()}"
+    if item.subject:
+        yield f"about {item.subject}"
+    if item.since is not None:
+        yield f"since {item.since.isoformat()}"
+    yield from _end_of(item, today)
     sure = confidence_now(item, today)
     if sure < 1:
         yield f"{sure:.0%} sure"
@@ -76,3 +77,16 @@ def _notes(value: JsonValue, today: date) -> Iterator[str]:
         yield "inferred"
     if "conflict" in item.others:
         yield "in conflict"
+
+
+def _end_of(item: Item, today: date) -> Iterator[str]:
+    """Yield until when *item* holds, or that it does not."""
+    state = item.state(today)
+    if state == "past":
+        yield f"no longer since {item.until}"
+    elif state == "paused":
+        yield f"hidden until {item.paused_until}"
+    elif state == "expired":
+        yield "past its last day"
+    elif item.expiry is not None:
+        yield f"until {item.expiry.isoformat()}"

@@ -160,11 +160,12 @@ def _print_reasons(record: PlanRecord) -> None:
 
 
 def _voice(said: JsonValue) -> str | None:
-    """Return what a model answered, with its name and temperature, in one line."""
+    """Return what was found or decided in one line: by which model at which temperature, or how without one."""
     if not isinstance(said, dict):
         return None
     rest = {name: value for name, value in said.items() if name not in {"model", "temperature"}}
-    return f"{said.get('model')} at {said.get('temperature')}: {leaf_text(rest)}"
+    temperature = f" at {said['temperature']}" if "temperature" in said else ""
+    return f"{said.get('model')}{temperature}: {leaf_text(rest)}"
 
 
 def _state(record: PlanRecord) -> str:

@@ -10,7 +10,8 @@ from memory.documents import review
 from memory.documents.items import Item, leaf_values
 from memory.documents.paths import Path
 from memory.documents.review import Conflict, Review, Spot
-from memory.likeness import Embedder, alike, load_embedder
+from memory.episodes.minilm import load_minilm
+from memory.likeness import Embedder, alike
 from tasklore.document_lines import one_line
 from tasklore.screen import print_json, print_table, printable, styled
 from tasklore.user_memory import UserMemory, meant_resource, user_memory
@@ -46,7 +47,7 @@ async def print_conflicts(user: str, resource: str | None, *, as_json: bool) -> 
 
 
 async def print_audit(
-    user: str, resource: str | None, *, as_json: bool, load: Callable[[], Embedder | None] = load_embedder
+    user: str, resource: str | None, *, as_json: bool, load: Callable[[], Embedder | None] = load_minilm
 ) -> None:
     """Print which share of what is remembered is a duplicate, stale, never read, in conflict or out of place.
 
@@ -60,12 +61,16 @@ async def print_audit(
     async with user_memory() as memory:
         bodies = await _bodies(memory, user, resource)
         reads = await memory.documents.reads(user)
+        changed = review.changed_protected(await memory.documents.history(user), datetime.now(UTC))
         found = review.review(bodies, memory.kinds, today=_today(), reads=reads)
     embedder = load() if found.leaves else None
     pairs = None if embedder is None else _alike(bodies, embedder)
     if as_json:
         told = {} if pairs is None else {"alike": [[_spot_document(spot) for spot in pair] for pair in pairs]}
-        print_json(_review_document(found) | told)
+        flagged = [
+            {"plan_id": one.plan_id, "fact": one.origin.fact_text, "words": one.origin.evidence} for one in changed
+        ]
+        print_json(_review_document(found) | {"changed_protected": flagged} | told)
         return
     if not found.leaves:
         print(f"Nothing is remembered of {printable(user)} yet.")
@@ -79,6 +84,12 @@ async def print_audit(
         print(styled(f"\n{name}", "bold"))
         for spot in spots:
             print(f"  {_spot_line(spot)}")
+    if changed:
+        print(styled("\nprotected, and changed within 30 days: `tasklore memory undo` takes one back", "bold"))
+    for one in changed:
+        print(
+            f"  {styled(one.plan_id[-12:], 'dim')} {one_line(one.origin.fact_text)} ({one_line(one.origin.evidence)})"
+        )
     if pairs:
         print(styled("\nperhaps the same (proposed by embeddings; nothing is merged)", "bold"))
     for first, second in pairs or ():

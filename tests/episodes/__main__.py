@@ -56,22 +56,13 @@ async def _measure(part: str, url: str) -> None:
                 row[0] += 1
                 row[1] += all(seen)
                 row[2] += any(seen)
-                if "-v" in sys.argv and not all(seen):
-                    print(
-                        question.kind,
-                        "|",
-                        question.text,
-                        "|",
-                        [texts[t] for t, s in zip(question.evidence, seen) if not s],
-                    )
         used = int((await redis.info("memory"))["used_memory_dataset"])
     for kind, (asked, every, some) in sorted(tally.items()):
         print(f"{kind:10} {asked:4} questions: all evidence {every / asked:6.1%}, any {some / asked:6.1%}")
     asked, every, some = (sum(row[place] for row in tally.values()) for place in range(3))
     print(f"{'together':10} {asked:4} questions: all evidence {every / asked:6.1%}, any {some / asked:6.1%}")
-    print(
-        f"nothing said: {nothing[0] / nothing[1]:.1%} of {nothing[1]} never said, {nothing[2] / nothing[3]:.1%} of the others"
-    )
+    never, others = nothing[0] / nothing[1], nothing[2] / nothing[3]
+    print(f"nothing said: {never:.1%} of {nothing[1]} never said, {others:.1%} of the others")
     times.sort()
     print(f"ms a question: p50 {times[len(times) // 2] * 1e3:.2f}, p95 {times[int(len(times) * 0.95)] * 1e3:.2f}")
     print(f"bytes a turn: {used / sum(len(person.turns) for person in people):.0f}")

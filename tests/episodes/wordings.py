@@ -26,7 +26,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The vocabulary of one part: facts, chatter with its *fillers*, what the assistant says, and what was never said."""
+    """The vocabulary of one part: facts, chatter with its *fillers*, the assistant's words, and what was never said."""
 
     facts: tuple[Fact, ...]
     chatter: tuple[str, ...]

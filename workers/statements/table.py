@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict
 __all__ = ["Form", "Pattern", "Table", "load_table"]
 
 #: Capitalised words, with the signs that stand in names.
-_NAME = r"(?-i:[A-Z\u00c0-\u00de\u0100-\u017f\u0400-\u042f][\w'\u2019-]*(?: (?:[A-Z\u00c0-\u00de\u0100-\u017f\u0400-\u042f][\w'\u2019-]*|de|of|upon|la|le)){0,2})"
+_CAPITAL = r"[A-Z\u00c0-\u00de\u0100-\u017f\u0400-\u042f]"
+_NAME = rf"(?-i:{_CAPITAL}[\w'\u2019-]*(?: (?:{_CAPITAL}[\w'\u2019-]*|de|of|upon|la|le)){{0,2}})"
 _TIME = r"(?:[01]?\d|2[0-3])(?:[:.][0-5]\d)?(?: ?[ap]m)?"
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})|(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?)(?:,? \d{{4}})?"

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from contracts.errors import EditRefused, LlmError
 from memory.documents.draft import Origin, Plan
 from memory.documents.entries import Entry, place_of
+from memory.documents.review import PROTECTED
 from workers.agents.memory_worker.arbiter import EXPLICIT, Judged, judge
 from workers.agents.memory_worker.case import Case
 from workers.agents.memory_worker.editor import Change, change_for, is_too_much
@@ -29,7 +30,6 @@ MAX_FACTS = 12
 #: Characters of a reason that the history keeps.
 _REASON = 4_000
 #: What begins the reason of a plan that took something protected away: `memory audit` flags it for a while.
-PROTECTED = "protected: "
 
 
 async def edit(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
