@@ -138,6 +138,10 @@ class Settings(BaseSettings):
     """How long a fact that is done, refused or failed stays in the table with its reason; what waits is kept."""
     episodes_keep_days: float | None = Field(default=730.0, ge=0)
     """How long what was said is kept word for word, to be searched; 0 keeps nothing, `none` is for ever."""
+    episodes_embedder: Literal["none", "minilm", "endpoint"] = "none"
+    """What finds turns by their meaning: MiniLM in this process, the endpoint of the language model, or nothing."""
+    episodes_embedding_model: str = "text-embedding-3-small"
+    """Which model of such an endpoint."""
     sweep_s: float = Field(default=3600.0, ge=1)
     """Seconds between two sweeps of what has expired out of documents; nobody is shown it before either."""
     erase_said: Literal["on_forget", "at_once"] = "on_forget"

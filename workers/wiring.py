@@ -20,7 +20,6 @@ from memory.breaker import Breaker
 from memory.conversation import Conversations
 from memory.documents.kinds import Kinds
 from memory.documents.store import DocumentStore
-from memory.episodes.store import open_episodes
 from memory.functions import offer_functions
 from memory.inbox import Inbox
 from memory.ledger import Ledger
@@ -52,6 +51,7 @@ from workers.due_copies import DueCopies, open_due_copies
 from workers.effects import Effects
 from workers.host import Bench, Host, Lent
 from workers.judgement import RetryPolicy, longest_wait_s
+from workers.listening.embedding import lend_episodes
 from workers.listening.opening import Ground, demand_one_listener, open_listeners
 from workers.order import Order
 from workers.performing import Performer
@@ -224,7 +224,7 @@ class Worker:
             Conversations(redis),
             self._send_progress,
             DocumentStore(redis, kinds),
-            open_episodes(redis, settings.episodes_keep_days),
+            await lend_episodes(redis, settings),
             kinds,
             SessionCache(large, max_value_bytes=settings.session_value_max_bytes),
             await stack.enter_async_context(flights),
@@ -309,11 +309,8 @@ class Worker:
             parts.leases,
             parts.listening,
             parts.lent,
-            self._metrics,
-            self._settings,
-            self._worker_id,
-            self._heal,
-            self._solitude,
+            parts.lent.episodes,
+            *(self._metrics, self._settings, self._worker_id, self._heal, self._solitude),
         )
 
     def _make_desk(self, agent: Agent, parts: _Parts) -> TaskDesk:

@@ -54,9 +54,8 @@ class MiniLm:
         }
         self._weights = _tensors(folder / "model.safetensors", np)
 
-    @property
     def width(self) -> int:
-        """How many numbers a vector has."""
+        """Return how many numbers a vector has."""
         return _WIDTH
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:

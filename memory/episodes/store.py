@@ -110,6 +110,9 @@ class FindsNear(Protocol):
     async def near(self, owner: str, question: str, limit: int) -> "Sequence[tuple[int, float]]":
         """Return numbers of turns with the cosine of their vector, nearest first."""
 
+    async def embed_pending(self, owner: str) -> int:
+        """Embed some turns that have no vector yet; return how many."""
+
 
 class _Keep(NamedTuple):
     """What holds for one owner: whether turns are kept, and for how many days; None is the deployment's."""
@@ -140,7 +143,7 @@ class Episodes:
         deadline_s: float = 1.0,
         breaker: Breaker | None = None,
     ) -> None:
-        self._vectors = vectors
+        self.vectors = vectors
         self._keep = keep
         self._exchange = Exchange(client, deadline_s, breaker)
 
@@ -199,7 +202,7 @@ class Episodes:
         search: Command = ("FCALL_RO", SEARCH, 4, *keys.episodes(_token_of(owner))[:4], *terms)
         reply = (await self._exchange.run([search]))[0]
         found = _found(reply)
-        if self._vectors is not None:
+        if self.vectors is not None:
             found = await self._fused(owner, query, found, wanted)
         # A hit's neighbours come along; here they have to meet the conditions, too.
         hits = tuple(
@@ -213,7 +216,7 @@ class Episodes:
 
     async def _fused(self, owner: str, query: str, found: "Found", limit: int) -> "Found":
         """Return *found* with the turns nearest in meaning, each ranked by its places in both lists."""
-        near = await self._vectors.near(owner, query, limit) if self._vectors is not None else []
+        near = await self.vectors.near(owner, query, limit) if self.vectors is not None else []
         known = {hit.number: hit for hit in found.hits}
         missing = [number for number, _ in near if number not in known]
         of = keys.episodes(_token_of(owner))
@@ -311,9 +314,9 @@ class Episodes:
         return list(zip(numbers, (await self._exchange.run([("HMGET", turns, *numbers)]))[0], strict=True))
 
 
-def open_episodes(client: Redis, keep_days: float | None, *, deadline_s: float = 1.0) -> Episodes:
+def open_episodes(client: Redis, keep_days: float | None, vectors: FindsNear | None = None) -> Episodes:
     """Return the store of a deployment that keeps turns for *keep_days*, None without end."""
-    return Episodes(client, keep=None if keep_days is None else timedelta(days=keep_days), deadline_s=deadline_s)
+    return Episodes(client, vectors=vectors, keep=None if keep_days is None else timedelta(days=keep_days))
 
 
 def _found(reply: Sequence[Any]) -> Found:

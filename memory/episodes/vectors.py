@@ -29,9 +29,8 @@ ADD = register((Path(__file__).parent / "vectors.lua").read_text("utf-8"), "refu
 class Embeds(Protocol):
     """What turns texts into vectors of length one: `memory.episodes.minilm.MiniLm`, or an endpoint."""
 
-    @property
     def width(self) -> int:
-        """How many numbers a vector has."""
+        """Return how many numbers a vector has; called in a thread."""
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each of *texts*; may take long, and is called in a thread."""
@@ -112,7 +111,7 @@ class VectorIndex:
 
     async def _width(self, key: str, end: int) -> int:
         """Return how long a record is: as one of the embedder's; of another model's nothing is kept."""
-        width = _NUMBER + self._embedder.width
+        width = _NUMBER + await asyncio.to_thread(self._embedder.width)
         if end % width:
             await self._exchange.run([("UNLINK", key)])
             return 0

@@ -10,6 +10,7 @@ import structlog
 from contracts.errors import MemoryUnavailable
 from runtime.pull import PullEngine
 from workers.listening.backlog import Backlog
+from workers.listening.embedding import Embedding
 from workers.listening.outflow import Outflow
 from workers.listening.sweeping import Sweeper
 
@@ -42,6 +43,7 @@ class ListenBench:
     backlog: Backlog
     has_model: bool
     sweeper: Sweeper | None = None
+    embedding: Embedding | None = None
 
     def start(self, spawn: Spawn) -> None:
         """Begin, each part beside the others."""
@@ -51,6 +53,8 @@ class ListenBench:
         spawn(self.backlog.run())
         if self.sweeper is not None:
             spawn(self.sweeper.run())
+        if self.embedding is not None:
+            spawn(self.embedding.run())
         if self.has_model:
             spawn(self._resume())
 

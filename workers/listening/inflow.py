@@ -66,10 +66,12 @@ class InflowDesk(PartitionDesk):
         appended: Callable[[], None],
         publishers: Publishers | None = None,
         episodes: KeepsEpisodes | None = None,
+        spoken: Callable[[str], None] = lambda _owner: None,
     ) -> None:
         super().__init__(stream, self._append, whose, outbox=outbox, meter=meter, eraser=eraser, publishers=publishers)
         self._queue = queue
         self._episodes = episodes
+        self._spoken = spoken
         self._turns = meter
         self._appended = appended
         self._reads_turns = stream == subjects.TURNS
@@ -78,6 +80,7 @@ class InflowDesk(PartitionDesk):
         arrived = read_turn(delivery) if self._reads_turns else read_facts(delivery)
         if arrived.episode is not None and self._episodes is not None:
             await self._episodes.append(arrived.owner, [arrived.episode])
+            self._spoken(arrived.owner)
         if arrived.rows:
             await self._queue.append(arrived.owner, arrived.rows, trace=str(read_context(delivery.headers) or ""))
             self._appended()

@@ -11,7 +11,7 @@ from contracts import subjects
 from contracts.errors import ConfigurationError
 from memory.documents.owners import DocumentOwners
 from memory.documents.store import DocumentStore
-from memory.episodes.store import open_episodes
+from memory.episodes.store import Episodes
 from memory.notices import Notices
 from memory.queues import PersonalQueue
 from runtime.access import access_of
@@ -31,6 +31,7 @@ from workers.judgement import RetryPolicy
 from workers.listening.backlog import Backlog
 from workers.listening.bench import ListenBench
 from workers.listening.declaration import Listener, Queue
+from workers.listening.embedding import Embedding
 from workers.listening.facts import FactWork
 from workers.listening.inflow import InflowDesk
 from workers.listening.outflow import Outflow, Pace, Work
@@ -52,6 +53,7 @@ class Ground:
     leases: Leases
     redis: Redis
     services: Services
+    episodes: Episodes
     metrics: Metrics
     settings: Settings
     worker_id: str
@@ -98,15 +100,18 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
     outflow = Outflow(queue, work, pace, holder=ground.worker_id, solitude=ground.solitude)
     backlog = Backlog(queue, outflow.look_soon)
     ground.metrics.watch_waiting(listener.queue, backlog.pending, backlog.oldest_s)
+    vectors = ground.episodes.vectors if listener.queue == "turns" else None
+    embedding = None if vectors is None else Embedding(vectors)
     return ListenBench(
         agent.agent_id,
         listener.queue,
         queue,
-        await _engines(agent, listener.queue, queue, outflow, ground),
+        await _engines(agent, listener.queue, queue, outflow, ground, embedding),
         outflow,
         backlog,
         ground.services.llm.configured,
         _sweeper_of(ground) if listener.queue == "facts" else None,
+        embedding,
     )
 
 
@@ -144,7 +149,7 @@ def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Gro
 
 
 async def _engines(
-    agent: Agent, name: Queue, queue: PersonalQueue, outflow: Outflow, ground: Ground
+    agent: Agent, name: Queue, queue: PersonalQueue, outflow: Outflow, ground: Ground, embedding: Embedding | None
 ) -> list[PullEngine]:
     desk = InflowDesk(
         _STREAMS[name],
@@ -155,7 +160,8 @@ async def _engines(
         meter=ground.metrics,
         appended=outflow.look_soon,
         publishers=open_publishers(access_of()),
-        episodes=open_episodes(ground.redis, ground.settings.episodes_keep_days) if name == "turns" else None,
+        episodes=ground.episodes if name == "turns" else None,
+        spoken=embedding.note if embedding is not None else lambda _owner: None,
     )
     return await open_partitions(
         ground.link,
