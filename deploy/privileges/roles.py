@@ -18,6 +18,7 @@ _STORE = (
     *("ping", "client|setname", "time", "fcall", "fcall_ro", "multi", "exec", "discard", "watch", "unwatch"),
     *("get", "mget", "set", "incr", "incrby", "exists", "type", "del", "unlink", "pexpire", "persist", "pttl"),
     *("hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hset", "hsetnx", "hincrby", "hdel"),
+    *("append", "strlen", "getrange"),
     *("lindex", "llen", "lpos", "lrange", "lset", "lpop", "ltrim", "rpush"),
     *("sadd", "srem", "scard", "sismember", "smembers", "publish", "subscribe", "unsubscribe"),
     *("zadd", "zrem", "zremrangebyrank", "zremrangebyscore", "zpopmin", "zcard", "zcount", "zrank", "zscore", "zscan"),

@@ -107,16 +107,11 @@ class MiniLm:
 
     def _layer(self, states: Any, hidden: Any, name: str) -> Any:
         np = self._np
-        batch, length, _ = states.shape
-
-        def heads(part: str) -> Any:
-            linear = self._linear(states, f"{name}.attention.self.{part}")
-            return linear.reshape(batch, length, _HEADS, _WIDTH // _HEADS).transpose(0, 2, 1, 3)
-
-        scores = heads("query") @ heads("key").transpose(0, 1, 3, 2) / (_WIDTH // _HEADS) ** 0.5 + hidden
+        query, key, value = (self._heads(states, f"{name}.attention.self.{part}") for part in ("query", "key", "value"))
+        scores = query @ key.transpose(0, 1, 3, 2) / (_WIDTH // _HEADS) ** 0.5 + hidden
         scores = np.exp(scores - scores.max(-1, keepdims=True))
         shares = scores / scores.sum(-1, keepdims=True)
-        mixed = (shares @ heads("value")).transpose(0, 2, 1, 3).reshape(batch, length, _WIDTH)
+        mixed = (shares @ value).transpose(0, 2, 1, 3).reshape(states.shape)
         states = self._evened(
             states + self._linear(mixed, f"{name}.attention.output.dense"), f"{name}.attention.output.LayerNorm"
         )
@@ -124,6 +119,11 @@ class MiniLm:
         # GELU by its tangent: 0.0003 from the exact one at most.
         inner = 0.5 * inner * (1.0 + np.tanh(0.7978845608 * (inner + 0.044715 * inner**3)))
         return self._evened(states + self._linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
+
+    def _heads(self, states: Any, name: str) -> Any:
+        """Return *states* through the layer of that name, cut into the heads of attention."""
+        batch, length, _ = states.shape
+        return self._linear(states, name).reshape(batch, length, _HEADS, _WIDTH // _HEADS).transpose(0, 2, 1, 3)
 
     def _linear(self, states: Any, name: str) -> Any:
         return states @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]

@@ -1,8 +1,8 @@
 -- Takes turns of one owner out, with every trace of their words in the index.
--- KEYS: turns, ids, words, meta. ARGV: for each turn its number, its id, how many words it has in all, how many different
+-- KEYS: turns, ids, words, meta, vectors. ARGV: the number before which no vector stays, then for each turn its number, its id, how many words it has in all, how many different
 -- ones, then these. Returns how many were there.
 local turns, ids, words, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local at, removed, length, gone = 1, 0, 0, {}
+local at, removed, length, gone = 2, 0, 0, {}
 while at < #ARGV do
   local number, count = ARGV[at], tonumber(ARGV[at + 3])
   if redis.call('HDEL', turns, number) == 1 then
@@ -25,6 +25,12 @@ for word, numbers in pairs(gone) do
   else
     redis.call('HSET', words, word, table.concat(kept))
   end
+end
+local width, start = tonumber(redis.call('HGET', meta, 'width') or '0'), 0
+if width > 0 then
+  local vectors = redis.call('GET', KEYS[5]) or ''
+  while start < #vectors and struct.unpack('>I4', vectors, start + 1) < tonumber(ARGV[1]) do start = start + width end
+  if start > 0 then redis.call('SET', KEYS[5], string.sub(vectors, start + 1), 'KEEPTTL') end
 end
 if removed > 0 then
   redis.call('HINCRBY', meta, 'count', -removed)

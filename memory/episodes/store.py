@@ -277,7 +277,7 @@ class Episodes:
                 break
             words = Counter(words_of(episode.text))
             arguments += [number, episode.turn_id, words.total(), len(words), *words]
-        commands: list[Command] = [_call(REMOVE, token, *arguments)] if arguments else []
+        commands: list[Command] = [("FCALL", REMOVE, 5, *of[:5], reached, *arguments)] if arguments else []
         if reached > start:
             commands.append(("HSET", of.meta, "first", reached))
         return int((await self._exchange.run(commands))[0]) if arguments else 0

@@ -63,8 +63,12 @@ class VectorIndex:
         """
         of = keys.episodes(user_token(owner))
         end, last = await self._exchange.run([("STRLEN", of.vectors), ("HGET", of.meta, "last")])
-        width = await self._width(of.vectors, int(end)) if end else 0
-        seen = await self._number_at(of.vectors, int(end) - width) if width else 0
+        width = _NUMBER + await asyncio.to_thread(self._embedder.width)
+        if int(end) % width:
+            # Of another model: nothing of it can be compared.
+            await self._exchange.run([("UNLINK", of.vectors)])
+            end = 0
+        seen = await self._number_at(of.vectors, int(end) - width) if end else 0
         numbers = list(range(seen + 1, min(int(last or 0), seen + BATCH) + 1))
         if not numbers:
             return 0
@@ -75,7 +79,7 @@ class VectorIndex:
             if body
         ]
         records = await asyncio.to_thread(self._records, said) if said else b""
-        await self._exchange.run([("FCALL", ADD, 1, of.vectors, seen, width, records)])
+        await self._exchange.run([("FCALL", ADD, 2, of.vectors, of.meta, seen, width, records)])
         return len(said)
 
     async def near(self, owner: str, question: str, limit: int) -> list[Near]:
@@ -108,11 +112,3 @@ class VectorIndex:
 
     async def _number_at(self, key: str, start: int) -> int:
         return int.from_bytes((await self._exchange.run([("GETRANGE", key, start, start + _NUMBER - 1)]))[0], "big")
-
-    async def _width(self, key: str, end: int) -> int:
-        """Return how long a record is: as one of the embedder's; of another model's nothing is kept."""
-        width = _NUMBER + await asyncio.to_thread(self._embedder.width)
-        if end % width:
-            await self._exchange.run([("UNLINK", key)])
-            return 0
-        return width

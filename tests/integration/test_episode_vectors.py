@@ -1,0 +1,116 @@
+"""Turns are found by their meaning where an embedder is there, and vectors come and go with their turns."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.identifiers import user_token
+from memory import keys
+from memory.episodes.store import Episode, Episodes
+from memory.episodes.vectors import VectorIndex
+from tests.servers import PATIENCE_S
+
+NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)
+#: What the double takes for one meaning.
+MEANINGS = ({"doctor", "physician", "dr"}, {"car", "vehicle"}, {"dog", "beagle"})
+
+
+class Meanings:
+    """An embedder that knows three meanings."""
+
+    def width(self) -> int:
+        """Return one number for each, and one for everything else."""
+        return len(MEANINGS) + 1
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return which of them each text speaks of."""
+        return [self._vector(set(text.casefold().replace("?", "").split())) for text in texts]
+
+    def _vector(self, words: set[str]) -> list[float]:
+        vector = [float(bool(words & meaning)) for meaning in MEANINGS]
+        return [*vector, float(not any(vector))]
+
+
+@pytest.fixture
+def vectors(valkey_or_redis: Redis) -> VectorIndex:
+    """Return an index of that embedder."""
+    return VectorIndex(valkey_or_redis, Meanings(), deadline_s=PATIENCE_S)
+
+
+@pytest.fixture
+def episodes(valkey_or_redis: Redis, vectors: VectorIndex) -> Episodes:
+    """Return a store that searches by it."""
+    return Episodes(valkey_or_redis, vectors=vectors, keep=timedelta(days=365), deadline_s=PATIENCE_S)
+
+
+def _said(number: int, text: str, days_ago: int = 1) -> Episode:
+    at = NOW - timedelta(days=days_ago) + timedelta(seconds=number)
+    return Episode(turn_id=f"t{number}", conversation_id="c", speaker="person", at=at, text=text)
+
+
+async def test_a_turn_in_other_words_is_found(episodes: Episodes, vectors: VectorIndex) -> None:
+    """Once it is embedded; before that by its words alone."""
+    await episodes.append("ana", [_said(n, f"small talk {n}") for n in range(200)])
+    await episodes.append("ana", [_said(300, "dr Patel was friendly")])
+
+    assert "t300" not in [hit.episode.turn_id for hit in (await episodes.search("ana", "my physician")).hits]
+    assert await vectors.embed_pending("ana") == 128
+    assert await vectors.embed_pending("ana") == 73
+    assert await vectors.embed_pending("ana") == 0
+    found = await episodes.search("ana", "my physician")
+    assert found.hits[0].episode.turn_id == "t300"
+    assert not found.is_nothing_said
+    assert (await episodes.search("ana", "vehicle")).is_nothing_said
+    assert (await episodes.search("bo", "my physician")).hits == ()
+
+
+async def test_of_two_who_embed_at_once_one_is_heard(
+    episodes: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
+) -> None:
+    """No turn has two vectors."""
+    await episodes.append("ana", [_said(n, f"turn {n}") for n in range(10)])
+    other = VectorIndex(valkey_or_redis, Meanings(), deadline_s=PATIENCE_S)
+
+    await vectors.embed_pending("ana")
+    await other.embed_pending("ana")
+
+    assert await valkey_or_redis.strlen(keys.episodes(user_token("ana")).vectors) == 10 * (4 + 4)
+
+
+async def test_vectors_of_another_model_are_made_anew(
+    episodes: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
+) -> None:
+    """Records of another length cannot be compared."""
+    await episodes.append("ana", [_said(1, "my dog"), _said(2, "my car")])
+    await valkey_or_redis.set(keys.episodes(user_token("ana")).vectors, b"x" * 13)
+
+    assert await vectors.embed_pending("ana") == 2
+
+    assert (await episodes.search("ana", "beagle")).hits[0].episode.turn_id == "t1"
+
+
+async def test_vectors_go_with_turns_past_their_time(
+    episodes: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
+) -> None:
+    """Those of the others stay."""
+    await episodes.append("ana", [_said(1, "my dog", 500), _said(2, "my car", 400), _said(3, "my doctor")])
+    await vectors.embed_pending("ana")
+
+    assert await episodes.trim("ana", NOW) == 2
+
+    assert await valkey_or_redis.strlen(keys.episodes(user_token("ana")).vectors) == 4 + 4
+    assert (await episodes.search("ana", "physician")).hits[0].episode.turn_id == "t3"
+
+
+async def test_forgetting_takes_the_vectors_along(
+    episodes: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
+) -> None:
+    """Nothing is left that could be compared with anything."""
+    await episodes.append("ana", [_said(1, "my dog")])
+    await vectors.embed_pending("ana")
+
+    await episodes.forget("ana")
+
+    assert [key async for key in valkey_or_redis.scan_iter("tl:episodes:*")] == []
