@@ -1,4 +1,4 @@
-"""The second half of `tasklore demo`: a chat, what is remembered of it, and taking an edit back."""
+"""The second half of `tasklore demo`: a chat, what is remembered of it, a question to it, and taking an edit back."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -8,6 +8,7 @@ from nats.aio.client import Client
 from memory.documents.items import Item, leaf_values
 from memory.documents.plans import Snapshot
 from tasklore.history_views import record_lines
+from tasklore.memory_search import lines_of, search
 from tasklore.screen import print_paragraph, printable, styled
 from tasklore.telling import make_turn, outcome_of, publish_turn
 from tasklore.user_memory import UserMemory
@@ -16,12 +17,15 @@ AGENTS = ("workers.agents.switchboard", "workers.agents.memory_worker")
 
 USER = "ana"
 
-#: Three turns; the last one contradicts what the first one said.
+#: The third turn contradicts the first one; of the last one only the words are kept, unless a model reads them.
 TURNS = (
     "I love scrambled eggs, pasta carbonara and oat milk.",
     "I have asthma, and I get up at 6:30.",
     "By the way, I'm vegan now.",
+    "We finally found a house by the lake, and the movers come in May.",
 )
+#: What is asked in the end: no statement that could be learned without a model answers it, but what was said does.
+QUESTION = "When do the movers come?"
 
 #: Seconds for what becomes of a turn: some milliseconds, on a busy machine more.
 _PATIENCE_S = 20.0
@@ -32,6 +36,11 @@ async def chat(client: Client, memory: UserMemory) -> bool:
     print_paragraph(f"{USER} chats, and nobody waits for what is remembered of it\n\n", style="bold")
     _print_documents("before", await memory.documents.snapshot(USER))
     settled = [await _say(client, memory, text) for text in TURNS]
+    found = await search(memory, USER, QUESTION, limit=3)
+    print_paragraph(f"> tasklore memory search {QUESTION!r} --user {USER}", style="bold")
+    for line in lines_of(found):
+        print_paragraph(line, "  ")
+    print()
     after = await memory.documents.snapshot(USER)
     _print_documents("after", after)
     undone = await memory.documents.undo(USER, at=datetime.now(UTC))
@@ -40,7 +49,8 @@ async def chat(client: Client, memory: UserMemory) -> bool:
         print_paragraph(line, "  ")
     print()
     restored = await memory.documents.snapshot(USER)
-    return all(settled) and dict(_said(after)) != dict(_said(restored))
+    is_found = any("in May" in one.text for one in found.memories)
+    return all(settled) and is_found and dict(_said(after)) != dict(_said(restored))
 
 
 async def _say(client: Client, memory: UserMemory, text: str) -> bool:
@@ -52,7 +62,7 @@ async def _say(client: Client, memory: UserMemory, text: str) -> bool:
         for line in record_lines(plan):
             print_paragraph(line, "  ")
     print()
-    return outcome.is_settled and bool(outcome.plans)
+    return outcome.is_settled
 
 
 def _print_documents(when: str, snapshot: Snapshot) -> None:

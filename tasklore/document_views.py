@@ -9,25 +9,28 @@ from contracts.errors import InvalidInput
 from memory.documents.decay import confidence_now
 from memory.documents.items import Item, leaf_values
 from memory.documents.plans import Document
+from memory.documents.writer import KEEP_REVISIONS
 from memory.rendering.documents import render
 from tasklore.document_lines import value_line
 from tasklore.screen import print_json, printable, styled
 from tasklore.user_memory import UserMemory, meant_resource, user_memory
 
 
-async def print_documents(user: str, resource: str | None, *, at: int | None, as_prompt: bool, as_json: bool) -> None:
-    """Print the documents of *user*, or one as it was at revision *at*.
+async def print_documents(
+    user: str, resource: str | None, *, at: int | date | None, as_prompt: bool, as_json: bool
+) -> None:
+    """Print the documents of *user*, as they were on the day *at*, or one of them as it was at that revision.
 
     Raises:
         InvalidInput: *user* names nobody, *resource* no document, or there is no such revision.
         Unreachable: Redis does not answer.
     """
-    if at is not None and resource is None:
-        raise InvalidInput("--at needs --resource: every document counts its own revisions")
+    if isinstance(at, int) and resource is None:
+        raise InvalidInput("--at with a revision needs --resource: every document counts its own; or say a date")
     async with user_memory() as memory:
         documents = await _documents(memory, user, resource, at)
         kinds = memory.kinds
-    today = datetime.now(UTC).date()
+    today = at if isinstance(at, date) else datetime.now(UTC).date()
     if as_json:
         print_json({document.resource_id: document.body for document in documents})
     elif as_prompt:
@@ -40,12 +43,23 @@ async def print_documents(user: str, resource: str | None, *, at: int | None, as
             _print_document(document, today)
 
 
-async def _documents(memory: UserMemory, user: str, resource: str | None, at: int | None) -> list[Document]:
+async def _documents(memory: UserMemory, user: str, resource: str | None, at: int | date | None) -> list[Document]:
     documents = (await memory.documents.snapshot(user)).documents
-    if resource is None:
-        return list(documents.values())
-    wanted = meant_resource(resource, memory.kinds, documents)
-    return [documents[wanted] if at is None else await memory.documents.at(user, wanted, at)]
+    wanted = list(documents) if resource is None else [meant_resource(resource, memory.kinds, documents)]
+    if at is None:
+        return [documents[name] for name in wanted]
+    revisions = dict.fromkeys(wanted, at) if isinstance(at, int) else await _revisions_on(memory, user, wanted, at)
+    return [await memory.documents.at(user, name, revision) for name, revision in revisions.items()]
+
+
+async def _revisions_on(memory: UserMemory, user: str, resources: list[str], day: date) -> dict[str, int]:
+    """Return the revision that each of *resources* had at the end of *day*; 0 for what was not there yet."""
+    revisions = dict.fromkeys(resources, 0)
+    for record in await memory.documents.history(user, None, KEEP_REVISIONS):
+        for name, revision in record.revisions.items():
+            if name in revisions and record.origin.at.date() <= day:
+                revisions[name] = max(revisions[name], revision)
+    return revisions
 
 
 def _print_document(document: Document, today: date) -> None:

@@ -90,16 +90,21 @@ def show(
     user: User,
     resource: Resource = None,
     at: Annotated[
-        int | None, Option("--at", metavar="REVISION", min=0, help="As it was at this revision; needs --resource.")
+        str | None,
+        Option(
+            "--at", metavar="DATE", help="As it was on that day, such as 2026-05-01; or, with --resource, a revision."
+        ),
     ] = None,
     as_prompt: Annotated[bool, Option("--as-prompt", help="As an agent's prompt quotes it.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show what is remembered of a person."""
     from tasklore.document_views import print_documents
+    from tasklore.options import day_of
     from tasklore.running import run
 
-    run(print_documents(user, resource, at=at, as_prompt=as_prompt, as_json=as_json))
+    moment = None if at is None else int(at) if at.isdecimal() and len(at) < 8 else day_of(at, "--at")
+    run(print_documents(user, resource, at=moment, as_prompt=as_prompt, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore memory facts --user ana"))
@@ -116,6 +121,33 @@ def facts(
     from tasklore.running import run
 
     run(print_facts(user, limit, as_json=as_json))
+
+
+@app.command(cls=Command, epilog=example('tasklore memory search "when did I move?" --user ana'))
+def search(
+    question: Annotated[str, Argument(metavar="QUESTION", help="What to look for, in any words.")],
+    user: User,
+    at: Annotated[
+        str | None, Option("--at", metavar="DATE", help="As it stood on that day, such as 2026-05-01.")
+    ] = None,
+    limit: Annotated[int, Option("--limit", min=1, max=100, help="How much at most.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Find what was said and is remembered, with its day and who said it."""
+    from tasklore.memory_search import print_found
+    from tasklore.options import day_of
+    from tasklore.running import run
+
+    run(print_found(user, question, at=None if at is None else day_of(at, "--at"), limit=limit, as_json=as_json))
+
+
+@app.command(cls=Command, epilog=example("tasklore memory waiting --user ana"))
+def waiting(user: User, as_json: Json = False) -> None:
+    """List what was said and not learned from yet, with the reason."""
+    from tasklore.memory_search import print_waiting
+    from tasklore.running import run
+
+    run(print_waiting(user, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore memory history --user ana --resource food"))

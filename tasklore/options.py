@@ -1,9 +1,12 @@
 """What the definitions of the commands share: how help looks, and options that many of them take."""
 
+from datetime import date, datetime
 from typing import Annotated, Any
 
 from typer import Context, Exit, Option, echo
 from typer.core import TyperCommand, TyperGroup
+
+from contracts.errors import InvalidInput
 
 #: Characters of one sentence, none of which is cut off.
 _WHOLE = 1_000
@@ -61,3 +64,18 @@ def show_help_alone(context: Context) -> None:
 def example(*lines: str) -> str:
     """Return the end of a help page that shows *lines* as they are typed."""
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def day_of(text: str, option: str) -> date:
+    """Return the day that *text* names: an ISO date, or words such as "3 May 2026", "last Friday", "yesterday".
+
+    Raises:
+        InvalidInput: it names none, or several; the message names *option*.
+    """
+    from quantities.times import find_moments
+
+    found = find_moments(text, datetime.now().astimezone(), lean="past")
+    value = found[0].value if len(found) == 1 and found[0].text == text.strip() else None
+    if value is None:
+        raise InvalidInput(f"{option} {text!r} names no one day; say one such as 2026-05-01, or 'last Friday'")
+    return value.date() if isinstance(value, datetime) else value

@@ -125,7 +125,8 @@ def _form(pattern: Pattern, wording: str, terms: dict[str, str]) -> Form:
 def _listed(name: str, terms: str) -> str:
     if name not in _SEVERAL:
         return f"(?:{terms})"
-    one = rf"{_MODIFIERS}(?:{terms})"
+    # "pasta carbonara" and "oat milk" are one thing each.
+    one = rf"{_MODIFIERS}(?:{terms})(?: (?:{terms}))?"
     return rf"{one}(?:(?:, | and | or |, and | with ){one}){{0,7}}"
 
 
