@@ -36,7 +36,7 @@
 | `tl:facts:{token}:lease` | hash | the lease | who works on that user's rows: `holder`, `fence` |
 | `tl:facts:{token}:fence` | string | none | the number of the last row or lease, which only grows |
 | `tl:owners:{turns}`, `tl:owners:{facts}` | sorted set | none | whose rows wait, by when they are due, in ms |
-| `tl:notices:{token}` | list | 2 days after its last line | what was learned of a user and is not said yet |
+| `tl:notices:{token}` | list | 2 days after its last line | what was learned and not said; `:hurry` who waits for it |
 | `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
 | `tl:session:{id}` | hash | from its last update, none while its pipeline runs | a session, see `memory.session` |
 | `tl:session:{id}:entries` | hash | the same | its entries: a body by its key, its head by `:` and its key |
@@ -312,9 +312,9 @@ def owners(name: str) -> str:
     return f"tl:owners:{{{checked_queue(name)}}}"
 
 
-def notices(user_token: str) -> str:
-    """Return the key of what was learned of a user and waits to be said."""
-    return f"tl:notices:{{{checked_token(user_token)}}}"
+def notices(user_token: str) -> tuple[str, str]:
+    """Return the keys of what was learned of a user and waits to be said, and of a reply that waits for it."""
+    return (lines := f"tl:notices:{{{checked_token(user_token)}}}"), f"{lines}:hurry"
 
 
 def user_conversations(user_token: str) -> str:

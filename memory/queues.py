@@ -235,15 +235,7 @@ class PersonalQueue:
         """Remove everything of *owner*, whatever is claimed of it; return how many rows there were."""
         token = _token_of(owner)
         of = keys.queue(self._name, token)
-        seen, count, *_ = await self._exchange.run(
-            [
-                ("ZSCORE", self._owners, token),
-                ("HLEN", of.rows),
-                ("UNLINK", *of),
-                # What was learned and is not said yet goes with what was learned.
-                ("UNLINK", keys.notices(token)),
-            ]
-        )
+        seen, count, _ = await self._exchange.run([("ZSCORE", self._owners, token), ("HLEN", of.rows), ("UNLINK", *of)])
         await self._settle(token, seen, _NEVER)
         return int(count)
 

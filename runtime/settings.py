@@ -142,6 +142,8 @@ class Settings(BaseSettings):
     """What finds turns by their meaning: MiniLM in this process, the endpoint of the language model, or nothing."""
     episodes_embedding_model: str = "text-embedding-3-small"
     """Which model of such an endpoint."""
+    say_learned: bool = True
+    """Whether a reply says what was learned of the person since the last one: "Noted: you love sushi."."""
     sweep_s: float = Field(default=3600.0, ge=1)
     """Seconds between two sweeps of what has expired out of documents; nobody is shown it before either."""
     erase_said: Literal["on_forget", "at_once"] = "on_forget"

@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 
 from memory.analysis import AnalysisStore
 from memory.inbox import Inbox
+from memory.notices import Notices
 from memory.pipeline_runs import PipelineRuns
 from memory.project import ProjectMemory
 from memory.session import SessionCache
@@ -32,6 +33,7 @@ from supervisor.cards import CardIndex
 from supervisor.delivering import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
 from supervisor.known_sentences import KnownSentences
+from supervisor.learned import Learned
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts as PipelineParts
@@ -57,6 +59,17 @@ class Ground:
     dispatch: Dispatch
     reports: ReportDesk
     canceller: Canceller
+
+
+#: Whose agent learns from what is said; without it no reply waits for that.
+MEMORY_AGENT = "MemoryAgent"
+
+
+def learned_on(redis: Redis, settings: Settings, cards: CardIndex) -> Learned | None:
+    """Return what says in replies what memory learned, None where that is switched off."""
+    if not settings.say_learned:
+        return None
+    return Learned(Notices(redis), lambda: cards.catalogue.find(MEMORY_AGENT, "undo") is not None)
 
 
 def interpreter_on(llm: Llm, redis: Redis, settings: Settings) -> Interpreter:

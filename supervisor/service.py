@@ -26,6 +26,7 @@ from supervisor.combined import as_part, combined, fitting
 from supervisor.dispatch import Dispatch
 from supervisor.first_readings import FirstReading, Keeping, PartRead
 from supervisor.incoming import Alongside, Ended, Incoming, digest_of, part_task_id, unheard
+from supervisor.learned import Learned, with_notes
 from supervisor.replies import part_reply, report_reply
 from supervisor.reports import ReportDesk
 from supervisor.request_readings import RequestReadings
@@ -55,8 +56,10 @@ class Service:
         publish: Publish,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         time_zone: str = "UTC",
+        learned: Learned | None = None,
     ) -> None:
         self._supervisor_id = supervisor_id
+        self._learned = learned
         self._catalogue = catalogue
         self._understanding = RequestReadings(interpreter, catalogue, conversations, self._publish_turn, now, time_zone)
         self._dispatch = dispatch
@@ -92,13 +95,29 @@ class Service:
         conversation_id = request.conversation_id or request_id
         task_id = self.task_id_of(request)
         asked = Incoming(request, request_id, conversation_id, task_id, routed, ended, is_new, alongside or Alongside())
-        read = await self._understanding.of(asked, before)
-        reply = read if isinstance(read, PersonReply) else await self._answer(read, asked)
+        owner = request.user_id if self._learned is not None else None
+        taking = asyncio.ensure_future(self._learned.lines(owner)) if self._learned and owner else None
+        try:
+            read = await self._understanding.of(asked, before)
+            reply = read if isinstance(read, PersonReply) else await self._answer(read, asked)
+            if taking is not None and self._learned is not None and owner is not None:
+                reply = await self._noted(reply, owner, asked, await taking)
+        finally:
+            if taking is not None:
+                taking.cancel()
         reply = fitting(reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)}))
         # "Still at it" is no turn: the answer to a repeated request will be the one that is kept. Nor is a refusal.
         if reply.kind != "pending" and isinstance(read, FirstReading):
             await self._note_answer(asked, reply)
         return reply
+
+    async def _noted(self, reply: PersonReply, owner: str, asked: Incoming, lines: tuple[str, ...]) -> PersonReply:
+        """Return *reply* with what was learned; words that ask for no task may have been said to be remembered."""
+        if reply.kind == "unable" and self._learned is not None:
+            taught = await self._learned.of_turn(owner, asked.turn_id("person"))
+            if taught:
+                return reply.model_copy(update={"kind": "answer", "text": with_notes("", [*lines, *taught])})
+        return reply.model_copy(update={"text": with_notes(reply.text, lines)}) if lines else reply
 
     async def _answer(self, read: FirstReading, asked: Incoming) -> PersonReply:
         """Answer each part of *read*, its tasks side by side, within the one time that was given."""

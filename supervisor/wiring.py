@@ -46,7 +46,7 @@ from supervisor.cards import CardIndex
 from supervisor.delivering import Delivering
 from supervisor.dispatch import Dispatch
 from supervisor.front import api_on
-from supervisor.opening import Ground, analyses_on, interpreter_on, open_delivering, pipelines_on
+from supervisor.opening import Ground, analyses_on, interpreter_on, learned_on, open_delivering, pipelines_on
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.recovery import Recovery
@@ -230,6 +230,7 @@ class Supervisor:
             conversations=Conversations(redis),
             publish=_turn_sender(outbox),
             time_zone=settings.time_zone,
+            learned=learned_on(redis, settings, self._cards),
         )
         canceller = Canceller(client, outbox, ledger, process.name)
         # Values of many megabytes must not hold up a report, nor the renewal of a lease.
@@ -263,9 +264,8 @@ class Supervisor:
         )
 
     def _make_ledger(self, redis: Redis) -> Ledger:
-        settings = self._settings
-        keep = timedelta(days=settings.ledger_keep_days)
-        return Ledger(redis, keep=keep, deadline_s=settings.ledger_deadline_ms / 1000, breaker=Breaker())
+        keep, deadline_s = timedelta(days=self._settings.ledger_keep_days), self._settings.ledger_deadline_ms / 1000
+        return Ledger(redis, keep=keep, deadline_s=deadline_s, breaker=Breaker())
 
     async def start(self) -> None:
         """Learn the agents and begin to serve reports."""

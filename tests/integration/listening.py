@@ -27,7 +27,7 @@ from workers.listening.facts import FactWork
 from workers.listening.outflow import Outflow, Pace, Work
 from workers.listening.turns import TurnWork
 from workers.listening.values import FactBatch, Ruling
-from workers.listening.waiting import Hurries, Patience, nobody_hurries
+from workers.listening.waiting import Hurries, Patience, Unhurried
 from workers.solitude import Solitude
 from workers.testing import KitServices, ScriptedLlm
 
@@ -122,7 +122,7 @@ class Room:
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(0.02, 0.05))
     #: Turns that one question to a model serves; none waits for another unless a test says so.
     patience: Patience = field(default_factory=lambda: Patience(idle_s=0))
-    hurries: Hurries = nobody_hurries
+    hurries: Hurries = field(default_factory=Unhurried)
     holders: Any = field(default_factory=lambda: map("worker-{}".format, itertools.count(1)))
 
     def __post_init__(self) -> None:

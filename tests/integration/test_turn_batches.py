@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from redis.asyncio import Redis
@@ -11,6 +12,8 @@ from contracts.errors import LlmTimeout
 from contracts.messages import ChatTurn, ExtractedFacts, Fact
 from memory.notices import Notices
 from tests.integration.listening import Room, eventually, now
+from tests.integration.sessions import until
+from tests.servers import PATIENCE_S
 from workers import Agent
 from workers.listening.context import ListenContext
 from workers.listening.values import TurnBatch, TurnFacts
@@ -94,22 +97,24 @@ async def test_a_batch_is_ready_when_nobody_said_more_for_a_while(room: Room) ->
     assert ears.given == [["one", "two"]]
 
 
+async def _is_calm(notices: Notices) -> bool:
+    return not await notices.hurries("ann")
+
+
 async def test_who_is_in_a_hurry_waits_for_nobody(room: Room) -> None:
     """It is looked again within about a second."""
-    hurried: list[str] = []
-
-    async def hurries(owner: str) -> bool:
-        return owner in hurried
-
-    room.hurries = hurries
+    notices = Notices(room.redis, deadline_s=PATIENCE_S)
+    room.hurries = notices
     ears = Batches()
-    await room.say("ann", "one")
+    await room.say("ann", "hello")
     await room.say("ben", "other")
     async with room.listening(ears.agent, "turns"):
         await asyncio.sleep(0.2)
-        hurried.append("ann")
+        await notices.hurry("ann", 60)
         await room.closed("turns", "ann")
-    assert ears.given == [["one"]]
+        # It taught nothing: no reply waits any longer.
+        await until(partial(_is_calm, notices))
+    assert ears.given == [["hello"]]
 
 
 async def test_without_a_model_nothing_waits(room: Room) -> None:

@@ -65,6 +65,9 @@ class PutsNotices(Protocol):
     async def put(self, owner: str, turn_id: str, lines: Sequence[str]) -> None:
         """Keep *lines* for the next reply to *owner*."""
 
+    async def calm(self, owner: str) -> None:
+        """Note that the last turn of *owner* taught nothing new."""
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -247,6 +250,11 @@ class FactWork:
                 await self._notices.put(batch.user_id, turn_id, told)
             except MemoryUnavailable as error:
                 log.info("notices_lost", error=str(error))
+        if not any(lines.values()):
+            try:
+                await self._notices.calm(batch.user_id)
+            except MemoryUnavailable as error:
+                log.info("reply_waits_in_vain", error=str(error))
 
     async def _context(self, user_id: str, attempt: int, stored: Sequence[str]) -> ListenContext:
         services, deadline = self._services, self._listener.deadline

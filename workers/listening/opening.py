@@ -134,6 +134,7 @@ def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Gro
             retry=retry,
             agent_files=settings.agent_files,
             patience=Patience(settings.listen_batch_turns, settings.listen_idle_s, settings.listen_longest_s),
+            hurries=Notices(ground.redis),
         )
     return FactWork(
         listener,

@@ -31,7 +31,7 @@ from workers.listening.rows import ClosesRows, LeaseLost, ListenMeter, Unreadabl
 from workers.listening.runs import contained
 from workers.listening.spans import listening
 from workers.listening.values import TurnBatch, TurnFacts
-from workers.listening.waiting import Hurries, Patience, Waiting, nobody_hurries
+from workers.listening.waiting import Hurries, Patience, Unhurried, Waiting
 
 log = structlog.get_logger(__name__)
 
@@ -85,7 +85,7 @@ class TurnWork:
         retry: RetryPolicy,
         agent_files: Path | None = None,
         patience: Patience | None = None,
-        hurries: Hurries = nobody_hurries,
+        hurries: Hurries | None = None,
     ) -> None:
         self._listener = listener
         self._settings = settings
@@ -98,7 +98,8 @@ class TurnWork:
         self._allowed = listener.attempts or 1
         patience = patience or Patience()
         self._most = patience.turns if listener.is_batched else 1
-        self._waiting = Waiting(patience, hurries, services.now)
+        self._hurries = hurries or Unhurried()
+        self._waiting = Waiting(patience, self._hurries, services.now)
 
     async def work(self, claim: Claim, is_leaving: Callable[[], bool], rests: int) -> float:
         """Work on the turns of *claim* in order; see `workers.listening.outflow.Work`."""
@@ -180,6 +181,8 @@ class TurnWork:
             lesson = taught.get(one.turn.turn_id) or one.lesson
             if lesson is not None:
                 self._meter.count_turn(await self._publish(claim, one.row, lesson))
+        if not any(lesson.facts for lesson in taught.values()):
+            await self._hurries.calm(claim.owner)
 
     async def _publish(self, claim: Claim, row: Row, lesson: Lesson) -> str:
         """Publish what is new of *lesson*, close its turn, and return how that is counted."""

@@ -1,13 +1,22 @@
 """How long turns wait for more of their kind, so that one question to a model serves several."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from contracts.messages import ChatTurn
 
-#: Tells whether the turns of a user, by name, are to be learned from at once.
-Hurries = Callable[[str], Awaitable[bool]]
+
+class Hurries(Protocol):
+    """Tells whose turns are to be learned from at once: `memory.notices.Notices`."""
+
+    async def hurries(self, owner: str, /) -> bool:
+        """Return whether a reply to *owner* waits for what their last turn teaches."""
+
+    async def calm(self, owner: str, /) -> None:
+        """Note that it taught nothing."""
+
 
 #: Seconds until it is looked again whether more was said, or whether somebody is in a hurry.
 LOOK_S = 1.0
@@ -33,9 +42,15 @@ class _Seen:
     turn_id: str
 
 
-async def nobody_hurries(_owner: str) -> bool:
-    """Say that nobody is in a hurry."""
-    return False
+class Unhurried:
+    """No reply waits for anything."""
+
+    async def hurries(self, _owner: str) -> bool:
+        """Return False."""
+        return False
+
+    async def calm(self, _owner: str) -> None:
+        """Do nothing."""
 
 
 class Waiting:
@@ -58,7 +73,7 @@ class Waiting:
         seen = self._seen_since(owner, turns[-1].turn_id, now)
         idle_s = self._patience.idle_s - _age_s(now, turns[-1].at, seen.last)
         left_s = min(idle_s, self._patience.longest_s - _age_s(now, turns[0].at, seen.first))
-        if left_s <= 0 or await self._hurries(owner):
+        if left_s <= 0 or await self._hurries.hurries(owner):
             return self._end(owner)
         return min(left_s, LOOK_S)
 

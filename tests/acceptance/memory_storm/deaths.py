@@ -17,7 +17,7 @@ from tests.acceptance.memory_storm.verdict import judge
 
 #: Seconds that the model takes: long enough to be killed over it.
 MODEL_S = 0.02
-KINDS: tuple[Kind, ...] = ("by_rules", "by_model", "both", "by_rules")
+KINDS: tuple[Kind, ...] = ("by_rules", "by_model", "by_rules")
 #: Facts in one message.
 TURN = 4
 #: Facts of one user that are told and not dealt with, beyond which that user waits: so many are in flight.

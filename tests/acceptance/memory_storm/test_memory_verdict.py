@@ -85,7 +85,7 @@ async def test_what_went_well_is_found_fine(ground: Ground) -> None:
 
 async def test_an_item_that_is_gone_is_lost_and_its_document_torn(ground: Ground) -> None:
     """The log knows of it."""
-    await ground.rewrite(FOOD, lambda body: body["food"]["likes"].pop(3))
+    await ground.rewrite(FOOD, lambda body: body["food"]["avoids"].pop(3))
     wrong = (await ground.verdict()).wrong
     assert wrong["lost"] == 1
     assert wrong["torn"] == 1
@@ -93,13 +93,13 @@ async def test_an_item_that_is_gone_is_lost_and_its_document_torn(ground: Ground
 
 async def test_an_item_that_is_there_twice_was_applied_twice(ground: Ground) -> None:
     """However it came there."""
-    await ground.rewrite(FOOD, lambda body: body["food"]["likes"].append(body["food"]["likes"][0]))
+    await ground.rewrite(FOOD, lambda body: body["food"]["avoids"].append(body["food"]["avoids"][0]))
     assert (await ground.verdict()).wrong["applied twice"] == 1
 
 
 async def test_items_in_another_order_are_out_of_order(ground: Ground) -> None:
     """All of them are there."""
-    await ground.rewrite(FOOD, lambda body: body["food"]["likes"].reverse())
+    await ground.rewrite(FOOD, lambda body: body["food"]["avoids"].reverse())
     assert (await ground.verdict()).wrong["out of order"] == 1
 
 

@@ -1,4 +1,4 @@
-"""What users tell in a storm, what must become of it, and the model that answers where no rule reads a sentence."""
+"""What users tell in a storm, what must become of it, and the model that says which lines a sweeping fact is about."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,17 +10,16 @@ from tests.llm_double import Asked, Canned, answer
 
 FOOD, ROUTINE, GENERAL = "resource_user_food_prefs", "resource_user_routine", "resource_user_general_prefs"
 #: The list of each document that is told about.
-LISTS = {FOOD: "food.likes", ROUTINE: "routine.daily", GENERAL: "general.interests"}
+LISTS = {FOOD: "food.avoids", ROUTINE: "routine.daily", GENERAL: "general.interests"}
 TAGS = {FOOD: "food", ROUTINE: "routine", GENERAL: "general"}
 #: How many tellings later a thing is taken back.
 LATER = 16
 
-#: `by_rules` is read by patterns, `by_model` by none, `both` is a plan over two documents.
+#: `by_rules` is of food, `by_model` of any document, `both` stands in two. What is avoided sweeps its document: a model
+#: is asked which lines it rules out, and names none.
 Kind = Literal["by_rules", "by_model", "both"]
 
 _NUMBER = re.compile(r"brel (\d+)", re.IGNORECASE)
-_FACT = re.compile(r'^(\d+): "(.*)"$', re.MULTILINE)
-_FOUND = re.compile(r"^(\S+\[\d+\]): Brel (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,19 @@ class Told:
 
     def fact(self, user: str) -> Fact:
         """Return it as a fact of *user*."""
-        tags = tuple(TAGS[resource] for resource in self.resources)
-        return Fact(fact_id=f"{user}-{self.number}", text=self.text, tags=tags, evidence=self.text)
+        named = _NUMBER.search(self.text)
+        assert named is not None
+        lists = [f"{resource}:{LISTS[resource]}" for resource in self.resources]
+        return Fact(
+            fact_id=f"{user}-{self.number}",
+            text=self.text,
+            tags=tuple(TAGS[resource] for resource in self.resources),
+            evidence=self.text,
+            category=LISTS[self.resources[0]],
+            value=f"Brel {named[1]}",
+            relation="forget" if self.is_taken_back else "new",
+            related=tuple(f"{one}.brel_{named[1]}" for one in lists) if self.is_taken_back else (),
+        )
 
 
 def tellings(kinds: Sequence[Kind], resources: Sequence[str] = (FOOD,)) -> Iterator[Told]:
@@ -83,50 +93,12 @@ def expected(told: Sequence[Told]) -> dict[str, list[str]]:
 
 
 class Answers:
-    """What the model says, `delay_s` seconds after it was asked."""
+    """What the model says, `delay_s` seconds after it was asked: that nothing is ruled out."""
 
     def __init__(self) -> None:
         self.delay_s = 0.0
 
     def __call__(self, asked: Asked) -> Canned:
-        """Return the answer to *asked*: the finder is shown whole pages, the editor what was found."""
-        said = _find(asked.user) if asked.schema_name == "Found" else _edit(asked.user)
-        return answer(said).after(self.delay_s)
-
-
-def _find(question: str) -> dict[str, object]:
-    told, _, page = question.partition("\ndocument\n")
-    path = next(path for path in LISTS.values() if path.partition(".")[0] + "." in page)
-    rows = dict(_rows(page, path))
-    facts = _FACT.findall(told)
-    locations = [
-        {"fact": int(index), "path": f"{path}[{rows[name]}]", "relevance": "it is named"}
-        for index, text in facts
-        if (name := _NUMBER.search(text)[1]) in rows  # type: ignore[index]
-    ]
-    return {"reasoning": "by name", "locations": locations, "suggested_insert_path": [path for _ in facts]}
-
-
-def _rows(page: str, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the number in each item of the list at *path*, and its place."""
-    heading = ""
-    for line in page.splitlines():
-        place, colon, text = line.partition(": ")
-        if not colon or not place.isdigit():
-            heading = line
-        elif heading == path and (named := _NUMBER.search(text)):
-            yield named[1], place
-
-
-def _edit(question: str) -> dict[str, object]:
-    told, found = question.partition("\n")[::2]
-    named = _NUMBER.search(told)
-    assert named is not None
-    lists = found.partition("insert at\n")[2].splitlines()
-    if "no longer" in told:
-        # What earlier facts of the batch brought is shown too.
-        gone = [path for path, number in _FOUND.findall(found) if number == named[1]]
-        edits = [{"operation": "delete", "path": path, "display": ""} for path in gone]
-    else:
-        edits = [{"operation": "insert", "path": path, "display": f"Brel {named[1]}"} for path in lists if "." in path]
-    return {"reasoning": "as told", "decision": "proceed", "edits": edits}
+        """Return the answer to *asked*."""
+        assert asked.schema_name == "Found"
+        return answer({"reasoning": "nothing is meant", "locations": []}).after(self.delay_s)

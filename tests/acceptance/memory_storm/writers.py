@@ -27,7 +27,7 @@ MODEL_S = 0.05
 TURN = 10
 STORMY = "stormy"
 #: Where a person writes beside the workers; nothing is told about it.
-BY_HAND = "food.avoids"
+BY_HAND = "food.dislikes"
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ async def run(on: Stage, profile: Profile) -> list[Row]:
     await on.until_closed({STORMY: profile.edits})
     seconds = time.time() - started
     verdict = await judge(on.store, on.facts, on.told)
-    written = len((await on.store.snapshot(STORMY)).documents[FOOD].body["food"]["avoids"])  # type: ignore[index,call-overload,arg-type]
-    asked = f"{profile.workers} processes, {profile.edits:,} edits of one user, 50 ms of a model each"
+    written = len((await on.store.snapshot(STORMY)).documents[FOOD].body["food"]["dislikes"])  # type: ignore[index,call-overload,arg-type]
+    asked = f"{profile.workers} processes, {profile.edits:,} edits of one user, 50 ms of a model for those of food"
     hurried = beside.result()
     return [
         Row(
