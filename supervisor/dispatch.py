@@ -13,7 +13,8 @@ import structlog
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable
-from contracts.messages import TaskAssignment
+from contracts.identifiers import user_token
+from contracts.messages import ChatTurn, TaskAssignment
 from memory.ledger import Ledger
 from runtime import tracing
 from runtime.outbox import Outbox
@@ -65,6 +66,18 @@ class Dispatch:
             log.warning("ledger_away", task_id=task_id, error=str(error))
         else:
             self._drop(task_id)
+
+    async def hand_in(self, turn: ChatTurn, *, patience_s: float = 10.0) -> None:
+        """Publish *turn*, one of a known user; returns when it is durably stored. The same again changes nothing.
+
+        Raises:
+            NotAccepted: it is not known to be stored; send it again with the same turn id.
+        """
+        user_id = turn.user_id or ""
+        # Two people may choose one id.
+        message_id = f"{user_token(user_id)[:200]}:{turn.turn_id}"
+        body = turn.model_dump_json(exclude_none=True).encode()
+        await self._outbox.put(subjects.turns(user_id), body, message_id, patience_s=patience_s)
 
     async def tell_ledger(self) -> int:
         """Tell the ledger what it does not know yet, and return how many tasks that were.

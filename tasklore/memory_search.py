@@ -5,12 +5,10 @@ from typing import Any
 
 from memory.claims import KnownRow
 from memory.episodes.store import Episodes
+from memory.recall import Memory, Recalled, search_memory
 from tasklore.document_lines import one_line
 from tasklore.screen import print_json, print_table, printable, styled
 from tasklore.user_memory import UserMemory, user_memory
-from workers.documents import UserDocuments
-from workers.user_memory import Memory, Recalled
-from workers.user_memory import UserMemory as Remembered
 
 #: Rows of a table that are looked through for those that wait.
 _MOST_ROWS = 1_000
@@ -39,8 +37,17 @@ async def search(memory: UserMemory, user: str, question: str, *, at: date | Non
         InvalidInput: *question* has no word, or *limit* is out of bounds.
         MemoryUnavailable: the store did not answer in time.
     """
-    documents = UserDocuments(user, memory.documents, memory.kinds, datetime.now(UTC))
-    return await Remembered(documents, Episodes(memory.client, deadline_s=5.0)).search(question, at=at, limit=limit)
+    bodies = {name: one.body for name, one in (await memory.documents.snapshot(user)).documents.items()}
+    return await search_memory(
+        question,
+        user_id=user,
+        bodies=bodies,
+        kinds=memory.kinds,
+        episodes=Episodes(memory.client, deadline_s=5.0),
+        now=datetime.now(UTC),
+        at=at,
+        limit=limit,
+    )
 
 
 def lines_of(found: Recalled) -> list[str]:

@@ -18,7 +18,7 @@ table.sort(terms, function(one, other) return one[1] < other[1] end)
 local scores, bits, looked = {}, {}, 0
 for rank, term in ipairs(terms) do
   -- What almost every turn holds tells nothing where rarer words do.
-  if rank > 1 and (term[1] > count * 0.3 or looked > 60000) then break end
+  if rank > 1 and (term[1] > math.max(20, count * 0.3) or looked > 60000) then break end
   looked = looked + term[1]
   local weight = math.log(1 + (count - term[1] + 0.5) / (term[1] + 0.5))
   local bit_of, postings = bit.lshift(1, term[3]), term[2]

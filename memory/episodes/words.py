@@ -48,7 +48,7 @@ def _stem(word: str) -> str:
         stem = word.removesuffix(ending)
         if stem != word and len(stem) > 2 and any(sign in "aeiouy" for sign in stem):
             return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "ls" else stem
-    return word.removesuffix("e") if len(word) > 4 else word
+    return word.removesuffix("e") if len(word) > 3 else word
 
 
 def _pairs(word: str) -> list[str]:

@@ -186,8 +186,9 @@ class _Block:
 
     def _heading_words(self, leaf: _Leaf) -> str:
         subject = leaf.item.subject if leaf.item is not None else None
-        section = self._sections[leaf.section]
-        return f"{section.resource_id.replace('_', ' ')} {section.title} {subject or ''}"
+        section, kind = self._sections[leaf.section], self._kinds.get(leaf.resource_id)
+        place = kind.place_at(leaf.path) if kind is not None else None
+        return f"{section.title} {place.meaning if place is not None else section.resource_id} {subject or ''}"
 
     def choose(self, ranked: Iterable[_Leaf], budget: int) -> _Chosen:
         """Return the leaves of *ranked* that fit into *budget* tokens."""

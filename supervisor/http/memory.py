@@ -16,6 +16,7 @@ from memory.documents.reader import DocumentReader
 from memory.rendering.documents import render
 from supervisor.http.keys import Caller, allowed
 from supervisor.http.memory_history import PlanPage, page_of
+from supervisor.http.memory_search import add_search, add_turns
 from supervisor.http.memory_undo import Undo, Undone, undone
 from supervisor.http.parts import Parts
 from supervisor.http.problems import answers, not_found
@@ -29,7 +30,7 @@ _WHOLE = 1_000_000
 class _Document(Convertor[str]):
     """The part of a path that names a document, and nothing else that lies beside documents."""
 
-    regex = r"(?!history$|undo$)[^/]+"
+    regex = r"(?!(?:history|undo|search|block|turns)$)[^/]+"
 
     def convert(self, value: str) -> str:
         """Return it as it stands."""
@@ -42,7 +43,8 @@ class _Document(Convertor[str]):
 
 register_url_convertor("document", _Document())
 
-UserId = Annotated[str, Path(min_length=1, max_length=256, description="Whose memory, without a slash.")]
+_USER = Path(min_length=1, max_length=256, description="Whose memory, without a slash.")
+UserId = Annotated[str, _USER]
 Resource = Annotated[str, Path(pattern=NAME_PATTERN, description="A document, as `GET /v1/memory/{user}` lists them.")]
 Before = Annotated[int | None, Query(ge=1, le=2**53, description="Plans before this number: `next` of a page.")]
 Limit = Annotated[int, Query(ge=1, le=100, description="Plans of a page.")]
@@ -82,6 +84,8 @@ def routes(parts: Parts) -> APIRouter:
     """Return the routes below `/v1/memory`."""
     router = APIRouter(prefix="/v1/memory", tags=["memory"])
     reader = DocumentReader(parts.redis, parts.kinds)
+    add_search(router, parts, reader, _USER, _READING)
+    add_turns(router, parts, _USER, _ASKING)
     _add_reading(router, parts, reader)
     _add_history(router, reader)
     _add_undo(router, parts, reader)

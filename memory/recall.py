@@ -1,0 +1,120 @@
+"""What is remembered of one user, searched together: items of documents and what was said word for word."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from itertools import chain, zip_longest
+from typing import Literal
+
+from contracts.errors import InvalidInput
+from memory.documents.items import Body, Item, lasting_name, leaf_text, leaf_values
+from memory.documents.kinds import Kinds
+from memory.episodes.ranking import rank
+from memory.episodes.recall import SearchesEpisodes, recall
+from memory.episodes.store import Found, Hit
+
+__all__ = ["MAX_LIMIT", "Memory", "Recalled", "search_memory", "turns_for"]
+
+#: Memories of one search.
+MAX_LIMIT = 100
+#: Turns that are looked at for one question.
+_MOST_TURNS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One thing that a search found.
+
+    `reference` is `RESOURCE_ID:PATH` of an item, the turn's id of a turn. `at` is the day on which it was said, None
+    where that is not known; `until` the day on which it stopped being so. `speaker` is `person`, `assistant` or an
+    agent's id. `score` compares within its source.
+    """
+
+    source: Literal["item", "turn"]
+    text: str
+    reference: str
+    at: date | None
+    score: float
+    speaker: str = "person"
+    subject: str | None = None
+    since: date | None = None
+    until: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a search found, items and turns taking turns, best first; `is_nothing_said` when neither answers it."""
+
+    memories: tuple[Memory, ...]
+    is_nothing_said: bool
+
+
+async def search_memory(
+    query: str,
+    *,
+    user_id: str,
+    bodies: Mapping[str, Body],
+    kinds: Kinds,
+    episodes: SearchesEpisodes,
+    now: datetime,
+    at: date | None = None,
+    limit: int = 20,
+) -> Recalled:
+    """Return what answers *query* among *bodies* and the turns of *user_id*; with *at*, as it was on that day.
+
+    Raises:
+        InvalidInput: *query* has no word, or *limit* is not 1 to 100.
+        MemoryUnavailable: the store did not answer in time.
+    """
+    if not any(sign.isalnum() for sign in query):
+        raise InvalidInput(f"query {query!r} has no word; say what to look for")
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidInput(f"limit {limit} must be 1 to {MAX_LIMIT}")
+    found = await turns_for(query, user_id, episodes, now, at)
+    items = _items_for(query, bodies, kinds, at or now.date())
+    mixed = chain.from_iterable(zip_longest(items, map(_turn, found.hits)))
+    memories = tuple(one for one in mixed if one is not None)[:limit]
+    return Recalled(memories, not items and found.is_nothing_said)
+
+
+async def turns_for(
+    query: str, user_id: str, episodes: SearchesEpisodes, now: datetime, at: date | None = None
+) -> Found:
+    """Return the turns that answer *query*, best first; with *at*, those that were said by the end of that day.
+
+    Raises:
+        MemoryUnavailable: the store did not answer in time.
+    """
+    if not any(sign.isalnum() for sign in query):
+        return Found()
+    then = now if at is None else datetime.combine(at, time.max, now.tzinfo)
+    found = await recall(episodes, user_id, query, then, limit=_MOST_TURNS)
+    return Found(tuple(hit for hit in found.hits if hit.episode.at <= then), found.turns, found.cosine)
+
+
+def _items_for(query: str, bodies: Mapping[str, Body], kinds: Kinds, day: date) -> Sequence[Memory]:
+    """Return the items that have to do with *query*, best first, as they stood on *day*; the past behind what holds."""
+    found: list[tuple[str, Memory, bool]] = []
+    for resource_id, body in bodies.items():
+        kind = kinds.get(resource_id)
+        for path, value in leaf_values(body):
+            item = Item.read(value)
+            state = item.state(day) if item is not None else ""
+            if item is None or state in {"expired", "paused"} or (item.added is not None and item.added > day):
+                continue
+            place = kind.place_at(path) if kind is not None else None
+            heading = place.meaning if place is not None else str(path.parent)
+            reference = f"{resource_id}:{lasting_name(path, value)}"
+            memory = Memory(
+                "item", item.display, reference, item.added, 0.0, "person", item.subject, item.since, item.until
+            )
+            found.append((f"{heading} {item.subject or ''} {leaf_text(value)}", memory, state == "past"))
+    scores = rank(query, [text for text, _, _ in found])
+    order = sorted(range(len(found)), key=lambda number: (found[number][2], -scores[number]))
+    return [found[number][1] for number in order if scores[number] > 0]
+
+
+def _turn(hit: Hit) -> Memory:
+    episode = hit.episode
+    speaker = episode.agent_id or episode.speaker
+    return Memory("turn", episode.text, episode.turn_id, episode.at.date(), hit.score, speaker)

@@ -1,0 +1,148 @@
+"""What was said and is remembered of a user, found by a question; and turns handed in from elsewhere."""
+
+from datetime import UTC, date, datetime
+from typing import Annotated, ClassVar, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from contracts.identifiers import Name
+from contracts.messages import ChatTurn
+from memory.documents.reader import DocumentReader
+from memory.episodes.recall import quotation_of
+from memory.episodes.store import Episodes
+from memory.recall import MAX_LIMIT, Memory, search_memory, turns_for
+from memory.rendering.documents import BUDGET_TOKENS, render
+from supervisor.http.keys import Caller
+from supervisor.http.parts import Parts
+from supervisor.http.problems import answers
+
+#: Turns of one request, and characters of each.
+MOST_TURNS, LONGEST_TURN = 100, 20_000
+
+Question = Annotated[str, Query(alias="q", min_length=1, max_length=2_000, description="A question, in any words.")]
+
+
+class Match(BaseModel):
+    """One thing that was found: an item of a document or a turn, with the days on which it was said and held."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
+
+    source: Literal["item", "turn"]
+    text: str
+    reference: str
+    at: date | None
+    speaker: str
+    subject: str | None
+    since: date | None
+    until: date | None
+    score: float
+
+
+class Matches(BaseModel):
+    """What answers a question, best first; `is_nothing_said` when nothing does."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    user: str
+    is_nothing_said: bool
+    memories: tuple[Match, ...]
+
+
+class Block(BaseModel):
+    """What is remembered, as a prompt quotes it; `text` is empty when nothing is."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    user: str
+    text: str
+    tokens: int
+
+
+class Said(BaseModel):
+    """One turn of a chat; `at` is when it was said, now unless given. Its `turn_id` makes a repeat change nothing."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    turn_id: Name
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST_TURN)]
+    speaker: Literal["person", "assistant"] = "person"
+    conversation_id: Annotated[str, Field(min_length=1, max_length=256)]
+    at: AwareDatetime | None = None
+
+
+class SaidTurns(BaseModel):
+    """Turns in the order in which they were said."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    turns: Annotated[tuple[Said, ...], Field(min_length=1, max_length=MOST_TURNS)]
+
+
+class Taken(BaseModel):
+    """How many turns were taken; they are learned from soon."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    user: str
+    taken: int
+
+
+def add_search(router: APIRouter, parts: Parts, reader: DocumentReader, user_id: object, reading: object) -> None:
+    """Add the routes that read to *router*; *user_id* and *reading* declare whose memory, and the caller's right."""
+    episodes = Episodes(parts.redis)
+
+    @router.get("/{user}/search", summary="Find what was said and is remembered", responses=answers())
+    async def search(
+        user: Annotated[str, user_id],
+        caller: Annotated[Caller, reading],
+        question: Question,
+        at: Annotated[date | None, Query(description="As it stood on that day.")] = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How much at most.")] = 20,
+    ) -> Matches:
+        caller.demand_user(user)
+        bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
+        now = datetime.now(UTC)
+        found = await search_memory(
+            question, user_id=user, bodies=bodies, kinds=parts.kinds, episodes=episodes, now=now, at=at, limit=limit
+        )
+        return Matches(user=user, is_nothing_said=found.is_nothing_said, memories=tuple(map(_match, found.memories)))
+
+    @router.get("/{user}/block", summary="Read what is remembered, as a prompt quotes it", responses=answers())
+    async def block(
+        user: Annotated[str, user_id],
+        caller: Annotated[Caller, reading],
+        question: Annotated[str, Query(alias="q", max_length=2_000, description="What it is for.")] = "",
+        tokens: Annotated[int, Query(ge=0, le=100_000, description="For what answers that.")] = BUDGET_TOKENS,
+    ) -> Block:
+        caller.demand_user(user)
+        bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
+        now = datetime.now(UTC)
+        found = await turns_for(question, user, episodes, now)
+        said = [] if found.is_nothing_said else [quotation_of(hit) for hit in found.hits]
+        shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
+        return Block(user=user, text=shown.text, tokens=shown.tokens)
+
+
+def add_turns(router: APIRouter, parts: Parts, user_id: object, asking: object) -> None:
+    """Add the route that takes turns to *router*; it answers once all of them are stored."""
+
+    @router.post("/{user}/turns", status_code=202, summary="Hand in what was said elsewhere", responses=answers())
+    async def turns(user: Annotated[str, user_id], body: SaidTurns, caller: Annotated[Caller, asking]) -> Taken:
+        caller.demand_user(user)
+        now = datetime.now(UTC)
+        for one in body.turns:
+            turn = ChatTurn(
+                turn_id=one.turn_id,
+                conversation_id=one.conversation_id,
+                user_id=user,
+                speaker=one.speaker,
+                text=one.text,
+                at=one.at or now,
+            )
+            await parts.dispatch.hand_in(turn)
+        return Taken(user=user, taken=len(body.turns))
+
+
+def _match(found: Memory) -> Match:
+    return Match.model_validate(found)

@@ -1,0 +1,127 @@
+"""What was said and is remembered is found over HTTP, by whoever may read it, and turns are handed in."""
+
+import secrets
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts import subjects
+from contracts.messages import ChatTurn
+from memory.episodes.store import Episode, Episodes
+from runtime.direct import open_direct_reads
+from runtime.embedded import EmbeddedServers
+from runtime.link import Link
+from supervisor.http.key_file import KeyRing, Role, make_key
+from tests.http_client import Answer, ask
+from tests.integration.http_stand import Stand, http_stand
+from tests.servers import PATIENCE_S
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+async def guarded(
+    servers: EmbeddedServers, redis: Redis, tmp_path: Path
+) -> AsyncIterator[tuple[Stand, dict[str, Any]]]:
+    """Serve the API with a key for ann that may ask, and one for bob that may read."""
+    path, headers = tmp_path / "keys.json", {}
+    made: list[tuple[str, tuple[Role, ...]]] = [("ann", ("ask", "read")), ("bob", ("read",))]
+    for name, roles in made:
+        headers[name] = {"Authorization": f"Bearer {make_key(path, name, roles, name)}"}
+    async with http_stand(servers, redis, keys=KeyRing(path)) as found:
+        yield found, headers
+
+
+async def _said(redis: Redis, *texts: str) -> None:
+    episodes = [
+        Episode(
+            turn_id=f"t{number}",
+            conversation_id="c",
+            speaker="person",
+            at=NOW - timedelta(days=10, minutes=-number),
+            text=text,
+        )
+        for number, text in enumerate(texts)
+    ]
+    await Episodes(redis, deadline_s=PATIENCE_S).append("ann", episodes)
+
+
+async def test_what_was_said_is_found_with_its_day(guarded: tuple[Stand, dict[str, Any]], redis: Redis) -> None:
+    """And not as it was before that day, nor where nothing was said."""
+    stand, headers = guarded
+    await _said(redis, "We moved to Porto", "I like the bridges", "It rained on Sunday")
+
+    found = await ask(stand.url, "GET", "/v1/memory/ann/search?q=when+did+we+move", headers=headers["ann"])
+    assert found.status == 200
+    first = found.body["memories"][0]
+    assert (first["source"], first["text"], first["reference"]) == ("turn", "We moved to Porto", "t0")
+    assert first["at"] == (NOW - timedelta(days=10)).date().isoformat()
+
+    day = (NOW - timedelta(days=30)).date().isoformat()
+    before = await ask(stand.url, "GET", f"/v1/memory/ann/search?q=moved&at={day}", headers=headers["ann"])
+    assert (before.body["memories"], before.body["is_nothing_said"]) == ([], True)
+
+    block = await ask(stand.url, "GET", "/v1/memory/ann/block?q=where+did+we+move", headers=headers["ann"])
+    assert '"We moved to Porto"' in block.body["text"]
+
+
+@pytest.mark.parametrize("path", ["search?q=move", "block?q=move"])
+async def test_nobody_reads_the_memory_of_another(
+    guarded: tuple[Stand, dict[str, Any]], redis: Redis, path: str
+) -> None:
+    """A key for one user is for that one."""
+    stand, headers = guarded
+    await _said(redis, "We moved to Porto")
+
+    assert (await ask(stand.url, "GET", f"/v1/memory/ann/{path}", headers=headers["bob"])).status == 403
+    assert (await ask(stand.url, "GET", f"/v1/memory/ann/{path}")).status == 401
+
+
+@pytest.mark.parametrize("query", ["q=", "q=%3F%21", "q=a&limit=0", "q=a&limit=101", "q=a&at=soon", ""])
+async def test_a_question_that_cannot_be_one_is_refused(guarded: tuple[Stand, dict[str, Any]], query: str) -> None:
+    """With the field and the cure."""
+    stand, headers = guarded
+    answer: Answer = await ask(stand.url, "GET", f"/v1/memory/ann/search?{query}", headers=headers["ann"])
+
+    assert answer.status in {400, 422}
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_turns_are_handed_in_once(guarded: tuple[Stand, dict[str, Any]]) -> None:
+    """The same again is stored once; a role that only reads may not."""
+    stand, headers = guarded
+    turn_id = f"mine-{secrets.token_hex(6)}"
+    turn = {"turn_id": turn_id, "text": "I love sushi", "conversation_id": "elsewhere"}
+    for _ in range(2):
+        taken = await ask(stand.url, "POST", "/v1/memory/ann/turns", {"turns": [turn]}, headers["ann"])
+        assert (taken.status, taken.body["taken"]) == (202, 1)
+
+    async with open_direct_reads(Link(stand.parts.client), subjects.TURNS) as reads:
+        stored = [one.body async for page in reads.pages(subjects.turns("ann")) for one in page]
+    texts = [turn.text for turn in map(ChatTurn.model_validate_json, stored) if turn.turn_id == turn_id]
+    assert texts == ["I love sushi"]
+    assert (await ask(stand.url, "POST", "/v1/memory/ann/turns", {"turns": [turn]}, headers["bob"])).status == 403
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"turns": []},
+        {"turns": [{"turn_id": "a", "text": "", "conversation_id": "c"}]},
+        {"turns": [{"turn_id": "a b", "text": "x", "conversation_id": "c"}]},
+        {"turns": [{"turn_id": "a", "text": "x", "conversation_id": "c", "at": "2026-01-01T00:00:00"}]},
+        {"turns": [{"turn_id": "a", "text": "x", "conversation_id": "c", "user_id": "bob"}]},
+        {"turns": [{"turn_id": f"t{number}", "text": "x", "conversation_id": "c"} for number in range(101)]},
+    ],
+)
+async def test_turns_that_cannot_be_some_are_refused(
+    guarded: tuple[Stand, dict[str, Any]], body: dict[str, Any]
+) -> None:
+    """Empty, too many, without a zone, or for somebody else: nothing of them is stored."""
+    stand, headers = guarded
+
+    assert (await ask(stand.url, "POST", "/v1/memory/ann/turns", body, headers["ann"])).status == 422
