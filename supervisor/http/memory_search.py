@@ -16,6 +16,7 @@ from memory.rendering.documents import BUDGET_TOKENS, render
 from supervisor.http.keys import Caller
 from supervisor.http.parts import Parts
 from supervisor.http.problems import answers
+from supervisor.incoming import digest_of
 
 #: Turns of one request, and characters of each.
 MOST_TURNS, LONGEST_TURN = 100, 20_000
@@ -134,7 +135,8 @@ def add_turns(router: APIRouter, parts: Parts, user_id: object, asking: object) 
         for one in body.turns:
             turn = ChatTurn(
                 turn_id=one.turn_id,
-                conversation_id=one.conversation_id,
+                # Beside the conversations that are held here: the words of one of those are not shown with these.
+                conversation_id=f"in-{digest_of(user, one.conversation_id)}",
                 user_id=user,
                 speaker=one.speaker,
                 text=one.text,

@@ -104,6 +104,8 @@ async def test_turns_are_handed_in_once(guarded: tuple[Stand, dict[str, Any]]) -
         stored = [one.body async for page in reads.pages(subjects.turns("ann")) for one in page]
     texts = [turn.text for turn in map(ChatTurn.model_validate_json, stored) if turn.turn_id == turn_id]
     assert texts == ["I love sushi"]
+    # Whoever names another's conversation is shown nothing of it.
+    assert all(turn.conversation_id != "elsewhere" for turn in map(ChatTurn.model_validate_json, stored))
     assert (await ask(stand.url, "POST", "/v1/memory/ann/turns", {"turns": [turn]}, headers["bob"])).status == 403
 
 
