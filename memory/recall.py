@@ -89,7 +89,7 @@ async def turns_for(
         return Found()
     then = now if at is None else datetime.combine(at, time.max, now.tzinfo)
     found = await recall(episodes, user_id, query, then, limit=_MOST_TURNS)
-    return Found(tuple(hit for hit in found.hits if hit.episode.at <= then), found.turns, found.cosine)
+    return Found(tuple(hit for hit in found.hits if hit.episode.at <= then), found.turns)
 
 
 def _items_for(query: str, bodies: Mapping[str, Body], kinds: Kinds, day: date) -> Sequence[Memory]:

@@ -19,6 +19,11 @@ class Endpoint:
         self._model = model
         self._width = 0
 
+    @property
+    def name(self) -> str:
+        """The model."""
+        return self._model
+
     def width(self) -> int:
         """Return how many numbers a vector has; the first call asks the endpoint."""
         return self._width or len(self.embed(["width"])[0])

@@ -30,5 +30,6 @@ if new > 0 then
   end
   redis.call('HSET', meta, 'last', last, 'length', length)
   redis.call('HINCRBY', meta, 'count', new)
+  redis.call('HSETNX', meta, 'born', table.concat(redis.call('TIME'), '.'))
 end
 return {new, last}

@@ -54,6 +54,11 @@ class MiniLm:
         }
         self._weights = _tensors(folder / "model.safetensors", np)
 
+    @property
+    def name(self) -> str:
+        """The model."""
+        return _PACKAGE
+
     def width(self) -> int:
         """Return how many numbers a vector has."""
         return _WIDTH

@@ -44,7 +44,7 @@ async def recall(episodes: SearchesEpisodes, owner: str, question: str, now: dat
         found = await episodes.search(owner, words, limit=limit, since=period.first, until=period.last)
     asked = question.strip().casefold()
     kept = tuple(hit for hit in found.hits if hit.episode.text.strip().casefold() != asked)
-    return Found(kept, found.turns, found.cosine)
+    return Found(kept, found.turns)
 
 
 def pack(hits: Iterable[Hit], budget_tokens: int) -> tuple[Quotation, ...]:

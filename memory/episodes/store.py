@@ -72,6 +72,7 @@ class Hit:
     score: float
     coverage: float
     number: int = 0
+    cosine: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,11 @@ class Found:
 
     hits: tuple[Hit, ...] = ()
     turns: int = 0
-    cosine: float | None = None
+
+    @property
+    def cosine(self) -> float | None:
+        """The cosine of the nearest hit in meaning, None without vectors."""
+        return max((hit.cosine for hit in self.hits if hit.cosine is not None), default=None)
 
     @property
     def coverage(self) -> float:
@@ -90,6 +95,8 @@ class Found:
     @property
     def is_nothing_said(self) -> bool:
         """Whether no passage holds enough of the question to answer it."""
+        if not self.hits:
+            return True
         if self.cosine is not None:
             return self.coverage < _HALF and self.cosine < _FAR_BELOW
         return self.coverage < NOTHING_BELOW
@@ -169,7 +176,7 @@ class Episodes:
         commands = [_call(APPEND, token, *arguments), *self._expiries(token, settings)]
         new, last = (await self._exchange.run(commands))[0]
         if last // _TRIM_EVERY != (last - new) // _TRIM_EVERY:
-            await self.trim(owner, max(episode.at for episode in said))
+            await self.trim(owner, datetime.now(UTC))
         return int(new)
 
     async def search(
@@ -195,7 +202,8 @@ class Episodes:
             return Found()
         is_narrowed = any(one is not None for one in (since, until, speaker, conversation_id))
         wanted = _MOST_HITS if is_narrowed else limit
-        days = _day(since), _LAST_DAY if until is None else _day(until)
+        kept_since = 0 if self._keep is None else _day(datetime.now(UTC) - self._keep)
+        days = max(kept_since, _day(since)), _LAST_DAY if until is None else _day(until)
         by = _speaker(speaker) if speaker else 0
         terms: tuple[str | int, ...] = (wanted, *days, by, str(NEIGHBOUR), *words)
         # Of who may only read.
@@ -212,7 +220,7 @@ class Episodes:
             and speaker in (None, hit.episode.speaker)
             and days[0] <= _day(hit.episode.at) <= days[1]
         )
-        return Found(hits[:limit], found.turns, found.cosine)
+        return Found(hits[:limit], found.turns)
 
     async def _fused(self, owner: str, query: str, found: "Found", limit: int) -> "Found":
         """Return *found* with the turns nearest in meaning, each ranked by its places in both lists."""
@@ -224,12 +232,14 @@ class Episodes:
         for number, body in zip(missing, bodies, strict=True):
             if body is not None:
                 known[number] = Hit(Episode.model_validate_json(body), 0.0, 0.0, number)
-        scores: Counter[int] = Counter()
+        cosines = dict(near)
+        scores: dict[int, float] = {}
         for ranked in ([hit.number for hit in found.hits], [number for number, _ in near]):
             for place, number in enumerate(ranked):
-                scores[number] += 1 / (_FUSION + place)  # type: ignore[assignment] # shares of one
-        hits = [replace(known[number], score=float(score)) for number, score in scores.most_common() if number in known]
-        return Found(tuple(hits), found.turns, max((cosine for _, cosine in near), default=None))
+                scores[number] = scores.get(number, 0.0) + 1 / (_FUSION + place)
+        order = sorted((number for number in scores if number in known), key=lambda number: -scores[number])
+        hits = [replace(known[number], score=scores[number], cosine=cosines.get(number)) for number in order]
+        return Found(tuple(hits), found.turns)
 
     async def before(self, owner: str, turn_id: str, count: int) -> tuple[Episode, ...]:
         """Return up to *count* turns that were kept before *turn_id*, oldest first; none where that is not known."""
@@ -295,9 +305,10 @@ class Episodes:
     def _expiries(self, token: str, settings: _Keep) -> list[Command]:
         """Return what lets everything go when nothing more is said: the settings of the owner stay."""
         keep = self._keep if settings.days is None else timedelta(days=settings.days)
+        mine = keys.episodes(token)[:5]
         if keep is None:
-            return []
-        return [("PEXPIRE", key, keep // timedelta(milliseconds=1)) for key in keys.episodes(token)[:5]]
+            return [("PERSIST", key) for key in mine]
+        return [("PEXPIRE", key, keep // timedelta(milliseconds=1)) for key in mine]
 
     async def _settings(self, token: str) -> _Keep:
         is_on, days = (await self._exchange.run([("HMGET", keys.episodes(token).settings, "on", "days")]))[0]

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from contracts.identifiers import user_token
 from memory import keys
 from memory.episodes.store import Episode
-from memory.exchange import Exchange
+from memory.exchange import Command, Exchange
 from memory.scripts import register
 
 __all__ = ["Embeds", "Near", "VectorIndex"]
@@ -28,6 +28,10 @@ ADD = register((Path(__file__).parent / "vectors.lua").read_text("utf-8"), "refu
 
 class Embeds(Protocol):
     """What turns texts into vectors of length one: `memory.episodes.minilm.MiniLm`, or an endpoint."""
+
+    @property
+    def name(self) -> str:
+        """The model: vectors of another one are not compared with its own."""
 
     def width(self) -> int:
         """Return how many numbers a vector has; called in a thread."""
@@ -62,31 +66,41 @@ class VectorIndex:
         Of several who do so at once one stores its vectors, and the others' work is dropped.
         """
         of = keys.episodes(user_token(owner))
-        end, last = await self._exchange.run([("STRLEN", of.vectors), ("HGET", of.meta, "last")])
+        end, known = await self._exchange.run(
+            [("STRLEN", of.vectors), ("HMGET", of.meta, "last", "first", "born", "model")]
+        )
+        last, first, born, model = known
+        if born is None:
+            return 0
         width = _NUMBER + await asyncio.to_thread(self._embedder.width)
-        if int(end) % width:
+        if end and (model != self._embedder.name.encode() or int(end) % width):
             # Of another model: nothing of it can be compared.
             await self._exchange.run([("UNLINK", of.vectors)])
             end = 0
         seen = await self._number_at(of.vectors, int(end) - width) if end else 0
-        numbers = list(range(seen + 1, min(int(last or 0), seen + BATCH) + 1))
+        begin = max(seen + 1, int(first or 1))
+        numbers = list(range(begin, min(int(last or 0), begin + BATCH - 1) + 1))
         if not numbers:
             return 0
         bodies = (await self._exchange.run([("HMGET", of.turns, *numbers)]))[0]
         said = [
             (number, Episode.model_validate_json(body).text)
             for number, body in zip(numbers, bodies, strict=True)
-            if body
+            if body is not None
         ]
-        records = await asyncio.to_thread(self._records, said) if said else b""
-        await self._exchange.run([("FCALL", ADD, 2, of.vectors, of.meta, seen, width, records)])
+        if not said:
+            return 0
+        records = await asyncio.to_thread(self._records, said)
+        where = (of.vectors, of.meta, of.turns)
+        add: Command = ("FCALL", ADD, 3, *where, born, self._embedder.name, seen, width, records)
+        await self._exchange.run([add])
         return len(said)
 
     async def near(self, owner: str, question: str, limit: int) -> list[Near]:
         """Return up to *limit* turns of *owner* whose vectors are nearest to that of *question*, nearest first."""
         of = keys.episodes(user_token(owner))
-        stored = (await self._exchange.run([("GET", of.vectors)]))[0]
-        if not stored:
+        stored, model = await self._exchange.run([("GET", of.vectors), ("HGET", of.meta, "model")])
+        if not stored or model != self._embedder.name.encode():
             return []
         return await asyncio.to_thread(self._nearest, stored, question, limit)
 

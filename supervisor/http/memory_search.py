@@ -1,10 +1,10 @@
 """What was said and is remembered of a user, found by a question; and turns handed in from elsewhere."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, ClassVar, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
 
 from contracts.identifiers import Name
 from contracts.messages import ChatTurn
@@ -70,6 +70,13 @@ class Said(BaseModel):
     speaker: Literal["person", "assistant"] = "person"
     conversation_id: Annotated[str, Field(min_length=1, max_length=256)]
     at: AwareDatetime | None = None
+
+    @field_validator("at")
+    @classmethod
+    def _demand_past(cls, at: datetime | None) -> datetime | None:
+        if at is not None and at > datetime.now(UTC) + timedelta(days=1):
+            raise ValueError("lies in the future; send when it was said, with its zone")
+        return at
 
 
 class SaidTurns(BaseModel):

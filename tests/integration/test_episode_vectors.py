@@ -1,5 +1,6 @@
 """Turns are found by their meaning where an embedder is there, and vectors come and go with their turns."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -12,13 +13,15 @@ from memory.episodes.store import Episode, Episodes
 from memory.episodes.vectors import VectorIndex
 from tests.servers import PATIENCE_S
 
-NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)
+NOW = datetime.now(UTC).replace(microsecond=0)
 #: What the double takes for one meaning.
 MEANINGS = ({"doctor", "physician", "dr"}, {"car", "vehicle"}, {"dog", "beagle"})
 
 
 class Meanings:
     """An embedder that knows three meanings."""
+
+    name = "meanings"
 
     def width(self) -> int:
         """Return one number for each, and one for everything else."""
@@ -114,3 +117,75 @@ async def test_forgetting_takes_the_vectors_along(
     await episodes.forget("ana")
 
     assert [key async for key in valkey_or_redis.scan_iter("tl:episodes:*")] == []
+
+
+async def test_what_was_forgotten_while_it_was_embedded_stays_forgotten(
+    episodes: Episodes, valkey_or_redis: Redis
+) -> None:
+    """Its vectors come too late, also when something new was said meanwhile."""
+    await episodes.append("ana", [_said(1, "my dog")])
+
+    class Forgetting(Meanings):
+        """Forgets the person in the middle of its work."""
+
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            asyncio.run_coroutine_threadsafe(self.forget(), loop).result(PATIENCE_S)
+            return super().embed(texts)
+
+        async def forget(self) -> None:
+            await episodes.forget("ana")
+            await episodes.append("ana", [_said(9, "my car")])
+
+    loop = asyncio.get_running_loop()
+    await VectorIndex(valkey_or_redis, Forgetting(), deadline_s=PATIENCE_S).embed_pending("ana")
+
+    assert await valkey_or_redis.exists(keys.episodes(user_token("ana")).vectors) == 0
+
+
+async def test_vectors_last_as_long_as_their_turns(
+    episodes: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
+) -> None:
+    """Also of a person who speaks once."""
+    await episodes.append("ana", [_said(1, "my dog")])
+    await vectors.embed_pending("ana")
+
+    of = keys.episodes(user_token("ana"))
+    assert 0 < await valkey_or_redis.pttl(of.vectors) <= await valkey_or_redis.pttl(of.turns)
+
+
+async def test_turns_are_embedded_behind_many_that_are_gone(episodes: Episodes, vectors: VectorIndex) -> None:
+    """As where the embedder is switched on late."""
+    for at in range(0, 300, 50):
+        await episodes.append("ana", [_said(at + n, f"old talk {n}", 500) for n in range(50)])
+    while await episodes.trim("ana", NOW):
+        pass
+    await episodes.append("ana", [_said(400, "my doctor")])
+
+    assert await vectors.embed_pending("ana") == 1
+
+
+async def test_vectors_of_another_model_are_not_compared(
+    episodes: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
+) -> None:
+    """Also where they are as long; they are made anew."""
+    await episodes.append("ana", [_said(1, "my dog")])
+    await vectors.embed_pending("ana")
+
+    class Other(Meanings):
+        """Another model."""
+
+        name = "other"
+
+    other = VectorIndex(valkey_or_redis, Other(), deadline_s=PATIENCE_S)
+    assert await other.near("ana", "beagle", 5) == []
+    assert await other.embed_pending("ana") == 1
+    assert [number for number, _ in await other.near("ana", "beagle", 5)] == [1]
+
+
+async def test_nothing_was_said_in_a_period_without_turns(episodes: Episodes, vectors: VectorIndex) -> None:
+    """Whatever stands near the question at another time."""
+    await episodes.append("ana", [_said(1, "my doctor", 100)])
+    await vectors.embed_pending("ana")
+
+    assert (await episodes.search("ana", "physician", since=NOW.date())).is_nothing_said
+    assert not (await episodes.search("ana", "physician")).is_nothing_said

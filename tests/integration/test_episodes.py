@@ -12,7 +12,7 @@ from memory import keys
 from memory.episodes.store import Episode, Episodes
 from tests.servers import PATIENCE_S
 
-NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)
+NOW = datetime.now(UTC).replace(microsecond=0)
 
 
 @pytest.fixture
@@ -26,6 +26,10 @@ def _said(
 ) -> Episode:
     at = NOW - timedelta(days=days_ago) + timedelta(seconds=number)
     return Episode(turn_id=f"t{number}", conversation_id=conversation_id, speaker=speaker, at=at, text=text)
+
+
+def _day(ago: int) -> date:
+    return (NOW - timedelta(days=ago)).date()
 
 
 async def test_turns_are_kept_word_for_word_once_and_in_order(episodes: Episodes) -> None:
@@ -86,7 +90,7 @@ async def test_a_search_is_narrowed_by_days_speaker_and_conversation(episodes: E
     await episodes.append(
         "ana",
         [
-            _said(1, "Trip to Rome", days_ago=400),
+            _said(1, "Trip to Rome", days_ago=300),
             _said(2, "Trip to Oslo", days_ago=100, conversation_id="c2"),
             _said(3, "Have a nice trip", days_ago=10, speaker="assistant"),
         ],
@@ -97,8 +101,8 @@ async def test_a_search_is_narrowed_by_days_speaker_and_conversation(episodes: E
         return {hit.episode.turn_id for hit in found.hits if hit.coverage > 0 and "rip" in hit.episode.text}
 
     assert await ids() == {"t1", "t2", "t3"}
-    assert "t1" not in await ids(since=date(2026, 1, 1), until=date(2026, 9, 30))
-    assert (await episodes.search("ana", "trip", since=date(2026, 1, 1), limit=1)).hits[0].episode.turn_id != "t1"
+    assert "t1" not in await ids(since=_day(200), until=_day(50))
+    assert (await episodes.search("ana", "trip", since=_day(200), limit=1)).hits[0].episode.turn_id != "t1"
     assert (await episodes.search("ana", "trip", speaker="assistant", limit=1)).hits[0].episode.turn_id == "t3"
     assert await ids(conversation_id="c2") == {"t2"}
 
@@ -175,3 +179,20 @@ async def test_the_index_agrees_with_what_is_kept(episodes: Episodes, valkey_or_
     for word in vocabulary:
         postings = await valkey_or_redis.hget(keys.episodes(user_token("ana")).words, word) or b""
         assert len(postings) // 8 == sum(word in one.text.split() for one in kept)
+
+
+async def test_a_turn_with_a_wrong_time_removes_no_other(episodes: Episodes) -> None:
+    """What is past its time is told by the clock, not by what a sender says."""
+    said = [_said(number, f"turn {number}") for number in range(49)]
+    await episodes.append("ana", said)
+    await episodes.append("ana", [_said(50, "from the future", days_ago=-4_000)])
+
+    assert await episodes.count("ana") == 50
+
+
+async def test_what_is_kept_without_end_never_expires(episodes: Episodes, valkey_or_redis: Redis) -> None:
+    """Also after it was kept for a while."""
+    await episodes.append("ana", [_said(1, "a")])
+    await Episodes(valkey_or_redis, keep=None, deadline_s=PATIENCE_S).append("ana", [_said(2, "b")])
+
+    assert await valkey_or_redis.pttl(keys.episodes(user_token("ana")).turns) == -1

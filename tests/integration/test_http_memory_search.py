@@ -116,6 +116,7 @@ async def test_turns_are_handed_in_once(guarded: tuple[Stand, dict[str, Any]]) -
         {"turns": [{"turn_id": "a", "text": "", "conversation_id": "c"}]},
         {"turns": [{"turn_id": "a b", "text": "x", "conversation_id": "c"}]},
         {"turns": [{"turn_id": "a", "text": "x", "conversation_id": "c", "at": "2026-01-01T00:00:00"}]},
+        {"turns": [{"turn_id": "a", "text": "x", "conversation_id": "c", "at": "2036-01-01T00:00:00Z"}]},
         {"turns": [{"turn_id": "a", "text": "x", "conversation_id": "c", "user_id": "bob"}]},
         {"turns": [{"turn_id": f"t{number}", "text": "x", "conversation_id": "c"} for number in range(101)]},
     ],
