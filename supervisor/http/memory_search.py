@@ -71,6 +71,15 @@ class Said(BaseModel):
     conversation_id: Annotated[str, Field(min_length=1, max_length=256)]
     at: AwareDatetime | None = None
 
+    @field_validator("at", mode="before")
+    @classmethod
+    def _demand_text(cls, at: object) -> object:
+        if at is not None and not isinstance(at, str | datetime):
+            raise ValueError("must be a time as text, such as 2026-11-24T09:00:00Z")
+        if isinstance(at, str) and at.strip().lstrip("+-").replace(".", "", 1).isdigit():
+            raise ValueError("must be a time such as 2026-11-24T09:00:00Z, not a number")
+        return at
+
     @field_validator("at")
     @classmethod
     def _demand_past(cls, at: datetime | None) -> datetime | None:
