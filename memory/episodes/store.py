@@ -106,7 +106,7 @@ class Found:
 #: be said of few, since what was said in other words shares none.
 NOTHING_BELOW = 0.15
 #: With vectors: below this cosine no turn is near a question in meaning, unless it has half of its words.
-_FAR_BELOW, _HALF = 0.33, 0.5
+_FAR_BELOW, _HALF = 0.31, 0.5
 #: How much the first places of a list count before the later ones, when two lists are made one.
 _FUSION = 20
 
