@@ -11,6 +11,8 @@ from contracts.errors import MemoryUnavailable
 
 log = structlog.get_logger(__name__)
 
+#: The agent that learns from what is said and answers from it; without it no reply waits for that.
+MEMORY_AGENT = "MemoryAgent"
 #: Seconds that a reply waits for what its own turn teaches, when the words ask for no task.
 WAIT_S = 4.0
 #: Seconds between two looks.

@@ -33,7 +33,7 @@ from supervisor.cards import CardIndex
 from supervisor.delivering import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
 from supervisor.known_sentences import KnownSentences
-from supervisor.learned import Learned
+from supervisor.learned import MEMORY_AGENT, Learned
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts as PipelineParts
@@ -59,10 +59,6 @@ class Ground:
     dispatch: Dispatch
     reports: ReportDesk
     canceller: Canceller
-
-
-#: Whose agent learns from what is said; without it no reply waits for that.
-MEMORY_AGENT = "MemoryAgent"
 
 
 def learned_on(redis: Redis, settings: Settings, cards: CardIndex) -> Learned | None:

@@ -26,7 +26,7 @@ from supervisor.combined import as_part, combined, fitting
 from supervisor.dispatch import Dispatch
 from supervisor.first_readings import FirstReading, Keeping, PartRead
 from supervisor.incoming import Alongside, Ended, Incoming, digest_of, part_task_id, unheard
-from supervisor.learned import Learned, with_notes
+from supervisor.learned import MEMORY_AGENT, Learned, with_notes
 from supervisor.replies import part_reply, report_reply
 from supervisor.reports import ReportDesk
 from supervisor.request_readings import RequestReadings
@@ -36,6 +36,9 @@ log = structlog.get_logger(__name__)
 
 #: Runs, the first included, of a task whose card was retired between understanding and assigning it.
 MAX_ATTEMPTS = 5
+
+#: The task of the memory agent that answers questions, and the characters of one.
+RECALL, LONGEST_QUESTION = "recall", 2_000
 
 #: How a turn is published to TURNS: subject, body and message id; returns at once.
 Publish = Callable[[str, bytes, str], None]
@@ -100,8 +103,10 @@ class Service:
         try:
             read = await self._understanding.of(asked, before)
             reply = read if isinstance(read, PersonReply) else await self._answer(read, asked)
-            if taking is not None and self._learned is not None and owner is not None:
-                reply = await self._noted(reply, owner, asked, await taking)
+            lines = await taking if taking is not None else ()
+            if reply.kind == "unable" and request.user_id:
+                reply = await self._from_memory(reply, request.user_id, asked)
+            reply = reply.model_copy(update={"text": with_notes(reply.text, lines)}) if lines else reply
         finally:
             if taking is not None:
                 taking.cancel()
@@ -111,13 +116,42 @@ class Service:
             await self._note_answer(asked, reply)
         return reply
 
-    async def _noted(self, reply: PersonReply, owner: str, asked: Incoming, lines: tuple[str, ...]) -> PersonReply:
-        """Return *reply* with what was learned; words that ask for no task may have been said to be remembered."""
-        if reply.kind == "unable" and self._learned is not None:
-            taught = await self._learned.of_turn(owner, asked.turn_id("person"))
+    async def _from_memory(self, reply: PersonReply, owner: str, asked: Incoming) -> PersonReply:
+        """Return what words that ask for no task teach, or what is remembered that answers them; else *reply*."""
+        recalling = asyncio.ensure_future(self._recalled(asked))
+        try:
+            taught = await self._learned.of_turn(owner, asked.turn_id("person")) if self._learned is not None else ()
             if taught:
-                return reply.model_copy(update={"kind": "answer", "text": with_notes("", [*lines, *taught])})
-        return reply.model_copy(update={"text": with_notes(reply.text, lines)}) if lines else reply
+                return reply.model_copy(update={"kind": "answer", "text": with_notes("", taught)})
+            return await recalling or reply
+        finally:
+            recalling.cancel()
+            await asyncio.gather(recalling, return_exceptions=True)
+
+    async def _recalled(self, asked: Incoming) -> PersonReply | None:
+        """Return what the memory agent answers to *asked*, None where nothing was said about that."""
+        offer = self._catalogue().find(MEMORY_AGENT, RECALL)
+        if offer is None:
+            return None
+        task = TaskCall(name=RECALL, parameters={"question": asked.request.text[:LONGEST_QUESTION]})
+        assignment = self._assignment(MEMORY_AGENT, task, asked, asked.task_id, None)
+        try:
+            report = await self._report_of(assignment, asked)
+        except (NotAccepted, MessageTooLarge) as error:
+            log.warning("question_not_put_to_memory", error=str(error))
+            return None
+        found = report.result if report is not None and report.status == "completed" else None
+        if not isinstance(found, dict) or not found.get("quotations"):
+            return None
+        return PersonReply(
+            request_id=asked.request_id,
+            conversation_id=asked.conversation_id,
+            kind="answer",
+            text=str(found["answer"]),
+            agent_id=MEMORY_AGENT,
+            task=task,
+            report=report,
+        )
 
     async def _answer(self, read: FirstReading, asked: Incoming) -> PersonReply:
         """Answer each part of *read*, its tasks side by side, within the one time that was given."""

@@ -26,10 +26,6 @@ HOW_TO_SEND = (
     "That is JSON and no sentence: nothing was started. Say it in words; a program sends a task with its parameters to"
     " /v1/tasks of the HTTP API."
 )
-_MEMORY = (
-    "That is about what I remember of you, and no task: nothing was changed. `tasklore memory show` shows it, and"
-    " `tasklore memory forget` removes it; over HTTP both are under /v1/memory."
-)
 _CANCELLING = (
     "I cannot cancel that by a sentence: nothing was cancelled. `tasklore cancel TASK` cancels a task that waits or"
     " runs, and so does DELETE /v1/tasks/TASK over HTTP."
@@ -37,12 +33,6 @@ _CANCELLING = (
 _REQUEST = re.compile(
     r"""[{,]\s{0,99}(["']?)(?:agent|agent_id|task|task_name|tool|function|parameters|arguments|params)\1\s{0,9}:""",
     re.IGNORECASE,
-)
-_ABOUT_MEMORY = re.compile(
-    r"\W*(?:please |can you |could you )*(?:forget|delete|erase|remove) (?:everything|all|anything)(?: that)?"
-    r"(?: you know| you remember)? (?:about|of) me\b.*"
-    r"|.{0,40}\bwhat (?:do|did|else do) you (?:know|remember|learn(?:ed)?) (?:about|of) me\b.*",
-    re.IGNORECASE | re.DOTALL,
 )
 _CANCEL = re.compile(
     r"\W*(?:(?:please|can you|could you|i want to|i'd like to|i would like to|ok|okay|no|wait)\W+)*"
@@ -217,8 +207,6 @@ def reply_without_task(utterance: Utterance, choice: Choice | None, abilities: s
             return f"Hello. {abilities}" if _GREETING.match(text) else "You are welcome."
         if _ABILITIES.fullmatch(text[:200]):
             return abilities
-    if len(text) < 400 and _ABOUT_MEMORY.fullmatch(text) and not _does(choice, "forget"):
-        return _MEMORY
     if (match := _CANCEL.match(text)) and not _does(choice, match["verb"].split()[0]):
         return _CANCELLING + (f" The last task of this conversation was {last.label}." if last is not None else "")
     return None

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from contracts import subjects
-from contracts.errors import MemoryUnavailable, MessageTooLarge
-from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonReply, PersonRequest
+from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
+from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonReply, PersonRequest, TaskAssignment
 from contracts.subjects import MAX_BODY
 from supervisor.catalogue import Catalogue
 from supervisor.combined import fitting
@@ -18,6 +18,7 @@ from supervisor.request_readings import LOOK_BACK
 from supervisor.service import Publish, Service
 from supervisor.understanding.outcome import Unfitting
 from tests.fakes.stores import FakeConversations
+from tests.unit.patient import card
 
 
 class Puzzled:
@@ -90,14 +91,15 @@ def service(
     publish: Publish,
     interpreter: Puzzled | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    agent: "Recalls | None" = None,
 ) -> Service:
-    """Return a service that knows no agent."""
+    """Return a service that knows no agent, or the one that answers from memory."""
     return Service(
         "S",
-        catalogue=Catalogue,
+        catalogue=agent.catalogue if agent is not None else Catalogue,
         interpreter=interpreter or Puzzled(),
-        dispatch=None,  # type: ignore[arg-type]  # nothing is understood, so that nothing is assigned
-        reports=None,  # type: ignore[arg-type]
+        dispatch=agent,  # type: ignore[arg-type]  # without one nothing is assigned
+        reports=agent,  # type: ignore[arg-type]
         conversations=conversations,
         publish=publish,
         now=now,
@@ -304,3 +306,57 @@ async def test_a_request_id_that_comes_again_with_other_words_is_refused() -> No
     await answering.answer(PersonRequest(text="a nap of 100", request_id="r1", conversation_id="other talk"))
     await answering.answer(PersonRequest(text="a nap of 100", request_id="r1", conversation_id="talk", user_id="ann"))
     assert len(interpreter.shown) == 3
+
+
+class Recalls:
+    """A memory agent that answers what is put to it with *result*; None: it takes too long."""
+
+    def __init__(self, result: Any, *, is_away: bool = False) -> None:
+        self.result = result
+        self.is_away = is_away
+        self.assigned: list[TaskAssignment] = []
+
+    def catalogue(self) -> Catalogue:
+        """Return it alone."""
+        return Catalogue([card("MemoryAgent", "recall")])
+
+    async def assign(self, assignment: TaskAssignment) -> None:
+        """Take it."""
+        if self.is_away:
+            raise NotAccepted("away")
+        self.assigned.append(assignment)
+
+    async def report_of(
+        self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
+    ) -> CompletionReport | None:
+        """Return its report."""
+        return reply_with(self.result).report if self.result is not None else None
+
+
+async def test_words_that_fit_no_task_are_answered_from_memory() -> None:
+    """As a task of the memory agent, in the name of who asks; a repeat finds the same task."""
+    agent = Recalls({"answer": "To Krakow.", "quotations": [{"text": "I moved to Krakow"}]})
+    answering = service(FakeConversations(), lambda *_: None, agent=agent)
+    request = PersonRequest(text="where did I move?", request_id="r1", conversation_id="talk", user_id="ann")
+
+    replies = [await answering.answer(request), await answering.answer(request)]
+
+    assert [(one.kind, one.text, one.agent_id) for one in replies] == [("answer", "To Krakow.", "MemoryAgent")] * 2
+    assert {(one.task_id, one.user_id) for one in agent.assigned} == {(answering.task_id_of(request), "ann")}
+    assert agent.assigned[0].task.parameters == {"question": "where did I move?"}
+
+
+@pytest.mark.parametrize(
+    ("user", "agent"),
+    [
+        ("ann", Recalls({"answer": "Nothing was said about that.", "quotations": []})),
+        ("ann", Recalls(None)),
+        ("ann", Recalls({}, is_away=True)),
+        (None, Recalls({"answer": "To Krakow.", "quotations": [{"text": "I moved to Krakow"}]})),
+    ],
+)
+async def test_what_memory_cannot_answer_gets_the_usual_reply(user: str | None, agent: Recalls) -> None:
+    """Where nothing was said, it takes too long, it is away, or nobody known asks."""
+    answering = service(FakeConversations(), lambda *_: None, agent=agent)
+    reply = await answering.answer(PersonRequest(text="where did I move?", user_id=user, wait_ms=1))
+    assert (reply.kind, reply.text) == ("unable", "I do not understand.")

@@ -29,6 +29,10 @@ class Appends(Protocol):
         """Add rows, each once, with the *trace* they belong to; return how many are new."""
 
 
+#: Whose answers only quote what was said.
+_MEMORY_AGENT = "MemoryAgent"
+
+
 class KeepsEpisodes(Protocol):
     """What is needed of `memory.episodes.store.Episodes`."""
 
@@ -106,9 +110,14 @@ def read_turn(delivery: Delivery) -> Arrived:
 
 
 def _episode_of(turn: ChatTurn) -> Episode | None:
-    """Return *turn* as it is kept; None where nothing was said, or only what is remembered was handed back."""
+    """Return *turn* as it is kept; None where nothing was said, or only what is remembered was handed back.
+
+    What memory itself answers quotes other turns, and a reply that no task fits says nothing: kept, both would be found
+    in place of what they are about.
+    """
     text = without_rendered(turn.text)
-    if not text.strip():
+    is_echo = turn.speaker == "assistant" and (turn.kind == "unable" or turn.agent_id == _MEMORY_AGENT)
+    if is_echo or not text.strip():
         return None
     at = turn.at if turn.at.tzinfo is not None else turn.at.replace(tzinfo=UTC)
     speaker = turn.speaker if turn.speaker != "other" else "agent"

@@ -142,8 +142,6 @@ def test_what_a_slot_consumes_chooses_no_task(text: str) -> None:
     [
         ("cancel my haircut", "nothing was cancelled"),
         ("please cancel the order", "`tasklore cancel TASK`"),
-        ("forget everything about me", "no task"),
-        ("What do you know about me?", "no task"),
         ("thanks!", "You are welcome."),
         ('{"agent": "HaircutAgent", "task": "book_haircut", "parameters": {"day": "2026-12-01"}}', "/v1/tasks"),
     ],

@@ -4,9 +4,21 @@ Here belong deciding and asking; what edits do to a document, and how they are s
 """
 
 from workers import Agent
+from workers.agents.memory_worker.recalling import about_me, recall
 from workers.agents.memory_worker.runner import edit
 from workers.agents.memory_worker.undoing import undo
 
 agent = Agent("MemoryAgent", description="Keeps what people tell about themselves in documents of their own.")
 agent.listen("facts")(edit)
 agent.task(remember=False, uses=("edits",), in_words=False)(undo)
+agent.task(remember=False, uses=("llm", "clock"), in_words=False)(recall)
+agent.task(
+    remember=False,
+    uses=("clock",),
+    examples=(
+        "what do you know about me?",
+        "what do you remember about me?",
+        "what else do you remember of me?",
+        "tell me everything that you know about me",
+    ),
+)(about_me)
