@@ -4,7 +4,7 @@ import base64
 import os
 import re
 import zlib
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
@@ -16,6 +16,10 @@ NAME_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+
+#: Whose memory it is: a user's, or that of an agent, a run or an organisation, which is kept apart from every user's.
+Scope = Literal["user", "agent", "run", "org"]
+SCOPES = ("agent", "run", "org")
 
 #: Turns and facts of one user stay in one of this many ordered partitions.
 PARTITIONS = 16
@@ -44,6 +48,25 @@ def new_id(now_ms: int, random: bytes | None = None) -> str:
 def user_token(user_id: str) -> str:
     """Return the unpadded base64url of the UTF-8 *user_id*, safe in a subject and a key whatever the id contains."""
     return base64.urlsafe_b64encode(user_id.encode()).rstrip(b"=").decode()
+
+
+def scoped(scope: Scope, name: str) -> str:
+    """Return the owner that *name* is in *scope*: a user by its id, `agent/NAME` for an agent."""
+    return name if scope == "user" else f"{scope}/{name}"
+
+
+def demand_user_id(user_id: str) -> str:
+    """Return *user_id* when no other scope could be meant.
+
+    Raises:
+        InvalidInput: it begins as owners of another scope do.
+    """
+    if user_id.startswith(tuple(f"{scope}/" for scope in SCOPES)):
+        scope = user_id.partition("/")[0]
+        raise InvalidInput(
+            f"user id {user_id!r} must not begin with '{scope}/', which names the memory of another scope"
+        )
+    return user_id
 
 
 def user_of(token: str) -> str:

@@ -8,12 +8,12 @@ from datetime import date, datetime
 from operator import not_
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from contracts.agent_messages import AgentMessage as AgentMessage
 from contracts.analysis_messages import AnalysisReply as AnalysisReply
 from contracts.analysis_messages import AnalysisRequest as AnalysisRequest
-from contracts.identifiers import Name
+from contracts.identifiers import Name, demand_user_id
 from contracts.message_parts import Message as Message
 from contracts.message_parts import Part as Part
 from contracts.pipeline_messages import PhaseNote as PhaseNote
@@ -298,6 +298,11 @@ class PersonRequest(Message):
     memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
     wait_ms: int = Field(default=30_000, ge=0, le=600_000)
     time_zone: TimeZone | None = Field(default=None, exclude_if=_is_none)
+
+    @field_validator("user_id")
+    @classmethod
+    def _demand_user(cls, user_id: str | None) -> str | None:
+        return user_id if user_id is None else demand_user_id(user_id)
 
 
 class ReplyPart(Part):

@@ -6,14 +6,18 @@ from datetime import date, datetime, time
 from itertools import chain, zip_longest
 from typing import Literal
 
-from contracts.errors import InvalidInput
+import structlog
+
+from contracts.errors import InvalidInput, MemoryUnavailable
 from memory.documents.items import Body, Item, lasting_name, leaf_text, leaf_values
 from memory.documents.kinds import Kinds
 from memory.episodes.ranking import rank
-from memory.episodes.recall import SearchesEpisodes, recall
+from memory.episodes.recall import ANY, SearchesEpisodes, Within, recall
 from memory.episodes.store import Found, Hit
 
-__all__ = ["MAX_LIMIT", "Memory", "Recalled", "search_memory", "turns_for"]
+__all__ = ["MAX_LIMIT", "Memory", "Recalled", "Within", "search_memory", "turns_for"]
+
+log = structlog.get_logger(__name__)
 
 #: Memories of one search.
 MAX_LIMIT = 100
@@ -43,10 +47,14 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a search found, items and turns taking turns, best first; `is_nothing_said` when neither answers it."""
+    """What a search found, items and turns taking turns, best first; `is_nothing_said` when neither answers it.
+
+    `is_complete` is False where turns could not be looked up, so that items alone were.
+    """
 
     memories: tuple[Memory, ...]
     is_nothing_said: bool
+    is_complete: bool = True
 
 
 async def search_memory(
@@ -59,26 +67,43 @@ async def search_memory(
     now: datetime,
     at: date | None = None,
     limit: int = 20,
+    within: Within = ANY,
 ) -> Recalled:
     """Return what answers *query* among *bodies* and the turns of *user_id*; with *at*, as it was on that day.
 
+    Items are the person's own, of no conversation; so *within* others there are turns alone.
+
     Raises:
         InvalidInput: *query* has no word, or *limit* is not 1 to 100.
-        MemoryUnavailable: the store did not answer in time.
     """
     if not any(sign.isalnum() for sign in query):
         raise InvalidInput(f"query {query!r} has no word; say what to look for")
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidInput(f"limit {limit} must be 1 to {MAX_LIMIT}")
-    found = await turns_for(query, user_id, episodes, now, at)
-    items = _items_for(query, bodies, kinds, at or now.date())
+    found, is_complete = Found(), True
+    try:
+        found = await turns_for(query, user_id, episodes, now, at, within)
+    except MemoryUnavailable as error:
+        log.info("searched_without_turns", error=str(error))
+        is_complete = False
+    has_items = within.conversation_id is None and within.speaker in (None, "person")
+    items = [
+        one
+        for one in (_items_for(query, bodies, kinds, at or now.date()) if has_items else ())
+        if within.is_open or (one.at is not None and (within.since or one.at) <= one.at <= (within.until or one.at))
+    ]
     mixed = chain.from_iterable(zip_longest(items, map(_turn, found.hits)))
     memories = tuple(one for one in mixed if one is not None)[:limit]
-    return Recalled(memories, not items and found.is_nothing_said)
+    return Recalled(memories, not items and found.is_nothing_said, is_complete)
 
 
 async def turns_for(
-    query: str, user_id: str, episodes: SearchesEpisodes, now: datetime, at: date | None = None
+    query: str,
+    user_id: str,
+    episodes: SearchesEpisodes,
+    now: datetime,
+    at: date | None = None,
+    within: Within = ANY,
 ) -> Found:
     """Return the turns that answer *query*, best first; with *at*, those that were said by the end of that day.
 
@@ -88,7 +113,7 @@ async def turns_for(
     if not any(sign.isalnum() for sign in query):
         return Found()
     then = now if at is None else datetime.combine(at, time.max, now.tzinfo)
-    found = await recall(episodes, user_id, query, then, limit=_MOST_TURNS)
+    found = await recall(episodes, user_id, query, then, limit=_MOST_TURNS, within=within)
     return Found(tuple(hit for hit in found.hits if hit.episode.at <= then), found.turns)
 
 

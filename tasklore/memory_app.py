@@ -1,7 +1,7 @@
 """`tasklore memory`: what is remembered of people, how it came there, and taking it back."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from typer import Argument, Context, Option, Typer
 
@@ -130,15 +130,24 @@ def search(
     at: Annotated[
         str | None, Option("--at", metavar="DATE", help="As it stood on that day, such as 2026-05-01.")
     ] = None,
+    since: Annotated[str | None, Option("--since", metavar="DATE", help="Said on that day or later.")] = None,
+    until: Annotated[str | None, Option("--until", metavar="DATE", help="Said by the end of that day.")] = None,
+    speaker: Annotated[Literal["person", "assistant", "agent"] | None, Option("--speaker", help="Who said it.")] = None,
+    conversation: Annotated[str | None, Option("--conversation", metavar="ID", help="Said in it.")] = None,
     limit: Annotated[int, Option("--limit", min=1, max=100, help="How much at most.")] = 10,
     as_json: Json = False,
 ) -> None:
     """Find what was said and is remembered, with its day and who said it."""
+    from memory.recall import Within
     from tasklore.memory_search import print_found
     from tasklore.options import day_of
     from tasklore.running import run
 
-    run(print_found(user, question, at=None if at is None else day_of(at, "--at"), limit=limit, as_json=as_json))
+    first = None if since is None else day_of(since, "--since")
+    last = None if until is None else day_of(until, "--until")
+    day = None if at is None else day_of(at, "--at")
+    within = Within(first, last, speaker, conversation)
+    run(print_found(user, question, at=day, limit=limit, within=within, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore memory waiting --user ana"))

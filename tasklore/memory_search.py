@@ -3,26 +3,29 @@
 from datetime import UTC, date, datetime
 from typing import Any
 
-from memory.claims import KnownRow
+from memory.episodes.recall import ANY, Within
 from memory.episodes.store import Episodes
 from memory.recall import Memory, Recalled, search_memory
+from memory.waiting import rows_waiting
 from tasklore.document_lines import one_line
 from tasklore.screen import print_json, print_table, printable, styled
 from tasklore.user_memory import UserMemory, user_memory
 
-#: Rows of a table that are looked through for those that wait.
-_MOST_ROWS = 1_000
+#: Of a row that waits, beside its id.
+_SHOWN = ("kind", "state", "reason", "cure", "attempts")
 
 
-async def print_found(user: str, question: str, *, at: date | None, limit: int, as_json: bool) -> None:
-    """Print what answers *question*, with its day and who said it; with *at*, as it stood on that day.
+async def print_found(
+    user: str, question: str, *, at: date | None, limit: int, as_json: bool, within: Within = ANY
+) -> None:
+    """Print what answers *question* *within* bounds, with its day and who said it; with *at*, as it stood on that day.
 
     Raises:
         InvalidInput: *user* names nobody, *question* has no word, or *limit* is out of bounds.
         Unreachable: Redis does not answer.
     """
     async with user_memory() as memory:
-        found = await search(memory, user, question, at=at, limit=limit)
+        found = await search(memory, user, question, at=at, limit=limit, within=within)
     if as_json:
         print_json({"is_nothing_said": found.is_nothing_said, "memories": [_document(one) for one in found.memories]})
         return
@@ -30,7 +33,15 @@ async def print_found(user: str, question: str, *, at: date | None, limit: int, 
         print(line)
 
 
-async def search(memory: UserMemory, user: str, question: str, *, at: date | None = None, limit: int = 10) -> Recalled:
+async def search(
+    memory: UserMemory,
+    user: str,
+    question: str,
+    *,
+    at: date | None = None,
+    limit: int = 10,
+    within: Within = ANY,
+) -> Recalled:
     """Return what answers *question* among the items and the turns of *user*.
 
     Raises:
@@ -47,6 +58,7 @@ async def search(memory: UserMemory, user: str, question: str, *, at: date | Non
         now=datetime.now(UTC),
         at=at,
         limit=limit,
+        within=within,
     )
 
 
@@ -72,31 +84,15 @@ async def print_waiting(user: str, *, as_json: bool) -> None:
         Unreachable: Redis does not answer.
     """
     async with user_memory() as memory:
-        rows = [
-            (kind, row)
-            for kind, queue in (("turn", memory.turns), ("fact", memory.facts))
-            for row in await queue.rows(user, _MOST_ROWS)
-            if row.state in {"waiting", "needs_model", "failed"}
-        ]
+        rows = await rows_waiting(user, memory.turns, memory.facts)
     if as_json:
-        print_json([{"kind": kind, **_row(row)} for kind, row in rows])
+        print_json([{"id": row.row_id, **{name: getattr(row, name) for name in _SHOWN}} for row in rows])
         return
     if not rows:
         print(f"Nothing of {printable(user)} waits.")
         return
-    table = [(kind, row.row_id, row.state, one_line(row.reason or _CURES.get(row.state, ""))) for kind, row in rows]
+    table = [(row.kind, row.row_id, row.state, one_line(row.reason or row.cure)) for row in rows]
     print_table(("KIND", "ID", "STATE", "REASON"), table)
-
-
-_CURES = {
-    "waiting": "its turn comes",
-    "needs_model": "configure a model, or wait until it answers",
-    "failed": "say it again in other words",
-}
-
-
-def _row(row: KnownRow) -> dict[str, Any]:
-    return {"id": row.row_id, "state": row.state, "reason": row.reason, "attempts": row.attempts}
 
 
 def _document(one: Memory) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from contracts.errors import InvalidInput, UndeclaredAccess
 from contracts.messages import ChatTurn, Progress, TaskAssignment, Usage
 from runtime.llm import Spent
 from workers.documents import ReadsDocuments, UserDocuments
-from workers.edits import TakesBack, UserEdits
+from workers.edits import ChangesDocuments, UserEdits
 from workers.history import HistoryStore, TaskHistory
 from workers.project import ProjectStore, TaskProject
 from workers.run_time import RunTime
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from memory.documents.kinds import Kinds
-    from memory.episodes.recall import SearchesEpisodes
+    from memory.episodes.recall import KeepsTurns
+    from workers.forgetting import ForgetsUser
     from workers.task import Task
 
 #: Turns; a model is seldom helped by more, and the store keeps 200.
@@ -65,12 +66,16 @@ class Services(SessionServices, Protocol):
         """The JSON memory of everybody, to be bound to one user before it is lent."""
 
     @property
-    def episodes(self) -> "SearchesEpisodes":
+    def episodes(self) -> "KeepsTurns":
         """What was said to and by everybody, to be bound to one user before it is lent."""
 
     @property
-    def edits(self) -> TakesBack:
+    def edits(self) -> ChangesDocuments:
         """The edits of everybody's JSON memory, to be bound to one user before they are lent."""
+
+    @property
+    def words(self) -> "Sequence[ForgetsUser]":
+        """Where the words of users lie, in the order in which they are forgotten."""
 
     @property
     def kinds(self) -> "Kinds":
@@ -207,7 +212,7 @@ class Context:
 
     @property
     def edits(self) -> UserEdits:
-        """The edits of the JSON memory of the user who asked, to be taken back.
+        """What may be changed of what is remembered of the user who asked: edits, taking them back, forgetting all.
 
         Raises:
             UndeclaredAccess: the task does not declare `uses=("edits",)`, or its answers are remembered.
@@ -216,7 +221,14 @@ class Context:
         self._demand_use("edits", "edits")
         self._demand_forgotten("edits", "what is done to documents")
         services = self._services
-        return UserEdits(self._assignment.user_id, services.edits, self._attempt, services.now())
+        return UserEdits(
+            self._assignment.user_id,
+            services.edits,
+            self._attempt,
+            services.now(),
+            services.words,
+            services.episodes,
+        )
 
     @cached_property
     def session(self) -> TaskSession:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from memory.fake_stories import FakeStories
     from memory.session_once import Computed
     from memory.single_flight import SingleFlight
+    from workers.forgetting import ForgetsUser
 
 
 @cache
@@ -184,6 +185,9 @@ class KitEpisodes:
         ]
         return Found(tuple(sorted(hits, key=lambda hit: -hit.score)[:limit]), len(turns))
 
+    async def settle(self, owner: str, *, is_on: bool = True, days: int | None = None) -> None:
+        """Keep nothing of it: the kit keeps no turns."""
+
 
 @dataclass
 class KitServices:
@@ -207,6 +211,11 @@ class KitServices:
     def episodes(self) -> KitEpisodes:
         """Return what was said, the turns of the conversation, to be searched."""
         return KitEpisodes(self.turns)
+
+    @property
+    def words(self) -> "Sequence[ForgetsUser]":
+        """Return where words lie: nowhere but in the kit."""
+        return ()
 
     @cached_property
     def edits(self) -> "FakeDocumentStore":

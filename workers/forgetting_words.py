@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from pydantic_core import from_json
+from redis.asyncio import Redis
 
 from contracts import subjects
 from contracts.identifiers import user_token
@@ -17,8 +18,10 @@ from memory.conversation import Conversations
 from memory.documents.store import DocumentStore
 from memory.episodes.store import Episodes
 from memory.notices import Notices
+from memory.queues import PersonalQueue
 from runtime.direct import Line, open_direct_reads
 from runtime.erasing import Eraser
+from workers.forgetting import ForgetsUser
 from workers.forgetting_tasks import names_user
 
 #: Turns of one conversation that are looked through: far above what one holds.
@@ -35,6 +38,23 @@ class Rows(Protocol):
         """Return how many rows of an owner there are, by state."""
 
 
+class RowsOfUser:
+    """A table of waiting rows alone; what is on its way to it stays with the streams."""
+
+    def __init__(self, kind: str, rows: Rows) -> None:
+        self._kind = kind
+        self._rows = rows
+
+    async def forget(self, user_id: str) -> Mapping[str, int]:
+        """Remove the rows."""
+        return {self._kind: await self._rows.forget(user_id)}
+
+    async def left(self, user_id: str) -> Mapping[str, int]:
+        """Count them."""
+        counts = await self._rows.counts(user_id)
+        return {self._kind: counts.waiting + counts.parked + sum(counts.closed.values())}
+
+
 class QueueOfUser:
     """A table of waiting rows, and the stream whose messages become rows: *subject_of* says where those of a user lie.
 
@@ -46,20 +66,18 @@ class QueueOfUser:
         self._eraser = Eraser(line)
         self._stream = stream
         self._subject_of = subject_of
-        self._rows = rows
-        self._kind = stream.lower()
+        self._rows = RowsOfUser(stream.lower(), rows)
 
     async def forget(self, user_id: str) -> Mapping[str, int]:
         """Erase the messages and remove the rows."""
         erased = await self._eraser.erase_by_subject(self._stream, self._subject_of(user_id))
-        return {"messages": erased.erased, self._kind: await self._rows.forget(user_id)}
+        return {"messages": erased.erased, **await self._rows.forget(user_id)}
 
     async def left(self, user_id: str) -> Mapping[str, int]:
         """Count both."""
         async with open_direct_reads(self._line, self._stream) as reads:
             messages = sum([len(page) async for page in reads.pages(self._subject_of(user_id))])
-        counts = await self._rows.counts(user_id)
-        return {"messages": messages, self._kind: counts.waiting + counts.parked + sum(counts.closed.values())}
+        return {"messages": messages, **await self._rows.left(user_id)}
 
 
 class MessagesOfUser:
@@ -224,4 +242,17 @@ def kept_words(
         MessagesOfUser(line, conversations),
         ConversationsOfUser(conversations),
         AnswersOfUser(askers),
+    )
+
+
+def words_in_store(
+    redis: Redis, documents: DocumentStore, episodes: Episodes, conversations: Conversations
+) -> tuple[ForgetsUser, ...]:
+    """Return the parts that lie in the keys of a memory worker, in order."""
+    return (
+        RowsOfUser("turns", PersonalQueue(redis, "turns")),
+        RowsOfUser("facts", PersonalQueue(redis, "facts")),
+        EpisodesOfUser(episodes, Notices(redis)),
+        DocumentsOfUser(documents),
+        ConversationsOfUser(conversations),
     )

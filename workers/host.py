@@ -9,6 +9,7 @@ from pathlib import Path
 
 import structlog
 from pydantic import ValidationError
+from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
 from contracts.messages import Cancellation, ChatTurn, Progress
@@ -28,6 +29,8 @@ from runtime.llm import Llm
 from runtime.pull import PullEngine
 from workers.agent import Agent
 from workers.desk import TaskDesk
+from workers.forgetting import ForgetsUser
+from workers.forgetting_words import words_in_store
 from workers.listening.bench import ListenBench
 from workers.releases import Releases
 from workers.stores import Name
@@ -57,11 +60,17 @@ class Lent:
     inbox: Inbox
     agent_files: Path | None
     count_session_hits: Callable[[int], None]
+    redis: Redis
 
     @property
     def edits(self) -> DocumentStore:
         """The edits of the documents."""
         return self.documents
+
+    @property
+    def words(self) -> Sequence[ForgetsUser]:
+        """Where the words of users lie that a memory worker may remove."""
+        return words_in_store(self.redis, self.documents, self.episodes, self.conversations)
 
     def now(self) -> datetime:
         """Return the time in UTC."""

@@ -233,6 +233,7 @@ class Worker:
             Inbox(redis),
             settings.agent_files,
             self._metrics.count_session_hits,
+            redis,
         )
 
     def _make_ledger(self, redis: Redis) -> Ledger:

@@ -165,7 +165,7 @@ def _supervisor() -> Role:
             ),
             _READS,
         ),
-        reads=_keys("doc", "episodes"),
+        reads=_keys("doc", "episodes", "turns", "facts"),
     )
 
 

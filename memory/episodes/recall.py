@@ -1,6 +1,7 @@
 """A question put to what was said: the period it names, the best passages, and these within a budget of tokens."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Protocol
 
@@ -8,7 +9,7 @@ from memory.episodes.periods import period_of
 from memory.episodes.store import Found, Hit
 from memory.rendering.documents import Quotation, tokens_of
 
-__all__ = ["SearchesEpisodes", "pack", "recall"]
+__all__ = ["ANY", "KeepsTurns", "SearchesEpisodes", "Within", "pack", "recall"]
 
 
 class SearchesEpisodes(Protocol):
@@ -28,20 +29,55 @@ class SearchesEpisodes(Protocol):
         """Return what was said of *query*, best first."""
 
 
-async def recall(episodes: SearchesEpisodes, owner: str, question: str, now: datetime, *, limit: int = 40) -> Found:
-    """Return what answers *question*, best first: of the period that it names, if any; without the person's own words.
+class KeepsTurns(SearchesEpisodes, Protocol):
+    """What changes of users' memory need of it."""
+
+    async def settle(self, owner: str, *, is_on: bool = True, days: int | None = None) -> None:
+        """Say whether turns are kept, and for how many days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Which turns may answer: first and last day, who spoke (`person`, `assistant`, `agent`), and the conversation."""
+
+    since: date | None = None
+    until: date | None = None
+    speaker: str | None = None
+    conversation_id: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any time may answer."""
+        return self.since is None and self.until is None
+
+
+ANY = Within()
+
+
+async def recall(
+    episodes: SearchesEpisodes, owner: str, question: str, now: datetime, *, limit: int = 40, within: Within = ANY
+) -> Found:
+    """Return what answers *question*, best first: *within* its bounds, and of the period that it names itself.
 
     A turn that is the question itself, as the chat just kept it, answers nothing.
 
     Raises:
         MemoryUnavailable: the store did not answer in time.
     """
-    period = period_of(question, now)
-    if period is None:
-        found = await episodes.search(owner, question, limit=limit)
-    else:
+    period = period_of(question, now) if within.is_open else None
+    words = question
+    if period is not None:
         words = period.question if any(sign.isalnum() for sign in period.question) else question
-        found = await episodes.search(owner, words, limit=limit, since=period.first, until=period.last)
+        within = replace(within, since=period.first, until=period.last)
+    found = await episodes.search(
+        owner,
+        words,
+        limit=limit,
+        since=within.since,
+        until=within.until,
+        speaker=within.speaker,
+        conversation_id=within.conversation_id,
+    )
     asked = question.strip().casefold()
     kept = tuple(hit for hit in found.hits if hit.episode.text.strip().casefold() != asked)
     return Found(kept, found.turns)

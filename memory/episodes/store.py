@@ -5,6 +5,7 @@ posting is 8 bytes: number, how often the word stands there with the speaker, le
 be sent again when its reply was lost.
 """
 
+import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
-from contracts.identifiers import user_token
+from contracts.identifiers import SCOPES, user_of, user_token
 from memory import keys
 from memory.breaker import Breaker
 from memory.episodes.words import words_of
@@ -30,8 +31,8 @@ __all__ = ["Episode", "Episodes", "Found", "Hit", "open_episodes"]
 KEEP = timedelta(days=730)
 #: Characters of one turn that are kept; the rest of a longer one is a document, not something said.
 LONGEST = 20_000
-#: Words of a question that are looked for, the rarest in it being unknown: the longest first.
-MOST_WORDS = 24
+#: Words of a question that are looked up; the rarest 24 of them are looked for.
+MOST_WORDS = 100
 #: Turns that one call removes as past their time.
 TRIM = 100
 #: Turns after which it is looked for some past their time.
@@ -197,7 +198,7 @@ class Episodes:
         """
         if not 1 <= limit <= _MOST_HITS:
             raise InvalidInput(f"limit {limit} must be 1 to {_MOST_HITS}")
-        words = sorted(dict.fromkeys(words_of(query)), key=lambda word: -len(word))[:MOST_WORDS]
+        words = list(dict.fromkeys(words_of(query)))[:MOST_WORDS]
         if not words:
             return Found()
         is_narrowed = any(one is not None for one in (since, until, speaker, conversation_id))
@@ -205,7 +206,10 @@ class Episodes:
         kept_since = 0 if self._keep is None else _day(datetime.now(UTC) - self._keep)
         days = max(kept_since, _day(since)), _LAST_DAY if until is None else _day(until)
         by = _speaker(speaker) if speaker else 0
-        terms: tuple[str | int, ...] = (wanted, *days, by, str(NEIGHBOUR), *words)
+        named = (
+            "" if conversation_id is None else f'"conversation_id":{json.dumps(conversation_id, ensure_ascii=False)}'
+        )
+        terms: tuple[str | int, ...] = (wanted, *days, by, str(NEIGHBOUR), named, *words)
         # Of who may only read.
         search: Command = ("FCALL_RO", SEARCH, 4, *keys.episodes(_token_of(owner))[:4], *terms)
         reply = (await self._exchange.run([search]))[0]
@@ -253,8 +257,15 @@ class Episodes:
         last = int((await self._exchange.run([("HGET", of.meta, "last")]))[0] or 0)
         return await self._numbered(of.turns, last - count + 1, last)
 
+    async def settings(self, owner: str) -> tuple[bool, int | None]:
+        """Return whether turns of *owner* are kept, and for how many days; None is the deployment's."""
+        found = await self._settings(_token_of(owner))
+        return found.is_on, found.days
+
     async def settle(self, owner: str, *, is_on: bool = True, days: int | None = None) -> None:
         """Say for *owner* whether turns are kept, and for how many days; None leaves that to the deployment.
+
+        `agent/`, `run/` and `org/` alone stand for all owners of that scope that have no settings of their own.
 
         Raises:
             InvalidInput: *days* is less than 1.
@@ -311,7 +322,9 @@ class Episodes:
         return [("PEXPIRE", key, keep // timedelta(milliseconds=1)) for key in mine]
 
     async def _settings(self, token: str) -> _Keep:
-        is_on, days = (await self._exchange.run([("HMGET", keys.episodes(token).settings, "on", "days")]))[0]
+        kept_at = [keys.episodes(one).settings for one in (token, *_scope_of(token))]
+        found = await self._exchange.run([("HMGET", key, "on", "days") for key in kept_at])
+        is_on, days = next((one for one in found if one[0] is not None), (None, None))
         return _Keep(is_on != b"0", int(days) if days else None)
 
     async def _numbered(self, turns: str, first: int, last: int) -> tuple[Episode, ...]:
@@ -364,6 +377,12 @@ def _speaker(speaker: str) -> int:
 
 def _call(script: str, token: str, *arguments: str | bytes | int) -> Command:
     return ("FCALL", script, 4, *keys.episodes(token)[:4], *arguments)
+
+
+def _scope_of(token: str) -> tuple[str, ...]:
+    """Return the token under which the settings of its whole scope lie; none for a user."""
+    scope, slash, name = user_of(token).partition("/")
+    return (user_token(f"{scope}/"),) if slash and name and scope in SCOPES else ()
 
 
 def _token_of(owner: str) -> str:

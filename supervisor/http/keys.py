@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Request, Security
 from fastapi.security import HTTPBearer
 
-from contracts.identifiers import user_token
+from contracts.identifiers import demand_user_id, user_token
 from supervisor.http.key_file import ROLES, Role
 from supervisor.http.problems import Refused
 
@@ -34,7 +34,10 @@ class Caller:
 
         Raises:
             Refused: 403, the key is for another user.
+            InvalidInput: it is the name of another scope.
         """
+        if user_id is not None:
+            demand_user_id(user_id)
         if self.user_scope is None or user_id == self.user_scope:
             return user_id
         if user_id is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -16,11 +16,14 @@ from memory.documents.reader import DocumentReader
 from memory.rendering.documents import render
 from supervisor.http.keys import Caller, allowed
 from supervisor.http.memory_history import PlanPage, page_of
+from supervisor.http.memory_items import add_items, add_rest
+from supervisor.http.memory_owner import AskedBy, ReadBy
 from supervisor.http.memory_search import add_search, add_turns
+from supervisor.http.memory_tasks import LATER
 from supervisor.http.memory_undo import Undo, Undone, undone
 from supervisor.http.parts import Parts
 from supervisor.http.problems import answers, not_found
-from supervisor.http.replies import LOCATED, RETRY, json_response
+from supervisor.http.replies import json_response
 from supervisor.http.requests import IdempotencyKey
 
 #: Tokens of a rendered document: all of it, as one holds at most a few thousand items.
@@ -30,7 +33,7 @@ _WHOLE = 1_000_000
 class _Document(Convertor[str]):
     """The part of a path that names a document, and nothing else that lies beside documents."""
 
-    regex = r"(?!(?:history|undo|search|block|turns)$)[^/]+"
+    regex = r"(?!(?:history|undo|search|block|turns|items|waiting|settings)$)[^/]+"
 
     def convert(self, value: str) -> str:
         """Return it as it stands."""
@@ -43,13 +46,10 @@ class _Document(Convertor[str]):
 
 register_url_convertor("document", _Document())
 
-_USER = Path(min_length=1, max_length=256, description="Whose memory, without a slash.")
-UserId = Annotated[str, _USER]
 Resource = Annotated[str, Path(pattern=NAME_PATTERN, description="A document, as `GET /v1/memory/{user}` lists them.")]
 Before = Annotated[int | None, Query(ge=1, le=2**53, description="Plans before this number: `next` of a page.")]
 Limit = Annotated[int, Query(ge=1, le=100, description="Plans of a page.")]
 
-_READING = Depends(allowed("read"))
 _ASKING = Depends(allowed("ask"))
 
 
@@ -84,8 +84,10 @@ def routes(parts: Parts) -> APIRouter:
     """Return the routes below `/v1/memory`."""
     router = APIRouter(prefix="/v1/memory", tags=["memory"])
     reader = DocumentReader(parts.redis, parts.kinds)
-    add_search(router, parts, reader, _USER, _READING)
-    add_turns(router, parts, _USER, _ASKING)
+    add_search(router, parts, reader)
+    add_turns(router, parts)
+    add_items(router, parts, reader)
+    add_rest(router, parts)
     _add_reading(router, parts, reader)
     _add_history(router, reader)
     _add_undo(router, parts, reader)
@@ -94,8 +96,7 @@ def routes(parts: Parts) -> APIRouter:
 
 def _add_reading(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
     @router.get("/{user}", summary="List the documents of a user", responses=answers())
-    async def documents(user: UserId, caller: Annotated[Caller, _READING]) -> Listing:
-        caller.demand_user(user)
+    async def documents(user: ReadBy) -> Listing:
         found = (await reader.snapshot(user)).documents
         listed = [
             Listed(resource=one.resource_id, revision=one.revision, tags=_tags(parts, one)) for one in found.values()
@@ -118,15 +119,13 @@ def _add_reading(router: APIRouter, parts: Parts, reader: DocumentReader) -> Non
         },
     )
     async def document(
-        user: UserId,
+        user: ReadBy,
         resource: Resource,
-        caller: Annotated[Caller, _READING],
         form: Annotated[Literal["json", "markdown"], Query(alias="format", description="Markdown is for prompts.")] = (
             "json"
         ),
         if_none_match: Annotated[str | None, Header()] = None,
     ) -> Response:
-        caller.demand_user(user)
         found = _found((await reader.snapshot(user, [resource])).documents, resource)
         if form == "markdown":
             # It changes with the day, too: what has expired is left out.
@@ -141,53 +140,42 @@ def _add_reading(router: APIRouter, parts: Parts, reader: DocumentReader) -> Non
 
 def _add_history(router: APIRouter, reader: DocumentReader) -> None:
     @router.get("/{user}/history", summary="List the edits of a user's documents", responses=answers())
-    async def history(
-        user: UserId, caller: Annotated[Caller, _READING], before: Before = None, limit: Limit = 20
-    ) -> PlanPage:
-        caller.demand_user(user)
+    async def history(user: ReadBy, before: Before = None, limit: Limit = 20) -> PlanPage:
         return await page_of(reader, user, None, before, limit)
 
     @router.get("/{user}/{resource:document}/history", summary="List the edits of a document", responses=answers(404))
     async def history_of_one(
-        user: UserId,
+        user: ReadBy,
         resource: Resource,
-        caller: Annotated[Caller, _READING],
         before: Before = None,
         limit: Limit = 20,
     ) -> PlanPage:
-        caller.demand_user(user)
         found = _found((await reader.snapshot(user, [resource])).documents, resource)
         return await page_of(reader, user, found.resource_id, before, limit)
 
 
 def _add_undo(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
-    later: dict[int | str, dict[str, Any]] = {
-        202: {"model": Undone, "description": "It is under way; ask there.", "headers": LOCATED | RETRY}
-    }
-
     @router.post(
-        "/{user}/undo", summary="Take an edit back", response_model=Undone, responses={**later, **answers(404, 409)}
+        "/{user}/undo", summary="Take an edit back", response_model=Undone, responses={**LATER, **answers(404, 409)}
     )
     async def undo(
-        user: UserId, body: Undo, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
+        user: AskedBy, body: Undo, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
     ) -> Response:
-        caller.demand_user(user)
         return _told(await undone(parts, caller, reader, user, None, body, idempotency_key))
 
     @router.post(
         "/{user}/{resource:document}/undo",
         summary="Take an edit of a document back, in every document that it touched",
         response_model=Undone,
-        responses={**later, **answers(404, 409)},
+        responses={**LATER, **answers(404, 409)},
     )
     async def undo_in_one(
-        user: UserId,
+        user: AskedBy,
         resource: Resource,
         body: Undo,
         caller: Annotated[Caller, _ASKING],
         idempotency_key: IdempotencyKey = None,
     ) -> Response:
-        caller.demand_user(user)
         return _told(await undone(parts, caller, reader, user, resource_of(resource), body, idempotency_key))
 
 

@@ -1,25 +1,34 @@
 """What was said and is remembered of a user, found by a question; and turns handed in from elsewhere."""
 
+import time
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, ClassVar, Literal
 
+import structlog
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
 
+from contracts.errors import MemoryUnavailable
 from contracts.identifiers import Name
 from contracts.messages import ChatTurn
+from memory.documents.paths import lookup, place_name
 from memory.documents.reader import DocumentReader
 from memory.episodes.recall import quotation_of
 from memory.episodes.store import Episodes
-from memory.recall import MAX_LIMIT, Memory, search_memory, turns_for
-from memory.rendering.documents import BUDGET_TOKENS, render
-from supervisor.http.keys import Caller
+from memory.recall import MAX_LIMIT, Within, search_memory, turns_for
+from memory.rendering.documents import BUDGET_TOKENS, Quotation, render
+from supervisor.http.memory_owner import AskedBy, ReadBy
 from supervisor.http.parts import Parts
-from supervisor.http.problems import answers
+from supervisor.http.problems import answers, unavailable
 from supervisor.incoming import digest_of
+
+log = structlog.get_logger(__name__)
 
 #: Turns of one request, and characters of each.
 MOST_TURNS, LONGEST_TURN = 100, 20_000
+#: Seconds that storing all turns of one request may take.
+WITHIN_S = 20.0
 
 Question = Annotated[str, Query(alias="q", min_length=1, max_length=2_000, description="A question, in any words.")]
 
@@ -41,12 +50,16 @@ class Match(BaseModel):
 
 
 class Matches(BaseModel):
-    """What answers a question, best first; `is_nothing_said` when nothing does."""
+    """What answers a question, best first; `is_nothing_said` when nothing does.
+
+    `is_complete` is false when turns could not be looked up just now, so that items alone were.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     user: str
     is_nothing_said: bool
+    is_complete: bool = True
     memories: tuple[Match, ...]
 
 
@@ -105,50 +118,70 @@ class Taken(BaseModel):
     taken: int
 
 
-def add_search(router: APIRouter, parts: Parts, reader: DocumentReader, user_id: object, reading: object) -> None:
-    """Add the routes that read to *router*; *user_id* and *reading* declare whose memory, and the caller's right."""
+def add_search(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
+    """Add the routes that read to *router*."""
     episodes = Episodes(parts.redis)
 
     @router.get("/{user}/search", summary="Find what was said and is remembered", responses=answers())
     async def search(
-        user: Annotated[str, user_id],
-        caller: Annotated[Caller, reading],
+        user: ReadBy,
         question: Question,
         at: Annotated[date | None, Query(description="As it stood on that day.")] = None,
+        since: Annotated[date | None, Query(description="Said on that day or later.")] = None,
+        until: Annotated[date | None, Query(description="Said by the end of that day.")] = None,
+        speaker: Annotated[Literal["person", "assistant", "agent"] | None, Query(description="Who said it.")] = None,
+        conversation_id: Annotated[str | None, Query(max_length=256, description="Said in it.")] = None,
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How much at most.")] = 20,
     ) -> Matches:
-        caller.demand_user(user)
         bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
         now = datetime.now(UTC)
+        within = Within(since, until, speaker, conversation_id)
         found = await search_memory(
-            question, user_id=user, bodies=bodies, kinds=parts.kinds, episodes=episodes, now=now, at=at, limit=limit
+            question,
+            user_id=user,
+            bodies=bodies,
+            kinds=parts.kinds,
+            episodes=episodes,
+            now=now,
+            at=at,
+            limit=limit,
+            within=within,
         )
-        return Matches(user=user, is_nothing_said=found.is_nothing_said, memories=tuple(map(_match, found.memories)))
+        return Matches(
+            user=user,
+            is_nothing_said=found.is_nothing_said,
+            is_complete=found.is_complete,
+            memories=tuple(map(Match.model_validate, found.memories)),
+        )
 
     @router.get("/{user}/block", summary="Read what is remembered, as a prompt quotes it", responses=answers())
     async def block(
-        user: Annotated[str, user_id],
-        caller: Annotated[Caller, reading],
+        user: ReadBy,
         question: Annotated[str, Query(alias="q", max_length=2_000, description="What it is for.")] = "",
         tokens: Annotated[int, Query(ge=0, le=100_000, description="For what answers that.")] = BUDGET_TOKENS,
     ) -> Block:
-        caller.demand_user(user)
         bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
         now = datetime.now(UTC)
-        found = await turns_for(question, user, episodes, now)
-        said = [] if found.is_nothing_said else [quotation_of(hit) for hit in found.hits]
-        shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
+        said: Sequence[Quotation] = ()
+        try:
+            found = await turns_for(question, user, episodes, now)
+            said = () if found.is_nothing_said else tuple(map(quotation_of, found.hits))
+            shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
+            places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in shown.shown]
+            await reader.note_reads(user, places, now)
+        except MemoryUnavailable as error:
+            log.info("block_without_turns_or_note", error=str(error))
+            shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
         return Block(user=user, text=shown.text, tokens=shown.tokens)
 
 
-def add_turns(router: APIRouter, parts: Parts, user_id: object, asking: object) -> None:
+def add_turns(router: APIRouter, parts: Parts) -> None:
     """Add the route that takes turns to *router*; it answers once all of them are stored."""
 
     @router.post("/{user}/turns", status_code=202, summary="Hand in what was said elsewhere", responses=answers())
-    async def turns(user: Annotated[str, user_id], body: SaidTurns, caller: Annotated[Caller, asking]) -> Taken:
-        caller.demand_user(user)
-        now = datetime.now(UTC)
-        for one in body.turns:
+    async def turns(user: AskedBy, body: SaidTurns) -> Taken:
+        now, ends = datetime.now(UTC), time.monotonic() + WITHIN_S
+        for taken, one in enumerate(body.turns):
             turn = ChatTurn(
                 turn_id=one.turn_id,
                 # Beside the conversations that are held here: the words of one of those are not shown with these.
@@ -158,9 +191,9 @@ def add_turns(router: APIRouter, parts: Parts, user_id: object, asking: object) 
                 text=one.text,
                 at=one.at or now,
             )
-            await parts.dispatch.hand_in(turn)
+            left_s = ends - time.monotonic()
+            if left_s <= 0:
+                told = f"{taken} of {len(body.turns)} turns were stored in {WITHIN_S:g} s"
+                raise unavailable(f"{told}; send all of them again, none counts twice")
+            await parts.dispatch.hand_in(turn, patience_s=min(10.0, left_s))
         return Taken(user=user, taken=len(body.turns))
-
-
-def _match(found: Memory) -> Match:
-    return Match.model_validate(found)

@@ -1,21 +1,15 @@
 """An edit taken back: by the memory worker, which alone edits documents, as a task that it reports."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from contracts.messages import CompletionReport
 from memory.documents.reader import DocumentReader
 from memory.documents.writer import KEEP_REVISIONS
 from supervisor.http.keys import Caller
+from supervisor.http.memory_tasks import MemoryTask, Started, carry_out
 from supervisor.http.parts import Parts
-from supervisor.http.problems import Refused, not_found, unavailable
-from supervisor.http.tasks import Order, carried_out, demand_taken
-
-#: Who edits documents, and its task.
-AGENT, TASK = "MemoryAgent", "undo"
-#: Seconds that a wish to undo holds: somebody who has waited longer wants to look first.
-_WITHIN_S = 300.0
+from supervisor.http.problems import not_found
 
 
 class Undo(BaseModel):
@@ -27,13 +21,9 @@ class Undo(BaseModel):
     wait_seconds: Annotated[float, Field(ge=0, le=300)] = 30.0
 
 
-class Undone(BaseModel):
-    """What became of it: `plan_id` took `undoes` back and led to `revisions`; only `task_id` while it is `accepted`."""
+class Undone(Started):
+    """What became of it: `plan_id` took `undoes` back and led to `revisions`."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
-
-    task_id: str
-    state: Literal["accepted", "done"]
     plan_id: str | None = None
     undoes: str | None = None
     revisions: dict[str, int] = Field(default_factory=dict)
@@ -57,29 +47,5 @@ async def undone(
     known = {record.plan_id for record in await reader.history(user, resource, KEEP_REVISIONS)}
     if wish.plan_id not in known:
         raise not_found(f"there is no plan {wish.plan_id!r} in this history; GET .../history lists those there are")
-    offer = parts.catalogue().find(AGENT, TASK)
-    if offer is None:
-        raise unavailable("no memory worker has reported yet; start one with `tasklore worker`, and ask again")
-    order = Order(
-        offer=offer,
-        parameters={"plan_id": wish.plan_id},
-        user_id=user,
-        conversation_id=None,
-        chosen=chosen,
-        memory="bypass",
-        within_s=_WITHIN_S,
-    )
-    sent = await carried_out(parts, caller, order, wish.wait_seconds)
-    if sent.report is None:
-        return Undone(task_id=sent.task_id, state="accepted")
-    _demand_done(sent.report)
-    return Undone.model_validate({**sent.report.result, "task_id": sent.task_id, "state": "done"})
-
-
-def _demand_done(report: CompletionReport) -> None:
-    if report.error is not None and report.error.type == "UndoRefused":
-        raise Refused(409, "undo-refused", report.error.message)
-    demand_taken(report)
-    if report.status != "completed":
-        told = report.error.message if report.error is not None else "no reason was given"
-        raise unavailable(f"nothing was taken back: {told}")
+    task = MemoryTask("undo", {"plan_id": wish.plan_id}, user, chosen)
+    return await carry_out(Undone, parts, caller, task, wish.wait_seconds)

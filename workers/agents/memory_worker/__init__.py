@@ -4,6 +4,7 @@ Here belong deciding and asking; what edits do to a document, and how they are s
 """
 
 from workers import Agent
+from workers.agents.memory_worker.changing import change_item, forget_me, keep_turns
 from workers.agents.memory_worker.recalling import about_me, recall
 from workers.agents.memory_worker.runner import edit
 from workers.agents.memory_worker.undoing import undo
@@ -22,3 +23,16 @@ agent.task(
         "tell me everything that you know about me",
     ),
 )(about_me)
+agent.task(remember=False, uses=("edits",), in_words=False)(change_item)
+agent.task(remember=False, uses=("edits",), in_words=False)(keep_turns)
+agent.task(
+    remember=False,
+    uses=("edits",),
+    confirm=True,
+    examples=(
+        "forget everything about me",
+        "forget all that you know about me",
+        "delete everything you remember about me",
+        "erase all my data",
+    ),
+)(forget_me)

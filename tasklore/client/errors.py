@@ -1,0 +1,29 @@
+"""What can go wrong between a program and the system."""
+
+from collections.abc import Sequence
+
+
+class ClientError(Exception):
+    """Anything that this client raises."""
+
+
+class Unreachable(ClientError):
+    """The server did not answer, also not when it was asked again; the message names the address."""
+
+
+class NotDone(ClientError):
+    """What was asked for goes on; ask for *identity* later: nothing is started twice."""
+
+    def __init__(self, identity: str, within_s: float) -> None:
+        super().__init__(f"{identity} is not done after {within_s:g} s; look it up later, it goes on")
+        self.identity = identity
+
+
+class ApiError(ClientError):
+    """The server refused: its `status`, the `kind` of problem, its words with the cure, and the fields concerned."""
+
+    def __init__(self, status: int, kind: str, detail: str, problems: Sequence[str] = ()) -> None:
+        super().__init__("; ".join([detail, *problems]) or f"status {status}")
+        self.status = status
+        self.kind = kind
+        self.problems = tuple(problems)

@@ -1,0 +1,161 @@
+"""What the server answers, as far as programs need it; a field that this version does not know is passed over."""
+
+from datetime import date, datetime
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Result(BaseModel):
+    """The base of all answers."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
+
+
+class Reply(Result):
+    """The answer to words: its `kind` is `answer`, `question`, `unable`, `failed` or `pending`."""
+
+    request_id: str
+    conversation_id: str
+    kind: str
+    text: str
+    agent_id: str | None = None
+    task: dict[str, Any] | None = None
+    missing: tuple[str, ...] = ()
+    report: dict[str, Any] | None = None
+
+    @property
+    def result(self) -> Any:
+        """What the task returned, None for what was none."""
+        return (self.report or {}).get("result")
+
+
+class Asked(Result):
+    """A request as it stands."""
+
+    request_id: str
+    state: str
+    reply: Reply | None = None
+
+
+class Task(Result):
+    """A task as it stands: `accepted`, `running`, `cancelled`, or `done` with its report."""
+
+    task_id: str
+    state: str
+    report: dict[str, Any] | None = None
+
+    @property
+    def result(self) -> Any:
+        """What the task returned, None unless it completed."""
+        return (self.report or {}).get("result")
+
+
+class Turn(BaseModel):
+    """One thing said elsewhere; its id makes a repeat change nothing. *at* needs a zone; None is now."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    turn_id: str
+    conversation_id: str
+    text: str
+    speaker: Literal["person", "assistant"] = "person"
+    at: datetime | None = None
+
+
+class Taken(Result):
+    """How many turns were taken."""
+
+    taken: int
+
+
+class Match(Result):
+    """One thing that a search found: an item, or a turn word for word; *at* is the day on which it was said."""
+
+    source: str
+    text: str
+    reference: str
+    at: date | None = None
+    speaker: str = "person"
+    subject: str | None = None
+    since: date | None = None
+    until: date | None = None
+    score: float = 0.0
+
+
+class Matches(Result):
+    """What answers a question, best first."""
+
+    is_nothing_said: bool
+    is_complete: bool = True
+    memories: tuple[Match, ...] = ()
+
+
+class Block(Result):
+    """What is remembered, as a prompt quotes it."""
+
+    text: str
+    tokens: int
+
+
+class Item(Result):
+    """One item of memory; `state` is `current`, `past`, `paused`, `planned` or `expired`."""
+
+    reference: str
+    category: str
+    text: str
+    subject: str | None = None
+    added: date | None = None
+    since: date | None = None
+    until: date | None = None
+    paused_until: date | None = None
+    state: str
+
+
+class Items(Result):
+    """The items of one memory."""
+
+    items: tuple[Item, ...] = ()
+
+
+class Changed(Result):
+    """What came of a change: the plan by which it can be undone, and the revision of each document."""
+
+    task_id: str
+    state: str
+    plan_id: str | None = None
+    revisions: dict[str, int] = Field(default_factory=dict)
+
+
+class WaitingRow(Result):
+    """A turn or a fact that is not learned yet, or could not be, with the reason and what helps."""
+
+    kind: str
+    row_id: str
+    state: str
+    reason: str
+    cure: str
+    attempts: int = 0
+
+
+class WaitingRows(Result):
+    """What of one memory waits."""
+
+    rows: tuple[WaitingRow, ...] = ()
+
+
+class Keeping(Result):
+    """Whether turns are kept word for word, and for how many days; None is the deployment's."""
+
+    is_on: bool = True
+    days: int | None = None
+
+
+class Forgotten(Result):
+    """What was removed and what is left, by kind; `elsewhere` says where more may lie."""
+
+    task_id: str
+    state: str
+    removed: dict[str, int] = Field(default_factory=dict)
+    left: dict[str, int] = Field(default_factory=dict)
+    elsewhere: str = ""

@@ -1,0 +1,171 @@
+"""Items that somebody adds, changes or deletes by hand, as plans that can be undone; and forgetting all."""
+
+from datetime import date
+from typing import Literal
+
+from pydantic import BaseModel, JsonValue
+
+from contracts.edits import Delete, Edit, Update
+from contracts.errors import InvalidInput
+from contracts.messages import Fact
+from memory.documents.draft import Draft, Origin
+from memory.documents.entries import Entry, home_of
+from memory.documents.items import slug
+from memory.documents.kinds import Kinds
+from memory.documents.plans import Plan
+from memory.documents.review import PROTECTED
+from workers import Context, Field, Parameters
+from workers.agents.memory_worker.arbiter import Judged
+from workers.agents.memory_worker.case import Case
+from workers.agents.memory_worker.editor import change_for
+from workers.agents.memory_worker.places import with_missing_places
+from workers.listening.values import PendingFact
+
+
+class ItemChange(Parameters):
+    """What is to be done to one item, named by its reference unless it is new."""
+
+    operation: Literal["add", "change", "delete"]
+    reference: str = Field(default="", max_length=1_000, description="RESOURCE_ID:LASTING_NAME, as a search gives it.")
+    category: str = Field(default="", max_length=200, description="Where a new item belongs, as food.likes.")
+    value: str = Field(default="", max_length=2_000, description="The text of the item.")
+    subject: str = Field(default="", max_length=200, description="Whom it is about; the user, when empty.")
+    since: date | None = Field(default=None, description="The first day on which it holds.")
+    until: date | None = Field(default=None, description="The last day on which it holds.")
+
+
+class ItemChanged(BaseModel):
+    """What was done: the plan, which can be undone, and the revision to which it led each document."""
+
+    plan_id: str
+    revisions: dict[str, int]
+
+
+class Keeping(Parameters):
+    """Whether what is said from now on is kept word for word, and for how long."""
+
+    is_on: bool = Field(
+        default=True, description="False keeps nothing more; what is there stays until it is forgotten."
+    )
+    days: int | None = Field(
+        default=None, ge=1, le=36_500, description="As long as the deployment says, when left out."
+    )
+
+
+class Nobody(Parameters):
+    """Nothing but the user who asks is needed."""
+
+
+class ForgottenWords(BaseModel):
+    """What was removed and what is left, by kind, and where more may lie."""
+
+    removed: dict[str, int]
+    left: dict[str, int]
+    elsewhere: str
+
+
+#: Where a memory worker may not reach.
+ELSEWHERE = "tasks with their answers, pipelines and the servers' files: `tasklore memory forget USER` removes them too"
+
+
+async def change_item(asked: ItemChange, context: Context) -> ItemChanged:
+    """Add, change or delete one item of the user's documents; the id of the task is that of the plan.
+
+    Raises:
+        InvalidInput: no item, or several, have that reference, or what is needed is missing.
+        EditRefused: the documents' guard refuses it.
+        MemoryUnavailable: the documents did not answer in time; the task is run again.
+    """
+    kinds, plan_id = context.documents.kinds, context.assignment.task_id
+    now = context.documents.now
+
+    def plan_of(draft: Draft) -> Plan:
+        fact = _fact_of(asked, plan_id)
+        case = Case(PendingFact(fact, plan_id, said=now), draft, kinds, now.date())
+        if asked.operation == "add":
+            judged = Judged(tuple(case.displaced()))
+            edits: tuple[Edit, ...] = change_for(case, judged, case.twin()).edits
+        else:
+            entry = _entry_of(case, asked.reference)
+            judged = Judged((entry,))
+            edits = (_edit_of(asked, entry),)
+        reasoning = f"{PROTECTED if judged.is_protected else ''}{asked.operation} by hand"
+        origin = Origin(by="person", at=now, fact_text=fact.text, reasoning=reasoning)
+        return Plan(plan_id=plan_id, edits=with_missing_places(edits, draft.body), origin=origin)
+
+    _demand_fields(asked, kinds)
+    return ItemChanged(plan_id=plan_id, revisions=await context.edits.change(plan_id, plan_of))
+
+
+async def forget_me(_asked: Nobody, context: Context) -> ForgottenWords:
+    """Forget everything that the user said and that is remembered of them.
+
+    Raises:
+        InvalidInput: nobody known asked.
+        MemoryUnavailable: the store did not answer in time; the task is run again.
+    """
+    done = await context.edits.forget()
+    return ForgottenWords(removed=done.removed, left=done.left, elsewhere=ELSEWHERE)
+
+
+async def keep_turns(asked: Keeping, context: Context) -> Keeping:
+    """Say for the user whether turns are kept, and for how many days.
+
+    Raises:
+        InvalidInput: nobody known asked.
+        MemoryUnavailable: the store did not answer in time; the task is run again.
+    """
+    await context.edits.keep_turns(is_on=asked.is_on, days=asked.days)
+    return asked
+
+
+def _fact_of(asked: ItemChange, plan_id: str) -> Fact:
+    told = asked.value or asked.reference
+    return Fact(
+        fact_id=plan_id,
+        text=told,
+        category=asked.category,
+        value=asked.value,
+        subject=asked.subject or None,
+        valid_from=asked.since,
+        expiry=asked.until,
+    )
+
+
+def _demand_fields(asked: ItemChange, kinds: Kinds) -> None:
+    if asked.operation == "add" and not asked.value.strip():
+        raise InvalidInput("value is missing; say what is to be remembered")
+    if asked.operation == "add" and home_of(asked.category, asked.subject or None, kinds) is None:
+        known = ", ".join(str(place.path) for kind in kinds.by_id.values() for place in kind.places)
+        raise InvalidInput(f"category {asked.category!r} is unknown; it is one of {known}")
+    if asked.operation != "add" and not asked.reference:
+        raise InvalidInput("reference is missing; a search or the list of items tells it")
+    if asked.since is not None and asked.until is not None and asked.until < asked.since:
+        raise InvalidInput("until is before since; exchange them")
+
+
+def _entry_of(case: Case, reference: str) -> Entry:
+    found = [entry for entry in case.entries() if entry.reference == reference]
+    if len(found) != 1:
+        why = "no item has" if not found else f"{len(found)} items have"
+        raise InvalidInput(f"{why} reference {reference!r}; list the items for those there are")
+    return found[0]
+
+
+def _edit_of(asked: ItemChange, entry: Entry) -> Edit:
+    """Return what deletes *entry*, or gives it what *asked* says and leaves the rest."""
+    if asked.operation == "delete":
+        return Delete(path=str(entry.path), file=entry.resource_id)
+    if not isinstance(entry.value, dict):
+        if asked.since or asked.until or asked.subject:
+            raise InvalidInput(f"{entry.reference} is a plain text without dates; change its value alone")
+        return Update(path=str(entry.path), file=entry.resource_id, new_value=asked.value or entry.text)
+    fields: dict[str, JsonValue] = {
+        "display": asked.value,
+        "item": slug(asked.value) if asked.value else None,
+        "subject": asked.subject,
+        "since": None if asked.since is None else asked.since.isoformat(),
+        "until": None if asked.until is None else asked.until.isoformat(),
+    }
+    changed = {**entry.value, **{name: value for name, value in fields.items() if value}}
+    return Update(path=str(entry.path), file=entry.resource_id, new_value=changed)
