@@ -159,6 +159,22 @@ def waiting(user: User, as_json: Json = False) -> None:
     run(print_waiting(user, as_json=as_json))
 
 
+@app.command(cls=Command, epilog=example("tasklore memory settings --user ana --keep-days 30"))
+def settings(
+    user: User,
+    keep_days: Annotated[
+        int | None, Option("--keep-days", metavar="N", min=1, max=36_500, help="Keep turns for so many days.")
+    ] = None,
+    on: Annotated[bool | None, Option("--on/--off", help="Whether turns are kept word for word from now on.")] = None,
+    as_json: Json = False,
+) -> None:
+    """See or say whether a person's turns are kept word for word, and for how long."""
+    from tasklore.memory_search import print_settings
+    from tasklore.running import run
+
+    run(print_settings(user, keep_days=keep_days, is_on=on, as_json=as_json))
+
+
 @app.command(cls=Command, epilog=example("tasklore memory history --user ana --resource food"))
 def history(
     user: User,

@@ -1,4 +1,4 @@
-"""`tasklore memory search|waiting`: what was said and is remembered, by a question; and what is not learned yet."""
+"""`tasklore memory search|waiting|settings`: what was said, by a question; what is not learned yet; what is kept."""
 
 from datetime import UTC, date, datetime
 from typing import Any
@@ -93,6 +93,26 @@ async def print_waiting(user: str, *, as_json: bool) -> None:
         return
     table = [(row.kind, row.row_id, row.state, one_line(row.reason or row.cure)) for row in rows]
     print_table(("KIND", "ID", "STATE", "REASON"), table)
+
+
+async def print_settings(user: str, *, keep_days: int | None, is_on: bool | None, as_json: bool) -> None:
+    """Print whether turns of *user* are kept and for how long, after it was changed where something is given.
+
+    Raises:
+        InvalidInput: *user* names nobody.
+        Unreachable: Redis does not answer.
+    """
+    async with user_memory() as memory:
+        episodes = Episodes(memory.client, deadline_s=5.0)
+        was_on, days = await episodes.settings(user)
+        if is_on is not None or keep_days is not None:
+            was_on, days = was_on if is_on is None else is_on, days if keep_days is None else keep_days
+            await episodes.settle(user, is_on=was_on, days=days)
+    if as_json:
+        print_json({"user": user, "is_on": was_on, "days": days})
+        return
+    long = "as long as the deployment says" if days is None else f"for {days} days"
+    print(f"Turns of {printable(user)} are kept {long}." if was_on else f"Turns of {printable(user)} are not kept.")
 
 
 def _document(one: Memory) -> dict[str, Any]:

@@ -220,15 +220,8 @@ class Context:
         """
         self._demand_use("edits", "edits")
         self._demand_forgotten("edits", "what is done to documents")
-        services = self._services
-        return UserEdits(
-            self._assignment.user_id,
-            services.edits,
-            self._attempt,
-            services.now(),
-            services.words,
-            services.episodes,
-        )
+        lent, user_id = self._services, self._assignment.user_id
+        return UserEdits(user_id, lent.edits, self._attempt, lent.now(), lent.words, lent.episodes)
 
     @cached_property
     def session(self) -> TaskSession:

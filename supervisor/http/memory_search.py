@@ -160,19 +160,26 @@ def add_search(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
         question: Annotated[str, Query(alias="q", max_length=2_000, description="What it is for.")] = "",
         tokens: Annotated[int, Query(ge=0, le=100_000, description="For what answers that.")] = BUDGET_TOKENS,
     ) -> Block:
-        bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
-        now = datetime.now(UTC)
-        said: Sequence[Quotation] = ()
-        try:
-            found = await turns_for(question, user, episodes, now)
-            said = () if found.is_nothing_said else tuple(map(quotation_of, found.hits))
-            shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
-            places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in shown.shown]
-            await reader.note_reads(user, places, now)
-        except MemoryUnavailable as error:
-            log.info("block_without_turns_or_note", error=str(error))
-            shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
-        return Block(user=user, text=shown.text, tokens=shown.tokens)
+        return await _block_of(parts, reader, episodes, user, question, tokens)
+
+
+async def _block_of(
+    parts: Parts, reader: DocumentReader, episodes: Episodes, user: str, question: str, tokens: int
+) -> Block:
+    """Return the block, and note what it shows as read; without turns where these cannot be looked up."""
+    bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
+    now = datetime.now(UTC)
+    said: Sequence[Quotation] = ()
+    try:
+        found = await turns_for(question, user, episodes, now)
+        said = () if found.is_nothing_said else tuple(map(quotation_of, found.hits))
+        shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
+        places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in shown.shown]
+        await reader.note_reads(user, places, now)
+    except MemoryUnavailable as error:
+        log.info("block_without_turns_or_note", error=str(error))
+        shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
+    return Block(user=user, text=shown.text, tokens=shown.tokens)
 
 
 def add_turns(router: APIRouter, parts: Parts) -> None:

@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 
 class Result(BaseModel):
@@ -20,9 +20,9 @@ class Reply(Result):
     kind: str
     text: str
     agent_id: str | None = None
-    task: dict[str, Any] | None = None
+    task: dict[str, JsonValue] | None = None
     missing: tuple[str, ...] = ()
-    report: dict[str, Any] | None = None
+    report: dict[str, JsonValue] | None = None
 
     @property
     def result(self) -> Any:
@@ -43,7 +43,7 @@ class Task(Result):
 
     task_id: str
     state: str
-    report: dict[str, Any] | None = None
+    report: dict[str, JsonValue] | None = None
 
     @property
     def result(self) -> Any:

@@ -34,6 +34,7 @@ RETURN_ANY = {
     "contracts/words.py read": "a raw value, before pydantic checks it",
     "runtime/valkey.py execute_command": "redis-py's own signature",
     "runtime/valkey.py immediate_execute_command": "redis-py's own signature",
+    "tasklore/client/results.py result": "JSON of a shape that the caller knows",
     "workers/agent.py task": "two overloads say what it is",
 }
 

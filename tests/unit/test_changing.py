@@ -1,0 +1,86 @@
+"""Items changed by hand: as plans under the id of their task, once, beside facts that people state."""
+
+from typing import Any
+
+import pytest
+
+from contracts.messages import TaskAssignment, TaskCall
+from memory.documents.review import PROTECTED
+from tests.integration.documents import FOOD, HEALTH, USER, commit, like, liked, plan
+from workers import Context
+from workers.agents.memory_worker import agent
+from workers.agents.memory_worker.changing import ItemChange, change_item
+from workers.testing import NOW, AgentKit
+
+EGGS = f"{FOOD}:food.likes.eggs"
+
+
+async def _change(kit: AgentKit, **asked: Any) -> Any:
+    report = await kit.run("change_item", asked, user_id=USER)
+    assert report.status == "completed", report.error
+    return report
+
+
+async def test_an_item_is_added_changed_and_deleted_under_the_id_of_its_task() -> None:
+    """Each is a plan that the history has, with who did it."""
+    kit = AgentKit(agent)
+    store = kit.services.edits
+    added = await _change(kit, operation="add", category="food.likes", value="eggs", since="2025-12-01")
+    assert added.result == {"plan_id": added.task_id, "revisions": {FOOD: 1}}
+    assert await liked(store) == ["Eggs"]
+
+    await _change(kit, operation="change", reference=EGGS, value="Boiled eggs")
+    assert await liked(store) == ["Boiled eggs"]
+
+    await _change(kit, operation="delete", reference=f"{FOOD}:food.likes.boiled_eggs")
+    assert await liked(store) == []
+    assert [record.origin.by for record in await store.history(USER)] == ["person"] * 3
+
+
+async def test_a_run_after_a_crash_finds_what_the_first_did() -> None:
+    """A deleted item is not looked for again."""
+    kit = AgentKit(agent)
+    await commit(kit.services.edits, plan("p1", like("Eggs")))
+    asked = ItemChange(operation="delete", reference=EGGS)
+    told = TaskAssignment(
+        task_id="t-1",
+        agent_id="MemoryAgent",
+        supervisor_id="S",
+        task=TaskCall(name="change_item", parameters={}),
+        created_at=NOW,
+        user_id=USER,
+    )
+    first = await change_item(asked, Context(agent.tasks["change_item"], told, kit.services, attempt=1))
+    again = await change_item(asked, Context(agent.tasks["change_item"], told, kit.services, attempt=2))
+    assert first == again
+    assert len(await kit.services.edits.history(USER)) == 2
+
+
+async def test_what_is_protected_is_flagged_when_somebody_deletes_it_by_hand() -> None:
+    """The audit lists it for a while."""
+    kit = AgentKit(agent)
+    await _change(kit, operation="add", category="health.allergies", value="peanuts")
+    await _change(kit, operation="delete", reference=f"{HEALTH}:health.allergies.peanuts")
+    assert (await kit.services.edits.history(USER))[0].origin.reasoning.startswith(PROTECTED)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"operation": "add", "category": "food.likes"}, "value is missing"),
+        ({"operation": "add", "category": "food.loves", "value": "eggs"}, "it is one of food.likes"),
+        ({"operation": "delete"}, "reference is missing"),
+        ({"operation": "delete", "reference": f"{FOOD}:food.likes.ham"}, "no item has"),
+        ({"operation": "change", "reference": f"{FOOD}:food.likes.twins", "value": "x"}, "2 items have"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_with_the_field_and_the_cure(asked: dict[str, str], words: str) -> None:
+    """And nothing is changed."""
+    kit = AgentKit(agent)
+    twins = [like("Twins"), like("Twins", note="another")]
+    await commit(kit.services.edits, plan("p1", *twins))
+    report = await kit.run("change_item", asked, user_id=USER)
+    assert (report.status, report.error is not None) == ("rejected", True)
+    assert report.error is not None
+    assert words in report.error.message
+    assert len(await liked(kit.services.edits)) == 2
