@@ -15,6 +15,10 @@ import nats
 import nats.errors
 from nats.aio.client import Client
 from redis.asyncio import Redis
+from workers.agents.story.reading.casting import Handles, cast_of
+from workers.agents.story.reading.clauses import clauses_in
+from workers.agents.story.reading.deeds import deeds_in
+from workers.agents.story.reading.named_words import Names
 
 from benchmarks.lanes import assignment
 from benchmarks.pipeline_rows import NOTHING
@@ -30,10 +34,6 @@ from contracts.stories import Entity, SeatSettings, StoryBase, StorySettings
 from memory.analysis import AnalysisStore
 from memory.rendering.prompt_context import within
 from memory.stories.store import StoryStore
-from workers.agents.story.reading.casting import Handles, cast_of
-from workers.agents.story.reading.clauses import clauses_in
-from workers.agents.story.reading.deeds import deeds_in
-from workers.agents.story.reading.named_words import Names
 from workers.agents.story.response_analyzer import read_by_rules
 
 SUPERVISOR = "bench-analyses"

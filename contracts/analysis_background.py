@@ -16,10 +16,11 @@ class Scene(Piece):
 
 
 class Characters(Piece):
-    """Who is in the scene, and who is only spoken of."""
+    """Who is in the scene, who is only spoken of, and which of them have no file in the story."""
 
     in_scene: tuple[str, ...] = ()
     mentioned: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
 
 
 class StoryTime(Piece):
@@ -109,13 +110,14 @@ class PlotThreads(Section):
 
 
 class KnownFact(Piece):
-    """Something about the story's world; `source` is `Ch{chapter}-R{response}`."""
+    """Something about the story's world, and who knows it; `source` is `Ch{chapter}-R{response}`."""
 
     category: str | None = Field(default=None, alias="cat")
     subject: str = Field(alias="subj")
     fact: str
     confidence: str | None = Field(default=None, alias="conf")
     source: str | None = Field(default=None, alias="src")
+    known_by: tuple[str, ...] = ()
 
 
 class Knowledge(Section):

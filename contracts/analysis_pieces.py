@@ -62,16 +62,23 @@ class Piece(BaseModel):
         return (field.alias if field is not None else None) or name
 
 
+#: What a section says as its note when no model judged what only a model can.
+UNJUDGED = "read by rules: names and counts only"
+
+
 class Section(Piece):
     """What every agent's part has: `duration_ms`, and `by`, which is `rules` or the name of a model.
 
-    `status` is `failed`, `late` or `skipped`, and missing when all went well; `error` says why it failed.
+    `status` is `failed`, `late` or `skipped`, and missing when all went well; `error` says why it failed. `note` says
+    what a section without a model lacks; `left_out` counts what a model found and what did not hold.
     """
 
     duration_ms: Whole | None = Field(default=None, alias="dur", ge=0)
     by: str | None = None
     status: str | None = None
     error: str | None = None
+    note: str | None = None
+    left_out: Whole | None = Field(default=None, ge=0)
 
 
 #: The most tokens that a text is believed to have.

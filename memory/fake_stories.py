@@ -1,7 +1,8 @@
-"""Stands for `memory.stories.store.StoryStore` in tests without servers; the same tests hold for both."""
+"""Stands for `memory.stories.store.StoryStore` and `shared_answers` in tests without servers; the same tests hold."""
 
+import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from pydantic import JsonValue
 
@@ -205,3 +206,19 @@ class FakeStories:
         if story_id not in self._bases:
             raise unknown(story_id)
         return self._bases[story_id]
+
+
+class FakeSharedAnswers:
+    """Stands for `memory.stories.shared_answers.SharedAnswers` where one process is all there is."""
+
+    def __init__(self) -> None:
+        self._answers: dict[tuple[str, int, str], asyncio.Task[JsonValue]] = {}
+
+    async def get_or_compute(
+        self, story_id: str, number: int, name: str, compute: Callable[[], Awaitable[JsonValue]], *, wait_s: float
+    ) -> JsonValue:
+        """Return the answer *name*, or what *compute* returns in the first that asks for it."""
+        key = story_id, number, name
+        if key not in self._answers:
+            self._answers[key] = asyncio.ensure_future(compute())
+        return await asyncio.wait_for(asyncio.shield(self._answers[key]), wait_s)

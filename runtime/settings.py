@@ -168,6 +168,8 @@ class Settings(BaseSettings):
     """How many responses of a story, and analyses, are kept: those written last; what they changed stays for good."""
     analysis_lease_s: float = Field(default=5.0, ge=0.5, le=3600)
     """When an analysis whose supervisor fell silent goes on with another; renewed three times within it."""
+    story_calls: Literal["ten", "grouped", "one"] = "ten"
+    """Questions about a response to models: one an agent, one for those the next response waits for and one, or one."""
     kinds_dir: Path | None = None
     """A folder with more kinds of documents, one TOML file each; one of a shipped name takes its place."""
     agent_files: Path | None = None

@@ -18,7 +18,7 @@ from workers.history import HistoryStore, TaskHistory
 from workers.project import ProjectStore, TaskProject
 from workers.run_time import RunTime
 from workers.session import SessionServices, TaskSession
-from workers.story import StoryStore, TaskStory
+from workers.story import KeepsAnswers, StoryStore, TaskStory
 from workers.task_llm import LanguageModel, TaskLlm
 from workers.user_memory import UserMemory
 
@@ -88,6 +88,14 @@ class Services(SessionServices, Protocol):
     @property
     def stories(self) -> StoryStore:
         """What is known of stories, to be bound to one response of one before it is lent."""
+
+    @property
+    def story_answers(self) -> KeepsAnswers:
+        """What questions that agents of a story share were answered, to be bound to one response before it is lent."""
+
+    @property
+    def story_calls(self) -> str:
+        """How agents of a story share questions: `ten`, `grouped` or `one`."""
 
     @property
     def inbox(self) -> HistoryStore:
@@ -258,7 +266,8 @@ class Context:
         if story_id is None or number is None:
             msg = f"{self._task.name} analyses a response of a story; ask for it with `tasklore analysis run`"
             raise InvalidInput(msg)
-        return TaskStory(story_id, number, self._services.stories)
+        lent, run = self._services, self._assignment.request_id or self._assignment.created_at.isoformat()
+        return TaskStory(story_id, number, lent.stories, lent.story_answers, calls=lent.story_calls, run=run)
 
     @cached_property
     def history(self) -> TaskHistory:

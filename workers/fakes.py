@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memory.fake_inbox import FakeInbox
     from memory.fake_project import FakeProject
     from memory.fake_session import FakeSessions
-    from memory.fake_stories import FakeStories
+    from memory.fake_stories import FakeSharedAnswers, FakeStories
     from memory.session_once import Computed
     from memory.single_flight import SingleFlight
     from workers.forgetting import ForgetsUser
@@ -201,6 +201,8 @@ class KitServices:
     #: Entries of sessions that were read, and not computed.
     session_hits: int = 0
     agent_files: "FilePath | None" = None
+    #: How agents of a story share questions: `ten`, `grouped` or `one`.
+    story_calls: str = "ten"
 
     @property
     def kinds(self) -> Kinds:
@@ -251,6 +253,13 @@ class KitServices:
         from memory.fake_stories import FakeStories
 
         return FakeStories()
+
+    @cached_property
+    def story_answers(self) -> "FakeSharedAnswers":
+        """Return what questions that agents of a story share were answered."""
+        from memory.fake_stories import FakeSharedAnswers
+
+        return FakeSharedAnswers()
 
     @cached_property
     def inbox(self) -> "FakeInbox":

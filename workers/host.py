@@ -24,6 +24,7 @@ from memory.project import ProjectMemory
 from memory.session import SessionCache
 from memory.session_once import Computed
 from memory.single_flight import SingleFlight
+from memory.stories.shared_answers import SharedAnswers
 from memory.stories.store import StoryStore
 from runtime.llm import Llm
 from runtime.pull import PullEngine
@@ -57,6 +58,8 @@ class Lent:
     session_flights: SingleFlight[Computed]
     projects: ProjectMemory
     stories: StoryStore
+    story_answers: SharedAnswers
+    story_calls: str
     inbox: Inbox
     agent_files: Path | None
     count_session_hits: Callable[[int], None]

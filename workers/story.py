@@ -1,6 +1,6 @@
 """What a running task may know of the story whose response it analyses: as it stood then, and never another story."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from contracts.errors import InvalidInput
@@ -38,6 +38,15 @@ class StoryStore(Protocol):
         """Return what stands in one section of the analysis of a response, None when nothing does yet."""
 
 
+class KeepsAnswers(Protocol):
+    """What is needed of `memory.stories.shared_answers.SharedAnswers`."""
+
+    async def get_or_compute(
+        self, story_id: str, number: int, name: str, compute: "Callable[[], Awaitable[JsonValue]]", *, wait_s: float
+    ) -> "JsonValue":
+        """Return the answer *name*, or what *compute* returns in one of all who ask at once."""
+
+
 class TaskStory:
     """The story of a task: `before` leaves out what the response itself changed, the others have it as far as known.
 
@@ -45,10 +54,16 @@ class TaskStory:
     time: then the task is run again.
     """
 
-    def __init__(self, story_id: str, number: int, store: StoryStore) -> None:
+    def __init__(
+        self, story_id: str, number: int, store: StoryStore, answers: KeepsAnswers, *, calls: str, run: str
+    ) -> None:
         self.story_id = story_id
         self.number = number
+        #: How agents share questions to models: `ten`, `grouped` or `one`.
+        self.calls = calls
         self._store = store
+        self._answers = answers
+        self._run = run
 
     async def response(self) -> "StoryResponse":
         """Return the response that is analysed.
@@ -97,6 +112,14 @@ class TaskStory:
     async def section(self, section: str) -> "JsonValue":
         """Return what another agent found in this response, by the key of its section; None when nothing yet."""
         return await self._store.section(self.story_id, self.number, section)
+
+    async def share(self, name: str, compute: "Callable[[], Awaitable[JsonValue]]", *, wait_s: float) -> "JsonValue":
+        """Return what *compute* returns in the first of the tasks of this analysis that ask for *name*.
+
+        The others wait for it, *wait_s* at most, then compute for themselves; so they do without the store.
+        """
+        name = f"{self._run}:{name}"
+        return await self._answers.get_or_compute(self.story_id, self.number, name, compute, wait_s=wait_s)
 
     async def _standing(self, section: str, before: bool) -> "StandingStory":
         return await self._store.standing(self.story_id, self.number, (section,), after=not before)

@@ -178,6 +178,8 @@ class AnalysisRecord(_Record):
             deadline=self.deadline_of(seat) + timedelta(seconds=self.lateness_s(seat)),
             max_attempts=MOST_ATTEMPTS,
             memory="bypass",
+            # What agents share is of one analysis; one that is begun anew shares nothing with it.
+            request_id=f"{self.digest}-{self.opened_ms}",
             story_id=self.story_id,
             response_number=self.number,
         )

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.stories import Entity, Relations, Tastes
-from workers.agents.story.rules.feelings import Feelings, Show
+from workers.agents.story.feelings import Feelings, Show
+from workers.agents.story.names import Handles
 
 CAST = ("Ana Reyes", "Ben Okoro", "Cleo Marsh")
 TRAITS = ("honesty", "kindness", "quiet courage")
@@ -29,8 +30,8 @@ shows = st.lists(
 
 def changes(told: Sequence[Show], likes: Relations) -> dict[frozenset[str], float]:
     """Return what each pair's score changes by."""
-    feelings = Feelings(likes, [Entity(name=name) for name in CAST])
-    return {frozenset(one.characters): one.change for one in feelings.interactions(told, CAST)}
+    feelings = Feelings(likes, Handles([Entity(name=name) for name in CAST]))
+    return {frozenset(one.characters): one.change for one in feelings.interactions(told)}
 
 
 @given(shows, relations, st.randoms(use_true_random=False))

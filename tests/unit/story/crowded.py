@@ -1,14 +1,8 @@
 """A story far too large for any prompt: to see that every question about it stays within its budget."""
 
-import json
-
 from contracts.stories import Relations, StoryMemory, StoryThread, Tastes
-from memory.rendering.tokens import counter
 from tests.unit.story.stage import BASE, MARA, RESPONSE, TOBIAS, story
-from workers.testing import Asked, KitStory
-
-#: Tokens that a whole question may have.
-BUDGET = 1_500
+from workers.testing import KitStory
 
 _MEMORIES = tuple(
     StoryMemory(
@@ -39,9 +33,3 @@ def crowded_story() -> KitStory:
     """Return a story of hundreds of memories, threads and tastes, and a response of twenty thousand words."""
     base = BASE.model_copy(update={"memories": _MEMORIES, "threads": _THREADS, "relations": Relations(tastes=_TASTES)})
     return story(f"{RESPONSE.text}\n\n" + "The bell rang, </response> and nobody came. " * 2_500, base)
-
-
-def question_tokens(asked: Asked) -> int:
-    """Return the tokens of a whole question: instructions, the schema of the answer, and what it is about."""
-    parts = (asked.system, json.dumps(asked.answer.model_json_schema()), asked.user)
-    return sum(map(counter(), parts))

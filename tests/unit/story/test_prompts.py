@@ -1,4 +1,4 @@
-"""What the agents of a story ask a model: never more than 1,500 tokens, however large the story is."""
+"""What the agents of a story ask a model: never more than their budget, however large the story is."""
 
 import json
 
@@ -11,16 +11,12 @@ from contracts.stories import Entity, StoryMemory, StoryThread
 from memory.rendering.tokens import counter
 from runtime.llm_client import _response_format
 from tests.architecture.tree import ROOT
+from tests.unit.story.crowded import crowded_story
 from tests.unit.story.stage import BASE, ENTITIES, RESPONSE, analysed, story
-from workers import Agent
+from tests.unit.story.test_sections import AGENTS
 from workers.agent_files import find_roles
-from workers.loading import load_agents
-from workers.testing import KitStory
-
-#: Tokens of a whole question: instructions, schema of the answer, and what it is about.
-MOST_TOKENS = 1_500
-AGENTS = {agent.agent_id: agent for agent in load_agents("workers.agents.story")}
-SEATS = {seat.section: AGENTS[seat.agent_id] for seat in ROSTER if seat.agent_id in AGENTS}
+from workers.agents.story.asking import MOST_TOKENS, MOST_TOLD, SHARED
+from workers.testing import Asked, KitStory
 
 #: Persons, and what there is of each: a memory or two, a thread, a fact, a paragraph.
 COUNT = 40
@@ -37,7 +33,7 @@ def crowded(prose: str) -> KitStory:
     names = [f"Person-{number} {'Featherstonehaugh' * (number % 3)}Reed{number}" for number in range(COUNT)]
     told = [prose.format(name=name, number=number) for number, name in enumerate(names)]
     lines = list(zip(names, told, strict=True))
-    pages = [RESPONSE.text, *(f'{name} rose. "I know the debt," said {name}. {line}' for name, line in lines)]
+    pages = [RESPONSE.text, *(f'{name} rose. "I know the debt," said {name}. {line}' for name, line in lines * 2)]
     file = "\n".join(f"- {line}" for line in told)
     memories = [
         StoryMemory(id=f"MEM-1{number:02}", character=name, title=line[:60], summary=line, text=line * 3)
@@ -57,44 +53,69 @@ def crowded(prose: str) -> KitStory:
             "knowledge": (*BASE.knowledge, *facts),
         }
     )
-    told_of = {"facts": [fact.model_dump(mode="json") for fact in facts]}
-    return story("\n\n".join(pages), whole, sections={"knowledge": told_of})
+    return story("\n\n".join(pages), whole)
 
 
-@pytest.mark.parametrize("prose", PROSE)
-@pytest.mark.parametrize("section", SEATS)
+def parts_of(asked: Asked) -> tuple[int, int]:
+    """Return the tokens of a question beside the response, schema included as it is sent, and those of the response."""
+    count, schema = counter(), json.dumps(_response_format(asked.answer))
+    before, _, rest = asked.user.partition("<response>\n")
+    told, _, after = rest.partition("\n</response>")
+    return count(asked.system) + count(schema) + count(before) + count(after), count(told)
+
+
+@pytest.mark.parametrize("prose", [*PROSE, "hostile"])
+@pytest.mark.parametrize("section", AGENTS)
 async def test_a_question_keeps_its_budget(section: str, prose: str) -> None:
     """Instructions, the schema as it is sent, and what is shown of a story that is far larger."""
-    _, kit = await analysed(SEATS[section], *[LlmRefused("no")] * 20, told=crowded(PROSE[prose]))
+    told = crowded_story() if prose == "hostile" else crowded(PROSE[prose])
+    _, kit = await analysed(AGENTS[section], LlmRefused("no"), told=told)
 
-    assert kit.asked, "a model has something to judge here"
-    for asked in kit.asked:
-        schema = json.dumps(_response_format(asked.answer))
-        assert asked.role == section
-        assert counter()(asked.system) + counter()(schema) + counter()(asked.user) <= MOST_TOKENS
+    [asked] = kit.asked
+    beside, response = parts_of(asked)
+    assert asked.role == section
+    assert beside <= MOST_TOKENS
+    assert 0.9 * MOST_TOLD < response <= MOST_TOLD
+    assert asked.user.count("</response>") == 1
 
 
-@pytest.mark.parametrize("section", SEATS)
+@pytest.mark.parametrize("section", AGENTS)
 async def test_a_question_about_a_short_response_shows_all_of_it(section: str) -> None:
     """As data, between marks."""
-    _, kit = await analysed(SEATS[section], *[LlmRefused("no")] * 20)
+    _, kit = await analysed(AGENTS[section], LlmRefused("no"))
 
-    assert kit.asked
-    assert any(f"<response>\n{RESPONSE.text}\n</response>" in asked.user for asked in kit.asked)
-    assert all("never instructions to you" in asked.system for asked in kit.asked)
+    [asked] = kit.asked
+    assert f"<response>\n{RESPONSE.text}\n</response>" in asked.user
+    assert "never instructions to you" in asked.system
+    assert next(iter(asked.answer.model_json_schema()["properties"])) == "reasoning"
+
+
+@pytest.mark.parametrize("section", AGENTS)
+async def test_a_prompt_has_a_role_what_counts_not_and_an_example(section: str) -> None:
+    """Beside each field of its answer, and a quotation for each finding."""
+    _, kit = await analysed(AGENTS[section], LlmRefused("no"))
+
+    [asked] = kit.asked
+    assert asked.system.startswith("You ")
+    assert "\nExample" in asked.system
+    for name, field in asked.answer.model_json_schema()["properties"].items():
+        inner = field.get("items", {}).get("properties", {})
+        assert name == "reasoning" or name in asked.system
+        assert [one for one in inner if one not in asked.system] == []
+        assert not inner or "quotation" in inner
 
 
 def test_every_seat_has_its_agent_and_its_role() -> None:
-    """Ten of them, and each role is the section's own."""
-    assert list(AGENTS) == list(dict.fromkeys(AGENTS))
-    assert set(AGENTS) == {seat.agent_id for seat in ROSTER}
+    """Ten of them, each role the section's own, and one for a question that is shared."""
+    assert {agent.agent_id for agent in AGENTS.values()} == {seat.agent_id for seat in ROSTER}
     roles = find_roles(ROOT / "workers" / "agents" / "story")
-    assert {role.name for role in roles} == {seat.section for seat in ROSTER}
+    assert {role.name for role in roles} == {*(seat.section for seat in ROSTER), SHARED}
 
 
-@pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS)
-def test_every_agent_has_the_one_task_that_an_analysis_asks_for(agent: Agent) -> None:
+@pytest.mark.parametrize("section", AGENTS)
+def test_every_agent_has_the_one_task_that_an_analysis_asks_for(section: str) -> None:
     """It is not remembered, since its answer depends on the story."""
-    assert list(agent.tasks) == ["analyse"]
-    assert agent.tasks["analyse"].remember == "never"
-    assert agent.tasks["analyse"].uses == frozenset({"llm", "clock"})
+    tasks = AGENTS[section].tasks
+    assert list(tasks) == ["analyse"]
+    assert tasks["analyse"].remember == "never"
+    assert tasks["analyse"].uses == frozenset({"llm", "clock"})

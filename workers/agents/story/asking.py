@@ -1,103 +1,63 @@
-"""A model asked about a response: what it is shown never exceeds its budget, and without an answer the rules go on."""
+"""A question to a model about a response, for one section or several: its budget, its time, and one round of repair.
+
+A finding that fails its checks goes back once with field and cure, and is left out when it fails again. Without an
+answer there is nothing to keep, and sections go by names and counts.
+"""
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, cast
 
 import structlog
-from pydantic import BaseModel
+from pydantic import create_model
 
 from contracts.analysis_roster import roster_of
 from contracts.errors import LlmError
-from memory.rendering.quoting import plain
-from memory.rendering.tokens import counter
 from workers import Context
-from workers.agent_files import load_agent_files
-from workers.agents.story.reading.prose import clipped
+from workers.agent_files import AgentFiles, load_agent_files
+from workers.agents.story.blocks import fit
+from workers.agents.story.parts import Faulty, Judged, Part, Text, lists_of
+from workers.agents.story.seen import Seen
+from workers.agents.story.shown import blocks_of
+from workers.agents.story.sizes import count_tokens
 from workers.answers import Answer
 
 log = structlog.get_logger(__name__)
 
-#: What a section says as `by` when no model had a part in it.
-RULES = "rules"
-#: Tokens of a whole question: instructions, the schema of the answer, and what it is about.
+#: Tokens of a question for one section beside the response: instructions, the schema of the answer, what is known.
 MOST_TOKENS = 1_500
-#: Tokens of it that a provider's own framing takes, rather too many.
-_FRAME = 40
-#: Tokens of the response that are shown in any case: its beginning and its end, enough to tell what happens.
-_LEAST_TOLD = 500
-#: Characters of one line: two long sentences.
-_LINE = 300
-#: Characters of the name between marks.
-_MARK = 60
-#: The part of the time until its section is late that may be over before a model is given up, so that the rules still
-#: come in time; and seconds that it has in any case, since a task that waited long is better late than without it.
+#: Tokens of the response: a chapter; of a longer one beginning and end are shown.
+MOST_TOLD = 3_000
+#: Tokens that a provider's own framing takes, rather too many, and those of what is known that are shown in any case.
+_FRAME, _LEAST_SHOWN = 40, 200
+#: The role of a question for several sections.
+SHARED = "shared"
+#: Faulty findings that go back to the model, and characters of each.
+_MOST_MENDED, _LONGEST_MENDED = 24, 600
+#: The part of the time until its section is late that may be over before a model is given up, so that names and counts
+#: still come in time; and seconds that it has in any case, since a task that waited long is better late than without.
 _SHARE, _LEAST_S = 0.6, 1.0
-_ANGLES = str.maketrans("<>", "\u2039\u203a")
+
+AnyPart = Part[Any, Any]
 
 
-T = TypeVar("T", bound=Answer)
-Item = TypeVar("Item")
+async def patience_s(context: Context, section: str) -> float:
+    """Return how many seconds the model of *section* has from now on."""
+    # The deadline of the assignment is later, for those who may come late.
+    seats = roster_of((await context.story.settings()).agents)
+    allowed_s = next(seat.deadline_s for seat in seats if seat.section == section)
+    assignment = context.assignment
+    return patience_for(allowed_s, assignment.created_at, assignment.deadline, context.now())
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Something that a model is shown as data: `lines` between marks that carry its `name`.
-
-    The higher its `rank`, the sooner its last lines are left out where not all fits. `numbered` puts a number before
-    each line, from `first`, by which the model may point at it. `is_prose` marks the response itself: it is one text,
-    it is shortened within, and last of all.
-    """
-
-    name: str
-    lines: Sequence[str]
-    rank: int = 1
-    numbered: bool = False
-    first: int = 1
-    is_prose: bool = False
-
-    @classmethod
-    def response(cls, text: str) -> "Block":
-        """Return the block of the response itself."""
-        return cls("response", (text.translate(_ANGLES),), rank=0, is_prose=True)
-
-    def shown(self) -> str:
-        """Return it as it stands in a question, empty when no line is left."""
-        if not self.lines:
-            return ""
-        lines = [self._line(number, line) for number, line in enumerate(self.lines, self.first)]
-        return "\n".join((f"<{self.mark}>", *lines, f"</{self.mark}>"))
-
-    @property
-    def mark(self) -> str:
-        """Its name as it stands in its marks; names of a story are data, too."""
-        return plain(self.name, _MARK)
-
-    def _line(self, number: int, line: str) -> str:
-        if self.is_prose:
-            return line
-        shown = plain(line, _LINE)
-        return f"{number}. {shown}" if self.numbered else shown
-
-
-@dataclass(frozen=True, slots=True)
-class Asked(Generic[T]):
-    """What a model answered, and which it was; `shown` says how many lines of each block it has seen, by name."""
-
-    value: T
-    model: str
-    shown: Mapping[str, int] = field(default_factory=dict)
-
-
-def patience_s(allowed_s: float, created_at: datetime, deadline: datetime | None, now: datetime) -> float:
+def patience_for(allowed_s: float, created_at: datetime, deadline: datetime | None, now: datetime) -> float:
     """Return how many seconds a model has from *now* on, for a section that is late *allowed_s* after *created_at*.
 
-    What a task waited before it ran is over; *deadline*, when nobody waits for it any more, is never passed.
+    What a task waited before it ran is over; *deadline*, when it is awaited no longer, is never passed.
     """
     # Other programs may leave the zone out; the wire is in UTC.
     created_at, now = _aware(created_at), _aware(now)
@@ -105,112 +65,109 @@ def patience_s(allowed_s: float, created_at: datetime, deadline: datetime | None
     return patience if deadline is None else max(0.0, min(patience, (_aware(deadline) - now).total_seconds()))
 
 
-async def asked(
-    context: Context, section: str, answer: type[T], *, blocks: Sequence[Block], **values: object
-) -> Asked[T] | None:
-    """Return what the model of the role *section* answers when it is shown *blocks*; *values* go into its prompt.
-
-    None when there is no model or it gave no usable answer in time: then the rules are all there is. How long it has is
-    told by the clock, so the task declares that, too.
+async def ask(context: Context, parts: Sequence[AnyPart], seen: Seen, within_s: float) -> dict[str, Judged[Any]]:
+    """Return what a model found for each of *parts*, by section; empty when it gave no usable answer *within_s*.
 
     Raises:
         ConfigurationError: the role's files are wrong; the message names file and cure.
     """
-    if not context.llm.configured:
-        return None
-    files = load_agent_files(Path(__file__).with_name(section), context.agent_files)
-    system = files.render(**values)
-    shown = await asyncio.to_thread(_fitted_beside, system, answer, blocks)
-    user = "\n".join(filter(None, (block.shown() for block in shown)))
+    question = await asyncio.to_thread(_Question, context, parts, seen)
     try:
-        async with asyncio.timeout(await _patience_s(context, section)):
-            value = await context.llm.ask(section, answer, system=system, user=user)
+        async with asyncio.timeout(within_s):
+            return await question.ask()
     except (LlmError, TimeoutError) as error:
-        log.warning("story_read_by_rules_alone", section=section, error=type(error).__name__)
-        return None
-    model = context.llm.role(section).model
-    return Asked(value, model, {block.name: len(block.lines) for block in shown})
+        log.warning("story_read_without_model", sections=list(question.parts), error=type(error).__name__)
+        return question.judged
 
 
-def _fitted_beside(system: str, answer: type[BaseModel], blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """Return what of *blocks* has room in a question of that prompt and answer; the first time takes a second."""
-    # A prompt of the operator's own may be longer than all of it: what it is about is shown nevertheless.
-    left = max(MOST_TOKENS - _FRAME - tokens_of(system) - _schema_tokens(answer), _LEAST_TOLD)
-    return fitted(blocks, left)
+class _Question:
+    """One question for some sections, and what of its answer holds so far."""
+
+    def __init__(self, context: Context, parts: Sequence[AnyPart], seen: Seen) -> None:
+        self.parts = {part.section: part for part in parts}
+        self.judged: dict[str, Judged[Any]] = {}
+        self._context = context
+        self._seen = seen
+        self._is_shared = len(parts) > 1
+        self._role = SHARED if self._is_shared else parts[0].section
+        self._schema: type[Answer] = _joint_answer(tuple(parts)) if self._is_shared else parts[0].answer
+        self._system = self._render()
+        room = (
+            MOST_TOKENS * len(parts) - _FRAME - count_tokens(self._system) - _schema_tokens(cast("Any", self._schema))
+        )
+        shown = blocks_of((name for part in parts for name in part.blocks), seen)
+        fitted = fit(shown, MOST_TOLD, max(room, _LEAST_SHOWN))
+        self._user = "\n".join(filter(None, (block.text for block in fitted)))
+
+    async def ask(self) -> dict[str, Judged[Any]]:
+        """Return what holds, after one round of repair where something does not."""
+        answers = await self._answer(self._user)
+        faulty = await asyncio.to_thread(self._keep, answers)
+        if faulty:
+            mended = await self._answer(f"{self._user}\n{_complaint(faulty, is_shared=self._is_shared)}")
+            await asyncio.to_thread(self._mend, mended)
+        return self.judged
+
+    async def _answer(self, user: str) -> Mapping[str, Answer]:
+        value = await self._context.llm.ask(self._role, self._schema, system=self._system, user=user)
+        return {section: getattr(value, section) for section in self.parts} if self._is_shared else {self._role: value}
+
+    def _keep(self, answers: Mapping[str, Answer]) -> list[tuple[str, Faulty]]:
+        """Keep what holds of *answers*, and return what does not, each with its section."""
+        model, every = self._context.llm.role(self._role).model, list[tuple[str, Faulty]]()
+        for section, part in self.parts.items():
+            kept, faulty = part.check(answers[section], self._seen)
+            self.judged[section] = Judged(kept, model, len(faulty))
+            every += [(section, one) for one in faulty]
+        return every
+
+    def _mend(self, answers: Mapping[str, Answer]) -> None:
+        """Add what was mended; of each section never more than had failed."""
+        for section, part in self.parts.items():
+            before = self.judged[section]
+            kept, _ = part.check(answers[section], self._seen)
+            left, told = before.left_out, dict[str, tuple[Answer, ...]]()
+            for field in lists_of(kept):
+                known = getattr(before.answer, field)
+                anew = [one for one in getattr(kept, field) if one not in known][:left]
+                left -= len(anew)
+                told[field] = (*known, *anew)
+            self.judged[section] = Judged(before.answer.model_copy(update=told), before.by, left)
+
+    def _render(self) -> str:
+        if not self._is_shared:
+            (part,) = self.parts.values()
+            return self._files(part.section).render(**part.limits)
+        told = [
+            {"section": section, "prompt": self._files(section).render(**part.limits)}
+            for section, part in self.parts.items()
+        ]
+        return self._files(SHARED).render(parts=told)
+
+    def _files(self, role: str) -> AgentFiles:
+        return load_agent_files(Path(__file__).with_name(role), self._context.agent_files)
 
 
-def fitted(blocks: Sequence[Block], tokens: int) -> tuple[Block, ...]:
-    """Return *blocks* with as many of their lines as *tokens* allow, in their order.
-
-    Last lines of the highest rank go first. The response is shown in part where it is long, and what others leave of
-    the budget is its own.
-    """
-    prose = [clipped(line, tokens) for block in blocks if block.is_prose for line in block.lines]
-    told = sum(map(tokens_of, prose))
-    others = [block for block in blocks if not block.is_prose]
-    others = _cut(others, tokens - min(told, _LEAST_TOLD) - _marks(blocks))
-    left = tokens - _marks(blocks) - sum(map(_weight, others))
-    rest = iter(others)
-    return tuple(
-        replace(block, lines=tuple(clipped(line, max(left, 0)) for line in block.lines))
-        if block.is_prose
-        else next(rest)
-        for block in blocks
-    )
+def _complaint(faulty: Sequence[tuple[str, Faulty]], *, is_shared: bool) -> str:
+    lines = ["Refused. Answer these findings alone, mended, each in its list; leave out what cannot be mended:"]
+    for section, one in faulty[:_MOST_MENDED]:
+        place = f"{section}.{one.field}" if is_shared else one.field
+        lines.append(f"{place}: {one.finding.model_dump_json()[:_LONGEST_MENDED]}")
+        lines += [f"- {fault}" for fault in one.faults]
+    return "\n".join(lines)
 
 
-def tokens_of(text: str) -> int:
-    """Return how many tokens *text* is to a model."""
-    return counter()(text)
-
-
-def picked(numbers: Iterable[int], items: Sequence[Item], most: int) -> list[Item]:
-    """Return the items that a model pointed at by *numbers*, counted from 1: each once, in its order, *most* of them.
-
-    Numbers that nothing has are left out.
-    """
-    valid = [number for number in dict.fromkeys(numbers) if 1 <= number <= len(items)]
-    return [items[number - 1] for number in valid[:most]]
-
-
-def _cut(blocks: Sequence[Block], tokens: int) -> list[Block]:
-    """Return *blocks* without the lines for which there is no room."""
-    kept = list(blocks)
-    spent = sum(map(_weight, kept))
-    for place in sorted(range(len(kept)), key=lambda place: -kept[place].rank):
-        block = kept[place]
-        lines = list(block.lines)
-        while lines and spent > tokens:
-            spent -= _line_weight(block, lines.pop())
-        kept[place] = replace(block, lines=tuple(lines))
-    return kept
-
-
-def _weight(block: Block) -> int:
-    return sum(_line_weight(block, line) for line in block.lines)
-
-
-def _line_weight(block: Block, line: str) -> int:
-    # The end of the line, and up to four tokens for its number.
-    return tokens_of(plain(line, _LINE)) + (5 if block.numbered else 1)
-
-
-def _marks(blocks: Sequence[Block]) -> int:
-    return sum(tokens_of(f"<{block.mark}>\n\n</{block.mark}>\n") for block in blocks)
-
-
-async def _patience_s(context: Context, section: str) -> float:
-    # The deadline of the assignment is later, for those who may come late.
-    seats = roster_of((await context.story.settings()).agents)
-    allowed_s = next(seat.deadline_s for seat in seats if seat.section == section)
-    assignment = context.assignment
-    return patience_s(allowed_s, assignment.created_at, assignment.deadline, context.now())
-
-
-def _aware(time: datetime) -> datetime:
-    return time.replace(tzinfo=time.tzinfo or UTC)
+@cache
+def _joint_answer(parts: tuple[AnyPart, ...]) -> type[Answer]:
+    """Return the schema of an answer for all of *parts*, each under the name of its section."""
+    fields: dict[str, Any] = {part.section: (part.answer, ...) for part in parts}
+    return create_model("StoryAnswer", __base__=Answer, reasoning=(Text, ""), **fields)
 
 
 @cache
 def _schema_tokens(answer: type[Answer]) -> int:
-    return tokens_of(json.dumps(answer.model_json_schema()))
+    return count_tokens(json.dumps(answer.model_json_schema()))
+
+
+def _aware(time: datetime) -> datetime:
+    return time.replace(tzinfo=time.tzinfo or UTC)

@@ -1,69 +1,106 @@
 """Who matters for the next response: whole files for the scene's focus, condensed ones for who is mentioned.
 
-A model picks by number from a list, so that it cannot invent anybody; names that stand in the response count whether it
-picks them or not.
+A model chooses among entities with a file; those that the response names count whether it chooses them or not. Tiers
+are relevance: how long a file is only decides between two that matter equally.
 """
 
-import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from contracts.analysis_immediate import EntityAnalysis, EntityFile
 from contracts.stories import Entity
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Asked, Block, asked, picked
-from workers.agents.story.reading.casting import cast_of
-from workers.agents.story.rules.tiers import MOST_CONDENSED, MOST_WHOLE, Tiers, file_tokens, tiers_of
-from workers.agents.story.turn import Turn
+from workers.agents.story.parts import Fault, Finding, Part, Text, enroll, one_of
+from workers.agents.story.seen import Seen, Turn
+from workers.agents.story.sharing import analyse as analyse_part
+from workers.agents.story.sizes import file_tokens
 from workers.answers import Answer
 
-SECTION = "entity_analysis"
+#: Names of each tier: files that are given whole, condensed ones, and names of those whom the first know.
+MOST_WHOLE, MOST_CONDENSED, MOST_NAMED = 3, 6, 3
 
 agent = Agent("StoryEntityAgent", description="Tells whose files the next response needs, and how much of them.")
 
 
-class EntityChoice(Answer):
-    """What a model picks, by number: on whom the scene centres, and who else matters, the most relevant first."""
+class ChosenEntity(Finding):
+    """Somebody or something that the next response needs."""
 
-    reasoning: str
-    focus: tuple[int, ...]
-    relevant: tuple[int, ...]
+    name: Text = ""
+    role: Text = one_of("focus", "relevant")
+
+
+class EntityChoice(Answer):
+    """On whom the scene centres, and who else matters, the most relevant first."""
+
+    reasoning: Text
+    entities: tuple[ChosenEntity, ...] = ()
+
+
+class EntityPart(Part[EntityChoice, EntityAnalysis]):
+    """The tiers."""
+
+    section = "entity_analysis"
+    answer = EntityChoice
+    blocks = ("names", "response")
+    limits = {"focus": MOST_WHOLE, "relevant": MOST_CONDENSED}  # noqa: RUF012 - a class constant
+
+    def is_askable(self, seen: Seen) -> bool:
+        """Return whether there is anybody to choose."""
+        return bool(seen.entities)
+
+    def faults(self, finding: Finding, seen: Seen) -> Iterator[Fault]:
+        """Yield names without a file, and places on which a scene is to centre."""
+        if isinstance(finding, ChosenEntity):
+            owner = seen.handles.owner(finding.name)
+            if owner is None:
+                yield Fault("name", f"{finding.name[:40]!r} has no file; choose among names")
+            elif finding.role == "focus" and not seen.is_character(owner):
+                yield Fault("role", "focus is for characters; say relevant")
+
+    def reduce(self, seen: Seen, answer: EntityChoice | None) -> EntityAnalysis:
+        """Fill the tiers: what was chosen first, then who is named most often."""
+        chosen = answer.entities if answer is not None else ()
+        focus, relevant = (
+            [seen.by_name[seen.owner_of(one.name)] for one in chosen if one.role == role]
+            for role in ("focus", "relevant")
+        )
+        mentioned = [one for one in _by_count(seen.entities, seen.named) if one.file or one.text]
+        people = [one for one in mentioned if one.kind == "character"]
+        whole = _once(focus)[:MOST_WHOLE] or tuple(people[:MOST_WHOLE])
+        condensed = _once((*relevant, *mentioned), whole)[:MOST_CONDENSED]
+        near = Counter(name for one in whole for name in seen.handles.find(one.text))
+        named = _once(_by_count(seen.entities, near), (*whole, *condensed))[:MOST_NAMED]
+        others = len(seen.entities) - len(whole) - len(condensed) - len(named)
+        return EntityAnalysis(
+            tier1=tuple(map(_file, whole)),
+            tier2=tuple(map(_file, condensed)),
+            tier3=(*(one.name for one in named), *([f"[{others} other{'s' * (others > 1)}]"] if others else ())),
+            locations=tuple(name for name in seen.named if seen.by_name[name].kind == "location"),
+        )
+
+
+PART = enroll(EntityPart())
 
 
 @agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(_turn: Turn, context: Context) -> EntityAnalysis:
     """Return the tiers of the response, and the places it names."""
-    response, entities = await context.story.response(), await context.story.entities()
-    listed = await asyncio.to_thread(_listed, response.text, entities)
-    lines = [f"{one.kind}: {one.name}" for one in listed]
-    shown = (Block.response(response.text), Block("entities", lines, rank=1, numbered=True))
-    answer = await asked(context, SECTION, EntityChoice, blocks=shown, focus=MOST_WHOLE, relevant=MOST_CONDENSED)
-    return await asyncio.to_thread(_section, response.text, entities, listed, answer)
+    return await analyse_part(PART, context)
 
 
-def _section(
-    text: str, entities: Sequence[Entity], listed: Sequence[Entity], answer: Asked[EntityChoice] | None
-) -> EntityAnalysis:
-    focus: list[Entity] = []
-    relevant: list[Entity] = []
-    if answer is not None:
-        seen = listed[: answer.shown["entities"]]
-        focus = [one for one in picked(answer.value.focus, seen, len(seen)) if one.kind == "character"]
-        relevant = picked(answer.value.relevant, seen, MOST_CONDENSED)
-    tiers = tiers_of(text, entities, focus, relevant)
-    return EntityAnalysis(
-        by=RULES if answer is None else answer.model,
-        tier1=tuple(map(_file, tiers.whole)),
-        tier2=tuple(map(_file, tiers.condensed)),
-        tier3=tiers.last_names,
-        locations=cast_of(text, entities).locations,
-    )
+def _by_count(entities: Sequence[Entity], counts: Counter[str]) -> Iterator[Entity]:
+    """Yield those that are named at all: characters first, then the most named."""
+
+    def rank(one: Entity) -> tuple[bool, int, int, str]:
+        return one.kind != "character", -counts[one.name], file_tokens(one), one.name
+
+    yield from sorted((one for one in entities if counts[one.name]), key=rank)
 
 
-def _listed(text: str, entities: Sequence[Entity]) -> tuple[Entity, ...]:
-    """Return every entity, those first whom rules would put first: the end of a long list is not shown."""
-    tiers: Tiers = tiers_of(text, entities)
-    first = (*tiers.whole, *tiers.condensed, *tiers.named)
-    return (*first, *(one for one in entities if one not in first))
+def _once(entities: Iterable[Entity], without: Iterable[Entity] = ()) -> tuple[Entity, ...]:
+    """Return each of *entities* once, by name, and none of *without*."""
+    names = {one.name for one in without}
+    return tuple({one.name: one for one in entities if one.name not in names}.values())
 
 
 def _file(entity: Entity) -> EntityFile:

@@ -1,113 +1,109 @@
-"""Find what a response tells about the story's world; what is known already is left out."""
+"""Find what a response tells about the story's world, and who of its characters knows it."""
 
-import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator
 
 from contracts.analysis_background import Knowledge, KnownFact
-from contracts.stories import Entity, StoryResponse
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Asked, Block, asked
-from workers.agents.story.reading.casting import Cast, cast_of
-from workers.agents.story.reading.claims import Reader
-from workers.agents.story.reading.grounding import MOST_CHECKED, line_from
-from workers.agents.story.reading.prose import stands_in
-from workers.agents.story.rules.standing import reader_of
-from workers.agents.story.rules.tellings import LONGEST_FACT, MOST_FACTS, Known, by_rules
-from workers.agents.story.turn import Turn
+from workers.agents.story.blocks import plain_prose
+from workers.agents.story.names import fold
+from workers.agents.story.parts import (
+    LONGEST_NAME,
+    Fault,
+    Finding,
+    Part,
+    Text,
+    Texts,
+    enroll,
+    length_faults,
+    number_faults,
+    one_of,
+    person_faults,
+    stands_in,
+)
+from workers.agents.story.prose import one_line
+from workers.agents.story.seen import Seen, Turn
+from workers.agents.story.sharing import analyse as analyse_part
 from workers.answers import Answer
 
-SECTION = "knowledge"
-#: Known facts that a model is shown, those first that speak of who is in the response.
-_SHOWN = 20
+#: Facts of one response, and characters of one.
+MOST_FACTS, LONGEST_FACT = 8, 160
 
 agent = Agent("StoryKnowledgeAgent", description="Finds what a response of a story tells about its world.")
 
 
-class ProposedFact(Answer):
+class FoundFact(Finding):
     """One fact as a model words it."""
 
-    category: Literal["character", "location", "object", "setting", "event", "other"]
-    subject: str
-    fact: str
-    confidence: Literal["high", "medium", "low"]
+    category: Text = one_of("character", "location", "object", "setting", "event", "other")
+    subject: Text = ""
+    fact: Text = ""
+    confidence: Text = one_of("high", "medium", "low")
+    known_by: Texts = ()
 
 
-class ProposedFacts(Answer):
+class FoundFacts(Answer):
     """What a model has learned from a response."""
 
-    reasoning: str
-    facts: tuple[ProposedFact, ...]
+    reasoning: Text
+    facts: tuple[FoundFact, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """A response and what was told before it."""
+class KnowledgePart(Part[FoundFacts, Knowledge]):
+    """New knowledge."""
 
-    response: StoryResponse
-    entities: Sequence[Entity]
-    knowledge: Sequence[KnownFact]
-    scene: Cast
+    section = "knowledge"
+    answer = FoundFacts
+    needs = ("knowledge",)
+    blocks = ("names", "known", "response")
+    limits = {"most": MOST_FACTS, "longest": LONGEST_FACT}  # noqa: RUF012 - a class constant
 
-    def reader(self) -> Reader:
-        return reader_of(self.entities, self.knowledge)
+    def faults(self, finding: Finding, seen: Seen) -> Iterator[Fault]:
+        """Yield a subject that is none, numbers that were not told, and persons that are none."""
+        if not isinstance(finding, FoundFact):
+            return
+        subject = finding.subject.strip()
+        yield from length_faults("subject", subject, LONGEST_NAME)
+        if subject and seen.handles.owner(subject) is None:
+            told = (plain_prose(seen.response.text), *(fact.subject for fact in seen.knowledge))
+            if not any(stands_in(subject, text) for text in told):
+                yield Fault("subject", "must be a name that is given, or words of the response")
+        yield from length_faults("fact", finding.fact, LONGEST_FACT)
+        yield from number_faults("fact", finding.fact, seen.response.text)
+        for name in finding.known_by:
+            yield from person_faults("known_by", name, seen)
 
-    def shown(self) -> list[str]:
-        """Return what is known of those whom the response names, as lines."""
-        named = {*self.scene.counts}
-        facts = sorted(self.knowledge, key=lambda fact: fact.subject not in named)
-        return [f"{fact.subject}: {fact.fact}" for fact in facts[:_SHOWN]]
+    def reduce(self, seen: Seen, answer: FoundFacts | None) -> Knowledge:
+        """Take what is not known yet, each once."""
+        known = {(fold(fact.subject), _bare(fact.fact)) for fact in seen.knowledge}
+        facts: dict[tuple[str, str], KnownFact] = {}
+        for one in answer.facts if answer is not None else ():
+            fact = _fact(one, seen)
+            what = fold(fact.subject), _bare(fact.fact)
+            if what not in known:
+                facts.setdefault(what, fact)
+        return Knowledge(facts=tuple(facts.values())[:MOST_FACTS])
+
+
+PART = enroll(KnowledgePart())
 
 
 @agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(_turn: Turn, context: Context) -> Knowledge:
-    """Return at most eight facts.
-
-    A model that names nothing which stands in the response is not believed that there is nothing: then the rules look.
-    """
-    story = context.story
-    response, entities = await story.response(), await story.entities()
-    knowledge = await story.knowledge(before=True)
-    scene = await asyncio.to_thread(cast_of, response.text, entities)
-    reading = _Reading(response, entities, knowledge, scene)
-    blocks = (
-        Block("names", tuple(scene.counts), rank=1),
-        Block("known", reading.shown(), rank=2),
-        Block.response(response.text),
-    )
-    reply = await asked(context, SECTION, ProposedFacts, blocks=blocks, most=MOST_FACTS, longest=LONGEST_FACT)
-    return await asyncio.to_thread(_section, reading, reply)
+    """Return at most eight facts."""
+    return await analyse_part(PART, context)
 
 
-def _section(reading: _Reading, reply: Asked[ProposedFacts] | None) -> Knowledge:
-    reader = reading.reader()
-    known = Known(reading.knowledge, reading.entities, reader)
-    if reply is not None:
-        facts = tuple(_grounded(reply.value.facts, reading, reader, known))[:MOST_FACTS]
-        if facts or not reply.value.facts:
-            return Knowledge(by=reply.model, facts=facts)
-    found = by_rules(reading.response.text, reading.response.source, reading.entities, reader, known)
-    return Knowledge(by=RULES, facts=tuple(found))
+def _fact(found: FoundFact, seen: Seen) -> KnownFact:
+    known_by = tuple(dict.fromkeys(seen.owner_of(name) for name in found.known_by))
+    told: dict[str, object] = {
+        "cat": found.category,
+        "subj": seen.owner_of(" ".join(found.subject.split())),
+        "fact": one_line(found.fact, LONGEST_FACT),
+        "conf": found.confidence,
+        "src": seen.response.source,
+    }
+    return KnownFact.model_validate(told | ({"known_by": known_by} if known_by else {}))
 
 
-def _grounded(proposed: Sequence[ProposedFact], reading: _Reading, reader: Reader, known: Known) -> Iterator[KnownFact]:
-    """Yield what of *proposed* rests on the response and is new."""
-    names = [entity.name for entity in reading.entities]
-    for one in proposed[:MOST_CHECKED]:
-        owner = reader.handles.owner(one.subject)
-        subject = " ".join(one.subject.split()) if owner is None else owner
-        if owner is None and not stands_in(subject, reading.response.text):
-            continue
-        fact = line_from(one.fact, (reading.response.text,), (*names, subject), LONGEST_FACT)
-        if fact is None or known.has(subject, fact):
-            continue
-        found = KnownFact(
-            category=one.category,
-            subject=subject,
-            fact=fact,
-            confidence=one.confidence,
-            source=reading.response.source,
-        )
-        known.add(found)
-        yield found
+def _bare(fact: str) -> str:
+    return fold(fact).rstrip(" .")

@@ -1,118 +1,140 @@
 """Find which plot threads a response opens, takes up and ends; countdowns and ids are worked out, never asked for."""
 
-import asyncio
-from collections.abc import Iterator, Sequence
-from typing import Literal, cast
+from collections.abc import Iterable, Iterator
+from typing import cast
 
 from contracts.analysis_background import PlotThreads, Thread
-from contracts.stories import Entity, StoryThread
+from contracts.stories import StoryThread
+from memory.stories.arithmetic import resolve_id
 from memory.stories.settling import StandingStory, settled
 from workers import Agent, Context
-from workers.agents.story.asking import Asked, Block, asked, picked
-from workers.agents.story.reading.casting import cast_of, named
-from workers.agents.story.reading.grounding import MOST_CHECKED, line_from, quote_from, tags_from
-from workers.agents.story.rules.thread_rules import LONGEST_TITLE, MOST_NEW, Reading, by_rules, mere_name
-from workers.agents.story.turn import Turn
+from workers.agents.story.names import fold
+from workers.agents.story.parts import (
+    Fault,
+    Finding,
+    Part,
+    Text,
+    Texts,
+    enroll,
+    length_faults,
+    number_faults,
+    one_of,
+    person_faults,
+    stands_in,
+    tags_from,
+)
+from workers.agents.story.prose import one_line
+from workers.agents.story.seen import Seen, Turn
+from workers.agents.story.sharing import analyse as analyse_part
 from workers.answers import Answer
 
-#: Keywords of a thread that a model is shown.
-_KEYWORDS = 4
+#: Threads that one response may open, and characters of a title.
+MOST_NEW, LONGEST_TITLE = 4, 80
 
 agent = Agent("StoryThreadAgent", description="Finds which plot threads a response of a story opens, touches or ends.")
 
 
-class ProposedEnd(Answer):
-    """A thread, by its number, that a model says has ended."""
+class TouchedThread(Finding):
+    """A thread, by its id, that the response takes up or ends."""
 
-    number: int
-    quote: str
-
-
-class ProposedThread(Answer):
-    """A thread that a model says was opened."""
-
-    title: str
-    priority: Literal["low", "medium", "high"]
-    time_sensitive: bool
-    characters: tuple[str, ...]
-    tags: tuple[str, ...]
-    quote: str
+    id: Text = ""
 
 
-class ProposedThreads(Answer):
+class OpenedThread(Finding):
+    """A thread that the response opens."""
+
+    title: Text = ""
+    priority: Text = one_of("low", "medium", "high")
+    time_sensitive: bool = False
+    characters: Texts = ()
+    tags: Texts = ()
+
+
+class FoundThreads(Answer):
     """What a model says of threads."""
 
-    reasoning: str
-    mentioned: tuple[int, ...]
-    resolved: tuple[ProposedEnd, ...]
-    new: tuple[ProposedThread, ...]
+    reasoning: Text
+    touched: tuple[TouchedThread, ...] = ()
+    resolved: tuple[TouchedThread, ...] = ()
+    new: tuple[OpenedThread, ...] = ()
+
+
+class ThreadPart(Part[FoundThreads, PlotThreads]):
+    """What becomes of threads."""
+
+    section = "plot_threads"
+    answer = FoundThreads
+    needs = ("threads_before",)
+    blocks = ("names", "open_before", "response")
+    limits = {"most": MOST_NEW}  # noqa: RUF012 - a class constant
+
+    def faults(self, finding: Finding, seen: Seen) -> Iterator[Fault]:
+        """Yield ids of no open thread, and persons and numbers of a title that were not told."""
+        if isinstance(finding, TouchedThread) and _thread(finding.id, seen) is None:
+            yield Fault("id", f"{finding.id[:40]!r} is no open thread; copy an id of open_before")
+        elif isinstance(finding, OpenedThread):
+            yield from length_faults("title", finding.title, LONGEST_TITLE)
+            yield from number_faults("title", finding.title, seen.response.text)
+            for name in finding.characters:
+                yield from person_faults("characters", name, seen)
+
+    def reduce(self, seen: Seen, answer: FoundThreads | None) -> PlotThreads:
+        """Work out ids and countdowns; without an answer threads are taken up whose keyword or title stands there."""
+        if answer is None:
+            found = PlotThreads(mentioned=tuple(_name(one) for one in spelled_out(seen)))
+        else:
+            found = PlotThreads(
+                new=tuple(_open(one, seen) for one in answer.new[:MOST_NEW]),
+                mentioned=tuple(_names((one.id for one in answer.touched), seen)),
+                resolved=tuple(_names((one.id for one in answer.resolved), seen)),
+            )
+        states = seen.threads_before
+        ids = frozenset(one.thread.id for one in states)
+        story = StandingStory(seen.settings, threads=states, thread_ids=ids)
+        response = seen.response
+        return cast("PlotThreads", settled(self.section, response.number, response.chapter, found, story)[0])
+
+
+PART = enroll(ThreadPart())
 
 
 @agent.task(remember=False, uses=("llm", "clock"), in_words=False)
-async def analyse(turn: Turn, context: Context) -> PlotThreads:  # noqa: ARG001 - the story is all there is
+async def analyse(_turn: Turn, context: Context) -> PlotThreads:
     """Find the threads that were opened, taken up and ended."""
-    response, entities = await context.story.response(), await context.story.entities()
-    states = await context.story.threads(before=True)
-    open_threads = [one.thread for one in states if one.is_open]
-    reading, blocks = await asyncio.to_thread(_read, response.text, entities, open_threads)
-    reply = await asked(context, "plot_threads", ProposedThreads, blocks=blocks, most=MOST_NEW)
-    found = None if reply is None else await asyncio.to_thread(_grounded, reply, reading)
-    if found is None:
-        found = await asyncio.to_thread(by_rules, reading)
-    story = StandingStory(
-        await context.story.settings(), threads=states, thread_ids=frozenset(one.thread.id for one in states)
+    return await analyse_part(PART, context)
+
+
+def spelled_out(seen: Seen) -> Iterator[StoryThread]:
+    """Yield the open threads of which the response says a keyword, or the whole title where there is none."""
+    for state in seen.open_before:
+        phrases = state.thread.keywords or (state.thread.title,)
+        if any(stands_in(phrase, seen.response.text) for phrase in phrases):
+            yield state.thread
+
+
+def _thread(said: str, seen: Seen) -> StoryThread | None:
+    threads = {state.thread.id: state.thread for state in seen.open_before}
+    thread_id = resolve_id(said, threads)
+    return None if thread_id is None else threads[thread_id]
+
+
+def _names(ids: Iterable[str], seen: Seen) -> Iterator[Thread]:
+    found = (_thread(one, seen) for one in dict.fromkeys(ids))
+    yield from (_name(thread) for thread in found if thread is not None)
+
+
+def _name(thread: StoryThread) -> Thread:
+    """Return what names *thread* in a section; how it stands is settled."""
+    return Thread(id=thread.id, title=thread.title)
+
+
+def _open(found: OpenedThread, seen: Seen) -> Thread:
+    people = dict.fromkeys(seen.owner_of(name) for name in found.characters if fold(name))
+    return Thread(
+        id="",
+        title=one_line(found.title, LONGEST_TITLE),
+        priority=found.priority,
+        time_sensitive=found.time_sensitive,
+        characters=tuple(people),
+        tags=tags_from(found.tags),
     )
-    return cast("PlotThreads", settled("plot_threads", response.number, response.chapter, found, story)[0])
-
-
-def _read(
-    text: str, entities: Sequence[Entity], open_threads: Sequence[StoryThread]
-) -> tuple[Reading, tuple[Block, ...]]:
-    """Return what rules know of the response, and what a model is shown of it."""
-    scene = cast_of(text, entities)
-    reading = Reading(text, entities, scene, open_threads)
-    return reading, (
-        Block("characters", (*scene.in_scene, *scene.mentioned), rank=1),
-        Block("open_threads", [_line(thread) for thread in reading.likely], rank=2, numbered=True),
-        Block.response(text),
-    )
-
-
-def _line(thread: StoryThread) -> str:
-    keywords = ", ".join(thread.keywords[:_KEYWORDS])
-    return f"{thread.title or thread.id} ({keywords})" if keywords else thread.title or thread.id
-
-
-def _grounded(reply: Asked[ProposedThreads], reading: Reading) -> PlotThreads | None:
-    """Return what of an answer holds: threads that were shown, and quotes that stand in the response.
-
-    None when it says something and nothing of it does.
-    """
-    said, shown = reply.value, reading.likely[: reply.shown["open_threads"]]
-    ends = [end.number for end in said.resolved[:MOST_CHECKED] if quote_from(end.quote, reading.text) is not None]
-    found = PlotThreads(
-        by=reply.model,
-        new=tuple(_opened(said.new[:MOST_CHECKED], reading))[:MOST_NEW],
-        mentioned=tuple(map(mere_name, picked(said.mentioned, shown, len(shown)))),
-        resolved=tuple(map(mere_name, picked(ends, shown, len(shown)))),
-    )
-    says_nothing = not (said.mentioned or said.resolved or said.new)
-    return found if says_nothing or found.new or found.mentioned or found.resolved else None
-
-
-def _opened(proposed: Sequence[ProposedThread], reading: Reading) -> Iterator[Thread]:
-    names = [entity.name for entity in reading.entities]
-    there = {*reading.scene.in_scene, *reading.scene.mentioned}
-    for one in proposed:
-        title = line_from(one.title, (reading.text,), names, LONGEST_TITLE)
-        if title is None or quote_from(one.quote, reading.text) is None:
-            continue
-        characters = dict.fromkeys(named(name, reading.entities) for name in one.characters)
-        yield Thread(
-            id="",
-            title=title,
-            priority=one.priority,
-            time_sensitive=one.time_sensitive,
-            characters=tuple(name for name in characters if name is not None and name in there),
-            tags=tags_from(one.tags),
-        )

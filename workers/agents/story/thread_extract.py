@@ -1,103 +1,158 @@
 """Choose the plot threads that the next response should know of: critical ones always, then what a scene touches."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from contracts.analysis_immediate import LoadedThread, ThreadExtraction
-from memory.stories.arithmetic import reduction
+from memory.stories.arithmetic import countdowns, reduction, resolve_id, thread_status
+from memory.stories.view import ThreadState
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Block, asked, tokens_of
-from workers.agents.story.reading.casting import cast_of
-from workers.agents.story.reading.grounding import MOST_CHECKED, line_from
-from workers.agents.story.rules.loading_threads import LONGEST_WHY, Pressing, pressing
-from workers.agents.story.turn import Turn
+from workers.agents.story.parts import Fault, Finding, Part, Text, enroll, length_faults
+from workers.agents.story.plot_threads import spelled_out
+from workers.agents.story.prose import one_line
+from workers.agents.story.seen import Seen, Turn
+from workers.agents.story.sharing import analyse as analyse_part
+from workers.agents.story.sizes import count_tokens, shrink
 from workers.answers import Answer
 
-#: Threads that are loaded, unless more are critical.
-MOST_LOADED = 5
+#: Threads that are loaded, unless more are critical, and characters of a reason: a line of the next prompt.
+MOST_LOADED, LONGEST_WHY = 5, 100
+#: Later than anything that is due.
+_NEVER = 1_000_000_000
 
 agent = Agent("StoryThreadRecallAgent", description="Chooses the plot threads that the next response of a story needs.")
 
 
-class ProposedLoad(Answer):
-    """A thread, by its number, that a model would load."""
+class ChosenThread(Finding):
+    """A thread, by its id, that the next response should know of, and why; the quotation stands in the response."""
 
-    number: int
-    why: str
+    id: Text = ""
+    why: Text = ""
 
 
-class ProposedLoads(Answer):
+class ChosenThreads(Answer):
     """What a model would load."""
 
-    reasoning: str
-    threads: tuple[ProposedLoad, ...]
+    reasoning: Text
+    threads: tuple[ChosenThread, ...] = ()
+
+
+class LoadPart(Part[ChosenThreads, ThreadExtraction]):
+    """Threads for the next prompt."""
+
+    section = "thread_extract"
+    answer = ChosenThreads
+    needs = ("threads", "threads_before")
+    blocks = ("open_threads", "response")
+    limits = {"most": MOST_LOADED, "longest": LONGEST_WHY}  # noqa: RUF012 - a class constant
+
+    def is_askable(self, seen: Seen) -> bool:
+        """Return whether a thread is open."""
+        return bool(seen.open_threads)
+
+    def faults(self, finding: Finding, seen: Seen) -> Iterator[Fault]:
+        """Yield ids of no open thread."""
+        if isinstance(finding, ChosenThread):
+            yield from length_faults("why", finding.why, LONGEST_WHY)
+            if resolve_id(finding.id, (state.thread.id for state in seen.open_threads)) is None:
+                yield Fault("id", f"{finding.id[:40]!r} is no open thread; copy an id of open_threads")
+
+    def reduce(self, seen: Seen, answer: ChosenThreads | None) -> ThreadExtraction:
+        """Load critical threads, then new ones, then what was chosen, or else what is taken up or comes soonest."""
+        states = {state.thread.id: state for state in seen.open_threads}
+        loaded = [
+            _load(states[thread_id], why, seen) for thread_id, why in _choose(list(states.values()), seen, answer)
+        ]
+        most = max(MOST_LOADED, sum(one.status == "critical" for one in loaded))
+        before = sum(count_tokens(f"{one.thread.title}: {one.thread.text}") for one in states.values())
+        kept = _shorten(loaded[:most], before)
+        after = sum(count_tokens(_text(one)) for one in kept)
+        return ThreadExtraction(
+            loaded=tuple(kept), monitored=len(states) - len(kept), reduction=reduction(before, after)
+        )
+
+
+PART = enroll(LoadPart())
 
 
 @agent.task(remember=False, uses=("llm", "clock"), in_words=False)
-async def analyse(turn: Turn, context: Context) -> ThreadExtraction:  # noqa: ARG001 - the story is all there is
+async def analyse(_turn: Turn, context: Context) -> ThreadExtraction:
     """Choose at most five threads, more only when more are critical."""
-    response, entities = await context.story.response(), await context.story.entities()
-    settings, states = await context.story.settings(), await context.story.threads()
-    scene = await asyncio.to_thread(cast_of, response.text, entities)
-    open_ones = await asyncio.to_thread(
-        pressing, response, [state for state in states if state.is_open], entities, scene, settings.critical_countdown
-    )
-    by, chosen = RULES, [one for one in open_ones if one.is_relevant]
-    if open_ones:
-        lines = [one.line for one in open_ones]
-        blocks = [Block("open_threads", lines, numbered=True), Block.response(response.text)]
-        values = {"most": MOST_LOADED, "longest": LONGEST_WHY}
-        reply = await asked(context, "thread_extract", ProposedLoads, blocks=blocks, **values)
-        if reply is not None:
-            shown, names = open_ones[: reply.shown["open_threads"]], [entity.name for entity in entities]
-            picks = await asyncio.to_thread(_grounded, reply.value.threads, shown, response.text, names)
-            if picks or not reply.value.threads:
-                by, chosen = reply.model, _with_critical(picks, open_ones)
-    return await asyncio.to_thread(_section, by, chosen, open_ones)
+    return await analyse_part(PART, context)
 
 
-def _section(by: str, chosen: Sequence[Pressing], open_ones: Sequence[Pressing]) -> ThreadExtraction:
-    """Return the section: what is loaded of what was *chosen*, and what is saved over the texts of all threads."""
-    loaded = chosen[: max(MOST_LOADED, sum(one.is_critical for one in chosen))]
-    before = sum(tokens_of(f"{one.thread.title}: {one.thread.text}") for one in open_ones)
-    after = sum(tokens_of(f"{one.thread.title}: {one.why}") for one in loaded)
-    return ThreadExtraction(
-        by=by,
-        loaded=tuple(map(_loaded, loaded)),
-        monitored=len(open_ones) - len(loaded),
-        reduction=reduction(before, after),
-    )
+def _choose(states: Sequence[ThreadState], seen: Seen, answer: ChosenThreads | None) -> Iterator[tuple[str, str]]:
+    """Yield ids with the reasons for them, each once, in the order in which they are loaded."""
+    number, ids = seen.response.number, [state.thread.id for state in states]
+    pressing = sorted(states, key=lambda state: (_soonest(state, number), state.thread.id))
+    said: dict[str, str] = {}
+    for choice in answer.threads if answer is not None else ():
+        thread_id = resolve_id(choice.id, ids)
+        if thread_id is not None:
+            said.setdefault(thread_id, one_line(choice.why, LONGEST_WHY))
+    first = [state for state in pressing if _status(state, seen) == "critical"]
+    first += [state for state in pressing if state.thread.opened == number and state not in first]
+    why = {state.thread.id: said.get(state.thread.id) or _why(state, seen) for state in first}
+    if answer is None:
+        spelled = {thread.id for thread in spelled_out(seen)}
+        others = sorted(pressing, key=lambda state: not _is_taken_up(state, spelled, number))
+        said = {
+            state.thread.id: _why(state, seen)
+            for state in others
+            if _is_taken_up(state, spelled, number) or _soonest(state, number) < _NEVER
+        }
+    yield from {**why, **{thread_id: told for thread_id, told in said.items() if thread_id not in why}}.items()
 
 
-def _grounded(
-    proposed: Sequence[ProposedLoad], shown: Sequence[Pressing], text: str, names: Sequence[str]
-) -> list[Pressing]:
-    """Return the threads that a model chose out of those it saw, each once, with its reasons where they hold."""
-    chosen: dict[int, Pressing] = {}
-    for one in proposed[:MOST_CHECKED]:
-        if 1 <= one.number <= len(shown):
-            thread = shown[one.number - 1]
-            why = line_from(one.why, (text, thread.line, thread.thread.text), names, LONGEST_WHY)
-            chosen[one.number] = thread.because(why or thread.why)
-    return list(chosen.values())
+def _is_taken_up(state: ThreadState, spelled: set[str], number: int) -> bool:
+    return state.last_mention == number or state.thread.id in spelled
 
 
-def _with_critical(chosen: Sequence[Pressing], open_ones: Sequence[Pressing]) -> list[Pressing]:
-    """Return what was chosen behind all that is critical; the rest stays in the order of the choice."""
-    known = {one.thread.id: one for one in chosen}
-    critical = [known.get(one.thread.id, one) for one in open_ones if one.is_critical]
-    return [*critical, *(one for one in chosen if not one.is_critical)]
+def _soonest(state: ThreadState, number: int) -> int:
+    return min((at for at in countdowns(state.thread, number) if at is not None), default=_NEVER)
 
 
-def _loaded(one: Pressing) -> LoadedThread:
+def _status(state: ThreadState, seen: Seen) -> str:
+    return thread_status(state.thread, seen.response.number, critical=seen.settings.critical_countdown)
+
+
+def _why(state: ThreadState, seen: Seen) -> str:
+    """Return a reason that is counted."""
+    number = seen.response.number
+    left, until = countdowns(state.thread, number)
+    reasons = [
+        f"critical, {left} left" if _status(state, seen) == "critical" else "",
+        "just opened" if state.thread.opened == number else "taken up now" if state.last_mention == number else "",
+        "" if until is None else f"due in {until}",
+    ]
+    why = "; ".join(filter(None, reasons)) or "named in the response"
+    return why[:1].upper() + why[1:]
+
+
+def _shorten(loaded: Sequence[LoadedThread], before: int) -> list[LoadedThread]:
+    """Return *loaded* much smaller than *before* tokens: the last go, of critical ones only their reasons."""
+    fitting = shrink([_text(one) for one in loaded], before)
+    return [
+        one if place < fitting else one.model_copy(update={"why": ""})
+        for place, one in enumerate(loaded)
+        if place < fitting or one.status == "critical"
+    ]
+
+
+def _load(state: ThreadState, why: str, seen: Seen) -> LoadedThread:
+    thread, number = state.thread, seen.response.number
+    left, until = countdowns(thread, number)
     told = {
-        "id": one.thread.id,
-        "title": one.thread.title,
-        "priority": one.thread.priority,
-        "status": one.status,
-        "countdown": one.countdown,
-        "time_until": one.time_until,
-        "new": one.is_new or None,
-        "why": one.why,
+        "id": thread.id,
+        "title": thread.title,
+        "priority": thread.priority,
+        "status": _status(state, seen),
+        "countdown": left,
+        "time_until": until,
+        "new": thread.opened == number or None,
+        "why": why,
     }
     return LoadedThread.model_validate({name: value for name, value in told.items() if value is not None})
+
+
+def _text(one: LoadedThread) -> str:
+    return f"{one.title}: {one.why}"

@@ -1,0 +1,64 @@
+"""What one question told several agents of a story: asked by the first of them, in whatever process, for all."""
+
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+
+from pydantic import JsonValue
+from redis.asyncio import Redis
+
+from contracts.errors import MemoryUnavailable
+from memory import keys
+from memory.exchange import Exchange
+from memory.session_once import Computed
+from memory.single_flight import Joined, Place, SingleFlight
+
+#: How long an answer is kept: longer than the latest agent of an analysis is awaited.
+KEEP = timedelta(minutes=15)
+
+
+class SharedAnswers:
+    """Keeps answers by story, response and name; the lease of whoever asks lies beside them.
+
+    Args:
+        client: A client that does not decode responses.
+        flights: Shared by all callers of this process.
+        deadline_s: Seconds for one round trip.
+    """
+
+    def __init__(self, client: Redis, flights: SingleFlight[Computed], *, deadline_s: float = 1.0) -> None:
+        self._exchange = Exchange(client, deadline_s)
+        self._flights = flights
+
+    async def get_or_compute(
+        self, story_id: str, number: int, name: str, compute: Callable[[], Awaitable[JsonValue]], *, wait_s: float
+    ) -> JsonValue:
+        """Return the answer *name*, or what *compute* returns, which is then that answer.
+
+        One caller over all processes computes and the others wait for it; when it dies another one computes. Whoever
+        has waited *wait_s*, or cannot reach the server, computes for itself.
+        """
+        place = Place(*keys.story_answer(story_id, number, name))
+
+        async def recall() -> Computed | None:
+            [raw] = await self._exchange.run([("HGET", place.hash, place.field)])
+            return None if raw is None else Computed(json.loads(raw))
+
+        outcome = await self._flights.join(place, recall, wait_s=wait_s)
+        if isinstance(outcome, Joined):
+            return outcome.value.value
+        async with outcome:
+            value = await compute()
+            if not value and not outcome.is_leased:
+                # Another one may have an answer still.
+                return value
+            with suppress(MemoryUnavailable):
+                await self._exchange.run(
+                    [
+                        ("HSET", place.hash, place.field, json.dumps(value)),
+                        ("PEXPIRE", place.hash, int(KEEP.total_seconds() * 1000)),
+                    ]
+                )
+            outcome.share(Computed(value))
+        return value
