@@ -186,7 +186,7 @@ def _json(raw: bytes | str | Mapping[str, JsonValue]) -> JsonValue:
         body: JsonValue = json.loads(raw, parse_constant=_refuse) if isinstance(raw, bytes | str) else dict(raw)
         json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
-        msg = f"this is no JSON: {error}; for the Markdown form there is `tasklore analysis migrate`"
+        msg = f"this is no JSON: {error}; for the Markdown form there is `python -m examples.migrate_analyses`"
         raise InvalidInput(msg) from error
     return body
 

@@ -211,7 +211,8 @@ class FakeStories:
 class FakeSharedAnswers:
     """Stands for `memory.stories.shared_answers.SharedAnswers` where one process is all there is."""
 
-    def __init__(self) -> None:
+    def __init__(self, calls: str = "ten") -> None:
+        self.calls = calls
         self._answers: dict[tuple[str, int, str], asyncio.Task[JsonValue]] = {}
 
     async def get_or_compute(

@@ -47,7 +47,7 @@
 | `tl:session:{id}:corrected` | hash | the same | phases whose entries are hidden, and which phase replaces each |
 | `tl:session:{id}:seen` | hash | the same | what each phase read beside the session: files, standards, design |
 | `tl:session:{id}:lease` | hash | the lease | which supervisor drives the run: `holder`, `fence` |
-| `tl:flight:{id}:...` | hash | the lease | who computes the entry of that session and key |
+| `tl:flight:{id}:...` | hash | the lease | who computes the entry of that session and key, or of a story |
 | `tl:sessions:{index}` | sorted set | none | every session, by its last update in ms |
 | `tl:running:{supervisor}` | sorted set | none | sessions whose pipelines run, by when somebody has to look, in ms |
 | `tl:run:{id}` | string | 1 day | how a run ended, for whoever asks once its session is gone |
@@ -60,8 +60,6 @@
 | `tl:story:{id}:responses` | hash | none | its last responses by number, the digest of each by `:` and number |
 | `tl:story:{id}:written` | sorted set | none | those responses, by which was written before which |
 | `tl:story:{id}:changes:...` | hash | none | what responses changed, by number, as one agent found it |
-| `tl:flight:{id}:.answers:...` | hash | 15 min | what one question told several agents of a story, by run and group |
-| `tl:flight:{id}:.asking:...` | hash | the lease | who asks that question |
 | `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `memory.analysis` |
 | `tl:analysis:{id}:records` | hash | none | how far each is, by number; `:n` its text, `+n` under way, `@n` its base |
 | `tl:analysis:{id}:written` | sorted set | none | those analyses, by which was written before which |
@@ -381,13 +379,6 @@ def story(story_id: str) -> StoryKeys:
 def story_changes(story_id: str, section: str) -> str:
     """Return the key of what responses changed as the agent of *section* found it; same tag."""
     return f"{story(story_id).base}:changes:{checked_name(section, 'section')}"
-
-
-def story_answer(story_id: str, number: int, name: str) -> tuple[str, str, str]:
-    """Return where the answer *name* about a response lies: its hash, its field, and the lease of whoever asks it."""
-    root = f"{_FLIGHT}{{{checked_name(story_id, 'story id')}}}"
-    # No entry of a session is called so: its lease has another key.
-    return f"{root}:.answers:{number}", name, f"{root}:.asking:{number}:{name}"
 
 
 def stories() -> str:

@@ -169,7 +169,7 @@ class Settings(BaseSettings):
     analysis_lease_s: float = Field(default=5.0, ge=0.5, le=3600)
     """When an analysis whose supervisor fell silent goes on with another; renewed three times within it."""
     story_calls: Literal["ten", "grouped", "one"] = "ten"
-    """Questions about a response to models: one an agent, one for those the next response waits for and one, or one."""
+    """How many questions about a response models get: ten, one a group of agents, or one for all of them."""
     kinds_dir: Path | None = None
     """A folder with more kinds of documents, one TOML file each; one of a shipped name takes its place."""
     agent_files: Path | None = None

@@ -144,17 +144,3 @@ def check(file: File, as_json: Json = False) -> int:
     from tasklore.analysis_views import check_aloud
 
     return check_aloud(file, as_json=as_json)
-
-
-@app.command(cls=Command, epilog=example("tasklore analysis migrate state/agent_analysis.md"))
-def migrate(
-    files: Annotated[list[Path], Argument(metavar="FILE", help="Analyses in the Markdown form.")],
-    force: Annotated[bool, Option("--force", help="Write over a document that is there.")] = False,
-) -> int:
-    """Turn Markdown analyses into documents: FILE.md is kept, FILE.json is written beside it.
-
-    Lists every line that could not be read. Ends with 1 when a file was not migrated.
-    """
-    from tasklore.analysis_migration import migrate_files
-
-    return migrate_files(files, force=force)

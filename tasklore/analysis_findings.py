@@ -18,7 +18,7 @@ from contracts.analysis_background import (
     ResponseAnalysis,
 )
 from contracts.analysis_immediate import EntityAnalysis, FactExtraction, MemoryExtraction, ThreadExtraction
-from contracts.analysis_pieces import Reduction
+from contracts.analysis_pieces import UNJUDGED, Reduction
 from contracts.analysis_roster import model_of
 from memory.rendering.prompt_lines import CRITICAL
 from tasklore.document_lines import one_line
@@ -32,6 +32,8 @@ DONE = "ok"
 
 #: Characters of what is said of a section, of an error, and of a name in it.
 _SAID, _ERROR, _NAME = 130, 240, 32
+#: What is said of a section in which nothing was found.
+_NOTHING = frozenset({"", "none", "unchanged", "none touched", "nothing new"})
 #: Names and pairs that are listed.
 _NAMED, _PAIRS = 3, 2
 
@@ -92,6 +94,14 @@ def finding_of(section: str, body: JsonValue) -> Finding:
 def _said(section: str, status: str, body: dict[str, JsonValue]) -> str:
     if status in (FAILED, LATE, SKIPPED):
         return one_line(str(body.get("error") or _unsaid(status, body)), _ERROR)
+    found = _found(section, body)
+    if body.get("note") != UNJUDGED:
+        return found
+    # That nothing was found was not looked for.
+    return UNJUDGED if found in _NOTHING else f"{found} ({UNJUDGED})"
+
+
+def _found(section: str, body: dict[str, JsonValue]) -> str:
     model, tell = model_of(section), _TOLD.get(section)
     if model is None or tell is None:
         return _held(body)

@@ -1,13 +1,15 @@
 """Places in an analysis document: by short keys or long names, from its root or from any part that is the only one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
 from contracts.analysis import AnalysisDocument
 from contracts.errors import InvalidInput, UnknownPath
+from contracts.stories import Entity
 from memory.documents.paths import Absent, Path, Step, find, lookup, nearest, parse
 from tasklore.analysis_shapes import Shape, key_named
+from tasklore.story_names import Names
 
 #: Names of a part that an error lists.
 _NAMED = 8
@@ -15,18 +17,19 @@ _NAMED = 8
 _ROOT = Shape("object", model=AnalysisDocument)
 
 
-def value_at(body: JsonValue, text: str) -> JsonValue:
+def value_at(body: JsonValue, text: str, entities: Sequence[Entity] = ()) -> JsonValue:
     """Return what stands at the path *text* of the document *body*.
 
     A path that begins at no key of the root may begin at a key of any part, as `facts["David Park"][0]` does, when
-    only one place fits.
+    only one place fits. A name may be any that *entities* are called by, or the first or last one of a name that the
+    document has.
 
     Raises:
         InvalidPath: it cannot be read, or names more than one place.
         UnknownPath: nothing stands there; the message names the nearest path that exists.
         InvalidInput: it fits in more than one place; the message names them.
     """
-    path = parse(text)
+    path = _named(parse(text), body, entities)
     fitting = _places(body, path)
     if len(fitting) > 1:
         listed = ", ".join(repr(str(place)) for place in fitting)
@@ -34,6 +37,28 @@ def value_at(body: JsonValue, text: str) -> JsonValue:
     if not fitting:
         raise UnknownPath(_unknown(body, path))
     return lookup(body, fitting[0])
+
+
+def _named(path: Path, body: JsonValue, entities: Sequence[Entity]) -> Path:
+    """Return *path* with names as the document has them, where it has none as *path* says."""
+    keys = {step for at, value, shape in _objects(body, _ROOT, Path()) if _is_named(shape) for step in _keys_of(value)}
+    declared, told = Names(entities), Names([Entity(name=key) for key in keys])
+    keys_by_name = {declared.whole(key): key for key in keys}
+
+    def name_of(step: Step) -> Step:
+        if not isinstance(step, str) or step in keys:
+            return step
+        return keys_by_name.get(declared.whole(step) or step) or told.whole(step) or step
+
+    return Path(tuple(map(name_of, path.steps)))
+
+
+def _is_named(shape: Shape | None) -> bool:
+    return shape is not None and shape.kind == "named"
+
+
+def _keys_of(value: JsonValue) -> list[str]:
+    return list(value) if isinstance(value, dict) else []
 
 
 def _unknown(body: JsonValue, path: Path) -> str:

@@ -1,10 +1,20 @@
 """Which document is meant: a file, stdin, or what is kept of a story; only the last needs a server."""
 
+import contextlib
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from contracts.analysis import AnalysisDocument, read_document
 from contracts.errors import InvalidInput, Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from contracts.stories import Entity
+    from tasklore.analysis_stores import StoryStores
+
+T = TypeVar("T")
 
 #: Where `tasklore analysis run` leaves the document, in the folder of its story.
 STATE_FILE = Path("state") / "agent_analysis.json"
@@ -27,6 +37,24 @@ def document_of(word: str, number: int | None = None) -> AnalysisDocument:
         return read_document(raw)
     except InvalidInput as error:
         raise InvalidInput(f"{word}: {error}") from error
+
+
+def entities_of(word: str) -> "tuple[Entity, ...]":
+    """Return everybody and everything in the story of the document that *word* names; none where that is not known.
+
+    Raises:
+        Unreachable: it names a story, and no system runs here.
+    """
+    if is_file(word):
+        folder = Path(word) if Path(word).is_dir() else Path(word).resolve().parent.parent
+        if word == _STDIN or not (folder / "story.toml").is_file():
+            return ()
+        from tasklore.story_files import read_story
+
+        with contextlib.suppress(InvalidInput):
+            return read_story(folder).entities
+        return ()
+    return _look(word, lambda stores: stores.stories.entities(word))
 
 
 def is_file(word: str) -> bool:
@@ -62,14 +90,18 @@ def content_of(path: Path) -> bytes:
 
 
 def _kept(story_id: str, number: int | None) -> AnalysisDocument:
+    return _look(story_id, lambda stores: stores.found(story_id, number))
+
+
+def _look(story_id: str, look: "Callable[[StoryStores], Awaitable[T]]") -> T:
     from tasklore import running
     from tasklore.analysis_stores import open_stores
 
-    async def look() -> AnalysisDocument:
+    async def looking() -> T:
         async with open_stores() as stores:
-            return await stores.found(story_id, number)
+            return await look(stores)
 
     try:
-        return running.run(look())
+        return running.run(looking())
     except Unreachable as error:
         raise Unreachable(f"{story_id!r} is no file here, so it names a story: {error}") from error

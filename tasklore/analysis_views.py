@@ -8,7 +8,7 @@ from contracts.analysis import AnalysisDocument, problems_in, read_document
 from memory.rendering.prompt_context import within
 from tasklore.analysis_findings import Finding, findings
 from tasklore.analysis_paths import value_at
-from tasklore.analysis_sources import document_of, raw_of
+from tasklore.analysis_sources import document_of, entities_of, raw_of
 from tasklore.exits import OK, USAGE
 from tasklore.pipeline_lines import took_text
 from tasklore.screen import complain, print_json, print_paragraph, print_table, printable, say
@@ -110,7 +110,7 @@ def print_value(source: str, path: str, number: int | None = None) -> None:
         InvalidInput: *source* names no analysis document, or it has nothing at *path*.
         Unreachable: it names a story, and no system runs here.
     """
-    value = value_at(document_of(source, number).body(), path)
+    value = value_at(document_of(source, number).body(), path, entities_of(source))
     if isinstance(value, str):
         print(printable(value))
     else:

@@ -94,10 +94,6 @@ class Services(SessionServices, Protocol):
         """What questions that agents of a story share were answered, to be bound to one response before it is lent."""
 
     @property
-    def story_calls(self) -> str:
-        """How agents of a story share questions: `ten`, `grouped` or `one`."""
-
-    @property
     def inbox(self) -> HistoryStore:
         """What was said to agents, to be bound to one conversation before it is lent."""
 
@@ -249,8 +245,7 @@ class Context:
             UndeclaredAccess: the task's answers are remembered.
             InvalidInput: it was asked for outside of any session.
         """
-        services = self._services
-        session_id = self._demand_session("project")
+        session_id, services = self._demand_session("project"), self._services
         return TaskProject(self._assignment, session_id, services.projects, services.sessions)
 
     @cached_property
@@ -267,7 +262,7 @@ class Context:
             msg = f"{self._task.name} analyses a response of a story; ask for it with `tasklore analysis run`"
             raise InvalidInput(msg)
         lent, run = self._services, self._assignment.request_id or self._assignment.created_at.isoformat()
-        return TaskStory(story_id, number, lent.stories, lent.story_answers, calls=lent.story_calls, run=run)
+        return TaskStory(story_id, number, lent.stories, lent.story_answers, run=run)
 
     @cached_property
     def history(self) -> TaskHistory:

@@ -259,7 +259,7 @@ class KitServices:
         """Return what questions that agents of a story share were answered."""
         from memory.fake_stories import FakeSharedAnswers
 
-        return FakeSharedAnswers()
+        return FakeSharedAnswers(self.story_calls)
 
     @cached_property
     def inbox(self) -> "FakeInbox":

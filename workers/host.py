@@ -59,7 +59,6 @@ class Lent:
     projects: ProjectMemory
     stories: StoryStore
     story_answers: SharedAnswers
-    story_calls: str
     inbox: Inbox
     agent_files: Path | None
     count_session_hits: Callable[[int], None]

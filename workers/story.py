@@ -41,6 +41,8 @@ class StoryStore(Protocol):
 class KeepsAnswers(Protocol):
     """What is needed of `memory.stories.shared_answers.SharedAnswers`."""
 
+    calls: str
+
     async def get_or_compute(
         self, story_id: str, number: int, name: str, compute: "Callable[[], Awaitable[JsonValue]]", *, wait_s: float
     ) -> "JsonValue":
@@ -54,13 +56,11 @@ class TaskStory:
     time: then the task is run again.
     """
 
-    def __init__(
-        self, story_id: str, number: int, store: StoryStore, answers: KeepsAnswers, *, calls: str, run: str
-    ) -> None:
+    def __init__(self, story_id: str, number: int, store: StoryStore, answers: KeepsAnswers, *, run: str) -> None:
         self.story_id = story_id
         self.number = number
         #: How agents share questions to models: `ten`, `grouped` or `one`.
-        self.calls = calls
+        self.calls = answers.calls
         self._store = store
         self._answers = answers
         self._run = run

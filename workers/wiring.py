@@ -28,7 +28,7 @@ from memory.project import ProjectMemory
 from memory.session import SessionCache
 from memory.session_once import Computed
 from memory.single_flight import SingleFlight
-from memory.stories.shared_answers import SharedAnswers
+from memory.stories.shared_answers import open_answers
 from memory.stories.store import StoryStore
 from runtime import valkey
 from runtime.broker import reads_or_ignores
@@ -220,8 +220,6 @@ class Worker:
         # No session, no task: asking for one may take longer than asking a mere memory.
         budget_s = settings.ledger_deadline_ms / 1000
         flights = SingleFlight[Computed](large, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=budget_s)
-        # Agents that share a question are late after seconds: the place of a dead one is taken soon.
-        askers = SingleFlight[Computed](large, owner=f"{self._worker_id}-stories", budget_s=budget_s)
         return Lent(
             llm,
             Conversations(redis),
@@ -233,8 +231,7 @@ class Worker:
             await stack.enter_async_context(flights),
             ProjectMemory(large),
             StoryStore(large),
-            SharedAnswers(large, await stack.enter_async_context(askers)),
-            settings.story_calls,
+            await stack.enter_async_context(open_answers(large, self._worker_id, settings.story_calls, budget_s)),
             Inbox(redis),
             settings.agent_files,
             self._metrics.count_session_hits,

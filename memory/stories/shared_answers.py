@@ -1,8 +1,8 @@
 """What one question told several agents of a story: asked by the first of them, in whatever process, for all."""
 
 import json
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 from pydantic import JsonValue
@@ -24,10 +24,14 @@ class SharedAnswers:
     Args:
         client: A client that does not decode responses.
         flights: Shared by all callers of this process.
+        calls: How agents share questions: `ten`, `grouped` or `one`.
         deadline_s: Seconds for one round trip.
     """
 
-    def __init__(self, client: Redis, flights: SingleFlight[Computed], *, deadline_s: float = 1.0) -> None:
+    def __init__(
+        self, client: Redis, flights: SingleFlight[Computed], calls: str = "ten", *, deadline_s: float = 1.0
+    ) -> None:
+        self.calls = calls
         self._exchange = Exchange(client, deadline_s)
         self._flights = flights
 
@@ -39,7 +43,9 @@ class SharedAnswers:
         One caller over all processes computes and the others wait for it; when it dies another one computes. Whoever
         has waited *wait_s*, or cannot reach the server, computes for itself.
         """
-        place = Place(*keys.story_answer(story_id, number, name))
+        # No entry of a session begins with a dot, so that none has these keys.
+        answers, lease = (keys.session_flight(story_id, f".{number}{more}") for more in ("", f":{name}"))
+        place = Place(answers, name, lease)
 
         async def recall() -> Computed | None:
             [raw] = await self._exchange.run([("HGET", place.hash, place.field)])
@@ -62,3 +68,13 @@ class SharedAnswers:
                 )
             outcome.share(Computed(value))
         return value
+
+
+@asynccontextmanager
+async def open_answers(client: Redis, owner: str, calls: str, deadline_s: float) -> AsyncIterator[SharedAnswers]:
+    """Yield the answers that agents in this process share; *owner* names it.
+
+    Agents that share a question are late after seconds: the place of one that died is taken within five.
+    """
+    async with SingleFlight[Computed](client, owner=f"{owner}-stories", budget_s=deadline_s) as flights:
+        yield SharedAnswers(client, flights, calls, deadline_s=deadline_s)

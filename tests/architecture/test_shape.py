@@ -36,6 +36,7 @@ RETURN_ANY = {
     "runtime/valkey.py immediate_execute_command": "redis-py's own signature",
     "tasklore/client/results.py result": "JSON of a shape that the caller knows",
     "workers/agent.py task": "two overloads say what it is",
+    "workers/agents/story/parts.py one_of": "stands for a value of its field, as pydantic's own",
 }
 
 

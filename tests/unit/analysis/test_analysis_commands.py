@@ -1,4 +1,4 @@
-"""`tasklore analysis`: paths, problems, the context and the Markdown form, from files alone."""
+"""`tasklore analysis`: paths, problems and the context, from files alone."""
 
 import io
 import json
@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.analysis import read_document, upcast
+from contracts.analysis import read_document
 from contracts.errors import InvalidInput, UnknownPath, Unreachable
+from contracts.stories import Entity
 from memory.rendering.prompt_context import condensed
-from tasklore.analysis_markdown import read_markdown
-from tasklore.analysis_migration import migrate_files
 from tasklore.analysis_paths import value_at
 from tasklore.analysis_sources import document_of, is_file
 from tasklore.analysis_views import check_aloud, print_context, print_document, print_value
@@ -20,7 +19,6 @@ from tasklore.analysis_views import check_aloud, print_context, print_document, 
 HERE = Path(__file__).parent
 EXAMPLE = HERE / "example.json"
 BODY = json.loads(EXAMPLE.read_text("utf-8"))
-NOW = "2026-01-02T03:04:05+00:00"
 
 
 @pytest.mark.parametrize(
@@ -77,6 +75,49 @@ def test_an_unknown_path_tells_what_is_there_instead(path: str, told: str) -> No
     """From the one place where the longest part of it begins."""
     with pytest.raises(UnknownPath, match=f"^there is no .*: {re.escape(told)}"):
         value_at(BODY, path)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ('facts["david"][0]', "Marcus's best friend since college"),
+        ("facts.Park[0]", "Marcus's best friend since college"),
+        ('immediate.fact_extract.facts["the blunt one"][0]', "Marcus's best friend since college"),
+        ("memory_extract.memories['Marcus Thompson'][0].id", "MEM-120"),
+    ],
+)
+def test_a_name_may_be_any_that_is_declared(path: str, value: str) -> None:
+    """A first or last name, an alias, or the full name where the document has another."""
+    entities = (Entity(name="David Park", aliases=("the blunt one",)), Entity(name="Marcus Thompson"))
+
+    assert value_at(BODY, path, entities) == value
+
+
+def test_a_name_of_nobody_and_one_of_two_are_unknown() -> None:
+    """As every path without a place."""
+    two = BODY | {"immediate": {"fact_extract": {"facts": {"Ann Lee": ["a"], "Bo Lee": ["b"]}}}}
+    for path in ('facts["Lee"]', 'facts["Gandalf"]'):
+        with pytest.raises(UnknownPath):
+            value_at(two, path)
+    assert value_at(two, 'facts["bo"][0]') == "b"
+
+
+def test_the_names_of_a_story_are_read_from_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the document lies in it; a file elsewhere has the names that stand in it."""
+    (tmp_path / "state").mkdir()
+    (tmp_path / "entities").mkdir()
+    (tmp_path / "story.toml").write_text('story_id = "cafe"\n', "utf-8")
+    (tmp_path / "entities" / "david.md").write_text(
+        "# David Park\n\n- Also called: the blunt one\n\nA friend.\n", "utf-8"
+    )
+    document = tmp_path / "state" / "agent_analysis.json"
+    document.write_bytes(EXAMPLE.read_bytes())
+
+    for source in (str(document), str(tmp_path)):
+        print_value(source, 'facts["the blunt one"][0]')
+        assert capsys.readouterr().out == "Marcus's best friend since college\n"
+    with pytest.raises(UnknownPath):
+        print_value(str(EXAMPLE), 'facts["the blunt one"][0]')
 
 
 def test_a_path_that_fits_in_more_than_one_place_is_refused() -> None:
@@ -157,63 +198,3 @@ def test_checking_tells_places_and_sums(tmp_path: Path, capsys: pytest.CaptureFi
     assert "meta: agents_ok, agents_fail and agents_skip sum to 3" in capsys.readouterr().err
     assert check_aloud(str(tmp_path / "wrong.json"), as_json=True) == 2
     assert json.loads(capsys.readouterr().out)["problems"][0]["place"] == "meta"
-
-
-def test_the_markdown_form_of_the_example_becomes_the_example(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In the present form, to the last number; the original stays, and nothing is written over."""
-    file = tmp_path / "analysis.md"
-    file.write_bytes((HERE / "example.md").read_bytes())
-
-    assert migrate_files([file], force=False) == 0
-    assert capsys.readouterr().out == "analysis.md -> analysis.json: 10 agents; analysis.md is kept\n"
-    assert json.loads((tmp_path / "analysis.json").read_bytes()) == upcast(read_document(BODY)).body()
-    assert file.read_bytes() == (HERE / "example.md").read_bytes()
-    assert migrate_files([file, tmp_path / "none.md"], force=False) == 1
-    assert "analysis.json is there already" in capsys.readouterr().err
-    assert migrate_files([file], force=True) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["analysis.json", "analysis.md"]
-
-
-def test_what_cannot_be_read_is_listed_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And the rest is taken over; agents are counted when nobody did."""
-    lines = [
-        *("# Response 7", "", "Some prose.", "", "## Meta", "- Response number: 7", "- Colour: green", ""),
-        *("## Background", "### Knowledge", "- Facts:", "  - Cafe: It is closed", "    - Confidence: high"),
-        *("  - Nothing but a name", "", "### Weather", "- Sky: grey", ""),
-        *("### Relationships", "- Duration: long", "- Status: failed"),
-    ]
-    (tmp_path / "r7.md").write_text("\n".join(lines), "utf-8")
-
-    assert migrate_files([tmp_path / "r7.md"], force=False) == 0
-    told = [line.strip().split(" ", 2)[1] for line in capsys.readouterr().out.splitlines()[1:]]
-    document = read_document((tmp_path / "r7.json").read_bytes())
-    assert told == ["3", "7", "14", "16", "17", "20"]
-    assert document.background.knowledge is not None
-    assert [fact.model_dump() for fact in document.background.knowledge.facts] == [
-        {"subj": "Cafe", "fact": "It is closed", "conf": "high"}
-    ]
-    assert (document.meta.agents_run, document.meta.agents_failed, document.meta.status) == (2, 1, "partial")
-
-
-def test_a_file_without_its_response_is_not_migrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nobody could tell what it is about; nothing is written."""
-    (tmp_path / "r.md").write_text("# Notes\n\n- buy milk\n", "utf-8")
-
-    assert migrate_files([tmp_path / "r.md"], force=False) == 1
-    printed = capsys.readouterr()
-    assert "line 3 was not read" in printed.out
-    assert "meta.resp_num: is needed" in printed.err
-    assert not (tmp_path / "r.json").exists()
-
-
-def test_parts_may_be_headings_or_entries() -> None:
-    """Both spell the same."""
-    entries = (
-        "## Background\n### Response analysis\n- Scene:\n  - Type: action\n- Characters:\n  - In scene:\n    - Ann\n"
-    )
-    headings = "## Background\n### resp_analyzer\n#### Scene\n- Type: action\n#### chars\n##### In scene\n- Ann\n"
-
-    assert read_markdown(entries, updated=NOW).body == read_markdown(headings, updated=NOW).body
-    assert read_markdown(headings, updated=NOW).unread == []

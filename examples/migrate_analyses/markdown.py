@@ -1,19 +1,21 @@
-"""The Markdown form of an analysis (docs/analysis.md), read by the models: headings are parts, list entries are keys.
+"""The Markdown form of an analysis read by the models: headings are parts, list entries are keys.
 
 Nothing is guessed: a line that no part of the document has room for is listed, and not taken over.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from contracts.analysis import SKIPPED, VERSION, AnalysisDocument
 from contracts.analysis_pieces import Piece
-from memory.documents.markdown_blocks import Entry, Heading, blocks, lines_of
-from tasklore.analysis_shapes import Key, Shape, keys_of
-from tasklore.analysis_words import bare, named, none_meant, read_leaf, split_list, split_name, word_of
+from examples.migrate_analyses.shapes import Key, Shape, keys_of
+from examples.migrate_analyses.words import bare, named, none_meant, read_leaf, split_list, split_name, word_of
 
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_BULLET = re.compile(r"([ \t]*)(?:[-*+]|\d{1,4}[.)])[ \t]+(.*\S)[ \t]*$")
 #: Where the text behind an item's name goes: `THREAD-001: Marcus Job Interview`.
 _BEHIND = ("title", "fact", "sum")
 
@@ -27,12 +29,23 @@ class Unread:
     why: str
 
 
-@dataclass(slots=True)
-class MarkdownAnalysis:
-    """What a Markdown file became: the document as JSON values, and what of the file is not in it."""
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading; `level` is 1 to 6, `line` counts from 1."""
 
-    body: dict[str, JsonValue]
-    unread: list[Unread] = field(default_factory=list)
+    line: int
+    level: int
+    text: str
+
+
+@dataclass(slots=True)
+class Entry:
+    """An entry of a list on one line, with the entries that are indented below it."""
+
+    line: int
+    text: str
+    indent: int = 0
+    entries: "list[Entry]" = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -44,18 +57,44 @@ class _Open:
     holds: JsonValue
 
 
-def read_markdown(text: str, *, updated: str) -> MarkdownAnalysis:
-    """Return the analysis in *text*; *updated* is when it was written, in ISO 8601, unless it says so itself."""
+def read_markdown(text: str, *, updated: str) -> tuple[dict[str, JsonValue], list[Unread]]:
+    """Return the analysis in *text*, and what of it was not taken over.
+
+    *updated* is when it was written, in ISO 8601, unless it says so itself.
+    """
     reader = _Reader()
-    for block in blocks(lines_of(text)):
+    for block in _blocks(text):
         if isinstance(block, Heading):
             reader.open(block)
         elif isinstance(block, Entry):
             reader.take(block)
         else:
-            reader.leave(block.line, block.text, "only headings and list entries are read")
-    body = _with_meta(reader.body, updated)
-    return MarkdownAnalysis(body, sorted(reader.unread, key=lambda one: one.line))
+            # A line that goes on from the one above is not glued to it: nothing tells whether it belongs there.
+            reader.leave(block.line, block.text, block.why)
+    return _with_meta(reader.body, updated), sorted(reader.unread, key=lambda one: one.line)
+
+
+def _blocks(text: str) -> Iterator[Heading | Entry | Unread]:
+    """Yield headings, entries with those below them, and what is neither."""
+    open_entries: list[Entry] = []
+    found: list[Heading | Entry | Unread] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        heading, bullet = _HEADING.match(line), _BULLET.match(line)
+        if heading:
+            open_entries = []
+            found.append(Heading(number, len(heading[1]), heading[2]))
+        elif bullet:
+            entry = Entry(number, bullet[2], len(bullet[1].expandtabs(4)))
+            while open_entries and open_entries[-1].indent >= entry.indent:
+                open_entries.pop()
+            if open_entries:
+                open_entries[-1].entries.append(entry)
+            else:
+                found.append(entry)
+            open_entries.append(entry)
+        elif any(map(str.isalnum, line)):
+            found.append(Unread(number, line.strip(), "only headings and list entries of one line are read"))
+    yield from found
 
 
 class _Reader:
@@ -180,7 +219,7 @@ def _name_item(item: dict[str, JsonValue], model: type[Piece], name: str, rest: 
 
 
 def _required(model: type[Piece]) -> list[tuple[str, Key]]:
-    return [(key.short, key) for key in keys_of(model) if model.model_fields[key.long].is_required()]
+    return [(key.short, key) for key in keys_of(model) if key.is_needed]
 
 
 def _key(model: type[Piece], name: str) -> Key | None:
