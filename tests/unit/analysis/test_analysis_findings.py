@@ -7,6 +7,7 @@ import pytest
 from pydantic import JsonValue
 
 from contracts.analysis import read_document
+from contracts.analysis_pieces import UNJUDGED
 from contracts.analysis_roster import ROSTER
 from tasklore.analysis_findings import DONE, WAITING, finding_of, findings
 
@@ -56,6 +57,8 @@ def test_each_section_of_the_example_is_told_in_a_few_words() -> None:
         ("memory_extract", {"memories": {}, "reduction": {"before": 0, "after": 0, "pct": 0}}, "none"),
         ("knowledge", {"status": "failed", "error": "KeyError:\n 'x'"}, "failed: KeyError: 'x'"),
         ("knowledge", {"status": "failed"}, "failed: it did not say why"),
+        ("knowledge", {"by": "rules", "note": UNJUDGED, "facts": []}, UNJUDGED),
+        ("plot_threads", {"note": UNJUDGED, "mentioned": [{"id": "T"}]}, f"1 mentioned ({UNJUDGED})"),
         ("thread_extract", {"status": "late"}, "late: it did not answer in time"),
         ("contradiction", {"status": "skipped"}, "skipped"),
         ("weather", {"sky": ["grey", "low"], "wind": {"from": "north"}, "note": "a\x1b[31m"}, "sky: 2, wind: 1"),

@@ -1,0 +1,152 @@
+"""An answer that agents of a story share is asked for once, by whichever process; one that died is replaced."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+from pydantic import JsonValue
+from redis.asyncio import Redis
+
+from contracts.errors import MemoryUnavailable
+from memory import keys
+from memory.stories.shared_answers import KEEP, SharedAnswers, open_answers
+from tests.integration.flights import LONG_S, ROOT
+
+STORY, NUMBER, NAME = "lighthouse", 3, "run:background"
+ANSWERS, LEASE = keys.session_flight(STORY, ".3"), keys.session_flight(STORY, f".3:{NAME}")
+
+
+class Question:
+    """What is asked when nobody has the answer; it ends when it is let go."""
+
+    def __init__(self, answer: JsonValue) -> None:
+        self.answer = answer
+        self.runs = 0
+        self.started = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    async def __call__(self) -> JsonValue:
+        """Return the answer once allowed."""
+        self.runs += 1
+        self.started.set()
+        await self.may_end.wait()
+        return self.answer
+
+
+@pytest.fixture
+async def one(redis: Redis) -> AsyncIterator[SharedAnswers]:
+    """Stand for one process."""
+    async with open_answers(redis, "one", "grouped", LONG_S) as answers:
+        yield answers
+
+
+@pytest.fixture
+async def other(redis: Redis) -> AsyncIterator[SharedAnswers]:
+    """Stand for another one."""
+    async with open_answers(redis, "other", "grouped", LONG_S) as answers:
+        yield answers
+
+
+async def ask(answers: SharedAnswers, question: Question, name: str = NAME, wait_s: float = LONG_S) -> JsonValue:
+    """Return the answer to a question about the response."""
+    return await answers.get_or_compute(STORY, NUMBER, name, question, wait_s=wait_s)
+
+
+async def awaited(redis: Redis) -> None:
+    """Return when another process is known to wait."""
+    async with asyncio.timeout(LONG_S):
+        while not await redis.hexists(LEASE, "awaited"):
+            pass
+
+
+async def test_ten_tasks_in_two_processes_ask_once(one: SharedAnswers, other: SharedAnswers, redis: Redis) -> None:
+    """The answer goes by itself after a while, and the lease at once."""
+    question = Question({"knowledge": {"by": "m"}})
+    asking = [asyncio.create_task(ask((one, other)[number % 2], question)) for number in range(10)]
+    await question.started.wait()
+    await awaited(redis)
+    question.may_end.set()
+
+    assert await asyncio.gather(*asking) == [question.answer] * 10
+    assert question.runs == 1
+    assert 0 < await redis.pttl(ANSWERS) <= KEEP.total_seconds() * 1000
+    assert not await redis.exists(LEASE)
+    assert await ask(other, Question("another")) == question.answer
+
+
+async def test_another_analysis_of_the_response_asks_anew(one: SharedAnswers) -> None:
+    """As does another response, and another story."""
+    first, second = Question("first"), Question("second")
+    first.may_end.set()
+    second.may_end.set()
+
+    assert await ask(one, first) == "first"
+    assert await ask(one, second, "another run:background") == "second"
+    assert await one.get_or_compute(STORY, 4, NAME, second, wait_s=LONG_S) == "second"
+    assert await one.get_or_compute("harbour", NUMBER, NAME, second, wait_s=LONG_S) == "second"
+
+
+async def test_that_there_is_no_answer_is_kept_by_whoever_asked_for_all(
+    one: SharedAnswers, other: SharedAnswers
+) -> None:
+    """Nobody asks again; one who could not wait keeps nothing, so that the answer is not lost."""
+    slow, nothing = Question({"a": 1}), Question({})
+    nothing.may_end.set()
+    asking = asyncio.create_task(ask(one, slow))
+    await slow.started.wait()
+    assert await ask(other, nothing, wait_s=0.0) == {}
+    slow.may_end.set()
+    assert await asking == {"a": 1}
+    assert await ask(other, Question("never")) == {"a": 1}
+
+    assert await ask(one, nothing, "silent") == {}
+    assert await ask(other, Question("never"), "silent") == {}
+    assert nothing.runs == 2
+
+
+async def test_without_the_store_everybody_asks_for_themselves() -> None:
+    """An answer is worth more than a question saved."""
+    async with Redis(port=1) as away, open_answers(away, "away", "one", 0.05) as answers:
+        question = Question("so")
+        question.may_end.set()
+        assert await ask(answers, question) == "so"
+        with pytest.raises(MemoryUnavailable):
+            await answers._exchange.run([("PING",)])
+
+
+async def test_whoever_is_killed_while_asking_is_replaced(one: SharedAnswers, redis: Redis, servers: object) -> None:
+    """The place is taken when the lease ends, five seconds after."""
+    url = servers.redis_url  # type: ignore[attr-defined]
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", DOOMED, url, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert child.stdout is not None
+    assert await child.stdout.readline() == b"asking\n"
+    question = Question("mine")
+    question.may_end.set()
+    asking = asyncio.create_task(ask(one, question))
+    await awaited(redis)
+    assert question.runs == 0
+    child.kill()
+    await child.wait()
+
+    async with asyncio.timeout(10):
+        assert await asking == "mine"
+
+
+DOOMED = """
+import asyncio, sys
+from redis.asyncio import Redis
+from memory.stories.shared_answers import open_answers
+
+async def compute():
+    print("asking", flush=True)
+    await asyncio.Event().wait()
+
+async def main():
+    async with Redis.from_url(sys.argv[1]) as client, open_answers(client, "doomed", "one", 60) as answers:
+        await answers.get_or_compute("lighthouse", 3, "run:background", compute, wait_s=60)
+
+asyncio.run(main())
+"""
