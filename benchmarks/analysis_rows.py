@@ -30,7 +30,7 @@ from contracts.stories import Entity, SeatSettings, StoryBase, StorySettings
 from memory.analysis import AnalysisStore
 from memory.rendering.prompt_context import within
 from memory.stories.store import StoryStore
-from workers.agents.story.reading.casting import Handles, cast_of
+from workers.agents.story.names import Handles, cast_of
 from workers.agents.story.reading.clauses import clauses_in
 from workers.agents.story.reading.deeds import deeds_in
 from workers.agents.story.reading.named_words import Names

@@ -15,7 +15,7 @@ from memory.rendering.tokens import counter
 from tests.unit.story.stage import RESPONSE, story
 from workers import Agent, Context, Parameters
 from workers.agents.story.asking import Block, asked, fitted, patience_s, picked
-from workers.agents.story.reading.prose import GAP
+from workers.agents.story.text import GAP
 from workers.answers import Answer
 from workers.testing import NOW, KitServices, ScriptedLlm
 

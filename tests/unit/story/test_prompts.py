@@ -1,4 +1,4 @@
-"""What the agents of a story ask a model: never more than 1,500 tokens, however large the story is."""
+"""What the agents of a story ask a model: never more than 4,000 tokens, however large the story is."""
 
 import json
 
@@ -18,7 +18,7 @@ from workers.loading import load_agents
 from workers.testing import KitStory
 
 #: Tokens of a whole question: instructions, schema of the answer, and what it is about.
-MOST_TOKENS = 1_500
+MOST_TOKENS = 4_000
 AGENTS = {agent.agent_id: agent for agent in load_agents("workers.agents.story")}
 SEATS = {seat.section: AGENTS[seat.agent_id] for seat in ROSTER if seat.agent_id in AGENTS}
 

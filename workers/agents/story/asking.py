@@ -2,10 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -18,19 +19,21 @@ from memory.rendering.quoting import plain
 from memory.rendering.tokens import counter
 from workers import Context
 from workers.agent_files import load_agent_files
-from workers.agents.story.reading.prose import clipped
+from workers.agents.story.text import clipped
 from workers.answers import Answer
 
 log = structlog.get_logger(__name__)
 
-#: What a section says as `by` when no model had a part in it.
+#: What a section says as `by` when no model had a part in it: names and counts are all that it has then.
 RULES = "rules"
 #: Tokens of a whole question: instructions, the schema of the answer, and what it is about.
-MOST_TOKENS = 1_500
+MOST_TOKENS = 4_000
 #: Tokens of it that a provider's own framing takes, rather too many.
 _FRAME = 40
 #: Tokens of the response that are shown in any case: its beginning and its end, enough to tell what happens.
-_LEAST_TOLD = 500
+_LEAST_TOLD = 1_500
+#: Faults of an answer that go back to the model.
+_MOST_FAULTS = 12
 #: Characters of one line: two long sentences.
 _LINE = 300
 #: Characters of the name between marks.
@@ -106,12 +109,19 @@ def patience_s(allowed_s: float, created_at: datetime, deadline: datetime | None
 
 
 async def asked(
-    context: Context, section: str, answer: type[T], *, blocks: Sequence[Block], **values: object
+    context: Context,
+    section: str,
+    answer: type[T],
+    *,
+    blocks: Sequence[Block],
+    faults: Callable[[T], Iterable[str]] = lambda _answer: (),
+    **values: object,
 ) -> Asked[T] | None:
     """Return what the model of the role *section* answers when it is shown *blocks*; *values* go into its prompt.
 
-    None when there is no model or it gave no usable answer in time: then the rules are all there is. How long it has is
-    told by the clock, so the task declares that, too.
+    An answer with *faults* goes back once; what is still wrong then is left out by whoever reads it. None when there is
+    no model or it gave no usable answer in time: then names and counts are all there is. How long it has is told by the
+    clock, so the task declares that, too.
 
     Raises:
         ConfigurationError: the role's files are wrong; the message names file and cure.
@@ -125,11 +135,26 @@ async def asked(
     try:
         async with asyncio.timeout(await _patience_s(context, section)):
             value = await context.llm.ask(section, answer, system=system, user=user)
+            found = list(islice(faults(value), _MOST_FAULTS))
+            if found:
+                value = await _mended(context, section, answer, system, user, found) or value
     except (LlmError, TimeoutError) as error:
         log.warning("story_read_by_rules_alone", section=section, error=type(error).__name__)
         return None
     model = context.llm.role(section).model
     return Asked(value, model, {block.name: len(block.lines) for block in shown})
+
+
+async def _mended(
+    context: Context, section: str, answer: type[T], system: str, user: str, faults: Sequence[str]
+) -> T | None:
+    """Return the answer in which the model mended *faults*, None when it gave none."""
+    told = "\n".join(("Refused before; answer all of it again, mended:", *(f"- {one}" for one in faults)))
+    try:
+        return await context.llm.ask(section, answer, system=system, user=f"{user}\n{told}")
+    except LlmError as error:
+        log.info("story_answer_not_mended", section=section, error=type(error).__name__)
+        return None
 
 
 def _fitted_beside(system: str, answer: type[BaseModel], blocks: Sequence[Block]) -> tuple[Block, ...]:

@@ -11,8 +11,8 @@ from contracts.analysis_immediate import EntityAnalysis, EntityFile
 from contracts.stories import Entity
 from workers import Agent, Context
 from workers.agents.story.asking import RULES, Asked, Block, asked, picked
-from workers.agents.story.reading.casting import cast_of
-from workers.agents.story.rules.tiers import MOST_CONDENSED, MOST_WHOLE, Tiers, file_tokens, tiers_of
+from workers.agents.story.names import counts_of
+from workers.agents.story.tiers import MOST_CONDENSED, MOST_WHOLE, file_tokens, tiers_of
 from workers.agents.story.turn import Turn
 from workers.answers import Answer
 
@@ -35,7 +35,7 @@ async def analyse(_turn: Turn, context: Context) -> EntityAnalysis:
     response, entities = await context.story.response(), await context.story.entities()
     listed = await asyncio.to_thread(_listed, response.text, entities)
     lines = [f"{one.kind}: {one.name}" for one in listed]
-    shown = (Block.response(response.text), Block("entities", lines, rank=1, numbered=True))
+    shown = (Block("entities", lines, rank=1, numbered=True), Block.response(response.text))
     answer = await asked(context, SECTION, EntityChoice, blocks=shown, focus=MOST_WHOLE, relevant=MOST_CONDENSED)
     return await asyncio.to_thread(_section, response.text, entities, listed, answer)
 
@@ -50,18 +50,19 @@ def _section(
         focus = [one for one in picked(answer.value.focus, seen, len(seen)) if one.kind == "character"]
         relevant = picked(answer.value.relevant, seen, MOST_CONDENSED)
     tiers = tiers_of(text, entities, focus, relevant)
+    kinds = {one.name: one.kind for one in entities}
     return EntityAnalysis(
         by=RULES if answer is None else answer.model,
         tier1=tuple(map(_file, tiers.whole)),
         tier2=tuple(map(_file, tiers.condensed)),
         tier3=tiers.last_names,
-        locations=cast_of(text, entities).locations,
+        locations=tuple(name for name in counts_of(text, entities) if kinds[name] == "location"),
     )
 
 
 def _listed(text: str, entities: Sequence[Entity]) -> tuple[Entity, ...]:
-    """Return every entity, those first whom rules would put first: the end of a long list is not shown."""
-    tiers: Tiers = tiers_of(text, entities)
+    """Return every entity, those first who are named most: the end of a long list is not shown."""
+    tiers = tiers_of(text, entities)
     first = (*tiers.whole, *tiers.condensed, *tiers.named)
     return (*first, *(one for one in entities if one not in first))
 

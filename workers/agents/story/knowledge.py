@@ -1,26 +1,25 @@
-"""Find what a response tells about the story's world; what is known already is left out."""
+"""Find what a response tells about the story's world, and who knows it; what is known already is left out."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from contracts.analysis_background import Knowledge, KnownFact
 from contracts.stories import Entity, StoryResponse
+from memory.episodes.ranking import rank
 from workers import Agent, Context
-from workers.agents.story.asking import RULES, Asked, Block, asked
-from workers.agents.story.reading.casting import Cast, cast_of
-from workers.agents.story.reading.claims import Reader
-from workers.agents.story.reading.grounding import MOST_CHECKED, line_from
-from workers.agents.story.reading.prose import stands_in
-from workers.agents.story.rules.standing import reader_of
-from workers.agents.story.rules.tellings import LONGEST_FACT, MOST_FACTS, Known, by_rules
+from workers.agents.story.asking import RULES, Block, asked
+from workers.agents.story.grounding import MOST_CHECKED, faults_of, line_of, name_in, number_faults, quotation_in
+from workers.agents.story.names import counts_of
+from workers.agents.story.text import folded
 from workers.agents.story.turn import Turn
 from workers.answers import Answer
 
 SECTION = "knowledge"
-#: Known facts that a model is shown, those first that speak of who is in the response.
-_SHOWN = 20
+#: Facts of one response, and characters of one.
+MOST_FACTS, LONGEST_FACT = 12, 200
+#: Known facts that a model is shown, those first that have most to do with the response.
+_SHOWN = 40
 
 agent = Agent("StoryKnowledgeAgent", description="Finds what a response of a story tells about its world.")
 
@@ -31,7 +30,9 @@ class ProposedFact(Answer):
     category: Literal["character", "location", "object", "setting", "event", "other"]
     subject: str
     fact: str
+    known_by: tuple[str, ...]
     confidence: Literal["high", "medium", "low"]
+    quotation: str
 
 
 class ProposedFacts(Answer):
@@ -41,73 +42,67 @@ class ProposedFacts(Answer):
     facts: tuple[ProposedFact, ...]
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """A response and what was told before it."""
-
-    response: StoryResponse
-    entities: Sequence[Entity]
-    knowledge: Sequence[KnownFact]
-    scene: Cast
-
-    def reader(self) -> Reader:
-        return reader_of(self.entities, self.knowledge)
-
-    def shown(self) -> list[str]:
-        """Return what is known of those whom the response names, as lines."""
-        named = {*self.scene.counts}
-        facts = sorted(self.knowledge, key=lambda fact: fact.subject not in named)
-        return [f"{fact.subject}: {fact.fact}" for fact in facts[:_SHOWN]]
-
-
 @agent.task(remember=False, uses=("llm", "clock"), in_words=False)
 async def analyse(_turn: Turn, context: Context) -> Knowledge:
-    """Return at most eight facts.
-
-    A model that names nothing which stands in the response is not believed that there is nothing: then the rules look.
-    """
+    """Return at most twelve facts, the weightiest first."""
     story = context.story
     response, entities = await story.response(), await story.entities()
-    knowledge = await story.knowledge(before=True)
-    scene = await asyncio.to_thread(cast_of, response.text, entities)
-    reading = _Reading(response, entities, knowledge, scene)
+    known = await story.knowledge(before=True)
+    text = response.text
+    shown = await asyncio.to_thread(_shown, text, known)
     blocks = (
-        Block("names", tuple(scene.counts), rank=1),
-        Block("known", reading.shown(), rank=2),
-        Block.response(response.text),
+        Block("names", tuple(counts_of(text, entities)), rank=1),
+        Block("known", shown, rank=2),
+        Block.response(text),
     )
-    reply = await asked(context, SECTION, ProposedFacts, blocks=blocks, most=MOST_FACTS, longest=LONGEST_FACT)
-    return await asyncio.to_thread(_section, reading, reply)
+    reply = await asked(
+        context,
+        SECTION,
+        ProposedFacts,
+        blocks=blocks,
+        faults=lambda said: _faults(said, text),
+        most=MOST_FACTS,
+        longest=LONGEST_FACT,
+    )
+    if reply is None:
+        return Knowledge(by=RULES)
+    facts = await asyncio.to_thread(lambda: tuple(_grounded(reply.value.facts, response, entities, known)))
+    return Knowledge(by=reply.model, facts=facts[:MOST_FACTS])
 
 
-def _section(reading: _Reading, reply: Asked[ProposedFacts] | None) -> Knowledge:
-    reader = reading.reader()
-    known = Known(reading.knowledge, reading.entities, reader)
-    if reply is not None:
-        facts = tuple(_grounded(reply.value.facts, reading, reader, known))[:MOST_FACTS]
-        if facts or not reply.value.facts:
-            return Knowledge(by=reply.model, facts=facts)
-    found = by_rules(reading.response.text, reading.response.source, reading.entities, reader, known)
-    return Knowledge(by=RULES, facts=tuple(found))
+def _shown(text: str, known: Sequence[KnownFact]) -> list[str]:
+    lines = [f"{fact.subject}: {fact.fact}" for fact in known]
+    scores = rank(text, lines)
+    order = sorted(range(len(lines)), key=lambda at: -scores[at])[:_SHOWN]
+    return [lines[at] for at in order]
 
 
-def _grounded(proposed: Sequence[ProposedFact], reading: _Reading, reader: Reader, known: Known) -> Iterator[KnownFact]:
+def _faults(said: ProposedFacts, text: str) -> Iterator[str]:
+    for number, one in enumerate(said.facts, start=1):
+        yield from faults_of(f"fact {number}", one.quotation, text)
+        yield from number_faults(f"fact {number}", one.fact, (text,))
+
+
+def _grounded(
+    proposed: Sequence[ProposedFact], response: StoryResponse, entities: Sequence[Entity], known: Sequence[KnownFact]
+) -> Iterator[KnownFact]:
     """Yield what of *proposed* rests on the response and is new."""
-    names = [entity.name for entity in reading.entities]
+    text = response.text
+    told = {(folded(one.subject), folded(one.fact)) for one in known}
     for one in proposed[:MOST_CHECKED]:
-        owner = reader.handles.owner(one.subject)
-        subject = " ".join(one.subject.split()) if owner is None else owner
-        if owner is None and not stands_in(subject, reading.response.text):
+        subject, fact = name_in(one.subject, text, entities), line_of(one.fact, (text,), LONGEST_FACT)
+        if subject is None or fact is None or quotation_in(one.quotation, text) is None:
             continue
-        fact = line_from(one.fact, (reading.response.text,), (*names, subject), LONGEST_FACT)
-        if fact is None or known.has(subject, fact):
+        if (folded(subject), folded(fact)) in told:
             continue
-        found = KnownFact(
-            category=one.category,
-            subject=subject,
-            fact=fact,
-            confidence=one.confidence,
-            source=reading.response.source,
-        )
-        known.add(found)
-        yield found
+        told.add((folded(subject), folded(fact)))
+        knowing = dict.fromkeys(name_in(name, text, entities) for name in one.known_by)
+        known_by = tuple(name for name in knowing if name is not None)
+        found = {
+            "category": one.category,
+            "subject": subject,
+            "fact": fact,
+            "confidence": one.confidence,
+            "source": response.source,
+        }
+        yield KnownFact.model_validate({**found, **({"known_by": known_by} if known_by else {})})

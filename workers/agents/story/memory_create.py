@@ -9,17 +9,25 @@ from contracts.stories import Entity, StoryResponse
 from memory.stories.settling import StandingStory, settled
 from workers import Agent, Context
 from workers.agents.story.asking import RULES, Asked, Block, asked
-from workers.agents.story.reading.casting import Cast, cast_of, named
-from workers.agents.story.reading.grounding import MOST_CHECKED, line_from, quote_from, tags_from
-from workers.agents.story.reading.phrases import one_line
-from workers.agents.story.rules.remembering import HIGHEST, LONGEST_SUMMARY, by_rules, memory, place
+from workers.agents.story.grounding import (
+    MOST_CHECKED,
+    faults_of,
+    line_of,
+    name_in,
+    number_faults,
+    quotation_in,
+    tags_from,
+)
+from workers.agents.story.names import Names, counts_of
+from workers.agents.story.text import one_line
 from workers.agents.story.turn import Turn
 from workers.answers import Answer
 
-#: Memories of one response: more were no choice.
-MOST_MEMORIES = 4
-#: Characters of a tone: three words.
-_LONGEST_TONE = 40
+SECTION = "memory_create"
+#: Memories of one response, and characters of a summary.
+MOST_MEMORIES, LONGEST_SUMMARY = 6, 200
+#: Characters of a tone, three words, and the significance of what changes a life.
+_LONGEST_TONE, HIGHEST = 40, 10
 
 agent = Agent("StoryMemoryCreationAgent", description="Finds what characters will remember of a response of a story.")
 
@@ -34,7 +42,8 @@ class ProposedMemory(Answer):
     significance: int
     tone: str
     summary: str
-    quote: str
+    quotation: str
+    location: str
     tags: tuple[str, ...]
     slug: str
 
@@ -47,59 +56,65 @@ class ProposedMemories(Answer):
 
 
 @agent.task(remember=False, uses=("llm", "clock"), in_words=False)
-async def analyse(turn: Turn, context: Context) -> MemoryCreation:  # noqa: ARG001 - the story is all there is
-    """Find at most four memories, the most significant first.
-
-    A model that names nothing which holds is not believed that there is nothing: then the rules look.
-    """
-    response, entities = await context.story.response(), await context.story.entities()
-    scene = await asyncio.to_thread(cast_of, response.text, entities)
-    reply = None
-    if scene.in_scene:
-        blocks = [Block("in_scene", scene.in_scene, rank=1), Block.response(response.text)]
-        values = {"most": MOST_MEMORIES, "longest": LONGEST_SUMMARY}
-        reply = await asked(context, "memory_create", ProposedMemories, blocks=blocks, **values)
-    draft = await asyncio.to_thread(_draft, reply, response, entities, scene)
-    story = StandingStory(
-        settings=await context.story.settings(),
-        memory_ids=frozenset(memory.id for memory in await context.story.memories(before=True)),
+async def analyse(_turn: Turn, context: Context) -> MemoryCreation:
+    """Find at most six memories, the most significant first."""
+    story = context.story
+    response, entities = await story.response(), await story.entities()
+    named = await asyncio.to_thread(counts_of, response.text, entities)
+    blocks = (Block("named", tuple(named), rank=1), Block.response(response.text))
+    reply = await asked(
+        context,
+        SECTION,
+        ProposedMemories,
+        blocks=blocks,
+        faults=lambda said: _faults(said, response.text),
+        most=MOST_MEMORIES,
+        longest=LONGEST_SUMMARY,
     )
-    return cast("MemoryCreation", settled("memory_create", response.number, response.chapter, draft, story)[0])
+    draft = await asyncio.to_thread(_draft, reply, response, entities)
+    standing = StandingStory(
+        settings=await story.settings(),
+        memory_ids=frozenset(memory.id for memory in await story.memories(before=True)),
+    )
+    return cast("MemoryCreation", settled(SECTION, response.number, response.chapter, draft, standing)[0])
+
+
+def _faults(said: ProposedMemories, text: str) -> Iterator[str]:
+    for number, one in enumerate(said.memories, start=1):
+        yield from faults_of(f"memory {number}", one.quotation, text)
+        yield from number_faults(f"memory {number}", one.summary, (text,))
 
 
 def _draft(
-    reply: Asked[ProposedMemories] | None, response: StoryResponse, entities: Sequence[Entity], scene: Cast
+    reply: Asked[ProposedMemories] | None, response: StoryResponse, entities: Sequence[Entity]
 ) -> MemoryCreation:
-    held = [] if reply is None else list(_grounded(reply.value.memories, response, entities, scene))
-    if reply is not None and (held or not reply.value.memories):
-        return MemoryCreation(by=reply.model, memories=_top(held))
-    return MemoryCreation(by=RULES, memories=_top(by_rules(response, entities, scene)))
-
-
-def _top(found: Sequence[NewMemory]) -> tuple[NewMemory, ...]:
-    return tuple(sorted(found, key=lambda memory: -memory.significance)[:MOST_MEMORIES])
+    if reply is None:
+        return MemoryCreation(by=RULES)
+    found = sorted(_grounded(reply.value.memories, response, entities), key=lambda memory: -memory.significance)
+    return MemoryCreation(by=reply.model, memories=tuple(found[:MOST_MEMORIES]))
 
 
 def _grounded(
-    proposed: Sequence[ProposedMemory], response: StoryResponse, entities: Sequence[Entity], scene: Cast
+    proposed: Sequence[ProposedMemory], response: StoryResponse, entities: Sequence[Entity]
 ) -> Iterator[NewMemory]:
-    """Yield what of *proposed* stands in the response, of characters who are there."""
-    names = [entity.name for entity in entities]
-    possible = (one for one in proposed if 1 <= one.significance <= HIGHEST)
-    for one in sorted(possible, key=lambda one: -one.significance)[:MOST_CHECKED]:
-        character = named(one.character, entities)
-        summary = line_from(one.summary, (response.text,), names, LONGEST_SUMMARY)
-        if character not in scene.in_scene or summary is None:
+    """Yield what of *proposed* the response shows, of characters whom it has."""
+    places = Names([entity for entity in entities if entity.kind == "location"])
+    for one in proposed[:MOST_CHECKED]:
+        character = name_in(one.character, response.text, entities)
+        summary = line_of(one.summary, (response.text,), LONGEST_SUMMARY)
+        quotation = quotation_in(one.quotation, response.text)
+        if character is None or summary is None or quotation is None:
             continue
-        tone = ", ".join(tags_from(one.tone.split(","))).replace("_", " ")
-        yield memory(
-            id=f"MEM-{response.number}-{' '.join(tags_from((one.slug,)) or (one.type,))}",
-            character=character,
-            location=place(scene),
-            type=one.type,
-            significance=one.significance,
-            tone=one_line(tone, _LONGEST_TONE) or None,
-            summary=summary,
-            quote=quote_from(one.quote, response.text),
-            tags=tags_from(one.tags),
-        )
+        tone = one_line(", ".join(tags_from(one.tone.split(","))).replace("_", " "), _LONGEST_TONE)
+        told = {
+            "id": f"MEM-{response.number}-{' '.join(tags_from((one.slug,)) or (one.type,))}",
+            "character": character,
+            "location": places.owner(one.location),
+            "type": one.type,
+            "significance": min(max(one.significance, 1), HIGHEST),
+            "tone": tone or None,
+            "summary": summary,
+            "quote": quotation,
+            "tags": tags_from(one.tags),
+        }
+        yield NewMemory.model_validate({name: value for name, value in told.items() if value is not None})

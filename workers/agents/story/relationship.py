@@ -2,34 +2,34 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Literal, cast
 
 from contracts.analysis_background import Relationships
-from contracts.stories import Entity, StorySettings
+from contracts.stories import Entity
 from memory.stories.settling import StandingStory, settled
 from workers import Agent, Context
 from workers.agents.story.asking import RULES, Block, asked
-from workers.agents.story.reading.casting import Cast, cast_of, named
-from workers.agents.story.reading.deeds import deeds_in
-from workers.agents.story.reading.grounding import quote_from, tags_from
-from workers.agents.story.rules.feelings import Feelings, Show, cues_of, folded
+from workers.agents.story.feelings import Feelings, Show, folded
+from workers.agents.story.grounding import MOST_CHECKED, faults_of, name_in, quotation_in, tags_from
+from workers.agents.story.names import counts_of
 from workers.agents.story.turn import Turn
 from workers.answers import Answer
 
-#: What a model may say was shown in one response: more is no reading of it.
-_MOST_SHOWN = 12
+SECTION = "relationship"
 
 agent = Agent("StoryRelationshipAgent", description="Finds what characters show each other in a response of a story.")
 
 
 class ProposedShow(Answer):
-    """What a model says one character showed another."""
+    """What a model says one character showed another, and how the receiver takes it."""
 
     giver: str
     receiver: str
     trait: str
     shown: str
-    quote: str
+    taken: Literal["well", "badly"]
+    weight: Literal["slight", "clear", "strong"]
+    quotation: str
 
 
 class ProposedShows(Answer):
@@ -40,28 +40,37 @@ class ProposedShows(Answer):
 
 
 @agent.task(remember=False, uses=("llm", "clock"), in_words=False)
-async def analyse(turn: Turn, context: Context) -> Relationships:  # noqa: ARG001 - the story is all there is
+async def analyse(_turn: Turn, context: Context) -> Relationships:
     """Find what changed between two characters, one interaction for each pair."""
-    response, entities = await context.story.response(), await context.story.entities()
-    relations, settings = await context.story.relations(), await context.story.settings()
-    scene, feelings = await asyncio.to_thread(cast_of, response.text, entities), Feelings(relations, entities)
-    reply, lines = None, list(_taste_lines(scene, feelings))
-    if len(scene.in_scene) > 1 and lines:
-        blocks = [Block("in_scene", scene.in_scene), Block("tastes", lines), Block.response(response.text)]
-        reply = await asked(context, "relationship", ProposedShows, blocks=blocks)
-    proposed = () if reply is None else reply.value.shows[:_MOST_SHOWN]
-    held = list(_grounded(proposed, response.text, entities, scene, feelings))
-    if reply is not None and (held or not proposed):
-        by, shows = reply.model, held
-    else:
-        by, shows = RULES, await asyncio.to_thread(_by_rules, response.text, settings, entities, scene, feelings)
-    draft = Relationships(by=by, interactions=tuple(feelings.interactions(shows, scene.in_scene)))
-    story = StandingStory(settings, relations, scores=await context.story.scores(before=True))
-    return cast("Relationships", settled("relationship", response.number, response.chapter, draft, story)[0])
+    story = context.story
+    response, entities = await story.response(), await story.entities()
+    relations = await story.relations()
+    feelings = Feelings(relations, entities)
+    named = await asyncio.to_thread(counts_of, response.text, entities)
+    characters = [entity.name for entity in entities if entity.kind == "character" and entity.name in named]
+    blocks = (
+        Block("characters", characters),
+        Block("tastes", list(_taste_lines(characters, feelings)), rank=1),
+        Block.response(response.text),
+    )
+    reply = await asked(
+        context, SECTION, ProposedShows, blocks=blocks, faults=lambda said: _faults(said, response.text)
+    )
+    draft = Relationships(by=RULES)
+    if reply is not None:
+        shows = await asyncio.to_thread(lambda: list(_grounded(reply.value.shows, response.text, entities, feelings)))
+        draft = Relationships(by=reply.model, interactions=tuple(feelings.interactions(shows)))
+    standing = StandingStory(await story.settings(), relations, scores=await story.scores(before=True))
+    return cast("Relationships", settled(SECTION, response.number, response.chapter, draft, standing)[0])
 
 
-def _taste_lines(scene: Cast, feelings: Feelings) -> Iterator[str]:
-    for name in scene.in_scene:
+def _faults(said: ProposedShows, text: str) -> Iterator[str]:
+    for number, one in enumerate(said.shows, start=1):
+        yield from faults_of(f"show {number}", one.quotation, text)
+
+
+def _taste_lines(characters: Sequence[str], feelings: Feelings) -> Iterator[str]:
+    for name in characters:
         tastes = feelings.tastes_of(name)
         likes, dislikes = ", ".join(tastes.likes), ", ".join(tastes.dislikes)
         if likes or dislikes:
@@ -69,29 +78,15 @@ def _taste_lines(scene: Cast, feelings: Feelings) -> Iterator[str]:
 
 
 def _grounded(
-    proposed: Sequence[ProposedShow], text: str, entities: Sequence[Entity], scene: Cast, feelings: Feelings
+    proposed: Sequence[ProposedShow], text: str, entities: Sequence[Entity], feelings: Feelings
 ) -> Iterator[Show]:
-    """Yield what of *proposed* the response shows: between two who are there, and to the taste of who receives it."""
-    for one in proposed:
-        giver, receiver = named(one.giver, entities), named(one.receiver, entities)
-        if giver is None or receiver is None or len({giver, receiver} & {*scene.in_scene}) < 2:
+    """Yield what of *proposed* the response shows: to the receiver's taste where the story declares one."""
+    for one in proposed[:MOST_CHECKED]:
+        giver, receiver = name_in(one.giver, text, entities), name_in(one.receiver, text, entities)
+        if giver is None or receiver is None or giver == receiver or quotation_in(one.quotation, text) is None:
             continue
         trait = feelings.trait_for(receiver, one.trait)
-        if trait is not None and quote_from(one.quote, text) is not None:
-            shown = next(iter(tags_from((one.shown,))), folded(trait))
-            yield Show(giver, receiver, trait, shown.replace("_", " "))
-
-
-def _by_rules(
-    text: str, settings: StorySettings, entities: Sequence[Entity], scene: Cast, feelings: Feelings
-) -> list[Show]:
-    """Return the traits whose words stand in what a character says or does before others who have a taste for them."""
-    cues, found = cues_of(settings.traits.items()), list[Show]()
-    for deed in deeds_in(text, entities, scene):
-        for receiver in scene.in_scene:
-            tastes = feelings.tastes_of(receiver)
-            for trait in (*tastes.likes, *tastes.dislikes):
-                said = deed.shows(cues.get(folded(trait), (folded(trait),)))
-                if said is not None:
-                    found.append(Show(deed.who, receiver, trait, folded(said[0])))
-    return found
+        if trait is None and feelings.has_tastes(receiver):
+            continue
+        shown = next(iter(tags_from((one.shown,))), folded(trait or one.trait)).replace("_", " ")
+        yield Show(giver, receiver, trait or folded(one.trait), shown, one.taken == "well", one.weight)

@@ -1,6 +1,6 @@
 """What characters have a taste for, and what showing it to them is worth, by whatever names the story's files use."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import fsum
@@ -8,28 +8,36 @@ from math import fsum
 from contracts.analysis_background import Interaction
 from contracts.stories import Entity, Relations, Tastes
 from memory.stories.arithmetic import plain, points_for
-from workers.agents.story.reading.casting import Handles
+from workers.agents.story.names import Names
+
+#: What something shown is worth to somebody of whose tastes the story says nothing, by its weight.
+POINTS = {"slight": 1.0, "clear": 3.0, "strong": 6.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """That *giver* showed *receiver* something they have a taste for: `trait` by its name, `shown` by its look."""
+    """That *giver* showed *receiver* something: `trait` by its name, `shown` by its look.
+
+    How the receiver takes it, and how much it weighs, counts where the story declares no tastes of theirs.
+    """
 
     giver: str
     receiver: str
     trait: str
     shown: str
+    is_welcome: bool = True
+    weight: str = "clear"
 
 
 class Feelings:
     """The relations of a story by the full names of its characters."""
 
     def __init__(self, relations: Relations, entities: Sequence[Entity]) -> None:
-        handles = Handles(entities)
-        self._tastes = {handles.owner(name) or name: tastes for name, tastes in relations.tastes.items()}
-        bonds = [{handles.owner(name) or name: name for name in bond.characters} for bond in relations.bonds]
+        names = Names(entities)
+        self._tastes = {names.owner(name) or name: tastes for name, tastes in relations.tastes.items()}
+        bonds = [{names.owner(name) or name: name for name in bond.characters} for bond in relations.bonds]
         self._pairs = {frozenset(bond): bond for bond in bonds}
-        self._called = {handles.owner(name) or name: name for name in relations.tastes}
+        self._called = {names.owner(name) or name: name for name in relations.tastes}
         for bond in reversed(bonds):
             self._called |= bond
 
@@ -37,17 +45,23 @@ class Feelings:
         """Return what *character* likes and dislikes."""
         return self._tastes.get(character, Tastes())
 
+    def has_tastes(self, character: str) -> bool:
+        """Tell whether the story says what *character* likes or dislikes."""
+        tastes = self.tastes_of(character)
+        return bool(tastes.likes or tastes.dislikes)
+
     def trait_for(self, receiver: str, said: str) -> str | None:
         """Return the trait that *receiver* has a taste for and that *said* means, None when there is none."""
         tastes = self.tastes_of(receiver)
         return next((trait for trait in (*tastes.likes, *tastes.dislikes) if folded(trait) == folded(said)), None)
 
-    def interactions(self, shows: Sequence[Show], in_scene: Sequence[str]) -> Iterator[Interaction]:
-        """Yield one interaction for each pair of *in_scene* between whom something counts.
+    def interactions(self, shows: Sequence[Show]) -> Iterator[Interaction]:
+        """Yield one interaction for each pair between whom something counts.
 
         Each of the two counts a trait that they are shown once, by their own taste, whatever the other one counts.
         """
-        for pair in combinations(in_scene, 2):
+        people = dict.fromkeys(name for show in shows for name in (show.giver, show.receiver))
+        for pair in combinations(people, 2):
             between: dict[tuple[str, str], Show] = {}
             for show in shows:
                 if {show.giver, show.receiver} == {*pair}:
@@ -62,7 +76,9 @@ class Feelings:
                 )
 
     def _points(self, show: Show) -> float:
-        return points_for(show.trait, show.receiver, {show.receiver: self.tastes_of(show.receiver)})
+        if self.has_tastes(show.receiver):
+            return points_for(show.trait, show.receiver, {show.receiver: self.tastes_of(show.receiver)})
+        return POINTS[show.weight] if show.is_welcome else -POINTS[show.weight]
 
     def _names(self, one: str, other: str) -> dict[str, str]:
         """Return how the story's files call two characters, in the order of their bond, by their full names."""
@@ -79,8 +95,3 @@ class Feelings:
 def folded(trait: str) -> str:
     """Return *trait* as it is compared: case and how its words are joined make no difference."""
     return " ".join(trait.casefold().replace("_", " ").replace("-", " ").split())
-
-
-def cues_of(traits: Iterable[tuple[str, Sequence[str]]]) -> dict[str, Sequence[str]]:
-    """Return the words by which each trait is known, by its folded name."""
-    return {folded(trait): words for trait, words in traits}

@@ -1,4 +1,4 @@
-"""How rules read prose: sentences, speech, words, numbers, and what stands in a text."""
+"""How prose is taken apart by its signs: paragraphs, sentences, speech and words."""
 
 import random
 
@@ -6,17 +6,7 @@ import pytest
 
 from memory.rendering.tokens import counter
 from tests.unit.story.stage import RESPONSE
-from workers.agents.story.reading.prose import (
-    GAP,
-    clipped,
-    narration,
-    numbers_in,
-    paragraphs,
-    quotations,
-    sentences,
-    stands_in,
-    words,
-)
+from workers.agents.story.text import GAP, clipped, paragraphs, quotations, sentences, words
 
 
 @pytest.mark.parametrize(
@@ -40,13 +30,6 @@ def test_a_text_is_cut_where_its_sentences_end(text: str, expected: list[str] | 
     assert all(text[one.start : one.end] == one.text for one in found)
 
 
-def test_a_sentence_is_spoken_when_all_of_it_is() -> None:
-    """What is told beside speech in one sentence makes it no speech."""
-    spoken = [one.text for one in sentences('"Wait. I come," she said. "Now."') if one.in_quotes]
-
-    assert spoken == ['"Wait.', '"Now."']
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -62,21 +45,6 @@ def test_a_sentence_is_spoken_when_all_of_it_is() -> None:
 def test_speech_stands_between_marks(text: str, expected: list[str]) -> None:
     """Of every kind, over a wrapped line too; single ones only where there are no others, and never an apostrophe."""
     assert [one.text for one in quotations(text)] == expected
-
-
-def test_what_is_told_around_speech_is_kept_for_who_says_it() -> None:
-    """Of its own paragraph, up to the next thing that is said."""
-    first, second = quotations('She rose. "No," said Ann, "never." He sat.\n\nTom left.')
-
-    assert (first.before, first.after) == ("She rose.", "said Ann,")
-    assert (second.before, second.after) == ("said Ann,", "He sat.")
-
-
-def test_narration_keeps_every_place() -> None:
-    """Speech becomes blanks, so that what is found in the rest is found where it was."""
-    text = 'Ann said "at noon" at nine.'
-
-    assert narration(text) == "Ann said " + " " * 9 + " at nine."
 
 
 def test_a_line_may_be_wrapped_or_a_paragraph_of_its_own() -> None:
@@ -103,25 +71,6 @@ def test_words_are_counted_as_people_count_them() -> None:
         "it\u2019s",
         "hers",
     ]
-
-
-@pytest.mark.parametrize("said", ["let GO of the  rope", "“I let go of the rope.”", "I have never told anyone..."])
-def test_words_stand_in_a_text_whatever_their_quotes_and_case(said: str) -> None:
-    """So a model may quote in its own manner."""
-    assert stands_in(said, RESPONSE.text)
-
-
-@pytest.mark.parametrize("said", ["", "...", "et go", "rope I let go", "let go of the ropes"])
-def test_what_is_not_there_does_not_stand_there(said: str) -> None:
-    """No part of a word does, and no other order."""
-    assert not stands_in(said, RESPONSE.text)
-
-
-def test_numbers_are_the_same_however_they_are_written() -> None:
-    """Digits and words are one; a lone "one" is none."""
-    assert numbers_in("forty crowns and a dozen eggs") == numbers_in("40 crowns and 12 eggs") == {"40", "12"}
-    assert numbers_in("3,200 tokens, 2.5 miles, at 7:30") >= {"3200", "2.5", "7", "30"}
-    assert numbers_in("no one came first") == frozenset()
 
 
 @pytest.mark.parametrize("tokens", [0, 1, 8, 30, 60, 150, 10_000])

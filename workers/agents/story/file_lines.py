@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from workers.agents.story.reading.prose import sentences
+from workers.agents.story.text import sentences
 
 #: Lines that say what the file is, and nothing of whom it is about.
 _HEADERS = re.compile(r"(?:kind|also called|aliases?|file)\s*:", re.IGNORECASE)

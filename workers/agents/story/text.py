@@ -1,22 +1,14 @@
-"""Prose as rules read it: sentences, what is spoken in them, words, numbers, and whether something stands there."""
+"""Prose by its signs: paragraphs, sentences, words, and what stands between quotation marks."""
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from typing import NamedTuple
 
 from memory.rendering.tokens import counter
-from quantities.amounts import canonical
-from quantities.numerals import find_amounts
 
 #: What stands where a text was shortened.
 GAP = "[...]"
-#: Characters that are read of the beginning of a text, and as many of its end, where each costs much: two chapters.
-READ_AT_ENDS = 40_000
-#: Texts whose words and numbers are kept: many things are looked up in the same few.
-_KEPT = 16
-
 _FOLDED = str.maketrans(
     {
         **dict.fromkeys('\u2018\u2019\u201a\u201b\u2032\u02bc`\u00b4"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb', "'"),
@@ -48,32 +40,14 @@ _LINE = re.compile(r"[^\n]+|\n(?=[ \t]*\n)")
 #: Signs with which a paragraph may end.
 _LAST_SIGNS = frozenset(".!?\u2026\"'\u201d\u2019\u00bb*_)")
 _BLANK = re.compile(r"\s*")
-_DIGITS = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence, `text[start:end]` of the whole; `in_quotes` when all of it is spoken."""
+class Passage(NamedTuple):
+    """A part of a text, `text[start:end]` of the whole; of speech without its marks."""
 
     text: str
     start: int
     end: int
-    in_quotes: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Quotation:
-    """What somebody says, without its marks; with them it is `text[start:end]` of the whole.
-
-    `before` and `after` are what is told around it in its paragraph, up to the next thing said: they may name who says
-    it.
-    """
-
-    text: str
-    start: int
-    end: int
-    before: str = ""
-    after: str = ""
 
 
 def words(text: str) -> list[str]:
@@ -101,17 +75,10 @@ def paragraphs(text: str) -> list[tuple[int, int]]:
     return found if start is None else [*found, (start, end)]
 
 
-def sentences(text: str) -> list[Sentence]:
+def sentences(text: str) -> list[Passage]:
     """Return the sentences of *text*, in order; what is no prose, such as a heading, is one for each paragraph."""
-    spoken = quotations(text)
-    starts = [one.start for one in spoken]
-    found: list[Sentence] = []
-    for start, end in paragraphs(text):
-        for first, last in _pieces(text, start, end):
-            around = bisect_right(starts, first) - 1
-            in_quotes = around >= 0 and last <= spoken[around].end
-            found.append(Sentence(text[first:last], first, last, in_quotes))
-    return found
+    pieces = (piece for start, end in paragraphs(text) for piece in _pieces(text, start, end))
+    return [Passage(text[first:last], first, last) for first, last in pieces]
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -128,20 +95,17 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield first, end
 
 
-def quotations(text: str) -> list[Quotation]:
+def quotations(text: str) -> list[Passage]:
     """Return everything that is said in *text*, in order.
 
     Double quotes of every kind mark speech; single ones only where there are no double ones.
     """
-    found: list[Quotation] = []
     spoken_in = _doubly if _SPOKEN.search(text) else _singly
-    for start, end in paragraphs(text):
-        spoken = list(spoken_in(text, start, end))
-        edges = [start, *(edge for begins, _, ends in spoken for edge in (begins, ends)), end]
-        for number, (begins, said, ends) in enumerate(spoken):
-            before, after = text[edges[2 * number] : begins], text[ends : edges[2 * number + 3]]
-            found.append(Quotation(said.strip(), begins, ends, before.strip(), after.strip()))
-    return found
+    return [
+        Passage(said.strip(), begins, ends)
+        for start, end in paragraphs(text)
+        for begins, said, ends in spoken_in(text, start, end)
+    ]
 
 
 def _doubly(text: str, start: int, end: int) -> Iterator[tuple[int, str, int]]:
@@ -170,69 +134,18 @@ def without_stop(text: str) -> str:
     return text[:-1].rstrip() if is_stop else text
 
 
-def narration(text: str) -> str:
-    """Return *text* with blanks in place of everything that is spoken: what is told is where it was."""
-    shown, last = [], 0
-    for one in quotations(text):
-        shown += [text[last : one.start], " " * (one.end - one.start)]
-        last = one.end
-    return "".join((*shown, text[last:]))
-
-
-def ends_of(text: str) -> str:
-    """Return *text*, of one that is longer than two chapters its beginning and its end, as paragraphs of their own.
-
-    They are cut between lines, or words, where there are any.
-    """
-    if len(text) <= 2 * READ_AT_ENDS:
-        return text
-    head, tail = text[:READ_AT_ENDS], text[-READ_AT_ENDS:]
-    for blank in ("\n", " "):
-        before, after = head.rfind(blank), tail.find(blank)
-        # An end that has one line more is not worth the half of it.
-        if before > READ_AT_ENDS // 2 and 0 <= after < READ_AT_ENDS // 2:
-            return f"{head[:before]}\n\n{tail[after + 1 :]}"
-    return f"{head}\n\n{tail}"
-
-
 def folded(text: str) -> str:
     """Return *text* as it is compared: small letters, single blanks, and one kind of quotes and dashes."""
     return " ".join(text.translate(_FOLDED).casefold().split())
 
 
-def stands_in(said: str, text: str) -> bool:
-    """Return whether the words of *said* stand in *text*, whatever their quotes, blanks and letters' case.
-
-    Quotes around it and an ellipsis at an end count for nothing, and no word is looked for within another.
-    """
-    wanted = folded(said).strip(" '.").strip()
-    if not any(sign.isalnum() for sign in wanted):
-        return False
-    told = _folded_once(text)
-    at = told.find(wanted)
-    while at >= 0:
-        if not (_goes_on(told, at - 1, wanted[0]) or _goes_on(told, at + len(wanted), wanted[-1])):
-            return True
-        at = told.find(wanted, at + 1)
-    return False
-
-
-def _goes_on(told: str, beside: int, edge: str) -> bool:
-    """Tell whether a word whose last or first sign is *edge* goes on with what stands *beside* it in *told*."""
-    sign = told[beside] if 0 <= beside < len(told) else " "
-    return edge.isalnum() and (sign.isalnum() or sign == "_")
-
-
-@lru_cache(_KEPT)
-def _folded_once(text: str) -> str:
-    return folded(text)
-
-
-@lru_cache(_KEPT)
-def numbers_in(text: str) -> frozenset[str]:
-    """Return the numbers of *text*, in digits, however they are written there; "first" and a lone "one" are none."""
-    found = {canonical(reading) for amount in find_amounts(text) for reading in amount.readings}
-    return frozenset(found | {digits.lstrip("0") or "0" for digits in _DIGITS.findall(text)})
+def one_line(text: str, limit: int) -> str:
+    """Return *text* as one line, cut behind a word when it is longer than *limit* characters."""
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    kept, blank, _ = line[:limit].rpartition(" ")
+    return f"{(kept if blank else line[: limit - 1]).rstrip(' ,;:.-')}\u2026"
 
 
 def clipped(text: str, tokens: int) -> str:

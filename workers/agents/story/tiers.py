@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from contracts.stories import Entity
 from memory.rendering.tokens import counter
-from workers.agents.story.reading.casting import Handles, cast_of
+from workers.agents.story.names import Names, counts_of
 
 #: Names of each tier: files that are given whole, condensed ones, and names of those whom the first know.
 MOST_WHOLE, MOST_CONDENSED, MOST_NAMED = 3, 6, 3
@@ -36,15 +36,14 @@ def tiers_of(
 ) -> Tiers:
     """Return the tiers of the response *text*.
 
-    Without *focus*, the characters whom the scene names most often are in it. *relevant* come before the others that
+    Without *focus*, the characters whom the text names most often are in it. *relevant* come before the others that
     are named; nobody who is named is left out for them.
     """
-    cast = cast_of(text, entities)
-    mentioned = [one for one in _ordered(entities, cast.counts) if _has_file(one)]
-    present = [one for one in mentioned if one.name in cast.in_scene]
-    whole = _once(focus)[:MOST_WHOLE] or tuple(present[:MOST_WHOLE])
-    condensed = _once((*relevant, *present, *mentioned), whole)[:MOST_CONDENSED]
-    near = Counter(naming.name for one in whole for naming in Handles(entities).find(one.text))
+    mentioned = [one for one in _ordered(entities, counts_of(text, entities)) if _has_file(one)]
+    characters = [one for one in mentioned if one.kind == "character"]
+    whole = _once(focus)[:MOST_WHOLE] or tuple(characters[:MOST_WHOLE])
+    condensed = _once((*relevant, *mentioned), whole)[:MOST_CONDENSED]
+    near = Counter(naming.name for one in whole for naming in Names(entities).find(one.text))
     named = _once(_ordered(entities, near), (*whole, *condensed))[:MOST_NAMED]
     return Tiers(whole, condensed, named, len(entities) - len(whole) - len(condensed) - len(named))
 
