@@ -8,7 +8,7 @@ from contracts.analysis import AnalysisDocument
 from contracts.stories import StoryBase
 from memory.rendering.prompt_context import Context, within
 from memory.rendering.tokens import counter
-from tasklore.analysis_findings import DONE, Finding, findings
+from tasklore.analysis_findings import DONE, RULES, Finding, findings
 from tasklore.analysis_views import at_work_of, closing_lines, counts_text, dollars, print_findings
 from tasklore.analysis_watching import Analysed
 from tasklore.pipeline_lines import counted, took_text
@@ -20,7 +20,6 @@ _WHOLE, _PARTIAL, _UNFINISHED = "whole", "partial", "unfinished"
 #: Whoever sets one of these has a model asked.
 _MODEL = ("TASKLORE_LLM_BASE_URL", "TASKLORE_LLM_API_KEY")
 #: Who found what no model did.
-_RULES = "rules"
 
 
 def tell(analysed: Analysed, budget_tokens: int) -> None:
@@ -119,7 +118,7 @@ def rules_text(done: Sequence[Analysed]) -> str | None:
     found = [one for each in done for one in findings(each.document) if one.status == DONE and one.by]
     if (
         not found
-        or any(one.by != _RULES for one in found)
+        or any(one.by != RULES for one in found)
         or not any(os.environ.get(name, "none") not in ("", "none") for name in _MODEL)
     ):
         return None

@@ -36,6 +36,10 @@ _SAID, _ERROR, _NAME = 130, 240, 32
 _NAMED, _PAIRS = 3, 2
 
 
+#: Who found a section without a model, and what is said of that.
+RULES, BY_RULES = "rules", "read by rules: names and counts only"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One section for people: who found it (`rules` or a model), how long that took, how it went, and what it says.
@@ -80,12 +84,11 @@ def finding_of(section: str, body: JsonValue) -> Finding:
     if not isinstance(body, dict):
         return Finding(section, WAITING)
     by, took, status = body.get("by"), body.get("dur"), one_line(str(body.get("status") or DONE), _NAME)
+    said = _said(section, status, body)
+    if by == RULES and status == DONE:
+        said = f"{BY_RULES}; {said}" if said else BY_RULES
     return Finding(
-        section,
-        status,
-        one_line(str(by), _NAME) if by else "",
-        took if isinstance(took, int) else None,
-        _said(section, status, body),
+        section, status, one_line(str(by), _NAME) if by else "", took if isinstance(took, int) else None, said
     )
 
 

@@ -44,13 +44,14 @@ async def analyse(_turn: Turn, context: Context) -> Relationships:
     """Find what changed between two characters, one interaction for each pair."""
     story = context.story
     response, entities = await story.response(), await story.entities()
-    relations = await story.relations()
+    relations, settings = await story.relations(), await story.settings()
     feelings = Feelings(relations, entities)
     named = await asyncio.to_thread(counts_of, response.text, entities)
     characters = [entity.name for entity in entities if entity.kind == "character" and entity.name in named]
     blocks = (
         Block("characters", characters),
         Block("tastes", list(_taste_lines(characters, feelings)), rank=1),
+        Block("traits", [f"{trait}: {', '.join(words)}" for trait, words in settings.traits.items()], rank=2),
         Block.response(response.text),
     )
     reply = await asked(
@@ -60,7 +61,7 @@ async def analyse(_turn: Turn, context: Context) -> Relationships:
     if reply is not None:
         shows = await asyncio.to_thread(lambda: list(_grounded(reply.value.shows, response.text, entities, feelings)))
         draft = Relationships(by=reply.model, interactions=tuple(feelings.interactions(shows)))
-    standing = StandingStory(await story.settings(), relations, scores=await story.scores(before=True))
+    standing = StandingStory(settings, relations, scores=await story.scores(before=True))
     return cast("Relationships", settled(SECTION, response.number, response.chapter, draft, standing)[0])
 
 
