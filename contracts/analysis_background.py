@@ -110,14 +110,14 @@ class PlotThreads(Section):
 
 
 class KnownFact(Piece):
-    """Something about the story's world, and who knows it; `source` is `Ch{chapter}-R{response}`."""
+    """Something about the story's world; `source` is `Ch{chapter}-R{response}`, `known_by` names who knows it."""
 
     category: str | None = Field(default=None, alias="cat")
     subject: str = Field(alias="subj")
     fact: str
     confidence: str | None = Field(default=None, alias="conf")
     source: str | None = Field(default=None, alias="src")
-    known_by: tuple[str, ...] = ()
+    known_by: tuple[str, ...] = Field(default=(), alias="known")
 
 
 class Knowledge(Section):

@@ -14,6 +14,7 @@ PipelineReplyKind = Literal["accepted", "refused", "other"]
 PipelineEventKind = Literal[
     "accepted",
     "phase_started",
+    "phase_progress",
     "phase_done",
     "phase_failed",
     "phase_skipped",

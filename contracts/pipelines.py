@@ -30,6 +30,7 @@ A parameter that is one reference takes the value with its type; references insi
 | `${analysis:dependencyMap.modules.0}` | a place inside it |
 | `${review:results?}` | the same, or null when that phase was left out by its `when` |
 | `${standards}` | the standards in force with one of the phase's tags, newest first, as `{id, text, tags}` |
+| `${item.title}`, `${index}` | a place inside the item of a phase with `for_each`, and its number from 0 |
 | `$${` | the two characters `${` |
 """
 
@@ -47,8 +48,8 @@ KNOWN_DOMAINS = ("webdev", "ios", "data", "seo", "brand")
 #: How long a session lives after its last update when its pipeline does not say.
 TIME_TO_LIVE = timedelta(hours=1)
 
-#: Phases of a pipeline, and names in one list of a phase.
-MOST_PHASES, MOST_NAMES = 500, 500
+#: Phases of a pipeline, names in one list of a phase, and items of a phase with `for_each`.
+MOST_PHASES, MOST_NAMES, MOST_ITEMS = 500, 500, 10_000
 
 InputType = Literal["text", "number", "flag", "list", "object", "any"]
 
@@ -107,6 +108,12 @@ class Phase(_Declared):
     the phase out. `timeout` counts from the moment the phase may begin, queue time included. `retries` are runs beyond
     the first. `keep_for` is the own time to live of its entries. `memory` is as in a `TaskAssignment`.
 
+    `for_each` is a reference to a list: the phase is a task for each of its items, up to 10,000, `at_once` of them
+    side by side. `${item}` and `${index}` stand in its parameters, `timeout` and `retries` are each item's own, and
+    `results`, all that it writes, is the list of their results in the order of the items. `on_failure` says what
+    becomes of the phase when an item fails: `fail` ends it, `skip` leaves the item out, `collect` has every item as
+    `{"item", "result"}` or `{"item", "error"}`. A phase that runs again runs items that are new, changed or failed.
+
     `reads_files` are globs below the pipeline's root, `standards` and `design` are tags of standards and of decisions
     in the project's memory: when one of these changes, what the phase wrote is stale, and so is what depends on it.
     """
@@ -124,10 +131,18 @@ class Phase(_Declared):
     retries: int = Field(default=2, ge=0, le=99)
     keep_for: Span | None = None
     memory: Literal["use", "refresh", "bypass"] = "use"
+    for_each: str | None = None
+    at_once: int = Field(default=20, ge=1, le=1000)
+    on_failure: Literal["fail", "skip", "collect"] = "fail"
     reads_files: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
     standards: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
     design: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
     description: str = ""
+
+
+def items_phase(phase: str) -> str:
+    """Return the name under which a session keeps what the items of *phase* returned, beside the phase itself."""
+    return f"{phase[:58]}-items"
 
 
 class Pipeline(_Declared):

@@ -122,7 +122,8 @@ class StoryThread(StoryPart):
     """A plot thread that is open until a response resolves it; `text` is the whole of what is known of it.
 
     `consequence_at` and `due_at` are numbers of responses: when something happens unless the thread is taken up, and
-    when what it waits for takes place. `keywords` and `resolved_by` are words by which rules recognise it and its end.
+    when what it waits for takes place. `keywords` are words by which it is taken up; with those in
+    `resolved_by`, which tell of its end, a model is told them.
     `opened` is the response that introduced it, None before all.
     """
 
@@ -161,7 +162,8 @@ class StorySettings(StoryPart):
     `critical_countdown` is in responses: a thread with so many or fewer left is critical. `patience_s` is how many
     seconds an agent waits for those whose findings it would use. `late_s` is how many seconds past its deadline what a
     background agent finds is still taken. `reader_usd_per_million` is what a million input tokens cost the model that
-    is given the context. `traits` are words by which rules recognise what characters like.
+    is given the context. `traits` are words of what characters like, as they
+    may be shown; a model is told them.
     """
 
     story_id: Name

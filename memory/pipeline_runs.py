@@ -270,6 +270,11 @@ class PipelineRuns:
         noted = _script(pipeline_scripts.NOTE_SEEN, session_id, fence, phase, _json(seen))
         return bool((await self._exchange.run([noted]))[0])
 
+    async def note_progress(self, session_id: str, fence: int) -> bool:
+        """Note that a phase came further, so that who dies over it is not held for stuck; False: the fence is lost."""
+        noted = _script(pipeline_scripts.NOTE_PROGRESS, session_id, fence)
+        return bool((await self._exchange.run([noted]))[0])
+
     async def seen(self, session_id: str) -> dict[str, dict[str, str]]:
         """Return what each phase read beside the session, by phase."""
         found = as_mapping((await self._exchange.run([("HGETALL", keys.session(session_id).seen)]))[0])

@@ -17,6 +17,7 @@ and then `memory.keys.run`.
 | END_RUN | the ten | fence, state, 1 to keep it, outcome, keep_ms, error, its type | {supervisor, user}; {}: lost |
 | WISH | the ten | reason | 1: noted; 0: it does not run |
 | NOTE_SEEN | the ten | fence, phase, marks | 1: noted; 0: the fence is lost |
+| NOTE_PROGRESS | the ten | fence | 1: noted; 0: the fence is lost |
 | RUNNING_DUE | running | limit | sessions |
 | MARK | an index | session, ms or nothing for now | nil |
 | UNMARK | running | session, grace_ms or nothing | nil |
@@ -24,7 +25,8 @@ and then `memory.keys.run`.
 CLAIM_RUN returns {0, until, supervisor} while another holds the lease, {-1} when it does not run, and {-2, +inf,
 supervisor} when it sets the run aside, for which it takes an error, its type, the outcome to tell, and the ms that all
 is kept at least. That is so when *most lapses* holders in turn never gave their lease back, as counted in `lapses` of
-the root, 0 to count none; the count begins anew with a settled phase, ten minutes under one lease, and a restart.
+the root, 0 to count none; the count begins anew with a settled phase, items that are done, ten minutes
+under one lease, and a restart.
 
 Words of a hash come as their number, then field and value in turns. A state is the JSON of a `PhaseState`; here its
 times are filled in. In the hash `tasks` nothing, as a text, stands for "no task may write for this phase".
@@ -286,6 +288,16 @@ touch()
 return 1
 """,
     "refuse",
+)
+
+NOTE_PROGRESS = register(
+    _RUN
+    + """
+if not is_fenced(ARGV[1]) then return 0 end
+redis.call('HDEL', root, 'lapses')
+return 1
+""",
+    "finish",
 )
 
 RUNNING_DUE = register(

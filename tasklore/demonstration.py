@@ -42,8 +42,8 @@ _PIPELINE_MORAL = (
 )
 
 _ANALYSIS_MORAL = (
-    "Rules read the story here; with a model, each agent asks it first. What one does not find in time is marked, and "
-    "the rest stands."
+    "Without a model a story is read for names and counts only; with one, each agent asks it, and what it finds is "
+    "looked up. What one does not find in time is marked, and the rest stands."
 )
 
 _SERVED = frozenset({"hit", "joined", "near"})

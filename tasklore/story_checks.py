@@ -69,7 +69,7 @@ class Checks:
             if first != n:
                 self._warn(table, "facts", n, None, f"says the same as fact {first + 1}; it counts once")
 
-    def relations(self, table: Table[Relations], settings: StorySettings | None) -> Relations:
+    def relations(self, table: Table[Relations]) -> Relations:
         """Return the relationships, everybody by the whole name."""
         said = table.value
         self._demand_different(table, "tiers", [one.name for one in said.tiers])
@@ -82,7 +82,6 @@ class Checks:
             tastes[whole] = taste
         bonds = tuple(self._bond(table, n, bond) for n, bond in enumerate(said.bonds))
         self._demand_different(table, "bonds", [" and ".join(sorted(bond.characters)) for bond in bonds])
-        self._look_at_traits(table, settings)
         return said.model_copy(update={"tastes": tastes, "bonds": bonds})
 
     def _demand_different(self, table: Table[Any], block: str, marks: Sequence[str]) -> None:
@@ -108,19 +107,6 @@ class Checks:
             self._warn_of_nobody(table, ("tastes", name), "tastes", name)
         return whole or name
 
-    def _look_at_traits(self, table: Table[Relations], settings: StorySettings | None) -> None:
-        """Note the likes and dislikes that no words stand for: rules never find these."""
-        if settings is None:
-            return
-        known = {_trait(name) for name in settings.traits}
-        for name, taste in table.value.tastes.items():
-            for kind, points in (("likes", taste.likes), ("dislikes", taste.dislikes)):
-                for trait in points:
-                    if _trait(trait) not in known:
-                        near = nearest(trait, settings.traits)
-                        text = f"{trait!r} has no words in [traits] of story.toml, so that only a model finds it{near}"
-                        self.findings.warn(table.name, table.line_of(("tastes", name, kind, trait)), text)
-
     def _whole(self, table: Table[Any], block: str, n: int, said_id: str | None, key: str, name: str) -> str:
         whole = self.names.whole(name)
         if whole is None:
@@ -141,11 +127,6 @@ class Checks:
 
     def _warn(self, table: Table[Any], block: str, n: int, said_id: str | None, text: str) -> None:
         self.findings.warn(table.name, table.line_of((block, n)), f"{item_name(block, n, {'id': said_id})} {text}")
-
-
-def _trait(name: str) -> str:
-    """Return *name* as traits are compared: capitals do not count, nor how words are joined."""
-    return folded(name.replace("_", " ").replace("-", " "))
 
 
 def look_beside(texts: Texts) -> None:

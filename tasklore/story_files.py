@@ -78,7 +78,7 @@ def _base(tables: Tables, files: list[EntityFile], texts: Texts) -> StoryBase | 
     if tables.knowledge is not None:
         checks.knowledge(tables.knowledge)
     settings = tables.settings.value if tables.settings is not None else None
-    relations = checks.relations(tables.relations, settings) if tables.relations is not None else Relations()
+    relations = checks.relations(tables.relations) if tables.relations is not None else Relations()
     memories = checks.memories(tables.memories) if tables.memories is not None else ()
     threads = checks.threads(tables.threads) if tables.threads is not None else ()
     if settings is None:

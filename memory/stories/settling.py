@@ -319,7 +319,7 @@ def _knowledge(found: Knowledge, place: _Place) -> tuple[Section, StoryChange]:
                     fact=fact.fact,
                     conf=fact.confidence,
                     src=place.source,
-                    known_by=fact.known_by or None,
+                    known=fact.known_by or None,
                 )
             )
     return found.model_copy(update={"facts": tuple(new)}), StoryChange(facts=tuple(new))

@@ -156,7 +156,7 @@ def _add_history(router: APIRouter, reader: DocumentReader) -> None:
 
 def _add_undo(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
     @router.post(
-        "/{user}/undo", summary="Take an edit back", response_model=Undone, responses={**LATER, **answers(404, 409)}
+        "/{user}/undo", summary="Take an edit back", response_model=Undone, responses={**LATER, **answers(404)}
     )
     async def undo(
         user: AskedBy, body: Undo, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
@@ -167,7 +167,7 @@ def _add_undo(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
         "/{user}/{resource:document}/undo",
         summary="Take an edit of a document back, in every document that it touched",
         response_model=Undone,
-        responses={**LATER, **answers(404, 409)},
+        responses={**LATER, **answers(404)},
     )
     async def undo_in_one(
         user: AskedBy,

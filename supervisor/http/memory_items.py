@@ -160,7 +160,7 @@ def add_items(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
         "/{user}/items/{reference}",
         summary="Change an item in its place",
         response_model=ItemChanged,
-        responses={**LATER, **answers(404, 409)},
+        responses={**LATER, **answers(404)},
     )
     async def change(
         user: AskedBy, reference: Reference, body: ChangedItem, caller: By, idempotency_key: IdempotencyKey = None
@@ -173,7 +173,7 @@ def add_items(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
         "/{user}/items/{reference}",
         summary="Delete an item",
         response_model=ItemChanged,
-        responses={**LATER, **answers(404, 409)},
+        responses={**LATER, **answers(404)},
     )
     async def delete(
         user: AskedBy, reference: Reference, caller: By, idempotency_key: IdempotencyKey = None

@@ -19,7 +19,7 @@ _WITHIN_S = 300.0
 
 LATER: dict[int | str, dict[str, Any]] = {
     202: {"description": "It is under way; ask there.", "headers": LOCATED | RETRY},
-    **answers(),
+    **answers(409),
 }
 
 Shape = TypeVar("Shape", bound="Started")

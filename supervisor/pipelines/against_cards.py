@@ -66,6 +66,8 @@ class _Outlook:
         if reference.kind == "input":
             declared = self.pipeline.inputs.get(reference.name)
             return Shape.of_input(declared.type) if declared else None
+        if reference.kind in ("item", "index"):
+            return None
         key = read_key(reference.name)
         if key.identifier is not None:
             # Only the task that writes it knows what it is.
@@ -83,7 +85,8 @@ class _Outlook:
 
     def _written(self, phase: str, data_type: str) -> Shape | None:
         task = self.tasks.get(phase)
-        if task is None or task.result is None:
+        is_list = any(one.name == phase and one.for_each for one in self.pipeline.phases)
+        if task is None or task.result is None or is_list:
             return None
         result = Shape.of(task.result)
         return result if data_type == "results" else result.inside(data_type)

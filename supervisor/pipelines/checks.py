@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from contracts.errors import InvalidInput
 from contracts.messages import AgentCard
-from contracts.pipelines import Phase, Pipeline
+from contracts.pipelines import Phase, Pipeline, items_phase
 from contracts.session_keys import EntryKey, read_key
 from supervisor.pipelines.against_cards import problems_with, write_problems
 from supervisor.pipelines.globs import MOST_GLOBS, unusable
@@ -162,6 +162,7 @@ def _phase_problems(at: int, phase: Phase, declared: _Declared) -> Iterator[Prob
         if data_type in written:
             yield Problem(("writes", n), f"writes {data_type!r} twice; leave one out")
         written.add(data_type)
+    yield from _item_problems(phase, declared)
     yield from _file_problems(phase, declared.pipeline.root)
     for kind, tags in (("standards", phase.standards), ("design", phase.design)):
         if not all(tag.strip() for tag in tags):
@@ -169,6 +170,26 @@ def _phase_problems(at: int, phase: Phase, declared: _Declared) -> Iterator[Prob
     if phase.timeout is not None and phase.timeout > LONGEST_TIMEOUT:
         most = f"more than {LONGEST_TIMEOUT.days} days, after which a task is forgotten"
         yield Problem(("timeout",), f"timeout is {phase.timeout.days} days, {most}; split the phase")
+
+
+def _item_problems(phase: Phase, declared: _Declared) -> Iterator[Problem]:
+    if phase.for_each is None:
+        return
+    try:
+        pieces = read_text(phase.for_each)
+    except InvalidInput:
+        return
+    if len(pieces) != 1 or not isinstance(pieces[0], Reference) or pieces[0].kind in ("item", "index"):
+        said = f"for_each is {phase.for_each!r}; write one reference to a list, such as ${{plan:results.papers}}"
+        yield Problem(("for_each",), said)
+    if phase.writes != ("results",):
+        yield Problem(
+            ("writes",), "writes: a phase with `for_each` writes `results` alone, the list of all; leave it out"
+        )
+    if phase.corrects is not None:
+        yield Problem(("corrects",), "corrects: a phase with `for_each` corrects none; let a phase after it do that")
+    if (other := items_phase(phase.name)) in declared.phases:
+        yield Problem(("name",), f"name: the items of {phase.name!r} are kept as {other!r}; rename that phase")
 
 
 def _file_problems(phase: Phase, root: str | None) -> Iterator[Problem]:
@@ -195,6 +216,8 @@ def _why_not_there(reference: Reference, phase: Phase, declared: _Declared) -> s
     """Return why *phase* can never find what *reference* names."""
     if reference.kind == "input":
         return None if reference.name in declared.pipeline.inputs else _no_input(reference, declared.pipeline)
+    if reference.kind in ("item", "index"):
+        return None if phase.for_each else "the phase has no `for_each`; give it a list, or leave this out"
     if reference.kind == "standards":
         cure = 'name those it asks for, such as standards = ["docs"]'
         return None if phase.standards else f"the phase has no tags of standards; {cure}"

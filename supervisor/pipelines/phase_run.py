@@ -8,29 +8,19 @@ import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-import structlog
 from pydantic import JsonValue, ValidationError
 
-from contracts import subjects
-from contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
+from contracts.errors import EntryTooLarge, InvalidInput
 from contracts.messages import CompletionReport, PipelineEventKind, TaskAssignment, TaskCall
 from contracts.pipelines import Phase
 from memory.pipeline_records import PhaseState
+from memory.session_entries import NewEntry
 from runtime import tracing
+from supervisor.pipelines.fan_out import FanOut, failure_words
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts, root_of
+from supervisor.pipelines.phase_task import Failure, PhaseTask
 from supervisor.pipelines.reading import Gone, PhaseReader
 from supervisor.pipelines.watching import DESIGN, FILE, STANDARD, tag_marks
-
-log = structlog.get_logger(__name__)
-
-#: Seconds for which a report is awaited at a time; the desk of reports looks for it all the while.
-_WAIT_S = 3600.0
-#: Seconds past a phase's timeout until one that runs is ended here: whoever runs it says so itself, with what it cost.
-_OVERDUE_S = 5.0
-#: Seconds for the report of a task that was just cancelled.
-_LAST_LOOK_S = 2.0
-#: Least seconds before a task that was not accepted is sent again.
-_AGAIN_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +59,6 @@ class PhaseRun:
         self._run = self._before.run if adopted else self._before.run + 1
         self._task_id = live.task_id(phase.name, self._run)
         self._reading = PhaseReader(parts, live, phase, self._task_id)
-        #: Whether a worker ran it when its timeout was over.
-        self._was_begun = False
 
     async def perform(self) -> PhaseEnd:
         """Return how it ended, once that is stored.
@@ -83,14 +71,17 @@ class PhaseRun:
             return await self._perform()
 
     async def _perform(self) -> PhaseEnd:
-        if self._adopted and (report := await self._reported()) is not None:
+        is_one = self._phase.for_each is None
+        if is_one and self._adopted and (report := await self._reported()) is not None:
             return await self._conclude(report)
         try:
             told = await self._prepare()
             if isinstance(told, Restart | Settled):
                 return told
+            if not is_one:
+                return await self._fan_out()
             assignment = self._assignment(told)
-        except (InvalidInput, ValidationError) as error:
+        except (InvalidInput, EntryTooLarge, ValidationError) as error:
             return await self._fail(type(error).__name__, str(error))
         return await self._conclude(await self._report_of(assignment))
 
@@ -159,10 +150,11 @@ class PhaseRun:
         self._begun = True
         self._parts.tell(live.event("phase_started", self._parts.now(), name, task_id=self._task_id))
 
-    def _assignment(self, parameters: dict[str, JsonValue]) -> TaskAssignment:
+    def _assignment(self, parameters: dict[str, JsonValue], since: datetime | None = None) -> TaskAssignment:
         phase, record = self._phase, self._live.record
-        since = self._parts.now()
-        if self._adopted and self._before.since_ms is not None:
+        is_own = since is not None
+        since = since or self._parts.now()
+        if not is_own and self._adopted and self._before.since_ms is not None:
             since = datetime.fromtimestamp(self._before.since_ms / 1000, UTC) + self._live.ahead
         memory = phase.memory
         if self._run > 1 and memory == "use":
@@ -186,67 +178,41 @@ class PhaseRun:
 
     async def _report_of(self, assignment: TaskAssignment) -> CompletionReport | PhaseState:
         """Return the report of *assignment*, sent now; or, where none can come, how the phase failed."""
-        # Awaited from before it is sent: a quick task is done by the time its acceptance is noted.
-        awaited = asyncio.ensure_future(self._awaited(assignment))
-        try:
-            if await self._send(assignment) and (report := await awaited) is not None:
-                return report
-        except MessageTooLarge as error:
-            return self._failed(
-                "MessageTooLarge",
-                f"the parameters of phase {self._phase.name!r} do not fit into a message of {subjects.MAX_BODY:,} "
-                f"bytes ({error}); name the entries in `reads` and let the agent read them by `context.session.get`",
-            )
-        finally:
-            awaited.cancel()
-            await asyncio.gather(awaited, return_exceptions=True)
-        return await self._expire(assignment)
+        found = await PhaseTask(self._parts, self._phase, assignment, is_new=not self._adopted).report()
+        return self._failed(found.error_type, found.error) if isinstance(found, Failure) else found
 
-    async def _awaited(self, assignment: TaskAssignment) -> CompletionReport | None:
-        """Return the report of *assignment*, None when it is overdue."""
-        is_new = not self._adopted
-        while not self._is_overdue(assignment):
-            report = await self._parts.reports.report_of(assignment, self._wait_s(assignment), is_new=is_new)
-            if report is not None:
-                return report
-            is_new = False
-        # What nobody runs has nobody to report it.
-        self._was_begun = await self._parts.reports.is_under_way(self._task_id)
-        return await self._parts.reports.report_of(assignment, _OVERDUE_S if self._was_begun else 0.0)
+    async def _fan_out(self) -> PhaseEnd:
+        """Run a task for each item, and keep the list of what they returned."""
+        phase, live, items = self._phase, self._live, self._reading.items()
 
-    async def _send(self, assignment: TaskAssignment) -> bool:
-        """Return whether *assignment* is durably stored before it is overdue."""
-        while not self._is_overdue(assignment):
-            try:
-                await self._parts.dispatch.assign(assignment)
-            except NotAccepted as error:
-                log.warning("phase_not_accepted", phase=self._phase.name, error=str(error))
-                await asyncio.sleep(max(_AGAIN_S, error.retry_after_s))
-            else:
-                return True
-        return False
+        def parameters_of(number: int) -> dict[str, JsonValue]:
+            return self._reading.parameters_of(items[number], number)
 
-    async def _expire(self, assignment: TaskAssignment) -> CompletionReport | PhaseState:
-        """End a task that is overdue, so that it does not run any more; nobody may be there to take it."""
-        phase = self._phase
-        span = f"its timeout of {(phase.timeout or timedelta(0)).total_seconds():g} s"
-        words = f"no worker began it within {span}; is one of {phase.agent} up?"
-        if self._was_begun:
-            words = f"the worker that began it did not finish it within {span}"
-        try:
-            await self._parts.canceller.cancel(self._task_id, words)
-        except NotAccepted as error:
-            log.info("overdue_report_not_stored", phase=phase.name, error=str(error))
-        report = await self._parts.reports.report_of(assignment, _LAST_LOOK_S)
-        return report if report is not None and report.status != "cancelled" else self._failed("TaskExpired", words)
+        def assign(task_id: str, parameters: dict[str, JsonValue]) -> TaskAssignment:
+            # It shares the session, and leaves what it returns to the driver: the phase has one entry for all.
+            told = {"task_id": task_id, "parent_id": self._task_id, "phase": None, "writes": None, "keep_ms": None}
+            return self._assignment(parameters, since=self._parts.now()).model_copy(update=told)
 
-    def _is_overdue(self, assignment: TaskAssignment) -> bool:
-        return self._wait_s(assignment) <= 0
-
-    def _wait_s(self, assignment: TaskAssignment) -> float:
-        if assignment.deadline is None:
-            return _WAIT_S
-        return min(_WAIT_S, (assignment.deadline - self._parts.now()).total_seconds())
+        fan_out = FanOut(self._parts, live, phase, base=self._task_id, is_new=not self._adopted, assign=assign)
+        done = await fan_out.run(parameters_of, len(items))
+        if done.is_cancelled:
+            return Wished(await self._parts.runs.wish(live.session_id) or "")
+        if done.failures and phase.on_failure == "fail":
+            words = failure_words(done)
+            return await self._fail("ItemFailed", words, took_ms=done.took_ms, attempts=done.attempts)
+        entry = NewEntry(
+            f"{phase.name}:results",
+            await fan_out.results(parameters_of, done),
+            phase=phase.name,
+            agent=phase.agent,
+            computation_ms=done.took_ms,
+            ttl=phase.keep_for,
+        )
+        await self._parts.cache.set_many(live.session_id, [entry], task_id=self._task_id, phase=phase.name)
+        state = PhaseState(
+            status="done", run=self._run, task_id=self._task_id, took_ms=done.took_ms, attempts=done.attempts
+        )
+        return await self._settle(state, "phase_done", done.said, run_ms=done.took_ms)
 
     async def _reported(self) -> CompletionReport | None:
         """Return the report of a run that another driver began, when there is one: then nothing is read again."""

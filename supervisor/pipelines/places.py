@@ -9,6 +9,7 @@
 | `${analysis:file:"src/a.py".lines}` | a place inside such an entry: quotes say where its identifier ends |
 | `${results:page."content-type"}` | a property whose name has a dot or another mark |
 | `${standards}` | the standards in force with one of the phase's tags |
+| `${item.title}`, `${index}` | the item of a phase with `for_each`, and its number from 0 |
 | `${review:results.score?}` | the same, or null when the entry or the place in it is not there |
 | `$${` | no reference, but the two characters `${` |
 """
@@ -28,9 +29,12 @@ from supervisor.pipelines.problems import listed
 _NAME = r"[A-Za-z0-9_-]{1,64}"
 _PATH = r'(?:\.(?:"[^"]*"|[^."?\s]+))*'
 _INPUT = re.compile(rf"input\.(?P<name>{_NAME})(?P<path>{_PATH})")
+_ITEM = re.compile(rf"(?P<name>item)(?P<path>{_PATH})")
+_INDEX_OF = re.compile(r"(?P<name>index)(?P<path>)")
 _STANDARDS = re.compile(rf"(?P<name>standards)(?P<path>{_PATH})")
 #: A key whose identifier, if any, is quoted, and a place inside; any other text with a colon is a key from end to end.
 _KEY = re.compile(rf'(?P<name>{_NAME}:{_NAME})(?::"(?P<identifier>[^"]*)")?(?P<path>{_PATH})')
+_KINDS = (("input", _INPUT), ("standards", _STANDARDS), ("item", _ITEM), ("index", _INDEX_OF), ("entry", _KEY))
 _STEP = re.compile(r'\.(?:"([^"]*)"|([^."?\s]+))')
 _TOKEN = re.compile(r'\$\$\{|\$\{((?:"[^"]*+"|[^}"]++)*+)\}|\$\{')
 _INDEX = re.compile(r"[0-9]{1,9}")
@@ -42,12 +46,12 @@ _CURE = (
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What one `${...}` names: an input by its name, an entry by its key, or the standards (*name* "standards").
+    """What one `${...}` names: an input by its name, an entry by its key, the standards, or an item and its number.
 
     *path* leads inside the value; *optional* tells that null serves when nothing is there. *text* is as it was written.
     """
 
-    kind: Literal["input", "entry", "standards"]
+    kind: Literal["input", "entry", "standards", "item", "index"]
     name: str
     path: tuple[str, ...] = ()
     optional: bool = False
@@ -93,14 +97,14 @@ def read_reference(body: str) -> Reference:
     """
     text = f"${{{body}}}"
     inner, optional = _without_mark(body.strip())
-    for kind, pattern in (("input", _INPUT), ("standards", _STANDARDS), ("entry", _KEY)):
+    for kind, pattern in _KINDS:
         found = pattern.fullmatch(inner)
         if found:
             name = found["name"]
             if kind == "entry" and found["identifier"] is not None:
                 name = str(read_key(f"{name}:{found['identifier']}"))
             steps = tuple(quoted or plain for quoted, plain in _STEP.findall(found["path"]))
-            return Reference(kind, name, steps, optional, text)  # type: ignore[arg-type] # one of the three above
+            return Reference(kind, name, steps, optional, text)  # type: ignore[arg-type] # one of the five above
     if ":" not in inner or '"' in inner:
         raise InvalidInput(f"{text!r} names nothing; {_CURE}")
     return Reference("entry", str(read_key(inner)), (), optional, text)

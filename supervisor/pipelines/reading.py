@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
-from contracts.pipelines import Phase
+from contracts.pipelines import MOST_ITEMS, Phase
 from contracts.session_keys import EntryKey, read_key
 from supervisor.pipelines.conditions import Condition
 from supervisor.pipelines.graph import result_keys
 from supervisor.pipelines.live import LiveRun, Parts
+from supervisor.pipelines.places import called
 from supervisor.pipelines.references import Reference, keys_read, references_in, resolve
 
 #: Phases whose entries are gone though they were written, each with what is missed: they have to run again.
@@ -26,6 +27,8 @@ class PhaseReader:
         self._reader = reader
         self._values: dict[str, JsonValue] = {}
         self._standards: JsonValue = []
+        self._item: JsonValue = None
+        self._index = 0
 
     async def condition(self) -> bool | Gone:
         """Return whether the phase's `when` holds, or what has to run again before that can be said.
@@ -47,13 +50,38 @@ class PhaseReader:
             InvalidInput: a reference leads nowhere.
             MemoryUnavailable: the store did not answer.
         """
-        references = references_in(self._phase.parameters)
+        references = references_in([self._phase.parameters, self._phase.for_each or ""])
         gone = await self._load(references) | await self._missed()
         if gone:
             return [gone]
         if any(one.kind == "standards" for one in references):
             found = await self._parts.projects.standards(self._live.record.project, self._phase.standards)
             self._standards = [{"id": one.record_id, "text": one.text, "tags": list(one.tags)} for one in found]
+        return {} if self._phase.for_each is not None else self._told()
+
+    def items(self) -> list[JsonValue]:
+        """Return the items of the phase, once its `parameters` are read.
+
+        Raises:
+            InvalidInput: its `for_each` leads to no list, or to too long a one.
+        """
+        found = resolve(self._phase.for_each, self._look_up)
+        if not isinstance(found, list):
+            raise InvalidInput(f"for_each {self._phase.for_each} is {called(found)}; refer to a list")
+        if len(found) > MOST_ITEMS:
+            raise InvalidInput(f"for_each {self._phase.for_each} has {len(found):,} items; keep to {MOST_ITEMS:,}")
+        return found
+
+    def parameters_of(self, item: JsonValue, index: int) -> dict[str, JsonValue]:
+        """Return the parameters for *item*, number *index* from 0.
+
+        Raises:
+            InvalidInput: a reference leads nowhere in it.
+        """
+        self._item, self._index = item, index
+        return self._told()
+
+    def _told(self) -> dict[str, JsonValue]:
         told = resolve(self._phase.parameters, self._look_up)
         if not isinstance(told, dict):
             raise TypeError("parameters are a mapping, and stay one")
@@ -62,6 +90,10 @@ class PhaseReader:
     def _look_up(self, reference: Reference) -> JsonValue:
         if reference.kind == "standards":
             return self._standards
+        if reference.kind == "item":
+            return self._item
+        if reference.kind == "index":
+            return self._index
         if reference.kind == "input":
             return self._live.record.inputs.get(reference.name)
         return self._values.get(reference.name)
@@ -89,7 +121,8 @@ class PhaseReader:
         """Return which phases have lost entries that the phase only declares to read: its agent will ask for them."""
         if not self._phase.reads:
             return {}
-        told = {one.name for one in references_in(self._phase.parameters) if one.kind == "entry"}
+        references = references_in([self._phase.parameters, self._phase.for_each or ""])
+        told = {one.name for one in references if one.kind == "entry"}
         when = Condition.parse(self._phase.when).references if self._phase.when is not None else ()
         told |= {one.name for one in when if one.kind == "entry"}
         declared = {key: optional for key, optional in keys_read(self._phase).items() if key not in told}

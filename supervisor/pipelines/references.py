@@ -80,6 +80,8 @@ def mentions_of(phase: Phase) -> tuple[list[Mention], list[Problem]]:
     problems: list[Problem] = []
     for name, value in phase.parameters.items():
         _collect(("parameters", name), value, mentions, problems)
+    if phase.for_each is not None:
+        _collect(("for_each",), phase.for_each, mentions, problems)
     for n, text in enumerate(phase.reads):
         try:
             mentions.append(Mention(("reads", n), read_entry(text)))

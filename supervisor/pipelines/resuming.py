@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
-from contracts.pipelines import Pipeline
+from contracts.pipelines import Pipeline, items_phase
 from memory.pipeline_records import PhaseState, Redeclared, RunRecord
 from memory.session import EntryInfo
 from supervisor.pipelines.checks import problems_in_inputs
@@ -63,6 +63,7 @@ class Resuming:
                 f"run {session_id!r} is {record.state} and nothing of it is stale; `rerun` begins again at a phase"
             )
         await self._count_kept(record, entries, plan)
+        await self._drop_items(record, graph, stale)
         # What never began has nothing to lose, and is not stale.
         stale = {name: why for name, why in plan.again.items() if not _is_fresh(record.phases[name])}
         self._tell_plan(await self._reset(changed, stale, None if pipeline is None else graph), stale, plan.reused)
@@ -76,6 +77,21 @@ class Resuming:
             ),
             reused=_reused_in(plan, entries),
         )
+
+    async def _drop_items(self, record: RunRecord, graph: Graph, stale: Mapping[str, str]) -> None:
+        """Drop what the items of phases returned that are *stale* themselves.
+
+        Where only phases before are, items whose parameters are the same stand.
+        """
+        dropped = [
+            items_phase(one.name)
+            for one in record.pipeline.phases
+            if one.for_each
+            and one.name in stale
+            and (one.reads_files or one.standards or one.design or graph.ancestors(one.name).isdisjoint(stale))
+        ]
+        if dropped:
+            await self._parts.cache.invalidate_phases(record.session_id, dropped)
 
     async def _reset(self, changed: Redeclaration, stale: Mapping[str, str], graph: Graph | None) -> RunRecord:
         """Let the run go on, its *stale* phases pending, with what was *changed*; *graph* is that of a new declaration.

@@ -81,7 +81,7 @@ def test_a_pipeline_fails_at_its_fourth_phase_and_goes_on_from_there(played: tup
 
 
 def test_ten_agents_read_a_story_and_a_few_lines_stand_for_its_files(played: tuple[str, Path]) -> None:
-    """Every agent by rules; the context keeps within its budget, and says how much it stands for."""
+    """Every agent without a model; the context keeps within its budget, and says how much it stands for."""
     said, _ = played
     act = said[said.index("> tasklore analysis run lighthouse ") :]
     table, rest = act.split("5 responses in ", 1)
@@ -95,9 +95,9 @@ def test_ten_agents_read_a_story_and_a_few_lines_stand_for_its_files(played: tup
     assert int(tokens[1].replace(",", "")) >= 20_000
     assert 0 < int(tokens[2]) <= 350
     context = rest[rest.index("  <!-- AGENT CONTEXT -->") :]
-    assert "\n  **Scene**: " in context
+    assert "\n  **Characters**: Mentioned: " in context
     assert "  <!-- END AGENT CONTEXT -->\n" in context
-    assert "Rules read the story here" in context
+    assert "Without a model" in context
 
 
 def _phases(text: str, mark: str) -> dict[str, str]:

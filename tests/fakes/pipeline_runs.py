@@ -240,6 +240,13 @@ class FakePipelineRuns:
         kept.seen[phase] = dict(seen)
         return True
 
+    async def note_progress(self, session_id: str, fence: int) -> bool:
+        """Forget who died over it before."""
+        kept = self._driven(session_id, fence)
+        if kept is not None:
+            kept.lapses = 0
+        return kept is not None
+
     async def seen(self, session_id: str) -> dict[str, dict[str, str]]:
         """Return what each phase read beside the session."""
         kept = self._runs.get(session_id)

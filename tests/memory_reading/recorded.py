@@ -13,6 +13,7 @@ may mention. Answers lie in `tests/recorded/memory_*.jsonl`, one `{"digest", "an
 import argparse
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.messages import ChatTurn, Fact
+from memory.documents.entries import live_entries
 from memory.documents.items import Body
 from memory.rendering.tokens import counter
 from runtime.llm import Expense, LlmSettings, Reply
@@ -102,9 +104,10 @@ class Replay:
 
 @dataclass
 class Heard:
-    """What was kept of one batch: each fact with what became of it."""
+    """What was kept of one batch: each fact with what became of it, and what all items say that hold after it."""
 
     facts: list[tuple[Fact, str]] = field(default_factory=list)
+    holding: list[str] = field(default_factory=list)
 
 
 async def live_through(person: Mapping[str, Any], model: Replay) -> list[Heard]:
@@ -125,8 +128,9 @@ async def live_through(person: Mapping[str, Any], model: Replay) -> list[Heard]:
         pending = [PendingFact(fact, one.turn_id, said=said[one.turn_id]) for one in learned for fact in one.facts]
         rulings = await edit(FactBatch(batch.user_id, tuple(pending)), editing)
         outcomes = {ruling.fact_id: ruling.outcome for ruling in rulings}
-        lived.append(Heard([(one.fact, outcomes[one.fact.fact_id]) for one in pending]))
         bodies = {name: document.body for name, document in editing.draft.documents.items()}
+        holding = [f"{entry.subject} {entry.text}" for entry in live_entries(bodies, KINDS, now.date())]
+        lived.append(Heard([(one.fact, outcomes[one.fact.fact_id]) for one in pending], holding))
     return lived
 
 
@@ -159,14 +163,16 @@ def score(person: Mapping[str, Any], lived: Sequence[Heard], total: Score) -> No
         total.set_aside += len(heard.facts) - len(kept)
         total.kept += len(kept)
         wanted, also = batch["facts"], batch.get("optional", [])
+        by_turn = {fact.fact_id: _turn_of(fact) for fact in kept}
         for one in wanted:
             total.wanted += 1
-            if any(_fits(fact, one) for fact in kept):
+            if _is_found(one, kept, by_turn, heard.holding):
                 total.found += 1
             else:
                 total.misses.append(f"{person['id']}/{place}: missed {one['statement']}")
         for fact in kept:
-            if any(_fits(fact, one) for one in (*wanted, *also)):
+            beside = [other for other in kept if by_turn[other.fact_id] == by_turn[fact.fact_id]]
+            if any(_fits(fact, one) or _is_part(fact, one, beside) for one in (*wanted, *also)):
                 total.kept_right += 1
             else:
                 total.misses.append(f"{person['id']}/{place}: kept {fact.relation} {fact.category}: {fact.text}")
@@ -177,13 +183,46 @@ def score(person: Mapping[str, Any], lived: Sequence[Heard], total: Score) -> No
             total.misses += [f"{person['id']}/{place}: trapped ({trap['why']}): {fact.text}" for fact in caught]
 
 
+def _is_found(
+    wanted: Mapping[str, Any], kept: Sequence[Fact], by_turn: Mapping[str, str], holding: Sequence[str]
+) -> bool:
+    """Tell whether a fact says it, or those of one turn together; what was known before may hold as it did."""
+    turns = {turn: [fact for fact in kept if by_turn[fact.fact_id] == turn] for turn in by_turn.values()}
+    if any(_fits(fact, wanted) for fact in kept) or any(_fit_together(facts, wanted) for facts in turns.values()):
+        return True
+    groups = [words.split("|") for words in wanted["must_mention"]]
+    return wanted.get("relation") == "same" and any(all(_has(text, words) for words in groups) for text in holding)
+
+
+def _is_part(fact: Fact, wanted: Mapping[str, Any], beside: Sequence[Fact]) -> bool:
+    """Tell whether *fact* says a part of *wanted*, the facts *beside* it the rest."""
+    return _fit_together(beside, wanted) and any(_mentions(fact, words.split("|")) for words in wanted["must_mention"])
+
+
+def _fit_together(facts: Sequence[Fact], wanted: Mapping[str, Any]) -> bool:
+    return all(any(_mentions(fact, words.split("|")) for fact in facts) for words in wanted["must_mention"])
+
+
+def _turn_of(fact: Fact) -> str:
+    return fact.fact_id.rpartition("-")[0]
+
+
 def _fits(fact: Fact, wanted: Mapping[str, Any]) -> bool:
     return all(_mentions(fact, words.split("|")) for words in wanted["must_mention"])
 
 
 def _mentions(fact: Fact, words: Sequence[str]) -> bool:
-    told = f"{fact.text} {fact.value} {fact.subject or ''} {' '.join(fact.related)}".casefold()
-    return any(word.strip().casefold() in told for word in words)
+    return _has(f"{fact.text} {fact.value} {fact.subject or ''} {' '.join(fact.related)}", words)
+
+
+def _has(text: str, words: Sequence[str]) -> bool:
+    """Tell whether one of *words* stands in *text*; what is short or has digits as a whole word."""
+    told = text.casefold()
+    for word in (word.strip().casefold() for word in words):
+        is_whole = len(word) < 4 or any(map(str.isdigit, word))
+        if (re.search(rf"(?<!\w){re.escape(word)}(?!\w)", told) is not None) if is_whole else word in told:
+            return True
+    return False
 
 
 async def run(people: Sequence[Mapping[str, Any]], out: Path | None) -> Score:

@@ -186,6 +186,8 @@ class Office:
                 for name in assignment.writes or ()
             ]
             await self.sessions.set_many(assignment.session_id or "", entries, task_id=assignment.task_id)
+            if assignment.writes is None:
+                report = report.model_copy(update={"result": result})
         except PhaseReplaced as error:
             report = report_on(assignment, "cancelled", error=ErrorNote(type="PhaseReplaced", message=str(error)))
         except Exception as error:  # noqa: BLE001 - a crash becomes a report

@@ -294,8 +294,8 @@ async def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
 
 async def test_a_phase_that_nobody_takes_fails_at_its_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And is cancelled for good, so that no worker begins it later."""
-    monkeypatch.setattr("supervisor.pipelines.phase_run._OVERDUE_S", 0.0)
-    monkeypatch.setattr("supervisor.pipelines.phase_run._LAST_LOOK_S", 0.0)
+    monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", 0.0)
+    monkeypatch.setattr("supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
     house = House(tmp_path, echo=echo)
     house.office.is_away = True
     await house.begin(a_pipeline(a_phase("one", timeout=0.05)))

@@ -29,8 +29,8 @@ async def ended(house: House) -> PhaseState:
 
 async def test_what_nobody_runs_ends_with_its_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nobody who could report it a little later."""
-    monkeypatch.setattr("supervisor.pipelines.phase_run._OVERDUE_S", FOR_EVER_S)
-    monkeypatch.setattr("supervisor.pipelines.phase_run._LAST_LOOK_S", 0.0)
+    monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", FOR_EVER_S)
+    monkeypatch.setattr("supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
     house = House(tmp_path, wait=lambda told: told)
     house.office.is_away = True
     state = await ended(house)
@@ -41,7 +41,7 @@ async def test_what_nobody_runs_ends_with_its_timeout(tmp_path: Path, monkeypatc
 
 async def test_what_is_under_way_may_still_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs it knows of the timeout and says itself what came of it."""
-    monkeypatch.setattr("supervisor.pipelines.phase_run._OVERDUE_S", FOR_EVER_S)
+    monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", FOR_EVER_S)
     is_over = asyncio.Event()
 
     async def wait(_told: dict[str, Any]) -> dict[str, Any]:
@@ -65,8 +65,8 @@ async def test_what_is_under_way_may_still_report(tmp_path: Path, monkeypatch: p
 
 async def test_what_stays_silent_ends_after_a_grace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the reason does not doubt that there is a worker."""
-    monkeypatch.setattr("supervisor.pipelines.phase_run._OVERDUE_S", 0.01)
-    monkeypatch.setattr("supervisor.pipelines.phase_run._LAST_LOOK_S", 0.0)
+    monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", 0.01)
+    monkeypatch.setattr("supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
     never = asyncio.Event()
 
     async def wait(_told: dict[str, Any]) -> dict[str, Any]:

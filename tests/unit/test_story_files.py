@@ -409,10 +409,6 @@ def test_what_is_there_twice_is_refused(write: Write, changed: Mapping[str, str]
             "relationships.toml:1: tastes: no entity is called 'Anna'; did you mean 'Ana'?",
         ),
         (
-            {"relationships.toml": "[tastes.Ana.likes]\nhumour = 1\n"},
-            "relationships.toml:2: 'humour' has no words in [traits] of story.toml, so that only a model finds it",
-        ),
-        (
             {"memories.toml": '[[memories]]\nid = "m"\ncharacter = "Elias"\ntext = "x"\n'},
             f"memories.toml:3: memory 1 ('m'): character: {NOBODY}",
         ),

@@ -260,7 +260,7 @@ async def test_knowledge_says_where_it_was_told_and_who_knows_it() -> None:
         "fact": "Mara was in the boat the night her father drowned.",
         "conf": "medium",
         "src": "Ch1-R3",
-        "known_by": [MARA, TOBIAS],
+        "known": [MARA, TOBIAS],
     }
     fact = KnownFact(subject=MARA, fact="mara was in the boat the night her father drowned")
     known = story(changes={1: {"knowledge": StoryChange(facts=(fact,))}})

@@ -34,6 +34,8 @@ MOST_TOKENS = 1_500
 MOST_TOLD = 3_000
 #: Tokens that a provider's own framing takes, rather too many, and those of what is known that are shown in any case.
 _FRAME, _LEAST_SHOWN = 40, 200
+#: Tokens of one block in a question for several sections: what is left for it in one for its own.
+_MOST_BLOCK = 650
 #: The role of a question for several sections.
 SHARED = "shared"
 #: Faulty findings that go back to the model, and characters of each.
@@ -96,6 +98,9 @@ class _Question:
             MOST_TOKENS * len(parts) - _FRAME - count_tokens(self._system) - _schema_tokens(cast("Any", self._schema))
         )
         shown = blocks_of((name for part in parts for name in part.blocks), seen)
+        if self._is_shared:
+            # None of them has more than alone, so that one question is much less than many.
+            shown = [fit((block,), MOST_TOLD, _MOST_BLOCK)[0] for block in shown]
         fitted = fit(shown, MOST_TOLD, max(room, _LEAST_SHOWN))
         self._user = "\n".join(filter(None, (block.text for block in fitted)))
 

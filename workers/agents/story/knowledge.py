@@ -102,7 +102,7 @@ def _fact(found: FoundFact, seen: Seen) -> KnownFact:
         "conf": found.confidence,
         "src": seen.response.source,
     }
-    return KnownFact.model_validate(told | ({"known_by": known_by} if known_by else {}))
+    return KnownFact.model_validate(told | ({"known": known_by} if known_by else {}))
 
 
 def _bare(fact: str) -> str:

@@ -112,6 +112,7 @@ def thread_line(state: ThreadState, seen: Seen) -> str:
     standing += [] if left is None else [f"{left} left"]
     standing += [] if until is None else [f"due in {until}"]
     about = [*thread.characters[:_KEYWORDS], *thread.keywords[:_KEYWORDS]]
+    standing += [f"ends when: {' or '.join(thread.resolved_by[:_KEYWORDS])}"] if thread.resolved_by else []
     return f"{thread.id}: {thread.title or thread.id} ({', '.join([*standing, *about])})"
 
 

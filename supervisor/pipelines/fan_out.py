@@ -1,0 +1,239 @@
+"""A phase that is a task for each item of a list: some at once, results in the order of the items.
+
+What an item returned is an entry of the session under the digest of its parameters. So a phase that runs again runs
+only items that are new, changed or failed; and a driver that is killed leaves no more than the tasks under way, whose
+ids follow from run and item: whoever goes on finds their reports.
+"""
+
+import asyncio
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from contracts.messages import CompletionReport, TaskAssignment
+from contracts.pipelines import Phase, items_phase
+from memory.session_entries import NewEntry
+from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
+from supervisor.pipelines.phase_task import Failure, PhaseTask
+
+#: Results that are stored together, and entries that are read together.
+_TOGETHER = 64
+#: Seconds for which results are not stored at most, while others come.
+_STORE_S = 0.5
+#: Items between two events that say how far the phase is; in short lists, a twentieth of it.
+_TOLD_EVERY = 500
+
+
+@dataclass(slots=True)
+class FannedOut:
+    """What became of the items: failures by number, how many were kept from before, and what all of it took."""
+
+    total: int
+    failures: dict[int, Failure] = field(default_factory=dict)
+    kept: int = 0
+    took_ms: int = 0
+    attempts: int = 0
+    is_cancelled: bool = False
+
+    @property
+    def said(self) -> str:
+        """It in words: "10,000 items, 12 kept, 3 failed"."""
+        parts = [f"{self.total:,} item{'' if self.total == 1 else 's'}"]
+        parts += [f"{self.kept:,} kept"] if self.kept else []
+        parts += [f"{len(self.failures):,} failed"] if self.failures else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    number: int
+    key: str
+    parameters: dict[str, JsonValue]
+
+
+class FanOut:
+    """Runs the items of *phase*; *assign* makes the assignment of one, given its task id and parameters."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        live: LiveRun,
+        phase: Phase,
+        *,
+        base: str,
+        is_new: bool,
+        assign: Callable[[str, dict[str, JsonValue]], TaskAssignment],
+    ) -> None:
+        self._parts = parts
+        self._live = live
+        self._phase = phase
+        self._base = base
+        self._is_new = is_new
+        self._assign = assign
+        self._under_way: set[str] = set()
+        self._unstored: list[NewEntry] = []
+        self._through = 0
+        self._stored_at = time.monotonic()
+        #: The number of the first item with each key: others with the same parameters share what came of it.
+        self._first: dict[str, int] = {}
+
+    async def run(self, parameters_of: Callable[[int], dict[str, JsonValue]], total: int) -> FannedOut:
+        """Run what is not there yet; *parameters_of* gives those of an item by its number, from 0.
+
+        Raises:
+            InvalidInput: parameters of an item cannot be made.
+            UnknownSession: the session's time to live is over.
+            EntryTooLarge: a result is larger than a session takes.
+            LeaseLost: somebody else drives the run.
+            MemoryUnavailable: the store did not answer; whoever goes on finds everything as it is.
+        """
+        done = FannedOut(total)
+        there = {entry.key for entry in await self._parts.cache.entries(self._live.session_id)}
+        waiting = self._missing(parameters_of, there, done)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._phase.at_once, max(1, total))):
+                    group.create_task(self._work(waiting, done))
+        finally:
+            await self._leave()
+        await self._store()
+        return done
+
+    async def results(self, parameters_of: Callable[[int], dict[str, JsonValue]], done: FannedOut) -> list[JsonValue]:
+        """Return what the items returned, in their order, as the phase's `on_failure` says.
+
+        Raises:
+            MemoryUnavailable: the store did not answer.
+        """
+        found: list[JsonValue] = []
+        is_collecting = self._phase.on_failure == "collect"
+        for first in range(0, done.total, _TOGETHER):
+            numbers = range(first, min(first + _TOGETHER, done.total))
+            keys = [self._key(parameters_of(number)) for number in numbers]
+            entries = await self._parts.cache.peek(self._live.session_id, keys)
+            for number, key, entry in zip(numbers, keys, entries, strict=True):
+                failure = done.failures.get(self._first.get(key, number))
+                if failure is not None and is_collecting:
+                    told: JsonValue = {"type": failure.error_type, "message": failure.error}
+                    found.append({"item": number, "error": told})
+                elif failure is None:
+                    value = entry.value if entry is not None else None
+                    found.append({"item": number, "result": value} if is_collecting else value)
+        return found
+
+    def _missing(
+        self, parameters_of: Callable[[int], dict[str, JsonValue]], there: set[str], done: FannedOut
+    ) -> Iterator[_Item]:
+        """Yield the items without a result, each set of parameters once."""
+        for number in range(done.total):
+            parameters = parameters_of(number)
+            key = self._key(parameters)
+            if key in there:
+                done.kept += 1
+                self._through += 1
+            elif self._first.setdefault(key, number) == number:
+                yield _Item(number, key, parameters)
+            else:
+                self._through += 1
+
+    def _key(self, parameters: dict[str, JsonValue]) -> str:
+        """Return the key of what *parameters* give: of another task or agent it is another one."""
+        told = json.dumps([self._phase.agent, self._phase.task, parameters], sort_keys=True, ensure_ascii=False)
+        digest = hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return f"{items_phase(self._phase.name)}:results:{digest}"
+
+    async def _work(self, waiting: Iterator[_Item], done: FannedOut) -> None:
+        """Run one item after the other until none waits, or one failed that ends the phase."""
+        for item in waiting:
+            if done.is_cancelled or (done.failures and self._phase.on_failure == "fail"):
+                return
+            await self._run(item, done)
+            self._through += 1
+            self._tell(done)
+            # An iterator that has nothing to wait for would keep everybody else from going on.
+            await asyncio.sleep(0)
+
+    async def _run(self, item: _Item, done: FannedOut) -> None:
+        task_id = f"{self._base}-{item.key.rpartition(':')[2][:16]}"
+        assignment = self._assign(task_id, item.parameters)
+        self._under_way.add(task_id)
+        found = await self._reported(assignment)
+        if isinstance(found, CompletionReport):
+            done.took_ms += found.run_ms
+            done.attempts = max(done.attempts, found.attempt)
+        if isinstance(found, CompletionReport) and found.status == "completed":
+            entry = NewEntry(
+                item.key,
+                found.result,
+                phase=items_phase(self._phase.name),
+                agent=self._phase.agent,
+                computation_ms=found.run_ms,
+                ttl=self._phase.keep_for,
+            )
+            self._unstored.append(entry)
+            if len(self._unstored) >= _TOGETHER or time.monotonic() - self._stored_at > _STORE_S:
+                await self._store()
+        else:
+            failure = found if isinstance(found, Failure) else _failure_of(found)
+            done.failures[item.number] = failure
+            if isinstance(found, CompletionReport) and found.status == "cancelled":
+                done.is_cancelled = await self._parts.runs.wish(self._live.session_id) is not None
+        self._under_way.discard(task_id)
+
+    async def _reported(self, assignment: TaskAssignment) -> CompletionReport | Failure:
+        if not self._is_new and (report := await self._parts.reports.report_of(assignment, 0.0)) is not None:
+            return report
+        return await PhaseTask(self._parts, self._phase, assignment, is_new=self._is_new).report()
+
+    async def _store(self) -> None:
+        """Keep what came back since the last time.
+
+        Raises:
+            LeaseLost: somebody else drives the run.
+        """
+        entries, self._unstored, self._stored_at = self._unstored, [], time.monotonic()
+        if not entries:
+            return
+        await self._parts.cache.set_many(self._live.session_id, entries)
+        if not await self._parts.runs.note_progress(self._live.session_id, self._live.fence):
+            raise LeaseLost(f"run {self._live.session_id!r} is driven by somebody else")
+
+    async def _leave(self) -> None:
+        """Cancel what is under way, where the run is to be cancelled; else whoever goes on finds it again."""
+        if not self._under_way:
+            return
+        under_way = sorted(self._under_way)
+        wish = await self._parts.runs.wish(self._live.session_id)
+        if wish is None:
+            return
+        await asyncio.gather(*(self._parts.canceller.cancel(one, wish) for one in under_way), return_exceptions=True)
+
+    def _tell(self, done: FannedOut) -> None:
+        every = max(1, min(_TOLD_EVERY, done.total // 20))
+        if self._through % every and self._through != done.total:
+            return
+        text = f"{self._through:,} of {done.total:,} items"
+        failed = f", {len(done.failures):,} failed" if done.failures else ""
+        self._parts.tell(
+            self._live.event("phase_progress", self._parts.now(), self._phase.name, text=f"{text}{failed}")
+        )
+
+
+def failure_words(done: FannedOut) -> str:
+    """Return why the phase failed: the first item that did, and how many others."""
+    number, failure = min(done.failures.items())
+    others = len(done.failures) - 1
+    more = f"; and {others:,} more" if others else ""
+    kinds = Counter(one.error_type for one in done.failures.values())
+    told = f" ({', '.join(f'{count:,} {kind}' for kind, count in kinds.most_common(3))})" if others else ""
+    return f"item {number} of {done.total:,}: {failure.error_type}: {failure.error}{more}{told}"
+
+
+def _failure_of(report: CompletionReport) -> Failure:
+    error = report.error
+    return Failure(error.type if error else report.status, error.message if error else f"it is {report.status}")

@@ -1,0 +1,102 @@
+"""A list of items through real processes that are killed in the middle: nothing is lost, and nothing comes twice."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import nats
+import pytest
+
+from contracts.pipelines import Input, Phase, Pipeline
+from memory.pipeline_runs import PipelineRuns
+from memory.session import SessionCache
+from runtime import valkey
+from runtime.embedded import EmbeddedServers
+from tests.acceptance.house import AGENTS, House, Served
+from tests.acceptance.pipelines import PATIENCE_S, Asker
+
+COUNTED = str(AGENTS / "counted.py")
+#: Items under way when somebody is killed: each of them may be computed again, and no other.
+AT_ONCE = 16
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    """Run servers alone; a test starts and kills what works on them."""
+    servers = EmbeddedServers(tmp_path / "servers")
+    asyncio.run(servers.start())
+    house = House(servers, tmp_path)
+    try:
+        yield house
+    finally:
+        house.close()
+        asyncio.run(servers.stop())
+
+
+def squares(count: int, ms: int) -> Pipeline:
+    """Return a pipeline that squares so many numbers, each in so many milliseconds."""
+    return Pipeline(
+        name="squares",
+        inputs={"label": Input(type="text")},
+        result="square:results",
+        phases=(
+            Phase(name="numbers", agent="CountedAgent", task="count", parameters={"count": count}),
+            Phase(
+                name="square",
+                agent="CountedAgent",
+                task="square",
+                for_each="${numbers:results.numbers}",
+                at_once=AT_ONCE,
+                parameters={"label": "${input.label}", "number": "${item}", "ms": ms},
+            ),
+        ),
+    )
+
+
+def _worker(house: House) -> Served:
+    return house.worker(COUNTED, ack_wait_s=2, llm_base_url="", llm_api_key="").ready()
+
+
+def _supervisor(house: House) -> Served:
+    return house.supervisor(evidence_dir=house.folder / "evidence", ack_wait_s=2).ready()
+
+
+def test_ten_kills_lose_nothing_and_double_nothing(house: House) -> None:
+    """Workers and supervisors in turn; only what was under way is computed again, and each result counts once."""
+    asyncio.run(_killed(house, count=400, kills=10))
+
+
+async def _killed(house: House, *, count: int, kills: int) -> None:
+    worker, supervisor = await asyncio.to_thread(_worker, house), await asyncio.to_thread(_supervisor, house)
+    client = await nats.connect(house.servers.nats_url)
+    path = house.folder / "runs" / "storm"
+    try:
+        async with valkey.connect(house.servers.redis_url, deadline_s=PATIENCE_S) as redis:
+            runs, cache = PipelineRuns(redis, deadline_s=PATIENCE_S), SessionCache(redis, deadline_s=PATIENCE_S)
+            asker = Asker(client, runs, cache, house.folder)
+            declared = squares(count, 20).model_dump(mode="json")
+            reply = await asker.ask("run", "storm", pipeline=declared, inputs={"label": "storm"}, keep=True)
+            assert reply.kind == "accepted", reply
+            for kill in range(kills):
+                await _until_lines(path, (kill + 1) * count // (kills + 2))
+                if kill % 2:
+                    await asyncio.to_thread(supervisor.kill)
+                    supervisor = await asyncio.to_thread(_supervisor, house)
+                else:
+                    await asyncio.to_thread(worker.kill)
+                    worker = await asyncio.to_thread(_worker, house)
+            outcome = await asker.outcome("storm")
+    finally:
+        await client.close()
+    assert outcome["state"] == "completed", outcome
+    assert outcome["result"] == [number**2 for number in range(count)]
+    lines = path.read_text().split()
+    assert set(map(int, lines)) == set(range(count))
+    # A worker that is killed between its line and its report did it all the same.
+    assert len(lines) - count <= AT_ONCE * kills // 2
+
+
+async def _until_lines(path: Path, least: int) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not path.exists() or len(path.read_text().split()) < least:  # noqa: ASYNC110, ASYNC240 - other processes
+            await asyncio.sleep(0.02)

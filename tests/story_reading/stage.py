@@ -1,0 +1,63 @@
+"""The ten agents over one response, in the order in which an analysis asks them, each beside what those before left."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from contracts.analysis_pieces import Section
+from contracts.analysis_roster import ROSTER, model_of
+from contracts.messages import TaskAssignment, TaskCall
+from contracts.stories import SeatSettings, StoryBase, StoryChange, StoryResponse
+from memory.stories.settling import settled
+from memory.stories.view import standing
+from workers import Context
+from workers.loading import load_agents
+from workers.testing import NOW, KitServices, KitStory
+
+_AGENTS = {agent.agent_id: agent for agent in load_agents("workers.agents.story")}
+#: What each response changed, by its number and the section that found it.
+Changed = dict[int, dict[str, StoryChange]]
+
+
+class Telling:
+    """A story that is told response by response; what agents find in one is known to the next."""
+
+    def __init__(self, base: StoryBase, calls: str = "ten") -> None:
+        agents = {**base.settings.agents, "contradiction": SeatSettings(enabled=True)}
+        self.base = base.model_copy(update={"settings": base.settings.model_copy(update={"agents": agents})})
+        self._calls = calls
+        self._earlier: list[StoryResponse] = []
+        self._changes: Changed = {}
+
+    async def tell(self, response: StoryResponse, llm: Any) -> Mapping[str, Section]:
+        """Return every section of *response* as agents find it with *llm*."""
+        found: dict[str, Section] = {}
+        own: dict[str, StoryChange] = {}
+        services = KitServices(llm, NOW, story_calls=self._calls)
+        # Whoever waits for others comes after them in the roster.
+        for seat in ROSTER:
+            sections = {name: one.model_dump(mode="json") for name, one in found.items()}
+            told = KitStory(
+                self.base, response, tuple(self._earlier), {**self._changes, response.number: own}, sections
+            )
+            told.put_into(services.stories)
+            agent = _AGENTS[seat.agent_id]
+            assignment = TaskAssignment(
+                task_id=f"{seat.section}-{response.number}",
+                agent_id=agent.agent_id,
+                supervisor_id="reading",
+                task=TaskCall(name=seat.task),
+                created_at=NOW,
+                request_id="reading",
+                **told.fields,
+            )
+            task = agent.tasks[seat.task]
+            section = await task.handler.function(task.parameters(), Context(task, assignment, services))
+            model = model_of(seat.section)
+            assert model is not None
+            before = standing(self.base, self._changes, response.number)
+            found[seat.section], change = settled(seat.section, response.number, response.chapter, section, before)
+            if change is not None:
+                own[seat.section] = change
+        self._changes[response.number] = own
+        self._earlier.append(response)
+        return found
