@@ -179,7 +179,7 @@ class AnalysisRecord(_Record):
             max_attempts=MOST_ATTEMPTS,
             memory="bypass",
             # What agents share is of one analysis; one that is begun anew shares nothing with it.
-            request_id=f"{self.digest}-{self.opened_ms}",
+            request_id=f"{self.digest}-{self.opened_ms}-{self.run}",
             story_id=self.story_id,
             response_number=self.number,
         )

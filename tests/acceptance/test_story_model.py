@@ -1,10 +1,12 @@
 """The example story by a scripted model: how much it is asked, in which form, what that costs, and who does without."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,20 +22,20 @@ from workers.agent_files import load_agent_files
 #: Which section an answer is for, by the name of its schema.
 SECTIONS = {
     "SceneReading": "resp_analyzer",
-    "ProposedMemories": "memory_create",
-    "ProposedShows": "relationship",
-    "ProposedThreads": "plot_threads",
-    "ProposedFacts": "knowledge",
-    "ProposedConflicts": "contradiction",
+    "FoundMemories": "memory_create",
+    "FoundShows": "relationship",
+    "FoundThreads": "plot_threads",
+    "FoundFacts": "knowledge",
+    "FoundConflicts": "contradiction",
     "EntityChoice": "entity_analysis",
-    "FactChoice": "fact_extract",
-    "ProposedRecalls": "memory_extract",
-    "ProposedLoads": "thread_extract",
+    "CondensedFacts": "fact_extract",
+    "ChosenMemories": "memory_extract",
+    "ChosenThreads": "thread_extract",
 }
 NAMES = tuple(SECTIONS.values())
 GROUPS = {seat.section: seat.group for seat in ROSTER}
-#: Tokens of a whole question.
-MOST_TOKENS = 4_000
+#: Tokens of a question beside the response, and of the response.
+MOST_TOKENS, MOST_TOLD = 1_500, 3_000
 #: US dollars for a million tokens of the model that reads the context, as the story says by default.
 READER_USD = 3
 _MILLION = 1_000_000
@@ -60,7 +62,7 @@ class Model:
         if (canned := self.instead.get(section)) is not None:
             return canned
         tokens = dict(zip(("input_tokens", "output_tokens", "cached_tokens"), tokens_of(section), strict=True))
-        return answer(_filled(asked.schema, is_listed="\n1. " in asked.user), **tokens)
+        return answer(_filled(asked.schema), **tokens)
 
     def take(self) -> list[Asked]:
         """Return every question since the last look."""
@@ -75,17 +77,15 @@ def tokens_of(section: str) -> tuple[int, int, int]:
     return 701 + 13 * number, 31 + 7 * number, 64 * (number % 3)
 
 
-def _filled(schema: Mapping[str, Any], *, is_listed: bool) -> Any:
-    """Return the least that fits *schema*: the first word of a choice, and the first of what is listed by number."""
+def _filled(schema: Mapping[str, Any]) -> Any:
+    """Return the least that fits *schema*: the first word of a choice, and nothing in lists."""
     if "enum" in schema:
         return schema["enum"][0]
     match schema["type"]:
         case "object":
-            return {name: _filled(field, is_listed=is_listed) for name, field in schema["properties"].items()}
+            return {name: _filled(field) for name, field in schema["properties"].items()}
         case "array":
-            items = schema["items"]
-            is_pick = items["type"] == "integer" or set(items.get("properties", ())) == {"number", "why"}
-            return [_filled(items, is_listed=is_listed)] if is_pick and is_listed else []
+            return []
         case "integer" | "number":
             return 1
         case "boolean":
@@ -155,7 +155,7 @@ MISDEEDS: tuple[tuple[int, str, Canned], ...] = (
     (2, "entity_analysis", fault(500)),
     (22, "plot_threads", saying("Here is what you asked for: {]")),
     (24, "thread_extract", answer({"reasoning": "none", "threads": "all of them"})),
-    (30, "resp_analyzer", answer({"reasoning": "none", "scene_type": "opera", "tension": 99})),
+    (30, "resp_analyzer", answer({"reasoning": "none", "characters": "all of them"})),
 )
 
 
@@ -198,13 +198,15 @@ async def _demand_true_accounts(model: Model, desk: Reader, story_id: str, numbe
 
 
 def _demand_brevity(asked: Asked) -> None:
-    """Demand a question of at most 4,000 tokens, its schema included, to which a strict form is the answer."""
+    """Demand a question of at most 1,500 tokens beside the response, its schema included, for a strict answer."""
     wanted = asked.body["response_format"]
     told = [str(message["content"]) for message in asked.body["messages"]]
     count = exact()
     assert count is not None
-    tokens = sum(map(count, (*told, json.dumps(wanted))))
-    assert tokens <= MOST_TOKENS, asked.schema_name
+    before, _, rest = told[-1].partition("<response>")
+    response, _, after = rest.partition("</response>")
+    assert sum(map(count, (*told[:-1], before, after, json.dumps(wanted)))) <= MOST_TOKENS, asked.schema_name
+    assert count(response) <= MOST_TOLD
     assert (wanted["type"], wanted["json_schema"]["strict"]) == ("json_schema", True)
     assert next(iter(asked.schema["properties"])) == "reasoning"
 
@@ -235,3 +237,33 @@ def cost_of(model: str, tokens_in: int, tokens_out: int, cached: int) -> Decimal
     """Return US dollars, by the list."""
     price, cached_price, answer_price = map(Decimal, PRICES[model])
     return ((tokens_in - cached) * price + cached * cached_price + tokens_out * answer_price) / _MILLION
+
+
+@pytest.mark.parametrize(("calls", "count"), [("grouped", 2), ("one", 1)])
+def test_agents_in_two_processes_share_their_questions(tmp_path: Path, calls: str, count: int) -> None:
+    """Two for each response, or one: all ten sections are the model's, and whoever asked paid."""
+    asked: list[Asked] = []
+
+    def respond(one: Asked) -> Canned:
+        asked.append(one)
+        return answer(_filled(one.schema), input_tokens=5_000, output_tokens=300)
+
+    async def tell(stage: Stage) -> None:
+        async with reader(stage) as desk:
+            await desk.load()
+            for number in SOME:
+                asked.clear()
+                document = await desk.analysed(responses()[number - 1])
+                assert len(asked) == count
+                assert {one["by"] for one in sections(document).values()} == {model_of("shared")}
+                cost = count * cost_of(model_of("shared"), 5_000, 300, 0)
+                assert document.stats.total_cost_usd == float(cost)
+            again = await desk.analysed(responses()[SOME[-1] - 1], refresh=True)
+            assert len(asked) == 2 * count, "what is begun anew is asked anew"
+            assert again.meta.agents_ok == 10
+
+    with (
+        ScriptedLlm(respond) as server,
+        story_stage(tmp_path, llm_base_url=server.base_url, story_calls=calls) as stage,
+    ):
+        asyncio.run(tell(stage))
