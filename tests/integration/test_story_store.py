@@ -12,6 +12,7 @@ from contracts.analysis_background import KnownFact
 from contracts.errors import InvalidInput, MemoryUnavailable, UnknownStory
 from contracts.stories import Relations, StoryBase, StoryChange, StoryMemory, StoryResponse, StorySettings, StoryThread
 from memory import keys
+from memory.fake_stories import FakeSharedAnswers
 from memory.stories.store import StoryStore
 from memory.stories.view import CHANGING, PastScene, StandingStory, standing
 from tests.integration.stories import BASE, MARA, PAIR, STORY, Shelf, document_of, fake_shelf, shelf_on
@@ -99,7 +100,7 @@ async def test_a_task_sees_its_story_through_one_look_each(shelf: Shelf) -> None
     await shelf.told(2, "She {waits}.")
     await shelf.folded(1, {"resp_analyzer": StoryChange(scene="dialogue", tension=3)})
     await shelf.folded(2, {"relationship": StoryChange(points={PAIR: 10}), "knowledge": StoryChange(facts=(RUST,))})
-    story = TaskStory(STORY, 2, shelf.stories)
+    story = TaskStory(STORY, 2, shelf.stories, FakeSharedAnswers(), run="run-1")
 
     assert (await story.response()).text == "She {waits}."
     assert (await story.scores(before=True), await story.scores()) == ({PAIR: 18}, {PAIR: 28})
@@ -321,7 +322,7 @@ async def test_what_a_task_asks_of_its_story_is_one_round_trip(redis: Redis) -> 
     shelf = shelf_on(redis)
     await shelf.stories.load(BASE)
     await shelf.told(2)
-    story = TaskStory(STORY, 2, shelf.stories)
+    story = TaskStory(STORY, 2, shelf.stories, FakeSharedAnswers(), run="run-1")
     asked = [
         story.response,
         story.settings,
