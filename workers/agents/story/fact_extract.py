@@ -60,7 +60,7 @@ class FactPart(Part[CondensedFacts, FactExtraction]):
     def text_of(self, finding: Finding, seen: Seen) -> str:
         """Return the lines of the file that *finding* is of."""
         entity = seen.by_name.get(seen.owner_of(finding.name)) if isinstance(finding, CondensedFact) else None
-        return "" if entity is None else "\n".join(plain_line(line.text) for line in lines_of(entity.text))
+        return "" if entity is None else "\n".join(map(plain_line, lines_of(entity.text)))
 
     def faults(self, finding: Finding, seen: Seen) -> Iterator[Fault]:
         """Yield names without a file, and a fact that is longer than a line or has a number of its own."""
@@ -93,6 +93,6 @@ async def analyse(_turn: Turn, context: Context) -> FactExtraction:
 def _facts(entity: Entity, seen: Seen, answer: CondensedFacts | None) -> Iterator[str]:
     """Yield at most five facts: those that were chosen, or else the first lines of the file, which say who it is."""
     chosen = [one for one in answer.facts if seen.owner_of(one.name) == entity.name] if answer is not None else []
-    told = [one.fact for one in chosen] or [line.text for line in lines_of(entity.text)]
+    told = [one.fact for one in chosen] or lines_of(entity.text)
     once = dict.fromkeys(without_stop(one_line(fact, LONGEST_FACT)) for fact in told)
     yield from list(once)[:MOST_FACTS]

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from workers.agents.story.prose import sentences
 
@@ -19,28 +18,16 @@ _LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)")
 _MARKS = re.compile(r"\*{1,3}|`+|~~|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
 
 
-@dataclass(frozen=True, slots=True)
-class FileLine:
-    """One fact of a file, `place` in its order, under *heading*, which is empty before the first."""
-
-    text: str
-    heading: str
-    place: int
-
-
-def lines_of(text: str) -> tuple[FileLine, ...]:
+def lines_of(text: str) -> tuple[str, ...]:
     """Return the facts of the Markdown file *text*, in order, each once and without the marks of Markdown."""
-    found: dict[str, FileLine] = {}
-    heading = ""
+    found: dict[str, None] = {}
     for kind, written in _parts(_FRONT_MATTER.sub("", text)):
         if kind == "heading":
-            heading = bare(written)
             continue
         told = [written] if kind == "bullet" else [one.text for one in sentences(written)]
-        for one in map(bare, told):
-            if any(sign.isalnum() for sign in one) and not _HEADERS.match(one):
-                found.setdefault(one, FileLine(one, heading, len(found)))
-    return tuple(found.values())
+        facts = (one for one in map(bare, told) if any(map(str.isalnum, one)) and not _HEADERS.match(one))
+        found.update(dict.fromkeys(facts))
+    return tuple(found)
 
 
 def bare(text: str) -> str:

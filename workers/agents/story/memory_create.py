@@ -1,10 +1,8 @@
 """Find what characters will remember of a response; ids are made of its number and a word for what happened."""
 
 from collections.abc import Iterator
-from typing import cast
 
 from contracts.analysis_background import MemoryCreation, NewMemory
-from memory.stories.settling import StandingStory, settled
 from workers import Agent, Context
 from workers.agents.story.parts import (
     Count,
@@ -78,11 +76,7 @@ class MemoryCreationPart(Part[FoundMemories, MemoryCreation]):
     def reduce(self, seen: Seen, answer: FoundMemories | None) -> MemoryCreation:
         """Take the most significant, and give them ids."""
         found = [] if answer is None else sorted(answer.memories, key=lambda one: -one.significance)[:MOST_MEMORIES]
-        draft = MemoryCreation(memories=tuple(_memory(one, seen) for one in found))
-        taken = frozenset(one.id for one in seen.memories_before)
-        story = StandingStory(settings=seen.settings, memory_ids=taken)
-        response = seen.response
-        return cast("MemoryCreation", settled(self.section, response.number, response.chapter, draft, story)[0])
+        return self.settle(MemoryCreation(memories=tuple(_memory(one, seen) for one in found)), seen)
 
 
 PART = enroll(MemoryCreationPart())

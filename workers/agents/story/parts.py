@@ -7,12 +7,13 @@ stands in what was shown. Answers of one question for several agents are checked
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import BeforeValidator, Field
 
 from contracts.analysis_pieces import UNJUDGED, Section
 from memory.grounding import locate, numbers_in
+from memory.stories.settling import StandingStory, settled
 from quantities.numerals import find_amounts
 from workers.agents.story.blocks import plain_prose
 from workers.agents.story.prose import one_line
@@ -134,6 +135,18 @@ class Part(ABC, Generic[A, S]):
             told["left_out"] = judged.left_out
         # Who found it comes first, as in every section.
         return type(section).model_validate(told | section.model_dump(mode="json"))
+
+    def settle(self, draft: S, seen: Seen) -> S:
+        """Return *draft* with ids, scores and countdowns worked out by how the story stood before the response."""
+        story = StandingStory(
+            seen.settings,
+            seen.relations,
+            threads=seen.threads_before,
+            scores=seen.scores,
+            memory_ids=frozenset(one.id for one in seen.memories_before),
+            thread_ids=frozenset(one.thread.id for one in seen.threads_before),
+        )
+        return cast("S", settled(self.section, seen.response.number, seen.response.chapter, draft, story)[0])
 
     def check(self, answer: A, seen: Seen) -> tuple[A, list[Faulty]]:
         """Return *answer* with the findings that may be kept, and those that failed."""

@@ -1,12 +1,10 @@
 """Find which plot threads a response opens, takes up and ends; countdowns and ids are worked out, never asked for."""
 
 from collections.abc import Iterable, Iterator
-from typing import cast
 
 from contracts.analysis_background import PlotThreads, Thread
 from contracts.stories import StoryThread
 from memory.stories.arithmetic import resolve_id
-from memory.stories.settling import StandingStory, settled
 from workers import Agent, Context
 from workers.agents.story.names import fold
 from workers.agents.story.parts import (
@@ -88,11 +86,7 @@ class ThreadPart(Part[FoundThreads, PlotThreads]):
                 mentioned=tuple(_names((one.id for one in answer.touched), seen)),
                 resolved=tuple(_names((one.id for one in answer.resolved), seen)),
             )
-        states = seen.threads_before
-        ids = frozenset(one.thread.id for one in states)
-        story = StandingStory(seen.settings, threads=states, thread_ids=ids)
-        response = seen.response
-        return cast("PlotThreads", settled(self.section, response.number, response.chapter, found, story)[0])
+        return self.settle(found, seen)
 
 
 PART = enroll(ThreadPart())

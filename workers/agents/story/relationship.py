@@ -1,10 +1,8 @@
 """Find what characters show each other; what that counts, their tastes and a table say, never a model."""
 
 from collections.abc import Iterator
-from typing import cast
 
 from contracts.analysis_background import Relationships
-from memory.stories.settling import StandingStory, settled
 from workers import Agent, Context
 from workers.agents.story.feelings import DEGREES, Feelings, Show, fold_trait
 from workers.agents.story.parts import (
@@ -65,10 +63,7 @@ class RelationshipPart(Part[FoundShows, Relationships]):
         """Count points, one interaction for each pair."""
         feelings = Feelings(seen.relations, seen.handles)
         shows = [] if answer is None else [_show(one, seen, feelings) for one in answer.shows]
-        draft = Relationships(interactions=tuple(feelings.interactions(shows)))
-        story = StandingStory(seen.settings, seen.relations, scores=seen.scores)
-        response = seen.response
-        return cast("Relationships", settled(self.section, response.number, response.chapter, draft, story)[0])
+        return self.settle(Relationships(interactions=tuple(feelings.interactions(shows))), seen)
 
 
 PART = enroll(RelationshipPart())

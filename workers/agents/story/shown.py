@@ -2,14 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from contracts.stories import Entity, StoryMemory
 from memory.rendering.quoting import plain
 from memory.stories.arithmetic import countdowns, thread_status
 from memory.stories.view import ThreadState
-from workers.agents.story.blocks import Block, plain_line, plain_prose
+from workers.agents.story.blocks import Block, plain_prose
 from workers.agents.story.file_lines import lines_of
 from workers.agents.story.prose import one_line, words
 from workers.agents.story.seen import Seen
@@ -58,7 +58,7 @@ def told_before(seen: Seen) -> list[Told]:
     """Return what was told before the response: in files, as known, as remembered; what is nearest to it first."""
     told = [
         *(
-            Told(entity.name, line.text, entity.file or entity.name)
+            Told(entity.name, line, entity.file or entity.name)
             for entity in seen.entities
             for line in lines_of(entity.text)
         ),
@@ -179,12 +179,8 @@ def _memories(seen: Seen) -> Block:
 
 
 def _files(seen: Seen) -> Block:
-    lines = [f"{entity.name}: {line}" for entity in files_to_condense(seen) for line in _lines_to_condense(entity)]
+    lines = [f"{entity.name}: {line}" for entity in files_to_condense(seen) for line in lines_of(entity.text)]
     return Block("files", [lines[place] for place in by_nearness(lines, seen.response.text)], rank=3)
-
-
-def _lines_to_condense(entity: Entity) -> Iterator[str]:
-    yield from (plain_line(line.text) for line in lines_of(entity.text))
 
 
 def _stems(text: str) -> frozenset[str]:
