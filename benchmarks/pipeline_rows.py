@@ -119,8 +119,8 @@ async def _fan_out(client: Client, asking: Asking, driving: Worker) -> Row:
     grown_mb = _resident_mb(driving) - before_mb
     return Row(
         _FAN,
-        compared=f"{ITEMS / took_s:,.0f}/s, {bare_s / took_s:.2f}x bare tasks ({ITEMS / bare_s:,.0f}/s), asked at least "
-        f"{ASKED_SHARE:g}x; supervisor {grown_mb:+.0f} MB, asked at most {ASKED_MB}",
+        compared=f"{ITEMS / took_s:,.0f}/s, {bare_s / took_s:.2f}x bare tasks ({ITEMS / bare_s:,.0f}/s), "
+        f"asked at least {ASKED_SHARE:g}x; supervisor {grown_mb:+.0f} MB, asked at most {ASKED_MB}",
         how=f"{ITEMS_AT_ONCE} at once on both sides; results in order in one entry",
     )
 
