@@ -10,6 +10,8 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import nats
 import nats.errors
@@ -17,7 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from benchmarks.lanes import Lane, assignment
-from benchmarks.processes import NotMeasuredError, running
+from benchmarks.processes import NotMeasuredError, Worker, running
 from benchmarks.producer import PATIENCE_S, Asking, Producer
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, missing, percentile, ratio
@@ -44,12 +46,16 @@ ASKED_MS = 2.0
 #: Seconds between two requests to a supervisor that is about to serve.
 _AGAIN_S = 0.1
 _BARE, _STEP = "bare task that does nothing", "pipeline step that does nothing"
+#: Items of the fan-out, those under way at once, the rate of bare tasks that it may not fall below a share of, and
+#: megabytes that the supervisor may grow by.
+ITEMS, ITEMS_AT_ONCE, ASKED_SHARE, ASKED_MB = 10_000, 200, 0.5, 60
+_FAN = f"for_each over {ITEMS:,} items that do nothing"
 
 
 async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
     """Return the rows, or one that says why there is no figure."""
     try:
-        bare, steps = await _take_turns(nats_url, redis_url, max(2, profile.questions // STEPS))
+        bare, steps, fan = await _take_turns(nats_url, redis_url, max(2, profile.questions // STEPS))
     except (NotMeasuredError, TimeoutError, nats.errors.Error) as error:
         return [missing(_STEP, str(error) or "no answer in time")]
     over_ms = percentile(steps, 0.5) - percentile(bare, 0.5)
@@ -64,11 +70,12 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
             how=f"chains of {STEPS} phases, each reads the last one's result; {len(steps):,} steps, "
             f"{len(bare):,} bare tasks in turns",
         ),
+        fan,
     ]
 
 
-async def _take_turns(nats_url: str, redis_url: str, rounds: int) -> tuple[list[float], list[float]]:
-    """Return the milliseconds of bare tasks and of steps, after a round that is not counted."""
+async def _take_turns(nats_url: str, redis_url: str, rounds: int) -> tuple[list[float], list[float], Row]:
+    """Return the milliseconds of bare tasks and of steps, after a round that does not count, and the row of a list."""
     bare, steps = list[float](), list[float]()
     environment = {
         "TASKLORE_NATS_URL": nats_url,
@@ -89,7 +96,56 @@ async def _take_turns(nats_url: str, redis_url: str, rounds: int) -> tuple[list[
                 if number:
                     bare += taken
                     steps += chain
-    return bare, steps
+            fan = await _fan_out(client, asking, driving)
+    return bare, steps, fan
+
+
+async def _fan_out(client: Client, asking: Asking, driving: Worker) -> Row:
+    """Return the rate of a list of items, beside as many bare tasks with as many under way."""
+    room = asyncio.Semaphore(ITEMS_AT_ONCE)
+
+    async def bare(number: int) -> None:
+        async with room:
+            await _bare(asking, number)
+
+    started = time.perf_counter()
+    await asyncio.gather(*(bare(number) for number in range(ITEMS)))
+    bare_s = time.perf_counter() - started
+    before_mb, started = _resident_mb(driving), time.perf_counter()
+    event = await _ended(client, "bench-items", _items(), {"numbers": list(range(ITEMS))})
+    took_s = time.perf_counter() - started
+    if event.kind != "completed":
+        raise NotMeasuredError(f"the list is {event.kind}: {event.text}")
+    grown_mb = _resident_mb(driving) - before_mb
+    return Row(
+        _FAN,
+        compared=f"{ITEMS / took_s:,.0f}/s, {bare_s / took_s:.2f}x bare tasks ({ITEMS / bare_s:,.0f}/s), "
+        f"asked at least {ASKED_SHARE:g}x; supervisor {grown_mb:+.0f} MB, asked at most {ASKED_MB}",
+        how=f"{ITEMS_AT_ONCE} at once on both sides; results in order in one entry",
+    )
+
+
+def _resident_mb(worker: Worker) -> float:
+    """Return the resident memory of a process, in megabytes."""
+    status = Path(f"/proc/{worker.process.pid}/status").read_text("utf-8")
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+async def _ended(client: Client, session_id: str, pipeline: Pipeline, inputs: dict[str, Any]) -> PipelineEvent:
+    """Return the last event of a run, once it has ended."""
+    ended: asyncio.Future[PipelineEvent] = asyncio.get_running_loop().create_future()
+
+    async def hear(message: Msg) -> None:
+        if b'"phase":' not in message.data and b'"kind":"accepted"' not in message.data:
+            ended.set_result(PipelineEvent.model_validate_json(message.data))
+
+    heard = await client.subscribe(subjects.run_events(session_id), cb=hear)
+    try:
+        await _start(client, session_id, pipeline, inputs)
+        async with asyncio.timeout(PATIENCE_S):
+            return await ended
+    finally:
+        await heard.unsubscribe()
 
 
 @asynccontextmanager
@@ -122,7 +178,7 @@ async def _chain(client: Client, number: int) -> list[float]:
 
     heard = await client.subscribe(subjects.run_events(session_id), cb=hear)
     try:
-        await _start(client, session_id, number)
+        await _start(client, session_id, _pipeline(), {"number": number})
         async with asyncio.timeout(PATIENCE_S):
             event = await ended
     finally:
@@ -132,11 +188,10 @@ async def _chain(client: Client, number: int) -> list[float]:
     return [(later - earlier) * 1000 for earlier, later in pairwise(done_at)]
 
 
-async def _start(client: Client, session_id: str, number: int) -> None:
+async def _start(client: Client, session_id: str, pipeline: Pipeline, inputs: dict[str, Any]) -> None:
     """Have the run taken up, by a supervisor that may still have to start and to learn of the agent."""
-    request = PipelineRequest(
-        action="run", session_id=session_id, pipeline=_pipeline().model_dump(mode="json"), inputs={"number": number}
-    )
+    declared = pipeline.model_dump(mode="json")
+    request = PipelineRequest(action="run", session_id=session_id, pipeline=declared, inputs=inputs)
     body = request.model_dump_json(exclude_none=True).encode()
     reply = None
     async with asyncio.timeout(PATIENCE_S):
@@ -155,6 +210,18 @@ def _pipeline() -> Pipeline:
     phases = [_phase(0, "${input.number}")]
     phases += [_phase(index, f"${{step_{index - 1}:results.number}}") for index in range(1, STEPS)]
     return Pipeline(name="steps", inputs={"number": Input(type="number")}, phases=tuple(phases))
+
+
+def _items() -> Pipeline:
+    fan = Phase(
+        name="items",
+        agent="NothingAgent",
+        task="do_nothing",
+        for_each="${input.numbers}",
+        at_once=ITEMS_AT_ONCE,
+        parameters={"number": "${item}"},
+    )
+    return Pipeline(name="items", inputs={"numbers": Input(type="list")}, phases=(fan,))
 
 
 def _phase(index: int, number: str) -> Phase:

@@ -122,7 +122,7 @@ class MiniLm:
         )
         inner = self._linear(states, f"{name}.intermediate.dense")
         # GELU by its tangent: 0.0003 from the exact one at most.
-        inner = 0.5 * inner * (1.0 + np.tanh(0.7978845608 * (inner + 0.044715 * inner**3)))
+        inner = 0.5 * inner * (1.0 + np.tanh(0.7978845608 * (inner + 0.044715 * inner * inner * inner)))
         return self._evened(states + self._linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
 
     def _heads(self, states: Any, name: str) -> Any:
@@ -136,7 +136,7 @@ class MiniLm:
     def _evened(self, states: Any, name: str) -> Any:
         """Return *states* with mean 0 and variance 1, scaled as learned."""
         centred = states - states.mean(-1, keepdims=True)
-        scaled = centred / self._np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-12)
+        scaled = centred / self._np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-12)
         return scaled * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
 
 
