@@ -73,7 +73,7 @@ class Hit:
     score: float
     coverage: float
     number: int = 0
-    cosine: float | None = None
+    nearness: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ class Found:
     turns: int = 0
 
     @property
-    def cosine(self) -> float | None:
-        """The cosine of the nearest hit in meaning, None without vectors."""
-        return max((hit.cosine for hit in self.hits if hit.cosine is not None), default=None)
+    def nearness(self) -> float | None:
+        """How near the nearest hit is in meaning, as `vectors.Near` says; None without vectors."""
+        return max((hit.nearness for hit in self.hits if hit.nearness is not None), default=None)
 
     @property
     def coverage(self) -> float:
@@ -98,16 +98,16 @@ class Found:
         """Whether no passage holds enough of the question to answer it."""
         if not self.hits:
             return True
-        if self.cosine is not None:
-            return self.coverage < _HALF and self.cosine < _FAR_BELOW
+        if self.nearness is not None:
+            return self.coverage < _HALF and self.nearness < _FAR_BELOW
         return self.coverage < NOTHING_BELOW
 
 
 #: Below this share of a question's weight, held by the best passage, nothing was said about it; by words alone that can
 #: be said of few, since what was said in other words shares none.
 NOTHING_BELOW = 0.15
-#: With vectors: below this cosine no turn is near a question in meaning, unless it has half of its words.
-_FAR_BELOW, _HALF = 0.31, 0.5
+#: With vectors: below this nearness no turn answers a question, unless it has half of its words.
+_FAR_BELOW, _HALF = 0.671, 0.5
 #: How much the first places of a list count before the later ones, when two lists are made one.
 _FUSION = 20
 
@@ -115,8 +115,8 @@ _FUSION = 20
 class FindsNear(Protocol):
     """What is needed of `memory.episodes.vectors.VectorIndex`."""
 
-    async def near(self, owner: str, question: str, limit: int) -> "Sequence[tuple[int, float]]":
-        """Return numbers of turns with the cosine of their vector, nearest first."""
+    async def near(self, owner: str, question: str, limit: int) -> "Sequence[tuple[int, float, float]]":
+        """Return numbers of turns with cosine and nearness, nearest first."""
 
     async def embed_pending(self, owner: str) -> int:
         """Embed some turns that have no vector yet; return how many."""
@@ -230,19 +230,19 @@ class Episodes:
         """Return *found* with the turns nearest in meaning, each ranked by its places in both lists."""
         near = await self.vectors.near(owner, query, limit) if self.vectors is not None else []
         known = {hit.number: hit for hit in found.hits}
-        missing = [number for number, _ in near if number not in known]
+        missing = [number for number, *_ in near if number not in known]
         of = keys.episodes(_token_of(owner))
         bodies = (await self._exchange.run([("HMGET", of.turns, *missing)]))[0] if missing else []
         for number, body in zip(missing, bodies, strict=True):
             if body is not None:
                 known[number] = Hit(Episode.model_validate_json(body), 0.0, 0.0, number)
-        cosines = dict(near)
+        nearness = {number: found for number, _, found in near}
         scores: dict[int, float] = {}
-        for ranked in ([hit.number for hit in found.hits], [number for number, _ in near]):
+        for ranked in ([hit.number for hit in found.hits], [number for number, *_ in near]):
             for place, number in enumerate(ranked):
                 scores[number] = scores.get(number, 0.0) + 1 / (_FUSION + place)
         order = sorted((number for number in scores if number in known), key=lambda number: -scores[number])
-        hits = [replace(known[number], score=scores[number], cosine=cosines.get(number)) for number in order]
+        hits = [replace(known[number], score=scores[number], nearness=nearness.get(number)) for number in order]
         return Found(tuple(hits), found.turns)
 
     async def before(self, owner: str, turn_id: str, count: int) -> tuple[Episode, ...]:

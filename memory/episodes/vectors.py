@@ -40,11 +40,20 @@ class Embeds(Protocol):
         """Return one vector for each of *texts*; may take long, and is called in a thread."""
 
 
+#: What a deviation from the usual cosine counts; turns from which on there is a usual one, and what counts below that.
+_LEAD, _LEAST_TURNS, _USUAL_LEAD = 0.1, 50, 3.4
+
+
 class Near(NamedTuple):
-    """A turn whose vector is near that of a question: its number, and the cosine, -1 to 1."""
+    """A turn whose vector is near that of a question: its number, and the cosine, -1 to 1.
+
+    *nearness* is the cosine and a tenth of the deviations by which it stands out from all turns of the owner: all that
+    somebody said is a little near to some questions.
+    """
 
     number: int
     cosine: float
+    nearness: float
 
 
 class VectorIndex:
@@ -122,7 +131,11 @@ class VectorIndex:
         cosines = rows[:, _NUMBER:].view("i1").astype("f4") @ asked / 127
         best = np.argsort(-cosines)[:limit]
         places = rows[:, :_NUMBER].astype("u4") @ np.array([1 << 24, 1 << 16, 1 << 8, 1], dtype="u4")
-        return [Near(int(places[row]), float(cosines[row])) for row in best]
+        leads = np.full(len(cosines), _USUAL_LEAD, dtype="f4")
+        if len(cosines) >= _LEAST_TURNS:
+            leads = (cosines - cosines.mean()) / max(float(cosines.std()), 1e-6)
+        nearness = cosines + _LEAD * leads
+        return [Near(int(places[row]), float(cosines[row]), float(nearness[row])) for row in best]
 
     async def _number_at(self, key: str, start: int) -> int:
         return int.from_bytes((await self._exchange.run([("GETRANGE", key, start, start + _NUMBER - 1)]))[0], "big")

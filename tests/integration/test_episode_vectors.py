@@ -180,7 +180,7 @@ async def test_vectors_of_another_model_are_not_compared(
     other = VectorIndex(valkey_or_redis, Other(), deadline_s=PATIENCE_S)
     assert await other.near("ana", "beagle", 5) == []
     assert await other.embed_pending("ana") == 1
-    assert [number for number, _ in await other.near("ana", "beagle", 5)] == [1]
+    assert [number for number, *_ in await other.near("ana", "beagle", 5)] == [1]
 
 
 async def test_nothing_was_said_in_a_period_without_turns(episodes: Episodes, vectors: VectorIndex) -> None:
