@@ -159,7 +159,7 @@ class ValkeyServer(ServerProcess):
             length = int((await _line(reader)).removeprefix(b"$"))
             lines = (await reader.readexactly(length)).decode().splitlines()
         about = dict(line.split(":", 1) for line in lines if ":" in line)
-        if about.get("process_id") != str(self.pid):
+        if not self.is_running or about.get("process_id") != str(self.pid):
             raise EOFError(f"another server answers on port {port}")
         _refuse_older(OLDEST_REDIS, about["redis_version"], self)
 

@@ -194,6 +194,8 @@ class Settings(BaseSettings):
     """Requests a second of one API key to one supervisor; what is more is refused with 429 and when to go on."""
     api_burst: int = Field(default=500, ge=1, le=100_000)
     """How many of them more a key may send one after the other after a pause; not how many are under way at once."""
+    api_unknown_rate: Positive = 5.0
+    """Requests a second without a known key from one address, and ten times as many after a pause."""
     api_trusted_proxies: str = ""
     """Proxies before the API, as addresses or networks joined by commas: who asks is then who they say it is."""
     api_tls_cert_file: Path | None = None
@@ -261,7 +263,9 @@ class Settings(BaseSettings):
         for variable, nearest in unknown_variables(os.environ).items():
             log.warning("unknown_setting", variable=variable, nearest=nearest)
         try:
-            settings = cls(_secrets_dir=_secrets_in(os.environ), **given)
+            # The library warns about a directory that is not there.
+            secrets = Path(os.environ.get(SECRETS_VARIABLE) or os.devnull)
+            settings = cls(_secrets_dir=secrets if secrets.is_dir() else None, **given)
             settings.llm()
         except ValidationError as error:
             sentences = [_sentence(details, given) for details in error.errors(include_url=False)]
@@ -352,12 +356,6 @@ class Settings(BaseSettings):
 def folders_in(folders: str) -> tuple[Path, ...]:
     """Return the folders that a list of paths names."""
     return tuple(Path(folder) for folder in folders.split(os.pathsep) if folder)
-
-
-def _secrets_in(environ: Mapping[str, str]) -> str | None:
-    """Return the directory of secrets, when there is one: the library warns about any other."""
-    directory = environ.get(SECRETS_VARIABLE)
-    return directory if directory and Path(directory).is_dir() else None
 
 
 def variable_of(name: str) -> str:

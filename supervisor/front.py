@@ -57,7 +57,7 @@ def api_on(
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
         keys=keys,
         limits=Limits(settings.api_body_max_bytes, settings.api_rate, settings.api_burst),
-        strangers=Strangers(Origins(networks_in(settings.api_trusted_proxies))),
+        strangers=Strangers(Origins(networks_in(settings.api_trusted_proxies)), rate=settings.api_unknown_rate),
         meter=ground.metrics,
         grace_s=settings.grace_s,
     )

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from supervisor.http.addresses import Origins
 from supervisor.http.limits import Rates
 
-#: Requests a second without a known key from one address, and how many more after a pause: a person who reads the page,
-#: or a program whose key was taken back and that asks again.
-RATE, BURST = 5.0, 50
+#: Requests a second without a known key from one address: a person who reads the page, or a program whose key was
+#: taken back and that asks again.
+RATE = 5.0
 #: Connections of one address that have shown no key yet, a quarter of all that there may be: the oldest makes room.
 CONNECTIONS = 500
 #: Addresses that are told apart; all others are one, as long as none of these has been silent for long enough.
@@ -22,21 +22,24 @@ Peer = tuple[str, int]
 
 
 class Strangers:
-    """Counts what comes without a key that is known, by the addresses that *origins* tells."""
+    """Counts what comes without a key that is known, by the addresses that *origins* tells.
+
+    *rate* is in requests a second; *burst*, ten times as many unless given, is how many more come after a pause.
+    """
 
     def __init__(
         self,
         origins: Origins | None = None,
         *,
         rate: float = RATE,
-        burst: int = BURST,
+        burst: int | None = None,
         connections: int = CONNECTIONS,
         addresses: int = ADDRESSES,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._origins = origins or Origins()
         self._most = connections
-        self._rates = Rates(rate, burst, monotonic, most=addresses)
+        self._rates = Rates(rate, burst or max(1, round(10 * rate)), monotonic, most=addresses)
         self._unproven: dict[Peer, str] = {}
         self._open: dict[str, dict[Peer, Callable[[], None]]] = {}
 
