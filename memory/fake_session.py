@@ -9,6 +9,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from memory import keys, session_files
+from memory.pipeline_records import PhaseState
 from memory.session import SessionCache
 from memory.session_entries import (
     MAX_VALUE_BYTES,
@@ -47,7 +48,8 @@ class _Session:
     uses: set[tuple[int, str]] = field(default_factory=set)
     tasks: dict[str, str] = field(default_factory=dict)
     corrected: dict[str, str] = field(default_factory=dict)
-    took_ms: dict[str, int] = field(default_factory=dict)
+    phases: dict[str, PhaseState] = field(default_factory=dict)
+    began_ms: int | None = None
 
 
 class FakeSessions(SessionCache):
@@ -75,9 +77,13 @@ class FakeSessions(SessionCache):
         """Hide *phase* behind the phase *by*."""
         self._sessions[session_id].corrected[phase] = by
 
-    def put_time(self, session_id: str, phase: str, took_ms: int) -> None:
-        """Note how long *phase* took."""
-        self._sessions[session_id].took_ms[phase] = took_ms
+    def put_phase(self, session_id: str, phase: str, state: PhaseState) -> None:
+        """Note how far *phase* is."""
+        self._sessions[session_id].phases[phase] = state
+
+    def put_run(self, session_id: str, began_ms: int) -> None:
+        """Note when the latest run of the session's pipeline began, 0 for the first."""
+        self._sessions[session_id].began_ms = began_ms
 
     async def create(
         self,
@@ -219,20 +225,20 @@ class FakeSessions(SessionCache):
         self._touch(session, self._now_ms())
         return living
 
-    async def _entries(self, session_id: str) -> tuple[list[EntryInfo], list[bytes], int]:
+    async def _entries(self, session_id: str) -> tuple[list[EntryInfo], list[bytes], int | None, int]:
         keys.session(session_id)
         session = self._living(session_id)
         if session is None:
-            return [], [], 0
+            return [], [], None, 0
         living = [info for key, (info, _) in session.entries.items() if self._is_living(session, key)]
         shown = [replace(info, hidden_by=session.corrected.get(info.phase)) for info in living]
-        return sorted(shown, key=lambda info: info.number), [], self._now_ms()
+        return sorted(shown, key=lambda info: info.number), [], session.began_ms, self._now_ms()
 
     async def stats(self, session_id: str) -> SessionStats:
         """Return what a session has saved."""
-        entries, _, now_ms = await self._entries(session_id)
+        entries, _, began_ms, now_ms = await self._entries(session_id)
         session = self._living(session_id)
-        return summarise(entries, session.took_ms if session is not None else {}, now_ms)
+        return summarise(entries, session.phases if session is not None else {}, now_ms, began_ms=began_ms)
 
     async def cleanup(self, session_id: str) -> int:
         """Remove expired entries."""

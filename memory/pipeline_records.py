@@ -1,7 +1,8 @@
 """What is said of a run of a pipeline: how far each phase is, and what the whole run is."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final, Literal
 
 from pydantic import JsonValue
@@ -36,7 +37,7 @@ class PhaseState:
     server's clock, None while they have not come; whoever settles a phase need not fill them. `took_ms` is what the
     task ran, `attempts` how many runs its worker began. `error_type` and `error` are None unless it failed. `why` says
     why it is stale, was skipped or was reused; `memory` what the long-term memory had to do with it, a `MemoryOutcome`
-    or "". `saved_ms` is what was not computed again.
+    or "".
     """
 
     status: PhaseStatus = "pending"
@@ -50,7 +51,6 @@ class PhaseState:
     error: str | None = None
     why: str = ""
     memory: str = ""
-    saved_ms: int = 0
 
     @property
     def is_over(self) -> bool:
@@ -102,7 +102,8 @@ class RunRecord:
     clock; a session id may be used again, so `created_ms` belongs into every id that is made of it. `corrected` maps a
     phase to the one whose entries replace its own. `holder` is the supervisor process that drives it, None when nobody
     does, `fence` the number of the last lease, 0 before the first. `wish` is why it is to be cancelled, None when
-    nobody wants that. `error` is why it failed, "" unless it did. `trace` is that of `NewRun`.
+    nobody wants that. `error` is why it failed, "" unless it did. `trace` is that of `NewRun`. `began_ms`
+    is when the run of number `run` began.
     """
 
     session_id: str
@@ -124,6 +125,7 @@ class RunRecord:
     wish: str | None = None
     error: str = ""
     trace: str = ""
+    began_ms: int = 0
 
     @property
     def is_set_aside(self) -> bool:
@@ -134,3 +136,9 @@ class RunRecord:
 def error_type_of(state: EndState) -> str:
     """Return the type of the error with which a phase failed that was running when its run ended in *state*."""
     return "TaskCancelled" if state == "cancelled" else "RunEnded"
+
+
+def phase_in(spelled: bytes) -> PhaseState:
+    """Return the state that the hash `phases` holds as *spelled*; what a newer writer added is passed over."""
+    known = {one.name for one in fields(PhaseState)}
+    return PhaseState(**{name: value for name, value in json.loads(spelled).items() if name in known})

@@ -8,7 +8,7 @@ index tells which sessions run, and when somebody has to look at each: when its 
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, cast
 
@@ -30,6 +30,7 @@ from memory.pipeline_records import (
     RunRecord,
     RunState,
     error_type_of,
+    phase_in,
 )
 from memory.session_entries import root_words
 
@@ -41,8 +42,6 @@ KEEP_OUTCOME = timedelta(days=1)
 _KEEP_ASIDE = timedelta(days=7)
 #: Milliseconds that a session may stand in the index without running: above any deadline of a call that makes it run.
 GRACE_MS = 10_000
-
-_FIELDS = frozenset(field.name for field in fields(PhaseState))
 
 
 class PipelineRuns:
@@ -345,11 +344,6 @@ def _spelled(state: PhaseState) -> bytes:
     return _json({name: value for name, value in asdict(state).items() if value is not None})
 
 
-def phase_in(spelled: bytes) -> PhaseState:
-    """Return the state that the hash `phases` holds as *spelled*; what a newer writer added is passed over."""
-    return PhaseState(**{name: value for name, value in json.loads(spelled).items() if name in _FIELDS})
-
-
 def _record(root: Any, phases: Any, corrected: Any, holder: bytes, fence: bytes) -> RunRecord:
     """Return the run that the hashes of a session spell."""
     known = {field.decode(): value for field, value in as_mapping(root).items()}
@@ -375,6 +369,7 @@ def _record(root: Any, phases: Any, corrected: Any, holder: bytes, fence: bytes)
         dependencies={phase: tuple(on) for phase, on in json.loads(known.get("dependencies", b"{}")).items()},
         corrected={phase.decode(): by.decode() for phase, by in as_mapping(corrected).items()},
         created_ms=int(known["created_at"]),
+        began_ms=int(known.get("began_at") or known["created_at"]),
         updated_ms=int(known["updated_at"]),
         holder=holder.decode() or None,
         fence=int(fence),

@@ -240,6 +240,7 @@ end
 if ARGV[3] == '1' then
   redis.call('HSET', root, 'state', 'running')
   redis.call('HINCRBY', root, 'run', 1)
+  redis.call('HSET', root, 'began_at', session_ms(session_now()))
   redis.call('HDEL', root, 'wish', 'error', 'lapses', 'claimed_by')
   redis.call('UNLINK', outcome)
 end

@@ -40,7 +40,7 @@ from memory.session_entries import (
 )
 from memory.session_list import Listed, SessionList, forgetting, noting_user
 from memory.session_refusals import replaced, still_running, taken, unknown
-from memory.session_stats import SessionStats, summarise, took_ms
+from memory.session_stats import SessionStats, read_states, summarise
 
 __all__ = ["EntryInfo", "Found", "LoadReport", "NewEntry", "SessionCache", "SessionRoot", "SessionStats"]
 
@@ -211,8 +211,8 @@ class SessionCache:
 
     async def stats(self, session_id: str) -> SessionStats:
         """Return what a session has saved; all 0 when it has no entries, or there is no such session."""
-        entries, phases, now_ms = await self._entries(session_id)
-        return summarise(entries, took_ms(phases), now_ms)
+        entries, phases, began_ms, now_ms = await self._entries(session_id)
+        return summarise(entries, read_states(phases), now_ms, began_ms=began_ms)
 
     async def cleanup(self, session_id: str) -> int:
         """Remove entries whose time to live is over and return how many; this is no update of the session."""
@@ -357,13 +357,15 @@ class SessionCache:
         replies = (await self._exchange.run([("FCALL", session_scripts.GET, 5, *places, *terms, *wanted)]))[0]
         return [await _found(*reply) if reply else None for reply in replies] or [None] * len(wanted)
 
-    async def _entries(self, session_id: str) -> tuple[list[EntryInfo], list[bytes], int]:
+    async def _entries(self, session_id: str) -> tuple[list[EntryInfo], list[bytes], int | None, int]:
+        """Return entries, phases with their states, when the run began (None: no pipeline) and the time, in ms."""
         reply = (await self._exchange.run([self._script(session_id, session_scripts.ENTRIES)]))[0]
         if reply is None:
-            return [], [], 0
-        now_ms, phases, *rows = reply
+            return [], [], None, 0
+        now_ms, phases, began_ms, *rows = reply
         read = (read_head(key.decode(), head, int(hits), by.decode() or None) for key, head, hits, by in rows)
-        return sorted((entry for entry in read if entry), key=lambda entry: entry.number), phases, int(now_ms)
+        entries = sorted((entry for entry in read if entry), key=lambda entry: entry.number)
+        return entries, phases, int(began_ms) if began_ms else None, int(now_ms)
 
     async def _written(self, entry: NewEntry) -> tuple[bytes, bytes]:
         """Return body and head of *entry*."""

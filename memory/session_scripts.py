@@ -14,7 +14,7 @@ scripts are the first eight of `memory.keys.SessionKeys`; DROP has all nine. Wha
 | INVALIDATE | the eight | phases | keys removed |
 | CLEAR | the eight | - | how many entries were removed |
 | CLEANUP | the eight | 1 to leave a running session alone | how many expired entries were removed |
-| ENTRIES | the eight | - | {now_ms, phases, {key, head, hits, phase that hides it or nothing}, ...} |
+| ENTRIES | the eight | - | {now_ms, phases, run began, {key, head, hits, phase that hides it or nothing}, ...} |
 | LOAD | the eight | token, 1 to begin, ms to keep them, then key, body, head and hits of each | 1: done; 0: taken |
 | DROP | the nine | 1 to drop a running one | {user, supervisor}; 0: it runs |
 | LIST | sessions | session | its score |
@@ -23,7 +23,8 @@ scripts are the first eight of `memory.keys.SessionKeys`; DROP has all nine. Wha
 
 Where there is no session they return nil, GET nothing for any key. GET finds {key, head, hits, body}; the key is that
 of the phase that replaced the one asked for. SET takes of each entry its key, time to live in ms or nothing, 1 to leave
-a living one as it is, head without numbers, and body. Phases of ENTRIES are {phase, state, ...}, the JSON of each.
+a living one as it is, head without numbers, and body. Phases of ENTRIES are {phase, state, ...}, the JSON of each;
+its run began at nothing where no pipeline runs, at 0 where it is the first run, else in ms since 1970.
 """
 
 from memory.scripts import register
@@ -296,7 +297,8 @@ ENTRIES = register(
 if not known then return false end
 local now, replaced, replacing = session_now(), redis.call('HGETALL', KEYS[7]), {}
 for at = 1, #replaced, 2 do replacing[replaced[at]] = replaced[at + 1] end
-local found = {session_ms(now), redis.call('HGETALL', KEYS[5])}
+local run = redis.call('HMGET', KEYS[1], 'run', 'began_at')
+local found = {session_ms(now), redis.call('HGETALL', KEYS[5]), run[1] and (run[2] or '0') or ''}
 for _, key in ipairs(keys_of_entries()) do
   local head = redis.call('HGET', KEYS[2], ':' .. key)
   if is_living(head, now) then

@@ -1,7 +1,7 @@
 """Dead letters: looked at, sent again, or deleted."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -241,6 +241,24 @@ async def open_dead_letters(link: Link, outbox: Outbox, ledger: Ledger) -> Async
     """Open what lies in DEAD on *link*; nothing is asked before the first call."""
     async with open_dead_stream(link) as stream:
         yield DeadLetters(stream, outbox, ledger)
+
+
+async def drop_letters(link: Link, agents: Collection[str], task_ids: Collection[str], since: datetime) -> int:
+    """Delete the letters of *agents* since then that are of *task_ids*, or of items of such a task; return how many.
+
+    Raises:
+        Unreachable: the server does not answer, or there is no such stream.
+    """
+    dropped = 0
+    async with open_dead_stream(link) as stream:
+        last = (await stream.extent()).last
+        for agent in sorted(agents):
+            async for page in stream.pages(Selection(agent_id=agent, since=since), last):
+                for letter in page:
+                    task_id = letter.content.task_id or ""
+                    if task_id in task_ids or task_id.rpartition("-")[0] in task_ids:
+                        dropped += await stream.remove(letter.sequence, erase=True)
+    return dropped
 
 
 async def _each(letters: Sequence[Letter], do: Callable[[Letter], Coroutine[None, None, None]]) -> None:

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from redis.asyncio import Redis
 
@@ -30,6 +31,7 @@ from supervisor.analyses.parts import Parts as AnalysisParts
 from supervisor.analyses.requests import AnalysisRequests
 from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
+from supervisor.dead_letters import drop_letters
 from supervisor.delivering import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
 from supervisor.known_sentences import KnownSentences
@@ -96,6 +98,7 @@ def pipelines_on(ground: Ground, sessions: SessionCache) -> tuple[PipelineDesk, 
         meter=ground.metrics,
         evidence_dir=settings.evidence_dir.absolute(),
         fingerprints=fingerprints,
+        drop_letters=partial(drop_letters, ground.link),
     )
     # Another process may have this one's name and number, on another machine or later.
     holder = f"{ground.name}-{secrets.token_hex(4)}"

@@ -61,8 +61,7 @@ def summary(look: Look, outcome: Mapping[str, Any]) -> str:
         words += f", {skipped} left out"
     stats = outcome.get("stats") or {}
     if stats.get("total_saved_time_ms"):
-        uses, saved = counted(stats["total_hits"], "time"), took_text(int(stats["total_saved_time_ms"]))
-        words += f"; what was computed once was used {uses}, which saved {saved}"
+        words += f"; {took_text(int(stats['total_saved_time_ms']))} saved by what earlier runs had computed"
     return words
 
 

@@ -16,7 +16,6 @@ from workers.documents import ReadsDocuments, UserDocuments
 from workers.edits import ChangesDocuments, UserEdits
 from workers.history import HistoryStore, TaskHistory
 from workers.project import ProjectStore, TaskProject
-from workers.run_time import RunTime
 from workers.session import SessionServices, TaskSession
 from workers.story import KeepsAnswers, StoryStore, TaskStory
 from workers.task_llm import LanguageModel, TaskLlm
@@ -235,7 +234,7 @@ class Context:
             UndeclaredAccess: the task's answers are remembered.
             InvalidInput: it was asked for outside of any session.
         """
-        return TaskSession(self._assignment, self._demand_session("session"), self._services, self.time)
+        return TaskSession(self._assignment, self._demand_session("session"), self._services)
 
     @cached_property
     def project(self) -> TaskProject:
@@ -283,11 +282,6 @@ class Context:
     def agent_files(self) -> "Path | None":
         """The folder that the operator laid over the agents' own files, for `workers.agent_files`; None without one."""
         return self._services.agent_files
-
-    @cached_property
-    def time(self) -> RunTime:
-        """Which entries of its session the run's time has gone into; for the host."""
-        return RunTime(self.started)
 
     @property
     def llm(self) -> TaskLlm:

@@ -82,7 +82,7 @@ class Performer:
         await self._remember(order, result, run_ms)
         if order.assignment.writes:
             try:
-                await self._put_into_session(order, result, run_ms, context)
+                await self._put_into_session(order, result, run_ms)
             except Exception as error:  # noqa: BLE001 - as above: the result is nothing to anybody without its session
                 await self.fail(order, error, line, context=context, run_ms=run_ms)
                 # To who waits for the answer to the same question, it is one.
@@ -114,12 +114,10 @@ class Performer:
             verdict.saved_ms = answer.computed_ms
         await self._conclusion.conclude([verdict], line)
 
-    async def _put_into_session(
-        self, order: Order, result: bytes, computed_ms: int, context: Context | None = None
-    ) -> None:
-        """Store what the phase of *order* writes; *context* knows which of its time went into other entries."""
+    async def _put_into_session(self, order: Order, result: bytes, computed_ms: int) -> None:
+        """Store what the phase of *order* writes."""
         assignment = order.assignment
-        entries = entries_of(assignment, result, computed_ms, context.time if context is not None else None)
+        entries = entries_of(assignment, result, computed_ms)
         await self._stores.sessions.set_many(assignment.session_id or "", entries, task_id=assignment.task_id)
 
     async def fail(

@@ -8,13 +8,11 @@ from pydantic_core import from_json
 from contracts import subjects
 from contracts.errors import GiveUp, ResultTooLarge
 from memory.session_entries import NewEntry
-from workers.run_time import shares_of
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from contracts.messages import TaskAssignment
-    from workers.run_time import RunTime
 
 #: The name in `writes` that stands for the whole result.
 WHOLE = "results"
@@ -24,13 +22,10 @@ _MOST_NAMES = 20
 _KINDS = {list: "list", str: "text", bool: "flag", int: "number", float: "number"}
 
 
-def entries_of(
-    assignment: "TaskAssignment", result_json: bytes, computed_ms: int, time: "RunTime | None" = None
-) -> list[NewEntry]:
-    """Return what *assignment* writes of *result_json*; its computation time is shared by all of it.
+def entries_of(assignment: "TaskAssignment", result_json: bytes, computed_ms: int) -> list[NewEntry]:
+    """Return what *assignment* writes of *result_json*.
 
-    *computed_ms* is what computing the result took. Where *time* is given, what the run gave to entries it wrote itself
-    is theirs, so that all of its entries together took exactly that long.
+    Each entry takes *computed_ms*, the milliseconds in which the result was computed: none of them comes without it.
 
     Raises:
         GiveUp: the result has no property of a name that is to be written; the message tells which it has.
@@ -46,11 +41,10 @@ def entries_of(
     keys = [f"{assignment.phase}:{name}" for name in names]
     result = from_json(result_json)
     values = [result if name == WHOLE else _property(assignment, result, name) for name in names]
-    left_ms = computed_ms if time is None else time.rest_ms(computed_ms, keys)
     ttl = None if assignment.keep_ms is None else timedelta(milliseconds=assignment.keep_ms)
     return [
-        NewEntry(key, value, agent=assignment.agent_id, computation_ms=took_ms, ttl=ttl)
-        for key, value, took_ms in zip(keys, values, shares_of(left_ms, len(keys)), strict=True)
+        NewEntry(key, value, agent=assignment.agent_id, computation_ms=computed_ms, ttl=ttl)
+        for key, value in zip(keys, values, strict=True)
     ]
 
 

@@ -1,7 +1,6 @@
 """What a running task may read from, and write into, the session of the pipeline run that it is a phase of."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from memory.session_entries import EntryInfo, Found, SessionRoot
     from memory.session_once import Computed
     from memory.single_flight import SingleFlight
-    from workers.run_time import RunTime
 
 #: Seconds to wait for another task that computes the same entry; then this one computes it too.
 WAIT_S = 300.0
@@ -62,15 +60,12 @@ class TaskSession:
     cannot do without the store raises MemoryUnavailable when it does not answer in time, which has the task run again.
     """
 
-    def __init__(
-        self, assignment: "TaskAssignment", session_id: str, services: SessionServices, time: "RunTime"
-    ) -> None:
+    def __init__(self, assignment: "TaskAssignment", session_id: str, services: SessionServices) -> None:
         self.session_id = session_id
         #: The step of the pipeline that this task is; None for one that only shares its session.
         self.phase = assignment.phase
         self._assignment = assignment
         self._services = services
-        self._time = time
 
     async def get(self, key: str, default: "JsonValue" = None) -> "JsonValue":
         """Return the value of the entry *key*, *default* when there is none or its time to live is over.
@@ -84,10 +79,12 @@ class TaskSession:
         self._services.count_session_hits(1)
         return found.value
 
-    async def set(self, key: str, value: "JsonValue", ttl: timedelta | None = None) -> None:
+    async def set(
+        self, key: str, value: "JsonValue", ttl: timedelta | None = None, *, took: timedelta | None = None
+    ) -> None:
         """Put *value* under *key*, which begins with this task's own phase; *ttl* None: as long as the session.
 
-        Its computation time is what this run took since it last wrote something, or began.
+        *took* is how long computing it took, None where nobody measured that.
 
         Raises:
             InvalidInput: the key belongs to another phase.
@@ -96,9 +93,9 @@ class TaskSession:
             PhaseReplaced: the phase was invalidated or started anew meanwhile.
         """
         self._demand_own(key)
-        with self._time.taking(key) as took_ms:
-            entry = NewEntry(key, value, agent=self._assignment.agent_id, computation_ms=took_ms, ttl=ttl)
-            await self._services.sessions.set_many(self.session_id, [entry], task_id=self._assignment.task_id)
+        took_ms = None if took is None else max(0, took // timedelta(milliseconds=1))
+        entry = NewEntry(key, value, agent=self._assignment.agent_id, computation_ms=took_ms, ttl=ttl)
+        await self._services.sessions.set_many(self.session_id, [entry], task_id=self._assignment.task_id)
 
     async def get_or_compute(
         self, key: str, compute: "Callable[[], Awaitable[JsonValue]]", ttl: timedelta | None = None
@@ -114,13 +111,12 @@ class TaskSession:
         """
         from memory.session_once import get_or_compute
 
-        writer = _TimedWriter(self._services, self._time)
         return await get_or_compute(
-            writer,
+            _CountedReads(self._services),
             self._services.session_flights,
             self.session_id,
             key,
-            writer.timed(compute),
+            compute,
             wait_s=WAIT_S,
             reader=self._assignment.task_id,
             agent=self._assignment.agent_id,
@@ -148,35 +144,15 @@ class TaskSession:
             raise InvalidInput(msg)
 
 
-class _TimedWriter:
-    """A session whose entries get the time that their computing took out of that of the run, and of no other entry."""
+class _CountedReads:
+    """A session whose reads are counted as uses."""
 
-    def __init__(self, services: SessionServices, time: "RunTime") -> None:
+    def __init__(self, services: SessionServices) -> None:
         self._services = services
-        self._time = time
-        self._took_ms = 0
-
-    def timed(self, compute: "Callable[[], Awaitable[JsonValue]]") -> "Callable[[], Awaitable[JsonValue]]":
-        """Return *compute*, measured; what it wrote into the session itself has its time already."""
-
-        async def measured() -> "JsonValue":
-            began_ms = self._time.elapsed_ms
-            value = await compute()
-            self._took_ms = self._time.elapsed_ms - began_ms
-            return value
-
-        return measured
+        self.set_many = services.sessions.set_many
 
     async def get(self, session_id: str, key: str, *, reader: str | None = None) -> "Found | None":
         found = await self._services.sessions.get(session_id, key, reader=reader)
         if found is not None:
             self._services.count_session_hits(1)
         return found
-
-    async def set_many(
-        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
-    ) -> None:
-        [entry] = entries
-        with self._time.taking(entry.key, self._took_ms) as took_ms:
-            entry = replace(entry, computation_ms=took_ms)
-            await self._services.sessions.set_many(session_id, [entry], task_id=task_id, phase=phase)

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from memory.documents.items import Body
     from memory.project_records import Record
-    from workers.run_time import RunTime
 
 __all__ = [
     "NOW",
@@ -238,7 +237,7 @@ class AgentKit:
                 result = await order.task.run(order.parameters, context)
                 run_ms = elapsed_ms(context.started)
                 self._answers.keep(order, Remembered(self._now_ms(), run_ms, result))
-                await self._put_into_session(order, result, run_ms, context.time)
+                await self._put_into_session(order, result, run_ms)
             except (AssertionError, asyncio.CancelledError):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report
@@ -251,12 +250,10 @@ class AgentKit:
             verdict.usage = context.usage
             return _report(verdict)
 
-    async def _put_into_session(
-        self, order: Order, result: bytes, computed_ms: int, time: "RunTime | None" = None
-    ) -> None:
+    async def _put_into_session(self, order: Order, result: bytes, computed_ms: int) -> None:
         assignment = order.assignment
         if assignment.writes:
-            entries = entries_of(assignment, result, computed_ms, time)
+            entries = entries_of(assignment, result, computed_ms)
             await self.services.sessions.set_many(assignment.session_id or "", entries, task_id=assignment.task_id)
 
     def _failure(self, order: Order, error: Exception, context: Context | None = None) -> CompletionReport | None:

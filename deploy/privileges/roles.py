@@ -142,6 +142,11 @@ def _supervisor() -> Role:
             ),
             do.reads(cards, presences),
             do.reads_last(subjects.REPORTS, subjects.reports_to(SUPERVISOR)),
+            do.says(
+                "drop letters of phases that are done",
+                f"$JS.API.DIRECT.GET.{subjects.DEAD}",
+                f"$JS.API.STREAM.MSG.DELETE.{subjects.DEAD}",
+            ),
             do.unschedules(),
         ),
         (*_STORE, *_SEARCH, *_WATCH),

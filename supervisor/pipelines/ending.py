@@ -15,11 +15,10 @@ those that are too large to be told: then the session is kept. `phases` are
 import asyncio
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,10 @@ from typing import Any
 import structlog
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput, MemoryUnavailable, UnknownSession
+from contracts.errors import InvalidInput, MemoryUnavailable, UnknownSession, Unreachable
 from contracts.pipelines import Pipeline
 from contracts.session_keys import read_key
 from memory.pipeline_records import EndState, RunRecord
-from memory.session import EntryInfo
 from supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
 from supervisor.pipelines.graph import result_keys
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
@@ -42,6 +40,8 @@ log = structlog.get_logger(__name__)
 _MOST_SAID = 500
 #: Bytes of a result that are told with the end of a run: what one round trip takes within its deadline.
 MOST_RESULT_BYTES = 8 * 1024 * 1024
+#: Seconds for deleting dead letters, and what the clocks of two servers may differ by.
+_LETTERS_S, _CLOCKS = 10.0, timedelta(minutes=1)
 
 
 async def end_run(parts: Parts, live: LiveRun, *, error: str = "", cancelled: str | None = None) -> None:
@@ -60,6 +60,7 @@ async def end_run(parts: Parts, live: LiveRun, *, error: str = "", cancelled: st
     outcome["evidence"] = kept and str(kept.path)
     try:
         await _note_history(parts, live, outcome)
+        await _drop_letters(parts, live)
         await _end_for_good(parts, live, outcome)
     except LeaseLost:
         if kept is not None:
@@ -69,6 +70,21 @@ async def end_run(parts: Parts, live: LiveRun, *, error: str = "", cancelled: st
     said = _said(outcome)
     log.info("pipeline_ended", session=live.session_id, pipeline=live.record.pipeline.name, state=state)
     parts.tell(live.event(state, parts.now(), text=said, run_ms=outcome["took_ms"]))
+
+
+async def _drop_letters(parts: Parts, live: LiveRun) -> None:
+    """Delete the dead letters of phases that are done by now: there is nothing left to do about them."""
+    done = {name: one.run for name, one in live.phases.items() if one.status == "done" and one.run > 1}
+    if not done or parts.drop_letters is None:
+        return
+    agents = {live.by_name[name].agent for name in done}
+    tasks = {live.task_id(name, run) for name, last in done.items() for run in range(1, last)}
+    since = datetime.fromtimestamp(live.record.created_ms / 1000, UTC) - _CLOCKS
+    try:
+        async with asyncio.timeout(_LETTERS_S):
+            await parts.drop_letters(agents, tasks, since)
+    except (Unreachable, TimeoutError) as problem:
+        log.warning("dead_letters_left", session=live.session_id, error=repr(problem))
 
 
 def digest_of(pipeline: Pipeline, inputs: Mapping[str, JsonValue], user_id: str | None) -> str:
@@ -105,11 +121,9 @@ def _lost(live: LiveRun) -> LeaseLost:
 
 async def _outcome_of(parts: Parts, live: LiveRun, state: EndState, error: str) -> dict[str, Any]:
     record, now = live.record, parts.now()
-    # One that goes on after another began when it was taken up; that another driver had begun it is left out.
-    began_ms = record.created_ms if record.run == 1 else int(live.taken_at.timestamp() * 1000)
+    began_ms = record.began_ms
     stats = await parts.cache.stats(live.session_id)
     entries = await parts.cache.entries(live.session_id)
-    saved_ms = saved_by_phase(entries)
     sizes = {entry.key: entry.bytes for entry in entries}
     result, missing, withheld = await _result_of(parts, live, sizes) if state == "completed" else (None, [], [])
     return {
@@ -124,20 +138,12 @@ async def _outcome_of(parts: Parts, live: LiveRun, state: EndState, error: str) 
         "error": error,
         "evidence": None,
         "stats": asdict(stats),
-        "phases": [_told_of(live, name, saved_ms.get(name, 0)) for name in live.graph.order],
+        "phases": [_told_of(live, name, stats.saved_by_phase.get(name, 0)) for name in live.graph.order],
         "digest": digest_of(record.pipeline, record.inputs, record.user_id),
         "started_at": datetime.fromtimestamp(began_ms / 1000, UTC).isoformat(),
         "ended_at": now.isoformat(),
         "took_ms": max(0, int(now.timestamp() * 1000) - began_ms),
     }
-
-
-def saved_by_phase(entries: Sequence[EntryInfo]) -> dict[str, int]:
-    """Return how many milliseconds of computing the uses of each phase's entries have saved."""
-    saved: dict[str, int] = defaultdict(int)
-    for entry in entries:
-        saved[entry.phase] += entry.computation_ms * entry.hits
-    return saved
 
 
 async def _result_of(parts: Parts, live: LiveRun, sizes: Mapping[str, int]) -> tuple[JsonValue, list[str], list[str]]:

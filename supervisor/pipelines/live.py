@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -65,6 +65,8 @@ class Parts:
     evidence_dir: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
+    #: Deletes dead letters of agents, of tasks with these ids, since then.
+    drop_letters: Callable[[Collection[str], Collection[str], datetime], Awaitable[int]] | None = None
 
 
 def _undriven(work: Coroutine[Any, Any, None]) -> object:
@@ -74,7 +76,7 @@ def _undriven(work: Coroutine[Any, Any, None]) -> object:
 
 @dataclass(slots=True)
 class LiveRun:
-    """A run under the lease *fence*, taken up at `taken_at`; `phases` and `corrected` change as the driver goes on.
+    """A run under the lease *fence*; `phases` and `corrected` change as the driver goes on.
 
     What goes wrong may quote what a phase was told: `masker` takes its secrets out before it is kept or said.
     """
@@ -86,7 +88,6 @@ class LiveRun:
     corrected: dict[str, str]
     by_name: Mapping[str, Phase]
     masker: Masker
-    taken_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: What the clock here is ahead of the store's, by which it is kept when a phase began.
     ahead: timedelta = timedelta(0)
     #: Does something beside the phases, before the run ends; its failure is that of driving.

@@ -9,16 +9,12 @@ from contracts.errors import InvalidInput
 from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from contracts.pipelines import Pipeline, items_phase
 from memory.pipeline_records import PhaseState, Redeclared, RunRecord
-from memory.session import EntryInfo
 from supervisor.pipelines.checks import problems_in_inputs
 from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.live import LiveRun, Parts, demand_root
 from supervisor.pipelines.planning import ResumePlan, resume_plan
 from supervisor.pipelines.redeclaring import Redeclaration, redeclared
 from supervisor.pipelines.staleness import Staleness
-
-#: Bytes of entries read at once: within the deadline of one round trip on a slow network, too.
-_PORTION_BYTES = 4 * 1024 * 1024
 
 
 class Resuming:
@@ -62,7 +58,6 @@ class Resuming:
             raise InvalidInput(
                 f"run {session_id!r} is {record.state} and nothing of it is stale; `rerun` begins again at a phase"
             )
-        await self._count_kept(record, entries, plan)
         await self._drop_items(record, graph, stale)
         # What never began has nothing to lose, and is not stale.
         stale = {name: why for name, why in plan.again.items() if not _is_fresh(record.phases[name])}
@@ -75,7 +70,7 @@ class Resuming:
                 PhaseNote(phase=name, why="it is new" if name in changed.new else why)
                 for name, why in plan.again.items()
             ),
-            reused=_reused_in(plan, entries),
+            reused=_reused_in(plan, record.phases),
         )
 
     async def _drop_items(self, record: RunRecord, graph: Graph, stale: Mapping[str, str]) -> None:
@@ -140,16 +135,6 @@ class Resuming:
             stale=tuple(PhaseNote(phase=name, why=why) for name, why in found.items()),
         )
 
-    async def _count_kept(self, record: RunRecord, entries: Sequence[EntryInfo], plan: ResumePlan) -> None:
-        """Read every entry that is kept, a few at a time: each spares its computing once more.
-
-        Before the run goes on: who dies in between asks again, and the same name counts no use twice.
-        """
-        kept = [(one.key, one.bytes) for one in entries if one.phase in plan.reused and one.hidden_by is None]
-        for keys in _portions(kept):
-            found = await self._parts.cache.get_many(record.session_id, keys, reader=f"resume-{record.run + 1}")
-            self._parts.meter.count_session_hits(len(found) - found.count(None))
-
     def _tell_plan(self, record: RunRecord, stale: Mapping[str, str], reused: Sequence[str]) -> None:
         live = LiveRun.of(record, 0)
         for name, why in stale.items():
@@ -174,25 +159,8 @@ def _is_fresh(state: PhaseState) -> bool:
     return state.status == "pending" and not state.why
 
 
-def _reused_in(plan: ResumePlan, entries: Sequence[EntryInfo]) -> tuple[PhaseNote, ...]:
-    saved_ms = dict.fromkeys(plan.reused, 0)
-    for entry in entries:
-        if entry.phase in saved_ms:
-            saved_ms[entry.phase] += entry.computation_ms
-    return tuple(PhaseNote(phase=name, why="it is done", saved_ms=ms) for name, ms in saved_ms.items())
-
-
-def _portions(entries: list[tuple[str, int]]) -> list[list[str]]:
-    """Return the keys of *entries*, each with its size, in portions that one read takes."""
-    portions: list[list[str]] = []
-    room = 0
-    for key, size in entries:
-        if size > room or not portions:
-            portions.append([])
-            room = _PORTION_BYTES
-        portions[-1].append(key)
-        room -= size
-    return portions
+def _reused_in(plan: ResumePlan, phases: Mapping[str, PhaseState]) -> tuple[PhaseNote, ...]:
+    return tuple(PhaseNote(phase=name, why="it is done", saved_ms=phases[name].took_ms) for name in plan.reused)
 
 
 def _renewed_inputs(record: RunRecord, given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

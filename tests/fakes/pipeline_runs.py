@@ -195,7 +195,9 @@ class FakePipelineRuns:
             updated_ms=self._now_ms(),
         )
         if restart:
-            kept.record = replace(kept.record, state="running", run=record.run + 1, wish=None, error="")
+            kept.record = replace(
+                kept.record, state="running", run=record.run + 1, began_ms=self._now_ms(), wish=None, error=""
+            )
             kept.due_since_ms, kept.lapses, kept.claimed_by = self._now_ms(), 0, None
             self._outcomes.pop(session_id, None)
         return await self.read(session_id)
@@ -307,6 +309,7 @@ def _record_of(new: NewRun, now_ms: int) -> RunRecord:
         dependencies={phase: tuple(on) for phase, on in new.dependencies.items()},
         corrected=dict(new.corrected),
         created_ms=now_ms,
+        began_ms=now_ms,
         updated_ms=now_ms,
         trace=new.trace,
     )

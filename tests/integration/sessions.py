@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 
 from memory import keys
 from memory.fake_session import FakeSessions
+from memory.pipeline_records import PhaseState
 from memory.session import SessionCache
 from memory.session_entries import State
 
@@ -67,7 +68,7 @@ class FakeStage:
 
     async def put_time(self, phase: str, took_ms: int, session_id: str = SESSION) -> None:
         """Note how long *phase* took."""
-        self.cache.put_time(session_id, phase, took_ms)
+        self.cache.put_phase(session_id, phase, PhaseState("done", took_ms=took_ms))
 
 
 Stage = StoreStage | FakeStage

@@ -97,8 +97,10 @@ async def test_a_run_is_read_as_it_was_made(runs: Runs) -> None:
     assert record.phases == dict.fromkeys(NAMES, PhaseState())
     assert list(record.phases) == list(NAMES)
     assert record.dependencies == {"second": ("first",), "third": ("second",)}
-    assert record.created_ms == record.updated_ms > 0
-    assert replace(record, pipeline=PIPELINE, phases={}, dependencies={}, created_ms=0, updated_ms=0) == RunRecord(
+    assert record.created_ms == record.began_ms == record.updated_ms > 0
+    assert replace(
+        record, pipeline=PIPELINE, phases={}, dependencies={}, created_ms=0, began_ms=0, updated_ms=0
+    ) == RunRecord(
         session_id=RUN,
         state="running",
         pipeline=PIPELINE,
@@ -643,7 +645,7 @@ async def _seen_of(runs: Runs) -> object:
     if record is None:
         return rest
     phases = {name: replace(state, since_ms=None, ended_ms=None) for name, state in record.phases.items()}
-    return replace(record, phases=phases, created_ms=0, updated_ms=0, fence=0), rest
+    return replace(record, phases=phases, created_ms=0, began_ms=0, updated_ms=0, fence=0), rest
 
 
 async def make(runs: Runs, _fence: int, phase: str, _task: str, keep: bool) -> object:

@@ -64,6 +64,7 @@ class LinkedRuns(FakePipelineRuns):
                 new.session_id, domain=pipeline.domain, ttl=pipeline.ttl, dependencies=new.dependencies
             )
             self._sessions.put_state(new.session_id, new.state)
+            self._sessions.put_run(new.session_id, 0)
         return made
 
     async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
@@ -81,7 +82,7 @@ class LinkedRuns(FakePipelineRuns):
         self._note("settle_phase")
         settled = await super().settle_phase(session_id, fence, phase, state, corrects)
         if settled:
-            self._sessions.put_time(session_id, phase, state.took_ms)
+            self._sessions.put_phase(session_id, phase, self._runs[session_id].record.phases[phase])
             if corrects is not None and state.status == "done":
                 self._sessions.put_correction(session_id, corrects, phase)
         return settled
@@ -96,6 +97,8 @@ class LinkedRuns(FakePipelineRuns):
                 self._sessions.put_task(session_id, phase, "")
             self._sessions._sessions[session_id].corrected = dict(record.corrected)
             self._sessions.put_state(session_id, record.state)
+            if told.get("restart"):
+                self._sessions.put_run(session_id, record.began_ms)
         return record
 
     async def end(

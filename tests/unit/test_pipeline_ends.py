@@ -8,7 +8,7 @@ import pytest
 
 from memory.pipeline_records import PhaseState
 from supervisor.pipelines.evidence import read_bundle, restore
-from tests.unit.pipeline_house import House, a_chain, a_phase, a_pipeline, echo
+from tests.unit.pipeline_house import House, a_phase, a_pipeline, echo
 
 
 def fail(_parameters: dict[str, Any]) -> Any:
@@ -22,11 +22,13 @@ async def test_what_little_was_saved_is_not_told_as_nothing(
 ) -> None:
     """The history is permanent, and has to say the same as whoever shows the run."""
     monkeypatch.setattr("tests.unit.pipeline_house.TOOK_MS", took_ms)
-    house = House(tmp_path, echo=echo)
-    await house.begin(a_chain("one", "two"))
+    house = House(tmp_path, echo=echo, fail=fail)
+    await house.begin(a_failing_chain())
     await house.drive()
-    [record] = await house.projects.search("p", kind="history")
-    assert words in record.text
+    assert (await house.ask("resume")).kind == "accepted"
+    await house.drive()
+    told = [record.text for record in await house.projects.search("p", kind="history")]
+    assert [words in text for text in told].count(True) == 1, told
 
 
 def a_failing_chain() -> Any:

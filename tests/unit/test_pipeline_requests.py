@@ -131,8 +131,8 @@ async def test_a_resume_runs_what_failed_and_what_depends_on_it(tmp_path: Path) 
     assert house.office.runs == {"build": 1, "report": 1}
     record = await the(house)
     assert (record.state, record.run) == ("completed", 2)
-    # Each kept entry once for the resume, and the uses of the two phases that ran.
-    assert (await house.sessions.stats("s1")).total_saved_time_ms - before == (2 + 1 + 2) * TOOK_MS
+    # However often it was read since.
+    assert (before, (await house.sessions.stats("s1")).total_saved_time_ms) == (0, 2 * TOOK_MS)
 
 
 async def test_a_resume_that_was_interrupted_counts_no_use_twice(tmp_path: Path) -> None:

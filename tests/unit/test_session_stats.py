@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from memory.pipeline_records import PhaseState
 from memory.session import EntryInfo, SessionStats
-from memory.session_stats import summarise, took_ms
+from memory.session_stats import read_states, summarise
 
 ENTRY = EntryInfo("a:x", "a", "x", None, 1_000, None, None, 120_000, "", 3, 1, 1)
 
@@ -30,14 +31,15 @@ def test_what_took_under_a_second_was_not_worth_keeping() -> None:
 
 def test_a_phase_of_over_ten_seconds_should_have_kept_something() -> None:
     """Unless it did."""
-    stats = summarise([ENTRY], {"a": 99_000, "b": 10_000, "d": 10_001, "c": 20_000}, 0)
+    took = {"a": 99_000, "b": 10_000, "d": 10_001, "c": 20_000}
+    stats = summarise([ENTRY], {name: PhaseState(took_ms=ms) for name, ms in took.items()}, 0)
     assert stats.uncached_phases == ("c", "d")
 
 
 def test_states_that_cannot_be_read_tell_no_time() -> None:
     """They stop nobody."""
     odd = [b"a", b'{"took_ms": 5}', b"b", b"{", b"c", b"[]", b"d", b"{}", b"e", b'{"took_ms": null}', b"f", b"\xff"]
-    assert took_ms(odd) == {"a": 5, "d": 0}
+    assert {name: state.took_ms for name, state in read_states(odd).items()} == {"a": 5, "d": 0}
 
 
 def test_an_entry_of_the_future_is_not_younger_than_new() -> None:

@@ -151,7 +151,7 @@ def found(reported: dict[str, float] | None = None) -> Found:
     """Return what is left of a run as it should be; each report was stored at second 2 unless *reported* says other."""
     hits = hits_of(PIPELINE, set(), {"implementation_pass_1": CORRECTION})
     entries = [
-        _entry(phase.name, name, hits[f"{phase.name}:{name}"], TOOK_MS // len(phase.writes))
+        _entry(phase.name, name, hits[f"{phase.name}:{name}"], TOOK_MS)
         for phase in PIPELINE.phases
         for name in phase.writes
     ]
@@ -171,10 +171,7 @@ def found(reported: dict[str, float] | None = None) -> Found:
         created_ms=1,
         updated_ms=1,
     )
-    stats = SessionStats(
-        total_hits=sum(entry.hits for entry in entries),
-        total_saved_time_ms=sum(entry.hits * entry.computation_ms for entry in entries),
-    )
+    stats = SessionStats(total_hits=sum(entry.hits for entry in entries))
     stored: dict[str, float | None] = {f"t-{phase}": 2.0 for phase in PHASES}
     return Found(record, entries, stats, {**stored, **(reported or {})}, 0, drives_nothing=True)
 
