@@ -31,6 +31,7 @@ A parameter that is one reference takes the value with its type; references insi
 | `${review:results?}` | the same, or null when that phase was left out by its `when` |
 | `${standards}` | the standards in force with one of the phase's tags, newest first, as `{id, text, tags}` |
 | `${item.title}`, `${index}` | a place inside the item of a phase with `for_each`, and its number from 0 |
+| `${last.score}`, `${index}` | what the round before returned, null in the first, in a phase with `repeat_until` |
 | `$${` | the two characters `${` |
 """
 
@@ -50,6 +51,8 @@ TIME_TO_LIVE = timedelta(hours=1)
 
 #: Phases of a pipeline, names in one list of a phase, and items of a phase with `for_each`.
 MOST_PHASES, MOST_NAMES, MOST_ITEMS = 500, 500, 10_000
+#: Rounds of a phase with `repeat_until`.
+MOST_ROUNDS = 100
 
 InputType = Literal["text", "number", "flag", "list", "object", "any"]
 
@@ -114,6 +117,10 @@ class Phase(_Declared):
     becomes of the phase when an item fails: `fail` ends it, `skip` leaves the item out, `collect` has every item as
     `{"item", "result"}` or `{"item", "error"}`. A phase that runs again runs items that are new, changed or failed.
 
+    `repeat_until` is a condition on what the task returned, `${last}`, and on entries and inputs: the phase is its task
+    one round after the other until it holds, `at_most` of them, and `results` is what the last one returned. When it
+    does not hold by then, the phase has failed; resumed with a larger `at_most`, it goes on from there.
+
     `reads_files` are globs below the pipeline's root, `standards` and `design` are tags of standards and of decisions
     in the project's memory: when one of these changes, what the phase wrote is stale, and so is what depends on it.
     """
@@ -134,10 +141,17 @@ class Phase(_Declared):
     for_each: str | None = None
     at_once: int = Field(default=20, ge=1, le=1000)
     on_failure: Literal["fail", "skip", "collect"] = "fail"
+    repeat_until: str | None = None
+    at_most: int = Field(default=10, ge=1, le=MOST_ROUNDS)
     reads_files: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
     standards: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
     design: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
     description: str = ""
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether it is several tasks, items or rounds, whose results the driver puts together."""
+        return self.for_each is not None or self.repeat_until is not None
 
 
 def items_phase(phase: str) -> str:

@@ -66,7 +66,7 @@ class _Outlook:
         if reference.kind == "input":
             declared = self.pipeline.inputs.get(reference.name)
             return Shape.of_input(declared.type) if declared else None
-        if reference.kind in ("item", "index"):
+        if reference.kind in ("item", "last", "index"):
             return None
         key = read_key(reference.name)
         if key.identifier is not None:

@@ -162,7 +162,7 @@ def _phase_problems(at: int, phase: Phase, declared: _Declared) -> Iterator[Prob
         if data_type in written:
             yield Problem(("writes", n), f"writes {data_type!r} twice; leave one out")
         written.add(data_type)
-    yield from _item_problems(phase, declared)
+    yield from _part_problems(phase, declared)
     yield from _file_problems(phase, declared.pipeline.root)
     for kind, tags in (("standards", phase.standards), ("design", phase.design)):
         if not all(tag.strip() for tag in tags):
@@ -172,24 +172,32 @@ def _phase_problems(at: int, phase: Phase, declared: _Declared) -> Iterator[Prob
         yield Problem(("timeout",), f"timeout is {phase.timeout.days} days, {most}; split the phase")
 
 
-def _item_problems(phase: Phase, declared: _Declared) -> Iterator[Problem]:
+def _part_problems(phase: Phase, declared: _Declared) -> Iterator[Problem]:
+    if not phase.has_parts:
+        return
+    yield from _list_problems(phase)
+    field = "for_each" if phase.for_each is not None else "repeat_until"
+    if field == "for_each" and phase.repeat_until is not None:
+        said = "repeat_until: a phase with `for_each` has no rounds; let a phase after it repeat"
+        yield Problem(("repeat_until",), said)
+    if phase.writes != ("results",):
+        yield Problem(("writes",), f"writes: a phase with `{field}` writes `results` alone; leave it out")
+    if phase.corrects is not None:
+        yield Problem(("corrects",), f"corrects: a phase with `{field}` corrects none; let a phase after it do that")
+    if (other := items_phase(phase.name)) in declared.phases:
+        yield Problem(("name",), f"name: the items of {phase.name!r} are kept as {other!r}; rename that phase")
+
+
+def _list_problems(phase: Phase) -> Iterator[Problem]:
     if phase.for_each is None:
         return
     try:
         pieces = read_text(phase.for_each)
     except InvalidInput:
         return
-    if len(pieces) != 1 or not isinstance(pieces[0], Reference) or pieces[0].kind in ("item", "index"):
+    if len(pieces) != 1 or not isinstance(pieces[0], Reference) or pieces[0].kind in ("item", "last", "index"):
         said = f"for_each is {phase.for_each!r}; write one reference to a list, such as ${{plan:results.papers}}"
         yield Problem(("for_each",), said)
-    if phase.writes != ("results",):
-        yield Problem(
-            ("writes",), "writes: a phase with `for_each` writes `results` alone, the list of all; leave it out"
-        )
-    if phase.corrects is not None:
-        yield Problem(("corrects",), "corrects: a phase with `for_each` corrects none; let a phase after it do that")
-    if (other := items_phase(phase.name)) in declared.phases:
-        yield Problem(("name",), f"name: the items of {phase.name!r} are kept as {other!r}; rename that phase")
 
 
 def _file_problems(phase: Phase, root: str | None) -> Iterator[Problem]:
@@ -216,8 +224,10 @@ def _why_not_there(reference: Reference, phase: Phase, declared: _Declared) -> s
     """Return why *phase* can never find what *reference* names."""
     if reference.kind == "input":
         return None if reference.name in declared.pipeline.inputs else _no_input(reference, declared.pipeline)
-    if reference.kind in ("item", "index"):
+    if reference.kind == "item" or (reference.kind == "index" and phase.repeat_until is None):
         return None if phase.for_each else "the phase has no `for_each`; give it a list, or leave this out"
+    if reference.kind in ("last", "index"):
+        return None if phase.repeat_until else "the phase has no `repeat_until`; give it one, or leave this out"
     if reference.kind == "standards":
         cure = 'name those it asks for, such as standards = ["docs"]'
         return None if phase.standards else f"the phase has no tags of standards; {cure}"

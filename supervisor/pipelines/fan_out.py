@@ -1,4 +1,4 @@
-"""A phase that is a task for each item of a list: some at once, results in the order of the items.
+"""A phase of several tasks: one for each item of a list, some at once, or one round after the other.
 
 What an item returned is an entry of the session under the digest of its parameters. So a phase that runs again runs
 only items that are new, changed or failed; and a driver that is killed leaves no more than the tasks under way, whose
@@ -104,6 +104,36 @@ class FanOut:
         await self._store()
         return done
 
+    async def rounds(
+        self, parameters_of: Callable[[JsonValue, int], dict[str, JsonValue]], is_reached: Callable[[JsonValue], bool]
+    ) -> tuple[FannedOut, JsonValue, bool]:
+        """Run one round after the other; return what became of them, the last result, and whether it was reached.
+
+        *parameters_of* gives those of a round, by the result of the one before and its number from 0. Raises as `run`.
+        """
+        done = FannedOut(0)
+        there = {entry.key for entry in await self._parts.cache.entries(self._live.session_id)}
+        last: JsonValue = None
+        try:
+            for number in range(self._phase.at_most):
+                parameters = parameters_of(last, number)
+                key = self._key(parameters, number)
+                done.total += 1
+                if key not in there:
+                    await self._run(_Item(number, key, parameters), done)
+                    await self._store()
+                if done.failures:
+                    return done, last, False
+                [entry] = await self._parts.cache.peek(self._live.session_id, [key])
+                last = entry.value if entry is not None else None
+                if is_reached(last):
+                    return done, last, True
+                told = f"round {number + 1} of at most {self._phase.at_most}"
+                self._parts.tell(self._live.event("phase_progress", self._parts.now(), self._phase.name, text=told))
+        finally:
+            await self._leave()
+        return done, last, False
+
     async def results(self, parameters_of: Callable[[int], dict[str, JsonValue]], done: FannedOut) -> list[JsonValue]:
         """Return what the items returned, in their order, as the phase's `on_failure` says.
 
@@ -141,9 +171,10 @@ class FanOut:
             else:
                 self._through += 1
 
-    def _key(self, parameters: dict[str, JsonValue]) -> str:
-        """Return the key of what *parameters* give: of another task or agent it is another one."""
-        told = json.dumps([self._phase.agent, self._phase.task, parameters], sort_keys=True, ensure_ascii=False)
+    def _key(self, parameters: dict[str, JsonValue], number: int | None = None) -> str:
+        """Return the key of what *parameters* give, in round *number*: of another task or agent it is another one."""
+        words = [self._phase.agent, self._phase.task, parameters, *([] if number is None else [number])]
+        told = json.dumps(words, sort_keys=True, ensure_ascii=False)
         digest = hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         return f"{items_phase(self._phase.name)}:results:{digest}"
 
@@ -224,14 +255,14 @@ class FanOut:
         )
 
 
-def failure_words(done: FannedOut) -> str:
-    """Return why the phase failed: the first item that did, and how many others."""
+def failure_words(done: FannedOut, what: str) -> str:
+    """Return why the phase failed: the first item or round (*what*) that did, and how many others."""
     number, failure = min(done.failures.items())
     others = len(done.failures) - 1
     more = f"; and {others:,} more" if others else ""
     kinds = Counter(one.error_type for one in done.failures.values())
     told = f" ({', '.join(f'{count:,} {kind}' for kind, count in kinds.most_common(3))})" if others else ""
-    return f"item {number} of {done.total:,}: {failure.error_type}: {failure.error}{more}{told}"
+    return f"{what} {number} of {done.total:,}: {failure.error_type}: {failure.error}{more}{told}"
 
 
 def _failure_of(report: CompletionReport) -> Failure:

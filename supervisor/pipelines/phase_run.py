@@ -16,7 +16,7 @@ from contracts.pipelines import Phase
 from memory.pipeline_records import PhaseState
 from memory.session_entries import NewEntry
 from runtime import tracing
-from supervisor.pipelines.fan_out import FanOut, failure_words
+from supervisor.pipelines.fan_out import FannedOut, FanOut, failure_words
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts, root_of
 from supervisor.pipelines.phase_task import Failure, PhaseTask
 from supervisor.pipelines.reading import Gone, PhaseReader
@@ -71,7 +71,7 @@ class PhaseRun:
             return await self._perform()
 
     async def _perform(self) -> PhaseEnd:
-        is_one = self._phase.for_each is None
+        is_one = not self._phase.has_parts
         if is_one and self._adopted and (report := await self._reported()) is not None:
             return await self._conclude(report)
         try:
@@ -79,7 +79,7 @@ class PhaseRun:
             if isinstance(told, Restart | Settled):
                 return told
             if not is_one:
-                return await self._fan_out()
+                return await self._several()
             assignment = self._assignment(told)
         except (InvalidInput, EntryTooLarge, ValidationError) as error:
             return await self._fail(type(error).__name__, str(error))
@@ -181,12 +181,9 @@ class PhaseRun:
         found = await PhaseTask(self._parts, self._phase, assignment, is_new=not self._adopted).report()
         return self._failed(found.error_type, found.error) if isinstance(found, Failure) else found
 
-    async def _fan_out(self) -> PhaseEnd:
-        """Run a task for each item, and keep the list of what they returned."""
-        phase, live, items = self._phase, self._live, self._reading.items()
-
-        def parameters_of(number: int) -> dict[str, JsonValue]:
-            return self._reading.parameters_of(items[number], number)
+    async def _several(self) -> PhaseEnd:
+        """Run a task for each item or round, and keep what they returned together."""
+        phase, live = self._phase, self._live
 
         def assign(task_id: str, parameters: dict[str, JsonValue]) -> TaskAssignment:
             # It shares the session, and leaves what it returns to the driver: the phase has one entry for all.
@@ -194,15 +191,18 @@ class PhaseRun:
             return self._assignment(parameters, since=self._parts.now()).model_copy(update=told)
 
         fan_out = FanOut(self._parts, live, phase, base=self._task_id, is_new=not self._adopted, assign=assign)
-        done = await fan_out.run(parameters_of, len(items))
+        done, result, missed = await (self._items(fan_out) if phase.for_each is not None else self._rounds(fan_out))
         if done.is_cancelled:
             return Wished(await self._parts.runs.wish(live.session_id) or "")
-        if done.failures and phase.on_failure == "fail":
-            words = failure_words(done)
-            return await self._fail("ItemFailed", words, took_ms=done.took_ms, attempts=done.attempts)
+        if missed:
+            return await self._fail("NotReached", missed, took_ms=done.took_ms, attempts=done.attempts)
+        if done.failures and (phase.on_failure == "fail" or phase.for_each is None):
+            what = "item" if phase.for_each is not None else "round"
+            words = failure_words(done, what)
+            return await self._fail(f"{what.title()}Failed", words, took_ms=done.took_ms, attempts=done.attempts)
         entry = NewEntry(
             f"{phase.name}:results",
-            await fan_out.results(parameters_of, done),
+            result,
             phase=phase.name,
             agent=phase.agent,
             computation_ms=done.took_ms,
@@ -213,6 +213,21 @@ class PhaseRun:
             status="done", run=self._run, task_id=self._task_id, took_ms=done.took_ms, attempts=done.attempts
         )
         return await self._settle(state, "phase_done", done.said, run_ms=done.took_ms)
+
+    async def _items(self, fan_out: FanOut) -> tuple[FannedOut, JsonValue, str]:
+        items = self._reading.items()
+
+        def parameters_of(number: int) -> dict[str, JsonValue]:
+            return self._reading.parameters_of(items[number], number)
+
+        done = await fan_out.run(parameters_of, len(items))
+        is_whole = not done.is_cancelled and not (done.failures and self._phase.on_failure == "fail")
+        return done, await fan_out.results(parameters_of, done) if is_whole else None, ""
+
+    async def _rounds(self, fan_out: FanOut) -> tuple[FannedOut, JsonValue, str]:
+        done, last, is_reached = await fan_out.rounds(self._reading.parameters_of, self._reading.is_reached)
+        words = f"{self._phase.repeat_until} does not hold after {done.total} rounds; raise `at_most`, then resume"
+        return done, last, "" if is_reached or done.failures or done.is_cancelled else words
 
     async def _reported(self) -> CompletionReport | None:
         """Return the report of a run that another driver began, when there is one: then nothing is read again."""

@@ -10,6 +10,7 @@
 | `${results:page."content-type"}` | a property whose name has a dot or another mark |
 | `${standards}` | the standards in force with one of the phase's tags |
 | `${item.title}`, `${index}` | the item of a phase with `for_each`, and its number from 0 |
+| `${last.score}` | what the round before returned, in a phase with `repeat_until`; `${index}` counts the rounds |
 | `${review:results.score?}` | the same, or null when the entry or the place in it is not there |
 | `$${` | no reference, but the two characters `${` |
 """
@@ -30,11 +31,15 @@ _NAME = r"[A-Za-z0-9_-]{1,64}"
 _PATH = r'(?:\.(?:"[^"]*"|[^."?\s]+))*'
 _INPUT = re.compile(rf"input\.(?P<name>{_NAME})(?P<path>{_PATH})")
 _ITEM = re.compile(rf"(?P<name>item)(?P<path>{_PATH})")
+_LAST = re.compile(rf"(?P<name>last)(?P<path>{_PATH})")
 _INDEX_OF = re.compile(r"(?P<name>index)(?P<path>)")
 _STANDARDS = re.compile(rf"(?P<name>standards)(?P<path>{_PATH})")
 #: A key whose identifier, if any, is quoted, and a place inside; any other text with a colon is a key from end to end.
 _KEY = re.compile(rf'(?P<name>{_NAME}:{_NAME})(?::"(?P<identifier>[^"]*)")?(?P<path>{_PATH})')
-_KINDS = (("input", _INPUT), ("standards", _STANDARDS), ("item", _ITEM), ("index", _INDEX_OF), ("entry", _KEY))
+_KINDS = (
+    *(("input", _INPUT), ("standards", _STANDARDS), ("item", _ITEM), ("last", _LAST)),
+    *(("index", _INDEX_OF), ("entry", _KEY)),
+)
 _STEP = re.compile(r'\.(?:"([^"]*)"|([^."?\s]+))')
 _TOKEN = re.compile(r'\$\$\{|\$\{((?:"[^"]*+"|[^}"]++)*+)\}|\$\{')
 _INDEX = re.compile(r"[0-9]{1,9}")
@@ -46,12 +51,12 @@ _CURE = (
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What one `${...}` names: an input by its name, an entry by its key, the standards, or an item and its number.
+    """What one `${...}` names: an input by its name, an entry by its key, the standards, an item or round.
 
     *path* leads inside the value; *optional* tells that null serves when nothing is there. *text* is as it was written.
     """
 
-    kind: Literal["input", "entry", "standards", "item", "index"]
+    kind: Literal["input", "entry", "standards", "item", "last", "index"]
     name: str
     path: tuple[str, ...] = ()
     optional: bool = False
@@ -104,7 +109,7 @@ def read_reference(body: str) -> Reference:
             if kind == "entry" and found["identifier"] is not None:
                 name = str(read_key(f"{name}:{found['identifier']}"))
             steps = tuple(quoted or plain for quoted, plain in _STEP.findall(found["path"]))
-            return Reference(kind, name, steps, optional, text)  # type: ignore[arg-type] # one of the five above
+            return Reference(kind, name, steps, optional, text)  # type: ignore[arg-type] # one of those above
     if ":" not in inner or '"' in inner:
         raise InvalidInput(f"{text!r} names nothing; {_CURE}")
     return Reference("entry", str(read_key(inner)), (), optional, text)

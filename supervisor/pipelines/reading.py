@@ -50,14 +50,15 @@ class PhaseReader:
             InvalidInput: a reference leads nowhere.
             MemoryUnavailable: the store did not answer.
         """
-        references = references_in([self._phase.parameters, self._phase.for_each or ""])
+        until = Condition.parse(self._phase.repeat_until).references if self._phase.repeat_until is not None else ()
+        references = (*references_in([self._phase.parameters, self._phase.for_each or ""]), *until)
         gone = await self._load(references) | await self._missed()
         if gone:
             return [gone]
         if any(one.kind == "standards" for one in references):
             found = await self._parts.projects.standards(self._live.record.project, self._phase.standards)
             self._standards = [{"id": one.record_id, "text": one.text, "tags": list(one.tags)} for one in found]
-        return {} if self._phase.for_each is not None else self._told()
+        return {} if self._phase.has_parts else self._told()
 
     def items(self) -> list[JsonValue]:
         """Return the items of the phase, once its `parameters` are read.
@@ -73,13 +74,22 @@ class PhaseReader:
         return found
 
     def parameters_of(self, item: JsonValue, index: int) -> dict[str, JsonValue]:
-        """Return the parameters for *item*, number *index* from 0.
+        """Return the parameters for *item*, or after what a round returned; it is number *index* from 0.
 
         Raises:
             InvalidInput: a reference leads nowhere in it.
         """
         self._item, self._index = item, index
         return self._told()
+
+    def is_reached(self, last: JsonValue) -> bool:
+        """Return whether the phase's `repeat_until` holds once a round returned *last*.
+
+        Raises:
+            InvalidInput: it compares what cannot be compared, or names what is not there.
+        """
+        self._item = last
+        return Condition.parse(self._phase.repeat_until or "true").holds(self._look_up)
 
     def _told(self) -> dict[str, JsonValue]:
         told = resolve(self._phase.parameters, self._look_up)
@@ -90,7 +100,7 @@ class PhaseReader:
     def _look_up(self, reference: Reference) -> JsonValue:
         if reference.kind == "standards":
             return self._standards
-        if reference.kind == "item":
+        if reference.kind in ("item", "last"):
             return self._item
         if reference.kind == "index":
             return self._index

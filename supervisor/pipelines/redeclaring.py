@@ -1,7 +1,7 @@
 """Another declaration for a run that rests: which of its results still hold under it, and with which inputs it goes on.
 
 A phase whose declaration changed in what its result may rest on is stale. How its task is run (`timeout`, `retries`,
-`keep_for`, `memory`) only counts from now on.
+`keep_for`, `memory`, `at_once`, `at_most`) only counts from now on.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from supervisor.pipelines.places import Reference, read_text
 from supervisor.pipelines.references import mentions_of
 
 #: Fields of a phase that its result does not rest on.
-_BESIDE_THE_RESULT = frozenset({"timeout", "retries", "keep_for", "memory", "description"})
+_BESIDE_THE_RESULT = frozenset({"timeout", "retries", "keep_for", "memory", "at_once", "at_most", "description"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,11 +87,12 @@ def mentions_of(phase: Phase) -> tuple[list[Mention], list[Problem]]:
             mentions.append(Mention(("reads", n), read_entry(text)))
         except InvalidInput as error:
             problems.append(Problem(("reads", n), f"reads: {error}"))
-    if phase.when is not None:
-        try:
-            mentions.extend(Mention(("when",), reference) for reference in Condition.parse(phase.when).references)
-        except InvalidInput as error:
-            problems.append(Problem(("when",), f"when: {error}"))
+    for field, condition in (("when", phase.when), ("repeat_until", phase.repeat_until)):
+        if condition is not None:
+            try:
+                mentions.extend(Mention((field,), reference) for reference in Condition.parse(condition).references)
+            except InvalidInput as error:
+                problems.append(Problem((field,), f"{field}: {error}"))
     return mentions, problems
 
 

@@ -58,7 +58,8 @@ class Resuming:
             raise InvalidInput(
                 f"run {session_id!r} is {record.state} and nothing of it is stale; `rerun` begins again at a phase"
             )
-        await self._drop_items(record, graph, stale)
+        # Another declaration has other parameters, or leaves what was computed as it is.
+        await self._drop_items(record, graph, {name: why for name, why in stale.items() if name not in changed.stale})
         # What never began has nothing to lose, and is not stale.
         stale = {name: why for name, why in plan.again.items() if not _is_fresh(record.phases[name])}
         self._tell_plan(await self._reset(changed, stale, None if pipeline is None else graph), stale, plan.reused)
@@ -81,7 +82,7 @@ class Resuming:
         dropped = [
             items_phase(one.name)
             for one in record.pipeline.phases
-            if one.for_each
+            if one.has_parts
             and one.name in stale
             and (one.reads_files or one.standards or one.design or graph.ancestors(one.name).isdisjoint(stale))
         ]
