@@ -37,7 +37,7 @@ A parameter that is one reference takes the value with its type; references insi
 
 import sys
 from datetime import timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, model_validator
 
@@ -51,6 +51,8 @@ TIME_TO_LIVE = timedelta(hours=1)
 
 #: Phases of a pipeline, names in one list of a phase, and items of a phase with `for_each`.
 MOST_PHASES, MOST_NAMES, MOST_ITEMS = 500, 500, 10_000
+#: Pipelines inside each other, and what stands for the agent of a phase that is one.
+MOST_LEVELS, PIPELINE_AGENT = 4, "Pipeline"
 #: Rounds of a phase with `repeat_until`.
 MOST_ROUNDS = 100
 
@@ -102,8 +104,10 @@ class Input(_Declared):
 
 
 class Phase(_Declared):
-    """One step of a pipeline: a task of an agent.
+    """One step of a pipeline: a task of an agent, or a run of another *pipeline*.
 
+    `pipeline` stands in place of `agent` and `task`: `parameters` are its inputs, and `results` is its result, as for a
+    task. It has a session of its own; when the phase runs again after a failure, that run goes on where it failed.
     `reads` names entries of earlier phases, `?` behind one that may be missing; those that stand in `parameters` need
     not be named again. `writes` names what lands in the session: `results` is the whole result, any other name the
     property of the result that is called so. `after` names phases that have to be through before. `corrects` names the
@@ -126,8 +130,14 @@ class Phase(_Declared):
     """
 
     name: Name
-    agent: Name
-    task: Name
+    if TYPE_CHECKING:
+        # A phase with a pipeline has neither, which no type checker can be told.
+        agent: Name = ""
+        task: Name = ""
+    else:
+        agent: Name
+        task: Name
+    pipeline: "Pipeline | None" = None
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     reads: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
     writes: tuple[Name, ...] = Field(default=("results",), max_length=MOST_NAMES)
@@ -148,10 +158,25 @@ class Phase(_Declared):
     design: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
     description: str = ""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_named_by_its_pipeline(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict) or raw.get("pipeline") is None:
+            return raw
+        inner = raw["pipeline"]
+        name = inner.get("name") if isinstance(inner, dict) else getattr(inner, "name", None)
+        return {"agent": PIPELINE_AGENT, "task": name, **raw}
+
     @property
     def has_parts(self) -> bool:
-        """Whether it is several tasks, items or rounds, whose results the driver puts together."""
-        return self.for_each is not None or self.repeat_until is not None
+        """Whether it is items, rounds or a pipeline, whose results the driver puts together."""
+        return self.for_each is not None or self.repeat_until is not None or self.pipeline is not None
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents that work on it, those of the phases of its pipeline included."""
+        inner = self.pipeline
+        return (self.agent,) if inner is None else tuple(one for phase in inner.phases for one in phase.agents)
 
 
 def items_phase(phase: str) -> str:

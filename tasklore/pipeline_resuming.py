@@ -193,7 +193,8 @@ class _Going:
         pipeline = record.pipeline if self._source is None else self._source.pipeline
         # What goes on already says nothing of its phases: any of them may be about to run.
         again = {note.phase for note in reply.stale} or {phase.name for phase in pipeline.phases}
-        await say_who_is_away(self._client, [phase.agent for phase in pipeline.phases if phase.name in again])
+        agents = [one for phase in pipeline.phases if phase.name in again for one in phase.agents]
+        await say_who_is_away(self._client, agents)
         if no_wait and as_json:
             print_json(plan_document(reply))
             return OK

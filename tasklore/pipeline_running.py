@@ -67,7 +67,7 @@ async def run_aloud(wish: Wish) -> int:
         except InvalidPipeline as error:
             return refuse_aloud(with_lines(error.problems, source), as_json=wish.as_json)
         with told_when_left(session_id):
-            await say_who_is_away(client, [phase.agent for phase in source.pipeline.phases])
+            await say_who_is_away(client, [one for phase in source.pipeline.phases for one in phase.agents])
             if wish.no_wait:
                 return tell_started(session_id, as_json=wish.as_json)
             say(f"session {session_id}")

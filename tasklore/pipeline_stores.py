@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from nats.aio.client import Client
@@ -49,7 +50,8 @@ class Look:
             return frozenset()
         phases = self.record.phases
         under_way = {name for name, state in phases.items() if state.status == "running"}
-        return frozenset(phase.agent for phase in self.record.pipeline.phases if phase.name in under_way)
+        at_work = [phase.agents for phase in self.record.pipeline.phases if phase.name in under_way]
+        return frozenset(chain.from_iterable(at_work))
 
     @property
     def is_over(self) -> bool:

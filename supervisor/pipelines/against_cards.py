@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from contracts.messages import AgentCard, TaskCard
 from contracts.pipelines import Phase, Pipeline
 from contracts.session_keys import read_key
+from supervisor.pipelines.declarations import place_in_words
 from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.problems import MOST_PROBLEMS, Place, Problem, known_ones
 from supervisor.pipelines.references import Reference, mentions_of
@@ -39,6 +40,10 @@ def _misfits(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> Iterator[Pro
             yield from _parameter_problems(place, phase, task, outlook)
             yield from _write_problems(place, phase, task)
         yield from _path_problems(place, phase, outlook)
+        if (inner := phase.pipeline) is not None:
+            for problem in _misfits(inner, cards):
+                where = place_in_words(problem.place, {"phases": inner.phases})
+                yield Problem((*place, "pipeline"), f"pipeline {inner.name!r}: {where}{problem.text}")
 
 
 def write_problems(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Problem]:
@@ -93,8 +98,20 @@ class _Outlook:
 
 
 def _task_of(phase: Phase, cards: Mapping[str, AgentCard]) -> TaskCard | None:
+    if phase.pipeline is not None:
+        return _card_of(phase.pipeline)
     card = cards.get(phase.agent)
     return next((task for task in card.tasks if task.name == phase.task), None) if card else None
+
+
+def _card_of(pipeline: Pipeline) -> TaskCard:
+    """Return what a task would be whose parameters are the inputs of *pipeline*."""
+    inputs: dict[str, JsonValue] = {name: Shape.of_input(one.type).schema for name, one in pipeline.inputs.items()}
+    required: list[JsonValue] = [name for name, one in pipeline.inputs.items() if one.required]
+    return TaskCard(
+        name=pipeline.name,
+        parameters={"type": "object", "properties": inputs, "required": required, "additionalProperties": False},
+    )
 
 
 def _unknown_task(place: Place, phase: Phase, cards: Mapping[str, AgentCard]) -> Problem:

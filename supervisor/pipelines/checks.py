@@ -7,9 +7,10 @@ from itertools import chain, islice
 
 from contracts.errors import InvalidInput
 from contracts.messages import AgentCard
-from contracts.pipelines import Phase, Pipeline, items_phase
+from contracts.pipelines import MOST_LEVELS, Phase, Pipeline, items_phase
 from contracts.session_keys import EntryKey, read_key
 from supervisor.pipelines.against_cards import problems_with, write_problems
+from supervisor.pipelines.declarations import place_in_words
 from supervisor.pipelines.globs import MOST_GLOBS, unusable
 from supervisor.pipelines.graph import Graph, cycle_in, declared_edges, told_cycle
 from supervisor.pipelines.inputs import misfit, prepared_inputs, problems_in_inputs, typed_inputs
@@ -176,7 +177,10 @@ def _part_problems(phase: Phase, declared: _Declared) -> Iterator[Problem]:
     if not phase.has_parts:
         return
     yield from _list_problems(phase)
-    field = "for_each" if phase.for_each is not None else "repeat_until"
+    yield from _inner_problems(phase)
+    field = "pipeline"
+    if phase.for_each is not None or phase.repeat_until is not None:
+        field = "for_each" if phase.for_each is not None else "repeat_until"
     if field == "for_each" and phase.repeat_until is not None:
         said = "repeat_until: a phase with `for_each` has no rounds; let a phase after it repeat"
         yield Problem(("repeat_until",), said)
@@ -186,6 +190,22 @@ def _part_problems(phase: Phase, declared: _Declared) -> Iterator[Problem]:
         yield Problem(("corrects",), f"corrects: a phase with `{field}` corrects none; let a phase after it do that")
     if (other := items_phase(phase.name)) in declared.phases:
         yield Problem(("name",), f"name: the items of {phase.name!r} are kept as {other!r}; rename that phase")
+
+
+def _inner_problems(phase: Phase) -> Iterator[Problem]:
+    if phase.pipeline is None:
+        return
+    if _levels(phase.pipeline) >= MOST_LEVELS:
+        said = f"pipeline: there are more than {MOST_LEVELS} pipelines inside each other; make it flatter"
+        yield Problem(("pipeline",), said)
+        return
+    for problem in problems_of(phase.pipeline):
+        where = place_in_words(problem.place, {"phases": phase.pipeline.phases})
+        yield Problem(("pipeline",), f"pipeline {phase.pipeline.name!r}: {where}{problem.text}")
+
+
+def _levels(pipeline: Pipeline) -> int:
+    return 1 + max((_levels(one.pipeline) for one in pipeline.phases if one.pipeline is not None), default=0)
 
 
 def _list_problems(phase: Phase) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ from contracts.messages import CompletionReport, TaskAssignment
 from contracts.pipelines import Phase, items_phase
 from memory.session_entries import NewEntry
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
+from supervisor.pipelines.phase_pipeline import PhasePipeline, Returned
 from supervisor.pipelines.phase_task import Failure, PhaseTask
 
 #: Results that are stored together, and entries that are read together.
@@ -57,7 +58,10 @@ class _Item:
 
 
 class FanOut:
-    """Runs the items of *phase*; *assign* makes the assignment of one, given its task id and parameters."""
+    """Runs the items of *phase*; *assign* makes the assignment of one, given its task id and parameters.
+
+    Ids of its tasks begin with *base*; those of the run of the phase before began with *before*, None for the first.
+    """
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class FanOut:
         phase: Phase,
         *,
         base: str,
+        before: str | None,
         is_new: bool,
         assign: Callable[[str, dict[str, JsonValue]], TaskAssignment],
     ) -> None:
@@ -73,6 +78,9 @@ class FanOut:
         self._live = live
         self._phase = phase
         self._base = base
+        self._before = before
+        inner = phase.pipeline
+        self._what = [phase.agent, phase.task, *([] if inner is None else [inner.model_dump(mode="json")])]
         self._is_new = is_new
         self._assign = assign
         self._under_way: set[str] = set()
@@ -173,7 +181,7 @@ class FanOut:
 
     def _key(self, parameters: dict[str, JsonValue], number: int | None = None) -> str:
         """Return the key of what *parameters* give, in round *number*: of another task or agent it is another one."""
-        words = [self._phase.agent, self._phase.task, parameters, *([] if number is None else [number])]
+        words = [*self._what, parameters, *([] if number is None else [number])]
         told = json.dumps(words, sort_keys=True, ensure_ascii=False)
         digest = hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         return f"{items_phase(self._phase.name)}:results:{digest}"
@@ -190,14 +198,15 @@ class FanOut:
             await asyncio.sleep(0)
 
     async def _run(self, item: _Item, done: FannedOut) -> None:
-        task_id = f"{self._base}-{item.key.rpartition(':')[2][:16]}"
+        suffix = item.key.rpartition(":")[2][:16]
+        task_id = f"{self._base}-{suffix}"
         assignment = self._assign(task_id, item.parameters)
         self._under_way.add(task_id)
-        found = await self._reported(assignment)
-        if isinstance(found, CompletionReport):
+        found = await self._reported(assignment, suffix)
+        if not isinstance(found, Failure):
             done.took_ms += found.run_ms
             done.attempts = max(done.attempts, found.attempt)
-        if isinstance(found, CompletionReport) and found.status == "completed":
+        if not isinstance(found, Failure) and found.status == "completed":
             entry = NewEntry(
                 item.key,
                 found.result,
@@ -212,11 +221,16 @@ class FanOut:
         else:
             failure = found if isinstance(found, Failure) else _failure_of(found)
             done.failures[item.number] = failure
-            if isinstance(found, CompletionReport) and found.status == "cancelled":
+            if self._phase.pipeline is not None or failure.error_type in ("cancelled", "TaskCancelled"):
                 done.is_cancelled = await self._parts.runs.wish(self._live.session_id) is not None
         self._under_way.discard(task_id)
 
-    async def _reported(self, assignment: TaskAssignment) -> CompletionReport | Failure:
+    async def _reported(self, assignment: TaskAssignment, suffix: str) -> CompletionReport | Returned | Failure:
+        if (inner := self._phase.pipeline) is not None:
+            before = f"{self._before}-{suffix}" if self._before is not None else None
+            masker = self._live.masker
+            inside = PhasePipeline(self._parts, self._phase, inner, assignment, before=before, masker=masker)
+            return await inside.report()
         if not self._is_new and (report := await self._parts.reports.report_of(assignment, 0.0)) is not None:
             return report
         return await PhaseTask(self._parts, self._phase, assignment, is_new=self._is_new).report()
@@ -241,6 +255,9 @@ class FanOut:
         under_way = sorted(self._under_way)
         wish = await self._parts.runs.wish(self._live.session_id)
         if wish is None:
+            return
+        if self._phase.pipeline is not None:
+            await asyncio.gather(*(self._parts.runs.wish_cancelled(one, wish) for one in under_way))
             return
         await asyncio.gather(*(self._parts.canceller.cancel(one, wish) for one in under_way), return_exceptions=True)
 

@@ -56,7 +56,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import InvalidPipeline
-from contracts.pipelines import Pipeline
+from contracts.pipelines import MOST_LEVELS, Pipeline
 from supervisor.pipelines.declarations import pipeline_from, place_in_words, read_declaration
 from supervisor.pipelines.problems import Place, Problem, nearest
 from supervisor.pipelines.python_files import pipeline_in
@@ -86,8 +86,10 @@ class Source:
         return _line(place, self.lines)
 
 
-def read_pipeline(path: Path | str) -> Source:
+def read_pipeline(path: Path | str, level: int = 1) -> Source:
     """Return the pipeline in the file *path*, which ends in `.toml` or `.py`; whether it can run is not looked at.
+
+    *level* is 1 for a pipeline that no other one names.
 
     Raises:
         InvalidPipeline: it cannot be read, or declares no pipeline; the sentences name file and line.
@@ -103,7 +105,7 @@ def read_pipeline(path: Path | str) -> Source:
         return Source(pipeline, label, _python_lines(pipeline, file))
     if file.suffix != ".toml":
         raise InvalidPipeline([f"{label}: a pipeline is written in a file that ends in .toml or .py"])
-    return _read_toml(file, label)
+    return _read_toml(file, label, level)
 
 
 def described(problems: Iterable[Problem], source: Source) -> list[str]:
@@ -126,7 +128,7 @@ def with_lines(sentences: Iterable[str], source: Source) -> list[str]:
     return placed
 
 
-def _read_toml(file: Path, label: str) -> Source:
+def _read_toml(file: Path, label: str, level: int) -> Source:
     if file.stat().st_size > _LARGEST:
         raise InvalidPipeline([f"{label}: the file has more than {_LARGEST:,} bytes; a pipeline is smaller"])
     try:
@@ -136,12 +138,29 @@ def _read_toml(file: Path, label: str) -> Source:
         raise InvalidPipeline([f"{label}: it is no text in UTF-8; save it as such"]) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidPipeline([_told(str(error), label)]) from error
+    raw = _with_inner(raw, file, label, level)
     lines = {_renamed(place): line for place, line in lines_of(text).items()}
     mapping = _mapping(raw, label, lines)
     pipeline, problems = read_declaration(mapping)
     if pipeline is None:
         raise InvalidPipeline(_sentences(problems, label, lines, mapping))
     return Source(pipeline, label, lines)
+
+
+def _with_inner(raw: dict[str, Any], file: Path, label: str, level: int) -> dict[str, Any]:
+    """Return *raw* with the pipeline of each phase that names a file beside *file*.
+
+    Raises:
+        InvalidPipeline: that cannot be read, or too many name each other.
+    """
+    blocks = raw.get("phase")
+    for block in blocks if isinstance(blocks, list) else ():
+        named = block.get("pipeline") if isinstance(block, dict) else None
+        if isinstance(named, str):
+            if level >= MOST_LEVELS:
+                raise InvalidPipeline([f"{label}: more than {MOST_LEVELS} files name each other as `pipeline`"])
+            block["pipeline"] = read_pipeline(file.parent / named, level + 1).pipeline
+    return raw
 
 
 def _mapping(raw: dict[str, Any], label: str, lines: Mapping[Place, int]) -> dict[str, Any]:

@@ -190,13 +190,23 @@ class PhaseRun:
             told = {"task_id": task_id, "parent_id": self._task_id, "phase": None, "writes": None, "keep_ms": None}
             return self._assignment(parameters, since=self._parts.now()).model_copy(update=told)
 
-        fan_out = FanOut(self._parts, live, phase, base=self._task_id, is_new=not self._adopted, assign=assign)
-        done, result, missed = await (self._items(fan_out) if phase.for_each is not None else self._rounds(fan_out))
+        fan_out = FanOut(
+            self._parts,
+            live,
+            phase,
+            base=self._task_id,
+            before=live.task_id(phase.name, self._run - 1) if self._run > 1 else None,
+            is_new=not self._adopted,
+            assign=assign,
+        )
+        done, result, missed = await (self._rounds(fan_out) if phase.repeat_until is not None else self._items(fan_out))
         if done.is_cancelled:
             return Wished(await self._parts.runs.wish(live.session_id) or "")
         if missed:
             return await self._fail("NotReached", missed, took_ms=done.took_ms, attempts=done.attempts)
         if done.failures and (phase.on_failure == "fail" or phase.for_each is None):
+            if phase.for_each is None and phase.repeat_until is None:
+                return await self._fail(done.failures[0].error_type, done.failures[0].error, took_ms=done.took_ms)
             what = "item" if phase.for_each is not None else "round"
             words = failure_words(done, what)
             return await self._fail(f"{what.title()}Failed", words, took_ms=done.took_ms, attempts=done.attempts)
@@ -215,14 +225,16 @@ class PhaseRun:
         return await self._settle(state, "phase_done", done.said, run_ms=done.took_ms)
 
     async def _items(self, fan_out: FanOut) -> tuple[FannedOut, JsonValue, str]:
-        items = self._reading.items()
+        is_list = self._phase.for_each is not None
+        items = self._reading.items() if is_list else [None]
 
         def parameters_of(number: int) -> dict[str, JsonValue]:
             return self._reading.parameters_of(items[number], number)
 
         done = await fan_out.run(parameters_of, len(items))
-        is_whole = not done.is_cancelled and not (done.failures and self._phase.on_failure == "fail")
-        return done, await fan_out.results(parameters_of, done) if is_whole else None, ""
+        is_whole = not done.is_cancelled and not (done.failures and (self._phase.on_failure == "fail" or not is_list))
+        found: list[JsonValue] = await fan_out.results(parameters_of, done) if is_whole else [None]
+        return done, (list(found) if is_list else found[0]), ""
 
     async def _rounds(self, fan_out: FanOut) -> tuple[FannedOut, JsonValue, str]:
         done, last, is_reached = await fan_out.rounds(self._reading.parameters_of, self._reading.is_reached)

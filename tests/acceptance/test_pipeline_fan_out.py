@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nats
 import pytest
@@ -33,8 +34,15 @@ def house(tmp_path: Path) -> Iterator[House]:
         asyncio.run(servers.stop())
 
 
-def squares(count: int, ms: int) -> Pipeline:
-    """Return a pipeline that squares so many numbers, each in so many milliseconds."""
+def squares(count: int, ms: int, *, inside: bool = False) -> Pipeline:
+    """Return a pipeline that squares so many numbers, each in so many milliseconds, or each by a pipeline *inside*."""
+    what: dict[str, Any] = {"agent": "CountedAgent", "task": "square"}
+    if inside:
+        names = ("label", "number", "ms")
+        one = Phase(name="one", **what, parameters={name: f"${{input.{name}}}" for name in names})
+        what = {
+            "pipeline": Pipeline(name="one", inputs=dict.fromkeys(names, Input()), result="one:results", phases=(one,))
+        }
     return Pipeline(
         name="squares",
         inputs={"label": Input(type="text")},
@@ -43,8 +51,7 @@ def squares(count: int, ms: int) -> Pipeline:
             Phase(name="numbers", agent="CountedAgent", task="count", parameters={"count": count}),
             Phase(
                 name="square",
-                agent="CountedAgent",
-                task="square",
+                **what,
                 for_each="${numbers:results.numbers}",
                 at_once=AT_ONCE,
                 parameters={"label": "${input.label}", "number": "${item}", "ms": ms},
@@ -66,7 +73,12 @@ def test_ten_kills_lose_nothing_and_double_nothing(house: House) -> None:
     asyncio.run(_killed(house, count=400, kills=10))
 
 
-async def _killed(house: House, *, count: int, kills: int) -> None:
+def test_so_do_six_over_pipelines_inside_of_a_pipeline(house: House) -> None:
+    """Whoever takes the outer run over takes the inner ones over, too."""
+    asyncio.run(_killed(house, count=120, kills=6, inside=True))
+
+
+async def _killed(house: House, *, count: int, kills: int, inside: bool = False) -> None:
     worker, supervisor = await asyncio.to_thread(_worker, house), await asyncio.to_thread(_supervisor, house)
     client = await nats.connect(house.servers.nats_url)
     path = house.folder / "runs" / "storm"
@@ -74,7 +86,7 @@ async def _killed(house: House, *, count: int, kills: int) -> None:
         async with valkey.connect(house.servers.redis_url, deadline_s=PATIENCE_S) as redis:
             runs, cache = PipelineRuns(redis, deadline_s=PATIENCE_S), SessionCache(redis, deadline_s=PATIENCE_S)
             asker = Asker(client, runs, cache, house.folder)
-            declared = squares(count, 20).model_dump(mode="json")
+            declared = squares(count, 20, inside=inside).model_dump(mode="json")
             reply = await asker.ask("run", "storm", pipeline=declared, inputs={"label": "storm"}, keep=True)
             assert reply.kind == "accepted", reply
             for kill in range(kills):
