@@ -1,7 +1,7 @@
 """What is remembered of one user, searched together: items of documents and what was said word for word."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from itertools import chain, zip_longest
 from typing import Literal
@@ -114,7 +114,7 @@ async def turns_for(
         return Found()
     then = now if at is None else datetime.combine(at, time.max, now.tzinfo)
     found = await recall(episodes, user_id, query, then, limit=_MOST_TURNS, within=within)
-    return Found(tuple(hit for hit in found.hits if hit.episode.at <= then), found.turns)
+    return replace(found, hits=tuple(hit for hit in found.hits if hit.episode.at <= then))
 
 
 def _items_for(query: str, bodies: Mapping[str, Body], kinds: Kinds, day: date) -> Sequence[Memory]:

@@ -164,6 +164,7 @@ class KitEpisodes:
         until: date | None = None,
         speaker: str | None = None,
         conversation_id: str | None = None,
+        asked: str | None = None,
     ) -> "Found":
         """Return the best of the turns that meet the conditions."""
         from memory.episodes.ranking import rank
@@ -176,6 +177,7 @@ class KitEpisodes:
             and (until is None or turn.at.date() <= until)
             and speaker in (None, turn.speaker)
             and conversation_id in (None, turn.conversation_id)
+            and (asked is None or turn.text.strip().casefold() != asked.strip().casefold())
         ]
         scores = rank(query, [turn.text for turn in turns])
         hits = [

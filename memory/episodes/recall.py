@@ -25,6 +25,7 @@ class SearchesEpisodes(Protocol):
         until: date | None = None,
         speaker: str | None = None,
         conversation_id: str | None = None,
+        asked: str | None = None,
     ) -> Found:
         """Return what was said of *query*, best first."""
 
@@ -69,7 +70,7 @@ async def recall(
     if period is not None:
         words = period.question if any(sign.isalnum() for sign in period.question) else question
         within = replace(within, since=period.first, until=period.last)
-    found = await episodes.search(
+    return await episodes.search(
         owner,
         words,
         limit=limit,
@@ -77,10 +78,8 @@ async def recall(
         until=within.until,
         speaker=within.speaker,
         conversation_id=within.conversation_id,
+        asked=question,
     )
-    asked = question.strip().casefold()
-    kept = tuple(hit for hit in found.hits if hit.episode.text.strip().casefold() != asked)
-    return Found(kept, found.turns)
 
 
 def pack(hits: Iterable[Hit], budget_tokens: int) -> tuple[Quotation, ...]:

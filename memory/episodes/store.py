@@ -73,20 +73,19 @@ class Hit:
     score: float
     coverage: float
     number: int = 0
-    nearness: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found: hits, best first, among so many `turns`; `coverage` is the best of theirs, 0 to 1."""
+    """What a search found: hits, best first, among so many `turns`; `coverage` is the best of theirs, 0 to 1.
+
+    `nearness` is that of the turn nearest in meaning, of whatever time and conversation, as `vectors.Near` says; None
+    without vectors.
+    """
 
     hits: tuple[Hit, ...] = ()
     turns: int = 0
-
-    @property
-    def nearness(self) -> float | None:
-        """How near the nearest hit is in meaning, as `vectors.Near` says; None without vectors."""
-        return max((hit.nearness for hit in self.hits if hit.nearness is not None), default=None)
+    nearness: float | None = None
 
     @property
     def coverage(self) -> float:
@@ -190,8 +189,11 @@ class Episodes:
         until: date | None = None,
         speaker: str | None = None,
         conversation_id: str | None = None,
+        asked: str | None = None,
     ) -> Found:
         """Return what was said of *query*, best first; *since* and *until* are the first and the last day.
+
+        A turn of the words *asked*, the question itself as the chat just kept it, answers nothing.
 
         Raises:
             InvalidInput: *limit* is not 1 to 200.
@@ -215,7 +217,7 @@ class Episodes:
         reply = (await self._exchange.run([search]))[0]
         found = _found(reply)
         if self.vectors is not None:
-            found = await self._fused(owner, query, found, wanted)
+            found = await self._fused(owner, query, found, wanted, asked)
         # A hit's neighbours come along; here they have to meet the conditions, too.
         hits = tuple(
             hit
@@ -223,10 +225,11 @@ class Episodes:
             if conversation_id in (None, hit.episode.conversation_id)
             and speaker in (None, hit.episode.speaker)
             and days[0] <= _day(hit.episode.at) <= days[1]
+            and not _says(hit.episode, asked)
         )
-        return Found(hits[:limit], found.turns)
+        return replace(found, hits=hits[:limit])
 
-    async def _fused(self, owner: str, query: str, found: "Found", limit: int) -> "Found":
+    async def _fused(self, owner: str, query: str, found: "Found", limit: int, asked: str | None) -> "Found":
         """Return *found* with the turns nearest in meaning, each ranked by its places in both lists."""
         near = await self.vectors.near(owner, query, limit) if self.vectors is not None else []
         known = {hit.number: hit for hit in found.hits}
@@ -236,14 +239,16 @@ class Episodes:
         for number, body in zip(missing, bodies, strict=True):
             if body is not None:
                 known[number] = Hit(Episode.model_validate_json(body), 0.0, 0.0, number)
-        nearness = {number: found for number, _, found in near}
         scores: dict[int, float] = {}
         for ranked in ([hit.number for hit in found.hits], [number for number, *_ in near]):
             for place, number in enumerate(ranked):
                 scores[number] = scores.get(number, 0.0) + 1 / (_FUSION + place)
         order = sorted((number for number in scores if number in known), key=lambda number: -scores[number])
-        hits = [replace(known[number], score=scores[number], nearness=nearness.get(number)) for number in order]
-        return Found(tuple(hits), found.turns)
+        hits = tuple(replace(known[number], score=scores[number]) for number in order)
+        others = (
+            nearness for number, _, nearness in near if number in known and not _says(known[number].episode, asked)
+        )
+        return Found(hits, found.turns, max(others, default=None))
 
     async def before(self, owner: str, turn_id: str, count: int) -> tuple[Episode, ...]:
         """Return up to *count* turns that were kept before *turn_id*, oldest first; none where that is not known."""
@@ -341,6 +346,10 @@ class Episodes:
 def open_episodes(client: Redis, keep_days: float | None, vectors: FindsNear | None = None) -> Episodes:
     """Return the store of a deployment that keeps turns for *keep_days*, None without end."""
     return Episodes(client, vectors=vectors, keep=None if keep_days is None else timedelta(days=keep_days))
+
+
+def _says(episode: Episode, asked: str | None) -> bool:
+    return asked is not None and episode.text.strip().casefold() == asked.strip().casefold()
 
 
 def _found(reply: Sequence[Any]) -> Found:
