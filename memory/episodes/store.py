@@ -170,7 +170,13 @@ class Episodes:
         for episode in said:
             body = episode.model_copy(update={"text": episode.text[:LONGEST]})
             words = Counter(words_of(body.text))
-            arguments += [episode.turn_id, _packed(body), _day(episode.at), _speaker(episode.speaker), len(words)]
+            arguments += [
+                episode.turn_id,
+                body.model_dump_json(exclude_none=True).encode(),
+                _day(episode.at),
+                _speaker(episode.speaker),
+                len(words),
+            ]
             for word, often in words.items():
                 arguments += [word, often]
         commands = [_call(APPEND, token, *arguments), *self._expiries(token, settings)]
@@ -366,10 +372,6 @@ def _found(reply: Sequence[Any]) -> Found:
         share = held / whole if whole else 0.0
         hits.append(Hit(Episode.model_validate_json(reply[at + 3]), float(reply[at + 1]), share, int(reply[at])))
     return Found(tuple(hits), turns)
-
-
-def _packed(episode: Episode) -> bytes:
-    return episode.model_dump_json(exclude_none=True).encode()
 
 
 def _day(at: date | datetime | None) -> int:
