@@ -170,13 +170,8 @@ class Episodes:
         for episode in said:
             body = episode.model_copy(update={"text": episode.text[:LONGEST]})
             words = Counter(words_of(body.text))
-            arguments += [
-                episode.turn_id,
-                body.model_dump_json(exclude_none=True).encode(),
-                _day(episode.at),
-                _speaker(episode.speaker),
-                len(words),
-            ]
+            kept = body.model_dump_json(exclude_none=True).encode()
+            arguments += [episode.turn_id, kept, _day(episode.at), _speaker(episode.speaker), len(words)]
             for word, often in words.items():
                 arguments += [word, often]
         commands = [_call(APPEND, token, *arguments), *self._expiries(token, settings)]
@@ -214,9 +209,8 @@ class Episodes:
         kept_since = 0 if self._keep is None else _day(datetime.now(UTC) - self._keep)
         days = max(kept_since, _day(since)), _LAST_DAY if until is None else _day(until)
         by = _speaker(speaker) if speaker else 0
-        named = (
-            "" if conversation_id is None else f'"conversation_id":{json.dumps(conversation_id, ensure_ascii=False)}'
-        )
+        spelled = json.dumps(conversation_id, ensure_ascii=False)
+        named = "" if conversation_id is None else f'"conversation_id":{spelled}'
         terms: tuple[str | int, ...] = (wanted, *days, by, str(NEIGHBOUR), named, *words)
         # Of who may only read.
         search: Command = ("FCALL_RO", SEARCH, 4, *keys.episodes(_token_of(owner))[:4], *terms)
