@@ -41,10 +41,9 @@ class FannedOut:
     attempts: int = 0
     is_cancelled: bool = False
 
-    @property
-    def said(self) -> str:
-        """It in words: "10,000 items, 12 kept, 3 failed"."""
-        parts = [f"{self.total:,} item{'' if self.total == 1 else 's'}"]
+    def said(self, what: str) -> str:
+        """Return it in words, of items or rounds (*what*): "10,000 items, 12 kept, 3 failed"."""
+        parts = [f"{self.total:,} {what}{'' if self.total == 1 else 's'}"]
         parts += [f"{self.kept:,} kept"] if self.kept else []
         parts += [f"{len(self.failures):,} failed"] if self.failures else []
         return ", ".join(parts)
@@ -127,7 +126,9 @@ class FanOut:
                 parameters = parameters_of(last, number)
                 key = self._key(parameters, number)
                 done.total += 1
-                if key not in there:
+                if key in there:
+                    done.kept += 1
+                else:
                     await self._run(_Item(number, key, parameters), done)
                     await self._store()
                 if done.failures:
@@ -262,6 +263,8 @@ class FanOut:
         await asyncio.gather(*(self._parts.canceller.cancel(one, wish) for one in under_way), return_exceptions=True)
 
     def _tell(self, done: FannedOut) -> None:
+        if self._phase.for_each is None:
+            return
         every = max(1, min(_TOLD_EVERY, done.total // 20))
         if self._through % every and self._through != done.total:
             return

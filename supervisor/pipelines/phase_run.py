@@ -199,17 +199,18 @@ class PhaseRun:
             is_new=not self._adopted,
             assign=assign,
         )
+        what = "round" if phase.repeat_until is not None else "item" if phase.for_each is not None else ""
         done, result, missed = await (self._rounds(fan_out) if phase.repeat_until is not None else self._items(fan_out))
         if done.is_cancelled:
             return Wished(await self._parts.runs.wish(live.session_id) or "")
         if missed:
             return await self._fail("NotReached", missed, took_ms=done.took_ms, attempts=done.attempts)
-        if done.failures and (phase.on_failure == "fail" or phase.for_each is None):
-            if phase.for_each is None and phase.repeat_until is None:
-                return await self._fail(done.failures[0].error_type, done.failures[0].error, took_ms=done.took_ms)
-            what = "item" if phase.for_each is not None else "round"
-            words = failure_words(done, what)
-            return await self._fail(f"{what.title()}Failed", words, took_ms=done.took_ms, attempts=done.attempts)
+        if done.failures and (phase.on_failure == "fail" or what != "item"):
+            first = done.failures[min(done.failures)]
+            kind, words = (
+                (f"{what.title()}Failed", failure_words(done, what)) if what else (first.error_type, first.error)
+            )
+            return await self._fail(kind, words, took_ms=done.took_ms, attempts=done.attempts)
         entry = NewEntry(
             f"{phase.name}:results",
             result,
@@ -222,7 +223,7 @@ class PhaseRun:
         state = PhaseState(
             status="done", run=self._run, task_id=self._task_id, took_ms=done.took_ms, attempts=done.attempts
         )
-        return await self._settle(state, "phase_done", done.said, run_ms=done.took_ms)
+        return await self._settle(state, "phase_done", done.said(what) if what else "", run_ms=done.took_ms)
 
     async def _items(self, fan_out: FanOut) -> tuple[FannedOut, JsonValue, str]:
         is_list = self._phase.for_each is not None

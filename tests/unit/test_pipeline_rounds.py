@@ -60,6 +60,7 @@ async def test_rounds_run_until_the_condition_holds(tmp_path: Path) -> None:
     assert await _result(house) == "draft 3"
     assert [one["round"] for one in writer.told] == [0, 1, 2, 3]
     assert [one["before"] and one["before"]["score"] for one in writer.told] == [None, 0, 1, 2]
+    assert next(one.text for one in house.told if (one.kind, one.phase) == ("phase_done", "write")) == "4 rounds"
     told = [one.text for one in house.told if one.kind == "phase_progress"]
     assert told == ["round 1 of at most 10", "round 2 of at most 10", "round 3 of at most 10"]
 
