@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -170,18 +171,19 @@ async def test_a_value_that_is_too_large_fails_the_phase_and_names_key_and_limit
     assert await house.entries() == {}
 
 
-async def test_the_parts_that_a_run_wrote_and_its_outputs_took_as_long_as_it(house: House) -> None:
-    """As they are stored."""
+async def test_outputs_took_as_long_as_the_run_and_parts_as_long_as_it_says(house: House) -> None:
+    """As they are stored; of a part without a word on it nothing is known."""
     worker = house.worker()
 
     async def write(_word: str, context: Context) -> None:
-        for number in range(3):
-            await context.session.set(f"say:part:{number}", {"number": number})
+        await context.session.set("say:part:0", 0)
+        await context.session.set("say:part:1", 1, took=timedelta(seconds=3))
 
     worker.does = write
     await worker.work(a_task(task="mutter", **PHASE | {"writes": ["word", "results"]}))
-    assert sum(entry.computation_ms for entry in (await house.entries()).values()) == worker.report().run_ms
-    assert len(await house.entries()) == 5
+    took = {key: (one.computation_ms, one.is_timed) for key, one in (await house.entries()).items()}
+    ran = worker.report().run_ms, True
+    assert took == {"say:part:0": (0, False), "say:part:1": (3000, True), "say:word": ran, "say:results": ran}
 
 
 @pytest.fixture
