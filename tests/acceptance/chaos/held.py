@@ -41,6 +41,11 @@ async def _at(slots: int, samples: int, house: House, program: Outside) -> Row:
             if info["num_pending"]:
                 # No task fails here, so that nothing is delayed: whatever is unacknowledged is held.
                 held = info["num_ack_pending"]
+                if held > slots:
+                    # A busy server counts an acknowledgement after it granted what was asked for behind it: who holds
+                    # too much, holds it at the next look, too.
+                    info = await program.api(f"CONSUMER.INFO.TASKS.{AGENT}")
+                    held = min(held, info["num_ack_pending"])
                 histogram[held] = histogram.get(held, 0) + 1
     finally:
         worker.kill()
