@@ -16,6 +16,7 @@ from benchmarks import (
     analysis_rows,
     decision_rows,
     document_rows,
+    episode_rows,
     front_door,
     http_rows,
     listening_rows,
@@ -64,6 +65,7 @@ SIMPLE: dict[str, tuple[str, Callable[[EmbeddedServers, Profile], Awaitable[list
     "recall": ("recall and raw GET", lambda on, profile: memory_rows.measure(on.redis_url, profile)),
     "command": ("the command", lambda on, profile: front_door.measure(on.nats_url, on.redis_url, profile)),
     "documents": ("documents", lambda on, profile: document_rows.measure(on.redis_url, profile)),
+    "episodes": ("what was said word for word", lambda on, profile: episode_rows.measure(on.redis_url, profile)),
     "listening": (
         "turns published, facts worked on",
         lambda on, profile: listening_rows.measure(on.nats_url, on.redis_url, profile),

@@ -49,12 +49,30 @@ end
 local function beside(number, other)
   return scores[other] and conversation_of(number) and conversation_of(number) == conversation_of(other)
 end
+local function best_of(number, score)
+  return score + share * math.max(scores[number - 1] or 0, scores[number + 1] or 0)
+end
+-- Only what may be among the hits is sorted: scores are counted in steps of the best one, from the best down.
+local best, steps, counted = 0, {}, 0
+for number, score in pairs(scores) do best = math.max(best, best_of(number, score)) end
+for number, score in pairs(scores) do
+  local step = math.floor(best_of(number, score) / best * 100)
+  steps[step] = (steps[step] or 0) + 1
+end
+local lowest = 101
+while lowest > 0 and counted < 3 * limit do
+  lowest = lowest - 1
+  counted = counted + (steps[lowest] or 0)
+end
+lowest = wanted == '' and lowest / 100 * best or 0
 local ranked = {}
 for number, score in pairs(scores) do
-  local near = math.max(scores[number - 1] or 0, scores[number + 1] or 0)
-  ranked[#ranked + 1] = {number, score + share * near}
-  for _, near_by in ipairs({number - 1, number + 1}) do
-    if not scores[near_by] and near_by > 0 and share > 0 then ranked[#ranked + 1] = {near_by, share * score, number} end
+  local whole = best_of(number, score)
+  if whole >= lowest then ranked[#ranked + 1] = {number, whole} end
+  if share * score >= lowest then
+    for _, near_by in ipairs({number - 1, number + 1}) do
+      if not scores[near_by] and near_by > 0 and share > 0 then ranked[#ranked + 1] = {near_by, share * score, number} end
+    end
   end
 end
 table.sort(ranked, function(one, other)

@@ -5,6 +5,7 @@ posting is 8 bytes: number, how often the word stands there with the speaker, le
 be sent again when its reply was lost.
 """
 
+import asyncio
 import json
 import math
 from collections import Counter
@@ -114,7 +115,7 @@ _FUSION = 20
 class FindsNear(Protocol):
     """What is needed of `memory.episodes.vectors.VectorIndex`."""
 
-    async def near(self, owner: str, question: str, limit: int) -> "Sequence[tuple[int, float, float]]":
+    async def near(self, owner: str, question: str, limit: int) -> Sequence[tuple[int, float, float]]:
         """Return numbers of turns with cosine and nearness, nearest first."""
 
     async def embed_pending(self, owner: str) -> int:
@@ -212,12 +213,13 @@ class Episodes:
         spelled = json.dumps(conversation_id, ensure_ascii=False)
         named = "" if conversation_id is None else f'"conversation_id":{spelled}'
         terms: tuple[str | int, ...] = (wanted, *days, by, str(NEIGHBOUR), named, *words)
-        # Of who may only read.
         search: Command = ("FCALL_RO", SEARCH, 4, *keys.episodes(_token_of(owner))[:4], *terms)
-        reply = (await self._exchange.run([search]))[0]
-        found = _found(reply)
-        if self.vectors is not None:
-            found = await self._fused(owner, query, found, wanted, asked)
+        said = self._exchange.run([search])
+        if self.vectors is None:
+            found = _found((await said)[0])
+        else:
+            (reply,), near = await asyncio.gather(said, self.vectors.near(owner, query, wanted))
+            found = await self._fused(owner, _found(reply), near, asked)
         # A hit's neighbours come along; here they have to meet the conditions, too.
         hits = tuple(
             hit
@@ -229,9 +231,8 @@ class Episodes:
         )
         return replace(found, hits=hits[:limit])
 
-    async def _fused(self, owner: str, query: str, found: "Found", limit: int, asked: str | None) -> "Found":
-        """Return *found* with the turns nearest in meaning, each ranked by its places in both lists."""
-        near = await self.vectors.near(owner, query, limit) if self.vectors is not None else []
+    async def _fused(self, owner: str, found: Found, near: Sequence[Any], asked: str | None) -> Found:
+        """Return *found* with the turns *near* in meaning, each ranked by its places in both lists."""
         known = {hit.number: hit for hit in found.hits}
         missing = [number for number, *_ in near if number not in known]
         of = keys.episodes(_token_of(owner))
@@ -239,15 +240,13 @@ class Episodes:
         for number, body in zip(missing, bodies, strict=True):
             if body is not None:
                 known[number] = Hit(Episode.model_validate_json(body), 0.0, 0.0, number)
-        scores: dict[int, float] = {}
+        scores = dict[int, float]()
         for ranked in ([hit.number for hit in found.hits], [number for number, *_ in near]):
             for place, number in enumerate(ranked):
                 scores[number] = scores.get(number, 0.0) + 1 / (_FUSION + place)
         order = sorted((number for number in scores if number in known), key=lambda number: -scores[number])
         hits = tuple(replace(known[number], score=scores[number]) for number in order)
-        others = (
-            nearness for number, _, nearness in near if number in known and not _says(known[number].episode, asked)
-        )
+        others = (one for number, _, one in near if number in known and not _says(known[number].episode, asked))
         return Found(hits, found.turns, max(others, default=None))
 
     async def before(self, owner: str, turn_id: str, count: int) -> tuple[Episode, ...]:
@@ -264,8 +263,7 @@ class Episodes:
 
     async def settings(self, owner: str) -> tuple[bool, int | None]:
         """Return whether turns of *owner* are kept, and for how many days; None is the deployment's."""
-        found = await self._settings(_token_of(owner))
-        return found.is_on, found.days
+        return await self._settings(_token_of(owner))
 
     async def settle(self, owner: str, *, is_on: bool = True, days: int | None = None) -> None:
         """Say for *owner* whether turns are kept, and for how many days; None leaves that to the deployment.

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+import structlog
 from redis.asyncio import Redis
 
 from contracts.identifiers import user_token
@@ -18,6 +19,8 @@ from memory.exchange import Command, Exchange
 from memory.scripts import register
 
 __all__ = ["Embeds", "Near", "VectorIndex"]
+
+log = structlog.get_logger(__name__)
 
 #: Turns that are embedded in one call.
 BATCH = 128
@@ -62,12 +65,14 @@ class VectorIndex:
     Args:
         client: A client that does not decode responses.
         embedder: Makes the vectors.
-        deadline_s: Seconds for one round trip; then MemoryUnavailable, which every method may raise.
+        deadline_s: Seconds for one round trip; then MemoryUnavailable, which every method may raise. A question has
+            as many to be embedded.
     """
 
     def __init__(self, client: Redis, embedder: Embeds, *, deadline_s: float = 2.0) -> None:
         self._embedder = embedder
         self._exchange = Exchange(client, deadline_s)
+        self._deadline_s = deadline_s
 
     async def embed_pending(self, owner: str) -> int:
         """Embed up to 128 turns of *owner* that have no vector yet; return how many.
@@ -106,12 +111,26 @@ class VectorIndex:
         return len(said)
 
     async def near(self, owner: str, question: str, limit: int) -> list[Near]:
-        """Return up to *limit* turns of *owner* whose vectors are nearest to that of *question*, nearest first."""
+        """Return up to *limit* turns of *owner* whose vectors are nearest to that of *question*, nearest first.
+
+        None are where the question cannot be embedded in time: it is answered by its words then.
+        """
         of = keys.episodes(user_token(owner))
-        stored, model = await self._exchange.run([("GET", of.vectors), ("HGET", of.meta, "model")])
-        if not stored or model != self._embedder.name.encode():
+        # The question is embedded while the store looks for its words.
+        (stored, model), asked = await asyncio.gather(
+            self._exchange.run([("GET", of.vectors), ("HGET", of.meta, "model")]), self._embedded(question)
+        )
+        if not stored or not asked or model != self._embedder.name.encode() or len(stored) % (_NUMBER + len(asked)):
             return []
-        return await asyncio.to_thread(self._nearest, stored, question, limit)
+        return await asyncio.to_thread(self._nearest, stored, asked, limit)
+
+    async def _embedded(self, question: str) -> Sequence[float]:
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                return (await asyncio.to_thread(self._embedder.embed, [question]))[0]
+        except Exception as error:  # noqa: BLE001 - an endpoint may raise whatever it likes; words find something, too
+            log.warning("question_not_embedded", error=type(error).__name__)
+            return ()
 
     def _records(self, said: Sequence[tuple[int, str]]) -> bytes:
         import numpy as np
@@ -122,10 +141,10 @@ class VectorIndex:
             number.to_bytes(_NUMBER, "big") + row.tobytes() for (number, _), row in zip(said, packed, strict=True)
         )
 
-    def _nearest(self, stored: bytes, question: str, limit: int) -> list[Near]:
+    def _nearest(self, stored: bytes, vector: Sequence[float], limit: int) -> list[Near]:
         import numpy as np
 
-        asked = np.array(self._embedder.embed([question])[0], dtype="f4")
+        asked = np.array(vector, dtype="f4")
         width = _NUMBER + len(asked)
         rows = np.frombuffer(stored, dtype="u1")[: len(stored) // width * width].reshape(-1, width)
         cosines = rows[:, _NUMBER:].view("i1").astype("f4") @ asked / 127

@@ -1,6 +1,7 @@
 """Turns are found by their meaning where an embedder is there, and vectors come and go with their turns."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -190,3 +191,26 @@ async def test_nothing_was_said_in_a_period_without_turns(episodes: Episodes, ve
 
     assert (await episodes.search("ana", "physician", since=NOW.date())).is_nothing_said
     assert not (await episodes.search("ana", "physician")).is_nothing_said
+
+
+@pytest.mark.parametrize("fault", ["gone", "hangs", "another width"])
+async def test_words_answer_while_the_endpoint_of_embeddings_does_not(valkey_or_redis: Redis, fault: str) -> None:
+    """A question that cannot be embedded, in time or at all, costs the hits by meaning and no more."""
+
+    class Faulty(Meanings):
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            if texts != ["which physician"]:
+                return super().embed(texts)
+            if fault == "gone":
+                raise ConnectionError("nobody answers")
+            if fault == "hangs":
+                time.sleep(1.0)
+            return [[1.0, 0.0]]
+
+    index = VectorIndex(valkey_or_redis, Faulty(), deadline_s=0.5)
+    episodes = Episodes(valkey_or_redis, vectors=index, deadline_s=PATIENCE_S)
+    await episodes.append("ana", [_said(1, "dr Patel was friendly"), _said(2, "a physician in Lisbon")])
+    assert await index.embed_pending("ana") == 2
+    found = await episodes.search("ana", "which physician")
+    assert found.hits[0].episode.turn_id == "t2"
+    assert found.nearness is None
