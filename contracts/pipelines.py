@@ -187,6 +187,7 @@ def items_phase(phase: str) -> str:
 class Pipeline(_Declared):
     """Phases that make one result together.
 
+    `examples` are sentences that ask for it, such as "report on /srv/code", where it can be asked for in words.
     `root` is the folder, where the supervisor runs, below which `reads_files` are looked for; without it there can be
     none. It is a reference such as `${input.folder}`, or a whole path; a relative one begins at the folder that the
     supervisor was started in.
@@ -197,6 +198,7 @@ class Pipeline(_Declared):
     name: Name
     version: int = Field(default=1, ge=1)
     description: str = ""
+    examples: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES)
     domain: Name = "data"
     project: Name | None = None
     root: str | None = None

@@ -152,6 +152,8 @@ class Settings(BaseSettings):
     """The largest value a session keeps, before it is compressed; what is larger belongs elsewhere, its place here."""
     pipeline_lease_s: float = Field(default=5.0, ge=0.5, le=3600)
     """When a pipeline whose supervisor fell silent goes on with another; renewed three times within it."""
+    pipelines_dir: Path | None = None
+    """Folder whose TOML files declare pipelines that anybody may ask for, in words or as a task of agent `Pipeline`."""
     pipeline_roots: str = ""
     """Folders below which pipelines may read files, whole paths joined by `:`; none of them without it."""
     fingerprint_files: int = Field(default=20_000, ge=1, le=200_000)

@@ -5,8 +5,6 @@ matter who hears of it, or when.
 """
 
 import asyncio
-import secrets
-from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 import structlog
@@ -15,12 +13,12 @@ from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable
-from contracts.identifiers import user_token
-from contracts.messages import Cancellation, CompletionReport, ErrorNote, MemoryNote, TaskAssignment
+from contracts.messages import Cancellation, CompletionReport, ErrorNote, TaskAssignment
 from memory.ledger import Ledger
-from memory.runs import Cancelled, Finish
+from memory.runs import Cancelled
 from runtime.jetstream import ask_or_none
 from runtime.outbox import Outbox
+from supervisor.reporting import Reporter
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +45,7 @@ class Canceller:
         self._client = client
         self._outbox = outbox
         self._ledger = ledger
-        self._reporter = reporter
+        self._reporter = Reporter(outbox, ledger, reporter)
 
     async def cancel(self, task_id: str, reason: str, *, grace_s: float = _GRACE_S) -> Cancelling:
         """Cancel the newest generation of *task_id* and return what came of it.
@@ -81,12 +79,9 @@ class Canceller:
         assignment = _read_assignment(found.assignment)
         if assignment is None:
             return Cancelling("noted")
-        await self._ask_comparison(assignment, found.generation)
-        body = self._report_on(assignment, found.generation, reason)
-        user = user_token(assignment.user_id) if assignment.user_id else ""
-        [earlier] = await self._ledger.finish_many([Finish(task_id, found.generation, "cancelled", body, user)])
-        report = body if earlier is None or not isinstance(earlier, bytes) else earlier
-        await self._publish(assignment, found.generation, report)
+        error = ErrorNote(type="TaskCancelled", message=reason or "cancelled on request")
+        told = self._reporter.report(assignment, found.generation, "cancelled", error=error)
+        report = await self._reporter.conclude(assignment, told)
         await self._unschedule(task_id, found.generation)
         return _ended_as(report)
 
@@ -112,21 +107,6 @@ class Canceller:
         except TimeoutError:
             return None
 
-    async def _publish(self, assignment: TaskAssignment, generation: int, body: bytes) -> None:
-        await self._outbox.put(
-            subjects.report(assignment.supervisor_id, assignment.task_id, generation),
-            body,
-            subjects.report_message_id(assignment.task_id, generation),
-            patience_s=_STORED_WITHIN_S,
-            waits_when_full=True,
-        )
-
-    async def _ask_comparison(self, assignment: TaskAssignment, generation: int) -> None:
-        """Have both stores end alike should this process die with the report in one of them, or be refused by one."""
-        where = subjects.report(assignment.supervisor_id, assignment.task_id, generation)
-        asked = subjects.comparison(where, secrets.token_hex(8))
-        await self._outbox.put(asked, where.encode(), asked, patience_s=_STORED_WITHIN_S, waits_when_full=True)
-
     async def _unschedule(self, task_id: str, generation: int) -> None:
         """Take a scheduled run out of LATER; one that stays is found cancelled when it is due."""
         try:
@@ -134,26 +114,6 @@ class Canceller:
             await ask_or_none(self._client, f"STREAM.PURGE.{subjects.LATER}", wanted)
         except Exception as error:  # noqa: BLE001 - it would only have tidied up
             log.info("schedule_not_removed", task_id=task_id, error=str(error))
-
-    def _report_on(self, assignment: TaskAssignment, generation: int, reason: str) -> bytes:
-        now = datetime.now(UTC)
-        created_at = assignment.created_at
-        created_at = created_at if created_at.tzinfo else created_at.replace(tzinfo=UTC)
-        report = CompletionReport(
-            task_id=assignment.task_id,
-            generation=generation,
-            agent_id=assignment.agent_id,
-            supervisor_id=assignment.supervisor_id,
-            task_name=assignment.task.name,
-            status="cancelled",
-            error=ErrorNote(type="TaskCancelled", message=reason or "cancelled on request"),
-            memory=MemoryNote(outcome="off"),
-            attempt=0,
-            worker_id=self._reporter,
-            queued_ms=max(0, int((now - created_at).total_seconds() * 1000)),
-            finished_at=now,
-        )
-        return report.model_dump_json().encode()
 
 
 def _ended_as(report: bytes) -> Cancelling:

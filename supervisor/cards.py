@@ -5,7 +5,7 @@ costs the other agents nothing.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 
 import structlog
@@ -36,11 +36,13 @@ def _say_nothing(_agent_id: str, _problem: str) -> None:
 class CardIndex:
     """The catalogue as of now; `catalogue` is replaced as a whole by each change.
 
-    *refused* is called once for each card that is left out.
+    *refused* is called once for each card that is left out. *own* is the card of what this supervisor does itself: no
+    other one of that name is learned.
     """
 
-    def __init__(self, refused: Callable[[], None] = lambda: None) -> None:
-        self.catalogue = Catalogue()
+    def __init__(self, refused: Callable[[], None] = lambda: None, own: AgentCard | None = None) -> None:
+        self._own = own
+        self.catalogue = self._made([])
         self._refused = refused
         self._loading = asyncio.Lock()
         self._read: BucketState | None = None
@@ -54,7 +56,7 @@ class CardIndex:
         A lower version than the known one is ignored, and so is a card that nobody can read, or of another agent.
         """
         key = card.agent_id if key is None else key
-        problem = _misplacement(card, key) or problem_of(card)
+        problem = _misplacement(card, key) or self._clash(key) or problem_of(card)
         if problem is not None:
             self._warn(key, problem)
             return
@@ -64,6 +66,8 @@ class CardIndex:
 
     def forget(self, agent_id: str) -> None:
         """Take note that an agent was retired."""
+        if self._clash(agent_id) is not None:
+            return
         self._heard.append(agent_id)
         self.catalogue = self.catalogue.without(agent_id)
         log.info("agent_retired", agent=agent_id)
@@ -84,13 +88,21 @@ class CardIndex:
             problems = await asyncio.to_thread(_problems_of, cards)
             for agent_id, problem in problems.items():
                 self._warn(agent_id, problem)
-            catalogue = Catalogue(card for card in cards if card.agent_id not in problems)
+            catalogue = self._made(card for card in cards if card.agent_id not in problems)
             # A notice that came meanwhile may tell of what was not read yet: it must not be undone.
             for change in self._heard:
                 catalogue = catalogue.without(change) if isinstance(change, str) else catalogue.with_card(change)
             if catalogue.cards != self.catalogue.cards:
                 self.catalogue = catalogue
             self._read = state
+
+    def _made(self, cards: Iterable[AgentCard]) -> Catalogue:
+        others = [card for card in cards if self._clash(card.agent_id) is None]
+        return Catalogue(others if self._own is None else [self._own, *others])
+
+    def _clash(self, agent_id: str) -> str | None:
+        is_ours = self._own is not None and self._own.agent_id == agent_id
+        return "that name stands for the pipelines declared here; give the agent another one" if is_ours else None
 
     def _warn(self, agent_id: str, problem: str) -> None:
         """Say once what is wrong with a card: the bucket is read again and again."""

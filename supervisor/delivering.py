@@ -4,7 +4,7 @@ Every supervisor reads the same partitions, of which the server gives one messag
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import structlog
@@ -72,10 +72,14 @@ class MessageDesk(PartitionDesk):
 
 
 class Delivering:
-    """The partitions of messages as one part of a process: `run` until `drain`."""
+    """The partitions of messages, and tasks that are pipelines, as one part of a process: `run` until `drain`.
 
-    def __init__(self, engines: Sequence[PullEngine]) -> None:
+    *leave* hands back what is waited for longer than an end may take.
+    """
+
+    def __init__(self, engines: Sequence[PullEngine], leave: Callable[[], Awaitable[None]] | None = None) -> None:
         self._engines = engines
+        self._leave = leave
 
     async def run(self) -> None:
         """Read every partition; returns after `drain`."""
@@ -94,6 +98,8 @@ class Delivering:
             engine.stop()
         try:
             async with asyncio.timeout(_LAST_WORDS_S):
+                if self._leave is not None:
+                    await self._leave()
                 await asyncio.gather(*(engine.emptied() for engine in self._engines))
         except TimeoutError:
             log.warning("messages_left_under_way")

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from memory.conversation import Conversations
 from memory.documents.kinds import Kinds
-from memory.ledger import Ledger
 from memory.pipeline_runs import PipelineRuns
 from memory.requests import RequestRecords
 from memory.session import SessionCache
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def api_on(
-    ground: Ground, ledger: Ledger, service: Service, sessions: SessionCache, pipelines: PipelineRequests
+    ground: Ground, service: Service, sessions: SessionCache, pipelines: PipelineRequests
 ) -> "HttpServer | None":
     """Return what serves the HTTP API, listening but not yet answering; None where it is switched off.
 
@@ -47,7 +46,7 @@ def api_on(
         dispatch=ground.dispatch,
         reports=ground.reports,
         canceller=ground.canceller,
-        ledger=ledger,
+        ledger=ground.ledger,
         conversations=Conversations(ground.redis),
         records=records,
         work=Work(service, records),

@@ -1,14 +1,18 @@
 """The wiring of what a supervisor drives and delivers, on the connections that the wiring of its process opened."""
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from redis.asyncio import Redis
 
+from contracts import subjects
+from contracts.messages import AgentCard
+from contracts.pipelines import PIPELINE_AGENT, Pipeline
 from memory.analysis import AnalysisStore
 from memory.inbox import Inbox
+from memory.ledger import Ledger
 from memory.notices import Notices
 from memory.pipeline_runs import PipelineRuns
 from memory.project import ProjectMemory
@@ -23,9 +27,10 @@ from runtime.llm import Llm
 from runtime.metrics import Metrics
 from runtime.outbox import Outbox
 from runtime.partitions import Whose, open_partitions
+from runtime.pull import PullEngine
 from runtime.settings import Settings, folders_in
 from runtime.signatures import open_publishers
-from runtime.streams import Source
+from runtime.streams import Source, declare_consumer
 from supervisor.analyses.desk import AnalysisDesk
 from supervisor.analyses.parts import Parts as AnalysisParts
 from supervisor.analyses.requests import AnalysisRequests
@@ -36,12 +41,14 @@ from supervisor.delivering import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
 from supervisor.known_sentences import KnownSentences
 from supervisor.learned import MEMORY_AGENT, Learned
+from supervisor.pipelines.as_tasks import AT_ONCE, PipelineTasks
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts as PipelineParts
 from supervisor.pipelines.live import teller
 from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.recollection import open_recollections
+from supervisor.reporting import Reporter
 from supervisor.reports import ReportDesk
 from supervisor.understanding import Interpreter, make_interpreter
 from supervisor.understanding.model import Counted
@@ -61,6 +68,11 @@ class Ground:
     dispatch: Dispatch
     reports: ReportDesk
     canceller: Canceller
+    ledger: Ledger
+
+    def cards_by_id(self) -> Mapping[str, AgentCard]:
+        """Return the agents as of now."""
+        return self.cards.catalogue.cards
 
 
 def learned_on(redis: Redis, settings: Settings, cards: CardIndex) -> Learned | None:
@@ -77,8 +89,10 @@ def interpreter_on(llm: Llm, redis: Redis, settings: Settings) -> Interpreter:
     return KnownSentences(reading)
 
 
-def pipelines_on(ground: Ground, sessions: SessionCache) -> tuple[PipelineDesk, PipelineRequests]:
-    """Return what drives pipelines and what takes wishes of them, on *sessions*."""
+def pipelines_on(
+    ground: Ground, sessions: SessionCache, declared: Mapping[str, Pipeline]
+) -> tuple[PipelineDesk, PipelineRequests, PipelineTasks]:
+    """Return what drives pipelines, what takes wishes of them, and what takes tasks that are one of *declared*."""
     settings = ground.settings
     fingerprints = Fingerprints(
         folders_in(settings.pipeline_roots),
@@ -104,7 +118,11 @@ def pipelines_on(ground: Ground, sessions: SessionCache) -> tuple[PipelineDesk, 
     holder = f"{ground.name}-{secrets.token_hex(4)}"
     desk = PipelineDesk(parts, holder=holder, lease_s=settings.pipeline_lease_s)
     driving = Driving(desk.look_soon, desk.wish)
-    return desk, PipelineRequests(parts, cards=lambda: ground.cards.catalogue.cards, driving=driving)
+    reporter = Reporter(ground.outbox, ground.ledger, ground.name)
+    tasks = PipelineTasks(
+        parts, declared, cards=ground.cards_by_id, driving=driving, ledger=ground.ledger, reporter=reporter
+    )
+    return desk, PipelineRequests(parts, cards=ground.cards_by_id, driving=driving), tasks
 
 
 def analyses_on(ground: Ground) -> tuple[AnalysisDesk, AnalysisRequests]:
@@ -125,8 +143,12 @@ def analyses_on(ground: Ground) -> tuple[AnalysisDesk, AnalysisRequests]:
     return desk, AnalysisRequests(parts, desk)
 
 
-async def open_delivering(ground: Ground, leases: Leases, heal: Callable[[Source], Awaitable[str]]) -> Delivering:
-    """Return what delivers messages to agents; its consumers are made where that is allowed, and by *heal* when lost.
+async def open_delivering(
+    ground: Ground, leases: Leases, heal: Callable[[Source], Awaitable[str]], tasks: PipelineTasks | None
+) -> Delivering:
+    """Return what delivers messages to agents, and *tasks*, None where no pipeline may be asked for as one.
+
+    Its consumers are made where that is allowed, and by *heal* when lost.
 
     Raises:
         DriftedConfiguration: a consumer reads something else.
@@ -140,13 +162,19 @@ async def open_delivering(ground: Ground, leases: Leases, heal: Callable[[Source
         eraser=Eraser(ground.link) if ground.settings.erase_said == "at_once" else None,
         publishers=open_publishers(access_of()),
     )
+    may_create, meter = ground.settings.provision == "auto", ground.metrics
     engines = await open_partitions(
         ground.link,
         inbox_sources(ground.settings.ack_wait_s),
         desk,
         leases=leases,
-        meter=ground.metrics,
+        meter=meter,
         heal=heal,
-        may_create=ground.settings.provision == "auto",
+        may_create=may_create,
     )
-    return Delivering(engines)
+    if tasks is None:
+        return Delivering(engines)
+    source = Source(subjects.TASKS, PIPELINE_AGENT, subjects.tasks_of(PIPELINE_AGENT), ground.settings.ack_wait_s)
+    await declare_consumer(ground.link.client, source, may_create=may_create)
+    engine = PullEngine(ground.link, source, AT_ONCE, tasks, leases, meter, partial(heal, source))
+    return Delivering([*engines, engine], tasks.drain)

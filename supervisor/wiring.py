@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import structlog
-from faststream import ExceptionMiddleware
 from faststream.message import StreamMessage
 from faststream.nats import NatsMessage
 from nats.aio.client import Client
@@ -18,7 +17,7 @@ from nats.aio.msg import Msg
 from redis.asyncio import Redis
 
 from contracts import subjects
-from contracts.errors import ConfigurationError, MemoryUnavailable, TaskloreError, Unreachable
+from contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
 from contracts.messages import AgentCard, AnalysisReply, Cancellation, PersonReply, PersonRequest, PipelineReply
 from memory.breaker import Breaker
 from memory.conversation import Conversations
@@ -28,7 +27,7 @@ from memory.ledger import Ledger
 from memory.open_tasks import OpenTasks
 from memory.session import SessionCache
 from runtime import valkey
-from runtime.broker import UnreadableMessage, reads, reads_nothing, reads_or_ignores
+from runtime.broker import reads, reads_nothing, reads_or_ignores
 from runtime.connection import connected
 from runtime.leases import Leases
 from runtime.link import Link
@@ -47,9 +46,11 @@ from supervisor.delivering import Delivering
 from supervisor.dispatch import Dispatch
 from supervisor.front import api_on
 from supervisor.opening import Ground, analyses_on, interpreter_on, learned_on, open_delivering, pipelines_on
+from supervisor.pipelines.as_tasks import agent_card, read_pipelines
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.recovery import Recovery
+from supervisor.refusals import readable_refusals
 from supervisor.reports import HINT_PAUSE_S, ReportDesk
 from supervisor.service import Service
 from supervisor.watch import Watch
@@ -66,8 +67,6 @@ REQUESTS_AT_ONCE = 256
 REPORT_SLOTS = 256
 #: Seconds an unheard-of report stays with a supervisor before another replica is offered it.
 REPORT_ACK_WAIT_S = 10.0
-#: What a person is told when the fault is ours.
-_APOLOGY = "Something went wrong here, not with what you asked. Ask again; if it stays, the supervisor's log says why."
 #: Seconds between looks at the whole bucket of cards: a lost notice is mended by then.
 RELOAD_S = 30.0
 
@@ -120,7 +119,9 @@ class Supervisor:
         self._on_ready = on_ready
         self._on_api = on_api
         self.process = Process(f"{settings.supervisor_id}-{os.getpid()}", settings, "tasklore-supervisor")
-        self._cards = CardIndex(self.process.metrics.count_refused_card)
+        self._declared = read_pipelines(settings.pipelines_dir) if settings.pipelines_dir is not None else {}
+        own = agent_card(self._declared) if self._declared else None
+        self._cards = CardIndex(self.process.metrics.count_refused_card, own)
         self._parts: _Parts | None = None
         self._serve_requests()
         self._heed_cancellations()
@@ -128,7 +129,7 @@ class Supervisor:
 
     def _serve_requests(self) -> None:
         broker, supervisor_id = self.process.broker, self._settings.supervisor_id
-        broker.add_middleware(_readable_refusals())
+        broker.add_middleware(readable_refusals())
 
         requests = broker.subscriber(
             subjects.requests(supervisor_id), queue=supervisor_id, max_workers=REQUESTS_AT_ONCE, title="requests"
@@ -236,13 +237,12 @@ class Supervisor:
         # Values of many megabytes must not hold up a report, nor the renewal of a lease.
         large = await stack.enter_async_context(valkey.connect(process.redis_url, name=f"{process.name}-sessions"))
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
-        ground = Ground(
-            process.name, settings, process.metrics, link, redis, outbox, self._cards, dispatch, reports, canceller
-        )
-        delivering = await open_delivering(ground, leases, heal)
-        with_pipelines = pipelines_on(ground, sessions)
-        driven = (*with_pipelines, *analyses_on(ground))
-        api = api_on(ground, ledger, service, sessions, with_pipelines[1])
+        opened = (process.name, settings, process.metrics, link, redis, outbox)
+        ground = Ground(*opened, self._cards, dispatch, reports, canceller, ledger)
+        desk, pipelines, tasks = pipelines_on(ground, sessions, self._declared)
+        delivering = await open_delivering(ground, leases, heal, tasks if self._declared else None)
+        driven = (desk, pipelines, *analyses_on(ground))
+        api = api_on(ground, service, sessions, pipelines)
         watches = watches_on(process.metrics, link, redis, self._cards, reports.run_times)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, delivering, watches, api)
 
@@ -359,33 +359,9 @@ class Supervisor:
         return self._parts
 
 
-def _readable_refusals() -> ExceptionMiddleware:
-    """Return a middleware that answers an unusable request with a sentence instead of silence."""
-    refusals = ExceptionMiddleware()
-
-    @refusals.add_handler(UnreadableMessage, publish=True)
-    async def refuse(error: UnreadableMessage) -> PersonReply:
-        return _refusal(f"This request cannot be read: {error}")
-
-    @refusals.add_handler(TaskloreError, publish=True)
-    async def explain(error: TaskloreError) -> PersonReply:
-        return _refusal(str(error))
-
-    @refusals.add_handler(Exception, publish=True)
-    async def apologise(error: Exception) -> PersonReply:
-        log.error("handler_failed", exc_info=error)
-        return _refusal(_APOLOGY)
-
-    return refusals
-
-
 def _key_of(message: NatsMessage) -> str:
     """Return the key of a bucket that *message* tells of."""
     return str(message.raw_message.subject).rpartition(".")[2]
-
-
-def _refusal(text: str) -> PersonReply:
-    return PersonReply(request_id="unknown", conversation_id="unknown", kind="failed", text=text)
 
 
 def _turn_sender(outbox: Outbox) -> Callable[[str, bytes, str], None]:

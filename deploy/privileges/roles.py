@@ -1,11 +1,12 @@
 """Who does what: each role with its operations on NATS and its keys and commands on Valkey."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from contracts import subjects
 from contracts.errors import ConfigurationError
 from contracts.identifiers import checked_name, user_token
+from contracts.pipelines import PIPELINE_AGENT
 from deploy.privileges import operations as do
 from deploy.privileges.operations import Operation
 from memory import keys
@@ -131,6 +132,11 @@ def _supervisor() -> Role:
             *(do.takes(subjects.REPORTS, durable) for durable in (SUPERVISOR, subjects.COMPARISONS)),
             do.says("read reports as their leader has them", f"$JS.API.STREAM.MSG.GET.{subjects.REPORTS}"),
             do.takes(subjects.MESSAGES, "*"),
+            # That the stream is gone it hears among all that is told of it.
+            replace(
+                do.takes(subjects.TASKS, PIPELINE_AGENT),
+                hear=(subjects.consumer_deleted(subjects.TASKS, PIPELINE_AGENT),),
+            ),
             do.says("assign tasks", subjects.TASK_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("pass turns on", subjects.TURN_ANY),

@@ -7,7 +7,7 @@ from itertools import islice
 from pydantic import JsonValue
 
 from contracts.messages import AgentCard, TaskCard
-from contracts.pipelines import Phase, Pipeline
+from contracts.pipelines import PIPELINE_AGENT, Input, Phase, Pipeline
 from contracts.session_keys import read_key
 from supervisor.pipelines.declarations import place_in_words
 from supervisor.pipelines.graph import Graph
@@ -15,6 +15,9 @@ from supervisor.pipelines.problems import MOST_PROBLEMS, Place, Problem, known_o
 from supervisor.pipelines.references import Reference, mentions_of
 from supervisor.pipelines.shapes import STANDARDS, Shape
 from supervisor.pipelines.values import misfits
+
+#: Types of inputs whose values a sentence can hold.
+_SAYABLE = ("text", "number", "flag")
 
 
 def problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Problem]:
@@ -99,22 +102,38 @@ class _Outlook:
 
 def _task_of(phase: Phase, cards: Mapping[str, AgentCard]) -> TaskCard | None:
     if phase.pipeline is not None:
-        return _card_of(phase.pipeline)
-    card = cards.get(phase.agent)
+        return card_of(phase.pipeline)
+    card = cards.get(phase.agent) if phase.agent != PIPELINE_AGENT else None
     return next((task for task in card.tasks if task.name == phase.task), None) if card else None
 
 
-def _card_of(pipeline: Pipeline) -> TaskCard:
-    """Return what a task would be whose parameters are the inputs of *pipeline*."""
-    inputs: dict[str, JsonValue] = {name: Shape.of_input(one.type).schema for name, one in pipeline.inputs.items()}
+def card_of(pipeline: Pipeline) -> TaskCard:
+    """Return what a task is whose parameters are the inputs of *pipeline*; lists and objects nobody says in words."""
     required: list[JsonValue] = [name for name, one in pipeline.inputs.items() if one.required]
+    inputs = {name: _schema_of(one) for name, one in pipeline.inputs.items()}
     return TaskCard(
         name=pipeline.name,
+        version=pipeline.version,
+        description=pipeline.description,
         parameters={"type": "object", "properties": inputs, "required": required, "additionalProperties": False},
+        examples=pipeline.examples,
+        remember="never",
+        in_words=all(one.type in _SAYABLE for one in pipeline.inputs.values() if one.required),
     )
 
 
+def _schema_of(declared: Input) -> JsonValue:
+    schema = Shape.of_input(declared.type).schema
+    if not isinstance(schema, dict):
+        return {"description": declared.description} if declared.description else schema
+    told = {"description": declared.description} if declared.description else {}
+    return {**schema, **told} if declared.required else {**schema, **told, "default": declared.default}
+
+
 def _unknown_task(place: Place, phase: Phase, cards: Mapping[str, AgentCard]) -> Problem:
+    if phase.agent == PIPELINE_AGENT:
+        words = f"name the file of {phase.task!r} in `pipeline`, in place of `agent` and `task`"
+        return Problem((*place, "agent"), f"a phase that is a pipeline has its run driven with its own; {words}")
     card = cards.get(phase.agent)
     if card is None:
         known = known_ones(phase.agent, cards, "known are") if cards else "; no agent has reported yet"

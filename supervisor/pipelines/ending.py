@@ -72,6 +72,14 @@ async def end_run(parts: Parts, live: LiveRun, *, error: str = "", cancelled: st
     parts.tell(live.event(state, parts.now(), text=said, run_ms=outcome["took_ms"]))
 
 
+def failure_in(outcome: Mapping[str, Any], session_id: str) -> str | None:
+    """Return why the run that ended as *outcome* has no result for whoever waits for one, None when it has."""
+    name, lacking = outcome.get("pipeline"), outcome.get("withheld") or outcome.get("missing")
+    if outcome.get("state") != "completed":
+        return f"pipeline {name!r} (run {session_id}) is {outcome.get('state')}: {outcome.get('error')}"
+    return f"pipeline {name!r} (run {session_id}) ended without {lacking}" if lacking else None
+
+
 async def _drop_letters(parts: Parts, live: LiveRun) -> None:
     """Delete the dead letters of phases that are done by now: there is nothing left to do about them."""
     done = {name: one.run for name, one in live.phases.items() if one.status == "done" and one.run > 1}

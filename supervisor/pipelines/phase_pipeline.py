@@ -19,6 +19,7 @@ from contracts.errors import InvalidInput, MemoryUnavailable, RunSetAside
 from contracts.messages import PipelineRequest, TaskAssignment
 from contracts.pipelines import Phase, Pipeline
 from memory.pipeline_records import NewRun
+from supervisor.pipelines.ending import failure_in
 from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.inputs import prepared_inputs, problems_in_inputs
 from supervisor.pipelines.live import LeaseLost, Parts
@@ -145,12 +146,8 @@ class PhasePipeline:
                 drive.wish(wish)
 
     def _read(self, session_id: str, told: dict[str, JsonValue]) -> Returned | Failure:
-        name = self._pipeline.name
-        if told.get("state") != "completed":
-            error = f"pipeline {name!r} (run {session_id}) is {told.get('state')}: {told.get('error')}"
-            return Failure("PipelineFailed", error)
-        if lacking := told.get("withheld") or told.get("missing"):
-            return Failure("PipelineFailed", f"pipeline {name!r} (run {session_id}) ended without {lacking}")
+        if (why := failure_in(told, session_id)) is not None:
+            return Failure("PipelineFailed", why)
         took_ms = told.get("took_ms")
         return Returned(told.get("result"), took_ms if isinstance(took_ms, int) else 0)
 

@@ -1,0 +1,193 @@
+"""Declared pipelines that are asked for as tasks and in words, while those who wait for them die."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.embedded import EmbeddedServers
+from tests.acceptance.command import environment, tasklore
+from tests.acceptance.house import AGENTS, House, Served
+from tests.acceptance.outside import Json, outside
+
+COUNTED = str(AGENTS / "counted.py")
+SQUARING = """
+name = "squaring"
+description = "Squares a number and tells what came out."
+examples = ["square the number 7", "what is the square of 12"]
+result = "square:results"
+
+[inputs.number]
+type = "number"
+description = "the number"
+
+[inputs.label]
+type = "text"
+default = "said"
+
+[inputs.ms]
+type = "number"
+default = 1
+
+[[phase]]
+name = "square"
+agent = "CountedAgent"
+task = "square"
+parameters = { label = "${input.label}", number = "${input.number}", ms = "${input.ms}" }
+"""
+BROKEN = """
+name = "broken"
+[inputs.number]
+type = "number"
+[[phase]]
+name = "cube"
+agent = "CountedAgent"
+task = "cube"
+parameters = { number = "${input.number}" }
+"""
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """Run servers and a worker; a test starts the supervisors."""
+    folder = tmp_path_factory.mktemp("pipeline-tasks")
+    declared = folder / "declared"
+    declared.mkdir()
+    (declared / "squaring.toml").write_text(SQUARING)
+    (declared / "broken.toml").write_text(BROKEN)
+    servers = EmbeddedServers(folder / "servers")
+    asyncio.run(servers.start())
+    house = House(servers, folder)
+    try:
+        house.worker(COUNTED, ack_wait_s=2, llm_base_url="", llm_api_key="").ready()
+        yield house
+    finally:
+        house.close()
+        asyncio.run(servers.stop())
+
+
+def a_supervisor(house: House, **settings: str) -> Served:
+    """Start a supervisor that knows the declared pipelines."""
+    return house.supervisor(pipelines_dir=house.folder / "declared", ack_wait_s=2, **settings).ready()
+
+
+@pytest.fixture
+def supervisor(house: House) -> Iterator[Served]:
+    """Run one supervisor for a test."""
+    with a_supervisor(house) as served:
+        yield served
+
+
+def said(house: House, *words: str) -> Json:
+    """Run the command, and return what it prints as JSON."""
+    env = environment(TASKLORE_NATS_URL=house.servers.nats_url, TASKLORE_REDIS_URL=house.servers.redis_url)
+    ended = tasklore(*words, "--json", cwd=house.folder, env=env)
+    assert ended.stdout, ended.stderr
+    return dict(json.loads(ended.stdout))
+
+
+async def until(look: Callable[[], list[str]], wanted: list[str]) -> bool:
+    """Return whether *look* returns what is *wanted*, within a minute."""
+    for _ in range(200):
+        if await asyncio.to_thread(look) == wanted:
+            return True
+        await asyncio.sleep(0.1)
+    return False
+
+
+def states(house: House) -> list[str]:
+    """Return the states of all runs that there are."""
+    return [run["state"] for run in said(house, "pipeline", "list")["runs"]]
+
+
+def lines(house: House, label: str) -> list[str]:
+    """Return the numbers that were squared under *label*, one for each time."""
+    path = house.folder / "runs" / label
+    return path.read_text().split() if path.exists() else []
+
+
+@pytest.mark.usefixtures("supervisor")
+def test_a_sentence_starts_a_pipeline(house: House) -> None:
+    """Its inputs are read as parameters are, and its result is the answer."""
+    reply = said(house, "ask", "square the number 7")
+    assert (reply["kind"], reply["agent_id"], reply["task"]["name"]) == ("answer", "Pipeline", "squaring")
+    assert (reply["task"]["parameters"]["number"], reply["report"]["result"]) == (7, 49)
+    assert lines(house, "said") == ["7"]
+
+
+@pytest.mark.usefixtures("supervisor")
+async def test_a_task_that_cannot_run_is_told_why(house: House) -> None:
+    """An input that is missing, one of another type, no such pipeline, and one whose task nobody has."""
+    async with outside(house.servers.nats_url) as program:
+        asked = [("squaring", {}), ("squaring", {"number": "x"}), ("cubing", {}), ("broken", {"number": 1})]
+        reports = [await program.ask("Pipeline", name, inputs) for name, inputs in asked]
+    assert [one["status"] for one in reports] == ["rejected", "rejected", "rejected", "failed"]
+    told = [one["error"]["message"] for one in reports]
+    assert "input 'number' is missing" in told[0]
+    assert "input 'number' must be a number" in told[1]
+    assert "no pipeline 'cubing' is declared here; declared are broken, squaring" in told[2]
+    assert "task 'cube' is none of 'CountedAgent'" in told[3]
+
+
+@pytest.mark.usefixtures("supervisor")
+async def test_the_same_task_again_is_the_same_run_and_of_somebody_else_another(house: House) -> None:
+    """Who chooses the id of somebody else's task sees nothing of its run."""
+    inputs = {"number": 3, "label": "again"}
+    async with outside(house.servers.nats_url) as ana, outside(house.servers.nats_url) as bob:
+        task = await ana.assign("Pipeline", "squaring", inputs, user_id="ana")
+        first = await ana.report_of(task)
+        assert (
+            await ana.report_of(await ana.assign("Pipeline", "squaring", inputs, user_id="ana", task_id=task)) == first
+        )
+        stolen = await bob.assign("Pipeline", "squaring", {"number": 5, "label": "again"}, user_id="bob", task_id=task)
+        assert stolen == task
+        assert await until(lambda: sorted(lines(house, "again")), ["3", "5"])
+
+
+@pytest.mark.usefixtures("supervisor")
+async def test_a_cancelled_task_ends_its_run(house: House) -> None:
+    """Its report says so, and what ran is stopped."""
+    async with outside(house.servers.nats_url) as program:
+        inputs = {"number": 3, "label": "cancelled", "ms": 60_000}
+        task = await program.assign("Pipeline", "squaring", inputs)
+        assert await until(lambda: states(house), ["running"])
+        assert (await asyncio.to_thread(said, house, "cancel", task, "--reason", "no more"))["outcome"] == "cancelled"
+        report = await program.report_of(task)
+        assert await until(lambda: states(house), ["cancelled"])
+    assert (report["status"], report["error"]["message"]) == ("cancelled", "no more")
+    assert lines(house, "cancelled") == []
+
+
+async def test_whoever_waits_for_a_run_may_die_or_leave(house: House) -> None:
+    """Four supervisors, two killed and one sent away: each task has one report, and each number was squared once."""
+    supervisor = await asyncio.to_thread(a_supervisor, house)
+    async with outside(house.servers.nats_url) as program:
+        tasks = [
+            await program.assign("Pipeline", "squaring", {"number": number, "label": "died", "ms": 3_000})
+            for number in range(20)
+        ]
+        for way in ("kill", "terminate", "kill"):
+            await asyncio.sleep(1.0)
+            getattr(supervisor, way)()
+            await asyncio.to_thread(supervisor.wait)
+            supervisor = await asyncio.to_thread(a_supervisor, house)
+        reports = [await program.report_of(task) for task in tasks]
+        assert set((await program.reports()).values()) == {1}
+    await asyncio.to_thread(supervisor.kill)
+    assert [one["result"] for one in reports] == [number**2 for number in range(20)]
+    assert sorted(map(int, lines(house, "died"))) == list(range(20))
+
+
+def test_two_files_of_one_name_and_a_folder_that_is_none_stop_the_start(house: House, tmp_path: Path) -> None:
+    """With the file, or the setting, to mend."""
+    (tmp_path / "one.toml").write_text(SQUARING)
+    (tmp_path / "two.toml").write_text(SQUARING)
+    for folder, words in (
+        (tmp_path, "two.toml: a pipeline 'squaring' is declared already"),
+        (tmp_path / "no", "no folder"),
+    ):
+        served = house.supervisor(pipelines_dir=folder)
+        assert served.wait() != 0
+        assert words in served.log()

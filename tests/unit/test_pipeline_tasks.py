@@ -1,0 +1,74 @@
+"""The card under which declared pipelines are asked for, and that nobody else has it."""
+
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import ConfigurationError, InvalidPipeline
+from contracts.messages import AgentCard, TaskCard
+from contracts.pipelines import Input, Phase, Pipeline
+from supervisor.cards import CardIndex
+from supervisor.pipelines.as_tasks import agent_card, read_pipelines
+from supervisor.pipelines.checks import all_problems
+
+PHASE = Phase(name="one", agent="A", task="echo")
+ESSAY = Pipeline(
+    name="essay",
+    version=3,
+    description="Writes an essay.",
+    examples=("write an essay about tea",),
+    inputs={"topic": Input(type="text", description="what it is about"), "words": Input(type="number", default=500)},
+    phases=(PHASE,),
+)
+PAPERS = Pipeline(name="papers", inputs={"papers": Input(type="list")}, phases=(PHASE,))
+CARD = agent_card({"essay": ESSAY, "papers": PAPERS})
+
+
+def test_the_card_says_what_the_pipelines_declare() -> None:
+    """Inputs are parameters, with their defaults; what needs a list is not asked for in words."""
+    essay, papers = CARD.tasks
+    assert (essay.name, essay.version, essay.examples, essay.in_words) == ("essay", 3, ESSAY.examples, True)
+    assert essay.parameters == {
+        "type": "object",
+        "properties": {
+            "topic": {"type": "string", "description": "what it is about"},
+            "words": {"type": "number", "default": 500},
+        },
+        "required": ["topic"],
+        "additionalProperties": False,
+    }
+    assert not papers.in_words
+    assert agent_card({"essay": ESSAY}).digest != CARD.digest
+
+
+def test_nobody_else_is_known_by_that_name() -> None:
+    """Neither is it learned from a message, nor forgotten by one."""
+    index = CardIndex(own=CARD)
+    index.learn(AgentCard(agent_id="Pipeline", version=9, tasks=(), digest="evil"))
+    index.forget("Pipeline")
+    index.learn(AgentCard(agent_id="A", tasks=(TaskCard(name="echo", parameters={"type": "object"}),), digest="0"))
+    assert index.catalogue.cards["Pipeline"] == CARD
+    assert set(index.catalogue.cards) == {"A", "Pipeline"}
+
+
+def test_a_phase_names_a_pipeline_and_not_the_task_that_it_is() -> None:
+    """Runs that wait for tasks that are runs could keep these from beginning."""
+    outer = Pipeline(name="outer", phases=(Phase(name="one", agent="Pipeline", task="essay"),))
+    [problem] = all_problems(outer, {"Pipeline": CARD})
+    assert "name the file of 'essay' in `pipeline`, in place of `agent` and `task`" in problem.text
+
+
+def test_a_folder_is_read_or_refused_with_the_file(tmp_path: Path) -> None:
+    """Other files are left alone."""
+    (tmp_path / "notes.txt").write_text("no pipeline")
+    one = '[[phase]]\nname = "one"\nagent = "A"\ntask = "echo"\n'
+    (tmp_path / "a.toml").write_text(f'name = "a"\n{one}')
+    assert list(read_pipelines(tmp_path)) == ["a"]
+    (tmp_path / "b.toml").write_text(f'name = "a"\n{one}')
+    with pytest.raises(ConfigurationError, match=r"b\.toml: a pipeline 'a' is declared already"):
+        read_pipelines(tmp_path)
+    (tmp_path / "b.toml").write_text('name = "b"\n[[phase]]\nname = "one"\nagnt = "A"\n')
+    with pytest.raises(InvalidPipeline, match=r"b\.toml:4"):
+        read_pipelines(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"TASKLORE_PIPELINES_DIR .* is no folder; make it, or leave it out"):
+        read_pipelines(tmp_path / "none")
