@@ -1,4 +1,4 @@
-"""Pipelines by what is typed: a file, or the name under which one is installed."""
+"""Pipelines by what is typed: a file, the name of one that is installed, or of one in TASKLORE_PIPELINES_DIR."""
 
 import difflib
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from contracts.errors import ConfigurationError, InvalidInput
 from contracts.pipelines import Pipeline
+from runtime.settings import Settings
 from supervisor.pipelines.files import Source, read_pipeline
 
 #: Where packages name the pipelines they bring: `name = "module:attribute"`, or `"package:file.toml"`.
@@ -17,7 +18,7 @@ _SUFFIXES = (".toml", ".py")
 
 
 def read_source(text: str) -> Source:
-    """Return the pipeline that *text* means: a file when it looks like one, else the installed one of that name.
+    """Return the pipeline that *text* means: a file when it looks like one, else the one that is known by that name.
 
     Raises:
         InvalidPipeline: it is there and cannot be read; each problem has its line.
@@ -30,9 +31,22 @@ def read_source(text: str) -> Source:
     found = {one.name: one for one in installed()}
     if text in found:
         return _loaded(found[text])
-    nearest = difflib.get_close_matches(text, found, n=1)
-    cure = f"did you mean {nearest[0]!r}?" if nearest else "`tasklore pipeline list` shows those that are installed"
-    raise InvalidInput(f"{text!r} is neither a file (.toml or .py) nor an installed pipeline; {cure}")
+    files = {file.stem: file for file in _declared()}
+    if text in files:
+        return read_pipeline(files[text])
+    nearest = difflib.get_close_matches(text, [*found, *files], n=1)
+    cure = f"did you mean {nearest[0]!r}?" if nearest else "`tasklore pipeline list` shows those that are known"
+    raise InvalidInput(f"{text!r} is neither a file (.toml or .py) nor the name of a known pipeline; {cure}")
+
+
+def known_names() -> list[str]:
+    """Return the names of installed pipelines, and of files in TASKLORE_PIPELINES_DIR."""
+    return sorted({*(one.name for one in installed()), *(file.stem for file in _declared())})
+
+
+def _declared() -> list[Path]:
+    folder = Settings.load().pipelines_dir
+    return sorted(folder.glob("*.toml")) if folder is not None else []
 
 
 def installed() -> Sequence[EntryPoint]:

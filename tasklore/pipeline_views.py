@@ -4,7 +4,6 @@ import asyncio
 import json
 import time
 from datetime import UTC, datetime
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from memory.session_files import spell_time
 from supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
 from tasklore.exits import OK
 from tasklore.pipeline_lines import counted, one_line
-from tasklore.pipeline_sources import installed, read_source
+from tasklore.pipeline_sources import known_names, read_source
 from tasklore.pipeline_stores import Stores, open_stores
 from tasklore.screen import patience, print_json, print_table, printable, say
 from tasklore.session_files import demand_free
@@ -27,12 +26,12 @@ _WIDE = 90
 
 
 async def print_list(limit: int, *, as_json: bool) -> None:
-    """Print the installed pipelines, and a line for each of at most *limit* runs, the last updated first.
+    """Print the pipelines that are known here, and a line for each of at most *limit* runs, the last updated first.
 
     Raises:
         Unreachable: Redis does not answer.
     """
-    known = [_known(point) for point in installed()]
+    known = [_known(name) for name in known_names()]
     async with open_stores() as stores, patience("reading runs"):
         runs = await _runs(stores, limit)
     if as_json:
@@ -67,13 +66,13 @@ async def _runs(stores: Stores, limit: int) -> list[SessionRoot]:
     return found[:limit]
 
 
-def _known(point: EntryPoint) -> dict[str, Any]:
-    """Return what is known of an installed pipeline; one that cannot be read says why."""
+def _known(name: str) -> dict[str, Any]:
+    """Return what is known of the pipeline *name*; one that cannot be read says why."""
     try:
-        pipeline = read_source(point.name).pipeline
+        pipeline = read_source(name).pipeline
     except TaskloreError as error:
-        return {"name": point.name, "phases": 0, "description": "", "error": str(error)}
-    return {"name": point.name, "phases": len(pipeline.phases), "description": pipeline.description, "error": None}
+        return {"name": name, "phases": 0, "description": "", "error": str(error)}
+    return {"name": name, "phases": len(pipeline.phases), "description": pipeline.description, "error": None}
 
 
 def _known_line(known: dict[str, Any]) -> tuple[str, ...]:

@@ -131,6 +131,19 @@ async def test_a_task_that_cannot_run_is_told_why(house: House) -> None:
     assert "task 'cube' is none of 'CountedAgent'" in told[3]
 
 
+async def test_rubbish_costs_nobody_else_an_answer(house: House, supervisor: Served) -> None:
+    """It is said in the log, and taken out of the queue."""
+    async with outside(house.servers.nats_url) as program:
+        whole = program.assignment("Pipeline", "squaring", {"number": 4})
+        odd: list[bytes] = [b"", b"{}", b"[" * 50_000, json.dumps({**whole, "task_id": "a.b"}).encode()]
+        odd += [json.dumps({**whole, "parameters": {"number": json.loads("[" * 90 + "]" * 90)}}).encode()]
+        for body in odd:
+            await program.publish("tasks.Pipeline.squaring", body, {"Tasklore-Generation": "9" * 400})
+        assert (await program.ask("Pipeline", "squaring", {"number": 4, "label": "rubbish"}))["result"] == 16
+        assert await program.counts("TASKS", "tasks.Pipeline.>") == {}
+    assert supervisor.log().count("unreadable_pipeline_task") == 4
+
+
 @pytest.mark.usefixtures("supervisor")
 async def test_the_same_task_again_is_the_same_run_and_of_somebody_else_another(house: House) -> None:
     """Who chooses the id of somebody else's task sees nothing of its run."""

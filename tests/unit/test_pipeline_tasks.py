@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import ConfigurationError, InvalidPipeline
+from contracts.errors import ConfigurationError, InvalidInput, InvalidPipeline
 from contracts.messages import AgentCard, TaskCard
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.cards import CardIndex
 from supervisor.pipelines.as_tasks import agent_card, read_pipelines
 from supervisor.pipelines.checks import all_problems
+from tasklore.pipeline_sources import known_names, read_source
 
 PHASE = Phase(name="one", agent="A", task="echo")
 ESSAY = Pipeline(
@@ -72,3 +73,13 @@ def test_a_folder_is_read_or_refused_with_the_file(tmp_path: Path) -> None:
         read_pipelines(tmp_path)
     with pytest.raises(ConfigurationError, match=r"TASKLORE_PIPELINES_DIR .* is no folder; make it, or leave it out"):
         read_pipelines(tmp_path / "none")
+
+
+def test_the_command_knows_the_folder_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it knows installed ones."""
+    (tmp_path / "echoing.toml").write_text('name = "echo"\n[[phase]]\nname = "one"\nagent = "A"\ntask = "echo"\n')
+    monkeypatch.setenv("TASKLORE_PIPELINES_DIR", str(tmp_path))
+    assert known_names() == ["echoing", "repository-health"]
+    assert read_source("echoing").pipeline.name == "echo"
+    with pytest.raises(InvalidInput, match="did you mean 'echoing'"):
+        read_source("echoin")
