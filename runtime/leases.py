@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 import nats.errors
 from nats.aio.client import Client
@@ -14,6 +14,9 @@ from nats.aio.client import Client
 from contracts.errors import Unreachable
 from runtime.access import access_of
 from runtime.connection import Listener, connected
+
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
 
 #: Beats in one acknowledgement wait: two may be lost before the server offers the message to somebody else.
 BEATS = 3
@@ -25,13 +28,6 @@ _PATIENCE_S = 10.0
 
 #: Renews once; must not raise, and has deadlines of its own.
 Beat = Callable[[], Awaitable[None]]
-
-
-class LeaseMeter(Protocol):
-    """What the leases count."""
-
-    def count_lease_heartbeat(self, *, delivered: bool) -> None:
-        """Note that a lease was renewed, or could not be."""
 
 
 class Leases:
@@ -48,7 +44,7 @@ class Leases:
         self,
         url: str,
         ack_wait_s: float,
-        meter: LeaseMeter,
+        meter: "Metrics",
         failed: Callable[[BaseException], None],
         beside: Callable[[], AbstractAsyncContextManager[Beat]] | None = None,
     ) -> None:

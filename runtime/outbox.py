@@ -11,7 +11,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import structlog
 
@@ -22,6 +22,9 @@ from runtime.link import Arrival, Link, read_headers
 from runtime.refusals import Refusal, refusals_of
 from runtime.signatures import Sign, is_signed, open_signer
 from runtime.tracing import traced_letter
+
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -52,16 +55,6 @@ _HEAL_S = 2.0
 Reason = Literal["full", "no_stream", "other"]
 Settled = Callable[[NotAccepted | None], None]
 Heal = Callable[[], Awaitable[object]]
-
-
-class OutboxMeter(Protocol):
-    """What an outbox counts."""
-
-    def count_publish_retry(self) -> None:
-        """Note that a letter was sent again."""
-
-    def count_publish_refused(self, reason: Reason) -> None:
-        """Note that the server said no to a letter."""
 
 
 class _NoMeter:
@@ -119,7 +112,7 @@ class Outbox:
     def __init__(
         self,
         link: Link,
-        meter: OutboxMeter | None = None,
+        meter: "Metrics | None" = None,
         patience_s: float = PATIENCE_S,
         heal: Heal | None = None,
         sign: Sign | None = None,
@@ -338,7 +331,7 @@ def _refusal_in(arrival: Arrival) -> _Refusal | None:
 
 @asynccontextmanager
 async def open_outbox(
-    link: Link, meter: OutboxMeter | None = None, patience_s: float = PATIENCE_S, heal: Heal | None = None
+    link: Link, meter: "Metrics | None" = None, patience_s: float = PATIENCE_S, heal: Heal | None = None
 ) -> AsyncIterator[Outbox]:
     """Open an outbox on *link*; on leaving, it waits a moment for what is under way."""
     outbox = Outbox(link, meter, patience_s, heal, open_signer(access_of()))

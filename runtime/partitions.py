@@ -10,7 +10,7 @@ import random
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 from pydantic_core import from_json
@@ -22,9 +22,12 @@ from runtime.dead_letter import dead_letter
 from runtime.leases import Leases
 from runtime.link import Link
 from runtime.outbox import Outbox
-from runtime.pull import Delivery, PullEngine, PullMeter
+from runtime.pull import Delivery, PullEngine
 from runtime.signatures import Publishers, Unproven
 from runtime.streams import Source, declare_consumer
+
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -52,13 +55,6 @@ class Erases(Protocol):
         """Overwrite the message on the server's disk; one that is gone already is no error."""
 
 
-class CountsLetters(Protocol):
-    """What a desk counts."""
-
-    def count_dead_letter(self, reason: str) -> None:
-        """Count a message that was set aside."""
-
-
 @dataclass(frozen=True, slots=True)
 class Whose:
     """Names in dead letters: who set a message aside, for a listening agent or as a supervisor."""
@@ -82,7 +78,7 @@ class PartitionDesk:
         whose: Whose,
         *,
         outbox: Outbox,
-        meter: CountsLetters,
+        meter: "Metrics",
         eraser: Erases | None = None,
         publishers: Publishers | None = None,
     ) -> None:
@@ -164,7 +160,7 @@ async def open_partitions(
     desk: PartitionDesk,
     *,
     leases: Leases,
-    meter: PullMeter,
+    meter: "Metrics",
     heal: Callable[[Source], Awaitable[str]],
     may_create: bool,
 ) -> list[PullEngine]:

@@ -7,7 +7,7 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import nats.errors
 import structlog
@@ -20,7 +20,10 @@ from runtime.leases import Leases
 from runtime.link import Arrival, Link, read_headers
 from runtime.streams import Source
 
-__all__ = ["Delivery", "Desk", "PullEngine", "PullMeter"]
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
+
+__all__ = ["Delivery", "Desk", "PullEngine"]
 
 log = structlog.get_logger(__name__)
 
@@ -52,19 +55,6 @@ class Desk(Protocol):
         """Take *batch*, what one read of the socket brought to *line*; returns when its last message is dealt with."""
 
 
-class PullMeter(Protocol):
-    """What an engine counts."""
-
-    def count_delivery(self, *, redelivered: bool) -> None:
-        """Note that a message arrived, for the first time or again."""
-
-    def count_consumer_missing(self) -> None:
-        """Note that the consumer or its stream was not there."""
-
-    def count_orphaned(self, number: int) -> None:
-        """Note that *number* deliveries were of a consumer that is gone, so that they cannot be acknowledged."""
-
-
 class PullEngine:
     """Reads one source into at most *slots* open deliveries; `run` until `stop`.
 
@@ -80,7 +70,7 @@ class PullEngine:
         slots: int,
         desk: Desk,
         leases: Leases,
-        meter: PullMeter,
+        meter: "Metrics",
         heal: Callable[[], Awaitable[str]],
     ) -> None:
         self._link = link

@@ -5,7 +5,7 @@ Every supervisor reads the same partitions, of which the server gives one messag
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
@@ -15,10 +15,13 @@ from contracts.conversations import Utterance
 from contracts.errors import InvalidInput
 from contracts.identifiers import user_of, user_token
 from runtime.outbox import Outbox
-from runtime.partitions import ACK_WAIT_S, CountsLetters, Erases, PartitionDesk, Whose, ordered_sources
+from runtime.partitions import ACK_WAIT_S, Erases, PartitionDesk, Whose, ordered_sources
 from runtime.pull import Delivery, PullEngine
 from runtime.signatures import Publishers
 from runtime.streams import Source
+
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -35,13 +38,6 @@ class Posts(Protocol):
         """Deliver *message* to *owner* once; False when it is known as that already. Raises MemoryUnavailable."""
 
 
-class DeliveryMeter(CountsLetters, Protocol):
-    """What a desk for messages counts."""
-
-    def count_message(self, outcome: str) -> None:
-        """Count a message that is dealt with."""
-
-
 class MessageDesk(PartitionDesk):
     """Puts each message into the inbox of its conversation, once for its sender and id, however often it comes.
 
@@ -54,7 +50,7 @@ class MessageDesk(PartitionDesk):
         *,
         inbox: Posts,
         outbox: Outbox,
-        meter: DeliveryMeter,
+        meter: "Metrics",
         eraser: Erases | None = None,
         publishers: Publishers | None = None,
     ) -> None:

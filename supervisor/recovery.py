@@ -22,7 +22,7 @@ import contextlib
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 from nats.aio.client import Client
@@ -38,6 +38,9 @@ from memory.open_tasks import OpenTask
 from runtime.jetstream import ask_or_none
 from runtime.outbox import Outbox
 from runtime.streams import REPORTS_KEPT_S
+
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -72,16 +75,6 @@ class Known(Protocol):
         """Keep that; raises MemoryUnavailable."""
 
 
-class RecoveryMeter(Protocol):
-    """Where losses are counted: `runtime.metrics.Metrics` fits."""
-
-    def count_stream_lost(self) -> None:
-        """Note that a stream is another than before."""
-
-    def count_tasks_republished(self, number: int) -> None:
-        """Note that *number* tasks were published again."""
-
-
 class _Letter(NamedTuple):
     subject: str
     body: bytes
@@ -111,7 +104,7 @@ class Recovery:
         *,
         tell_ledger: Callable[[], Awaitable[int]],
         heal: Callable[[], Awaitable[object]],
-        meter: RecoveryMeter,
+        meter: "Metrics",
     ) -> None:
         self._client = client
         self._outbox = outbox

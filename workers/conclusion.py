@@ -6,7 +6,7 @@ import secrets
 import zlib
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
@@ -23,6 +23,9 @@ from workers.settling import Settling
 from workers.spans import note_verdicts
 from workers.verdict import Verdict
 
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
+
 log = structlog.get_logger(__name__)
 
 #: Seconds after which a delivery is offered again when its verdict could not be stored.
@@ -38,28 +41,6 @@ class Fence(Protocol):
         """Return for each None, the earlier report to be published in its place, or the wish that forbids it."""
 
 
-class ConclusionMeter(Protocol):
-    """Where conclusions are counted: `runtime.metrics.Metrics` fits."""
-
-    def count_tasks(self, agent: str, task: str, outcome: str, number: int) -> None:
-        """Count *number* terminal reports of one status."""
-
-    def observe_task(self, agent: str, task: str, *, queued_s: float, run_s: float | None) -> None:
-        """Note how long one task waited, and how long it ran; None when its answer was served."""
-
-    def count_lookup(self, agent: str, outcome: str, number: int = 1) -> None:
-        """Count what the memory had to do with *number* tasks."""
-
-    def count_saved(self, seconds: float) -> None:
-        """Count the time that served answers once took to compute."""
-
-    def count_stale_report(self) -> None:
-        """Note that a report came after another one of its generation."""
-
-    def count_dead_letter(self, reason: str) -> None:
-        """Note that a delivery was given up."""
-
-
 class Conclusion:
     """Brings verdicts of one agent to their end: ledger, REPORTS (before it DEAD), acknowledgement, in this order."""
 
@@ -69,7 +50,7 @@ class Conclusion:
         task_names: Collection[str],
         fence: Fence,
         outbox: Outbox,
-        meter: ConclusionMeter,
+        meter: "Metrics",
         *,
         fence_pause_s: float = 1.0,
         settling: Settling | None = None,

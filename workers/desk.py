@@ -4,9 +4,8 @@ import asyncio
 import functools
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -26,19 +25,15 @@ from workers.spans import begin_spans, describe_order, note_recall
 from workers.stores import Name, Stores
 from workers.verdict import Verdict, verdict_on
 
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
+
 log = structlog.get_logger(__name__)
 
 #: Seconds until a delivery that could not even be buried is offered again.
 _RETURN_S = 2.0
 #: Bytes of a body from which on it is read beside the loop: the largest, all of numbers, takes seconds.
 _LONG = 32 * 1024
-
-
-class DeskMeter(Protocol):
-    """What a desk measures: `runtime.metrics.Metrics` fits."""
-
-    def time_lookup(self) -> AbstractContextManager[object]:
-        """Measure a recall while the block runs."""
 
 
 class TaskDesk:
@@ -64,7 +59,7 @@ class TaskDesk:
         stores: Stores,
         runner: Runner,
         conclusion: Conclusion,
-        meter: DeskMeter,
+        meter: "Metrics",
         due_copies: DueCopies | None = None,
         remembers: bool = True,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),

@@ -7,7 +7,7 @@ same time.
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
@@ -19,6 +19,9 @@ from runtime.pull import PullEngine
 from workers.order import Order
 from workers.releases import Releases
 from workers.settling import Settling
+
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -36,16 +39,6 @@ class Parking(Protocol):
 
     async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
         """Note that a run ended, and let no other begin for *wait_ms*."""
-
-
-class RetryMeter(Protocol):
-    """Where further runs are counted: `runtime.metrics.Metrics` fits."""
-
-    def count_retry(self, how: str) -> None:
-        """Note that a task waits for another run, as `nak` or `schedule`."""
-
-    def count_waiting(self, model: str, task_id: str, pause_s: float) -> None:
-        """Note that a task waits *pause_s* seconds for *model*."""
 
 
 class Retries:
@@ -66,7 +59,7 @@ class Retries:
         ledger: Parking,
         releases: Releases,
         outbox: Outbox,
-        meter: RetryMeter,
+        meter: "Metrics",
         *,
         scheduled_over_s: float = 5.0,
         settling: Settling | None = None,

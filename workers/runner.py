@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -26,6 +26,9 @@ from workers.solitude import Solitude, StillBusy
 from workers.stores import Stores
 from workers.verdict import verdict_on
 
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
+
 log = structlog.get_logger(__name__)
 
 #: Seconds a question waits for another worker that computes it, when its task has no deadline.
@@ -36,16 +39,6 @@ CRASHES_BESIDE_ALL, CRASHES_IN_GROUP = 1, 2
 CRASHES_ALONE = 3
 #: Seconds until an order is offered again whose attending failed, which only a mistake of ours can make it do.
 _MISTAKE_S = 2.0
-
-
-class RunMeter(Protocol):
-    """Where what happens to runs is counted: `runtime.metrics.Metrics` fits."""
-
-    def count_crashed_run(self) -> None:
-        """Note that an earlier run ended without a word."""
-
-    def count_replaced_run(self) -> None:
-        """Note that a run was stopped because another worker has taken its task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +75,7 @@ class Runner:
         performer: Performer,
         releases: Releases,
         conclusion: Conclusion,
-        meter: RunMeter,
+        meter: "Metrics",
         *,
         solitude: Solitude,
         terms: Terms,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from contracts.analysis import AnalysisDocument
 from contracts.messages import CompletionReport, TaskAssignment
@@ -11,6 +11,9 @@ from contracts.stories import StoryChange, StoryResponse, StorySettings
 from memory.stories.view import StandingStory
 from supervisor.cancellation import Cancelling
 from supervisor.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
 
 
 class Stories(Protocol):
@@ -96,16 +99,6 @@ class Revoking(Protocol):
         """Cancel a task for good; raises NotAccepted and MemoryUnavailable."""
 
 
-class AnalysisMeter(Protocol):
-    """What is counted of analyses: `runtime.metrics.Metrics` fits."""
-
-    def count_analysis(self, outcome: str) -> None:
-        """Note that an analysis is as far as it gets, or was served."""
-
-    def count_section(self, agent: str, outcome: str) -> None:
-        """Note what became of a section."""
-
-
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What analyses are worked on with; `keep` is how many of a story are kept."""
@@ -117,7 +110,7 @@ class Parts:
     reports: Reporting
     canceller: Revoking
     catalogue: Callable[[], Catalogue]
-    meter: AnalysisMeter
+    meter: "Metrics"
     keep: int = 100
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 

@@ -1,7 +1,7 @@
 """Every request seen from outside: its span in the trace that it came with, and its count by route."""
 
 import time
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -9,6 +9,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from contracts import subjects
 from contracts.traces import TraceContext, read_context
 from runtime import tracing
+
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
 
 #: The methods that HTTP has; a stranger may call one anything.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
@@ -18,24 +21,10 @@ UNROUTED = "unrouted"
 _GONE = 499
 
 
-class HttpMeter(Protocol):
-    """Where requests are counted: `runtime.metrics.Metrics` fits."""
-
-    def count_http_request(self, route: str, method: str, status: int, duration_s: float) -> None:
-        """Count a request that was answered with *status*, or 499 for not at all."""
-
-
-class Uncounted:
-    """A meter for whoever counts nothing."""
-
-    def count_http_request(self, route: str, method: str, status: int, duration_s: float) -> None:
-        """Count nothing."""
-
-
 class Observed:
     """Wraps an application; neither path nor query is told of, as both may name a person."""
 
-    def __init__(self, app: ASGIApp, meter: HttpMeter) -> None:
+    def __init__(self, app: ASGIApp, meter: "Metrics") -> None:
         self._app = app
         self._meter = meter
 

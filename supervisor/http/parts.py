@@ -17,12 +17,12 @@ from memory.ledger import Ledger
 from memory.pipeline_runs import PipelineRuns
 from memory.requests import RequestRecords
 from memory.session import SessionCache
+from runtime.metrics import Metrics
 from supervisor.cancellation import Canceller
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
 from supervisor.http.key_file import KeyRing
 from supervisor.http.limits import Limits
-from supervisor.http.observing import HttpMeter, Uncounted
 from supervisor.http.strangers import Strangers
 from supervisor.http.work import Answering, Work
 from supervisor.incoming import Alongside, Ended
@@ -129,7 +129,7 @@ class Parts:
     keys: KeyRing | None = None
     limits: Limits = field(default_factory=Limits)
     strangers: Strangers = field(default_factory=Strangers)
-    meter: HttpMeter = field(default_factory=Uncounted)
+    meter: Metrics = field(default_factory=Metrics)
     life: Life = field(default_factory=Life)
     grace_s: float = 30.0
     heartbeat_s: float = 15.0

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
@@ -28,25 +28,15 @@ from supervisor.pipelines.masking import Masker
 from supervisor.pipelines.references import Reference, resolve
 from supervisor.reports import ReportDesk
 
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
+
 #: Characters of an event's text: an error may quote what it was given.
 _MOST_SAID = 2_000
 
 
 class LeaseLost(TaskloreError):
     """Somebody else drives the run, or it has ended: whoever drove it stops, and says nothing more of it."""
-
-
-class PipelineMeter(Protocol):
-    """What is counted of pipelines: `runtime.metrics.Metrics` fits."""
-
-    def count_pipeline(self, outcome: str) -> None:
-        """Note that a run ended."""
-
-    def count_phase(self, outcome: str) -> None:
-        """Note that a phase is through, or begins again."""
-
-    def count_session_hits(self, number: int) -> None:
-        """Note that *number* entries were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +51,7 @@ class Parts:
     reports: ReportDesk
     canceller: Canceller
     tell: Callable[[PipelineEvent], None]
-    meter: PipelineMeter
+    meter: "Metrics"
     evidence_dir: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     fingerprints: Fingerprints = field(default_factory=Fingerprints)

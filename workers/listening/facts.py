@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 from pydantic import BaseModel, ValidationError
@@ -27,12 +27,15 @@ from workers.judgement import RetryPolicy
 from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
 from workers.listening.fates import MOST_MODEL_RESTS, Fate, demand_harmless, fate_of
-from workers.listening.rows import ClosesRows, LeaseLost, ListenMeter, StoresDrafts, Unreadable
+from workers.listening.rows import ClosesRows, LeaseLost, StoresDrafts, Unreadable
 from workers.listening.rulings import closings_of
 from workers.listening.runs import contained
 from workers.listening.spans import Ruling
 from workers.listening.values import FactBatch, PendingFact
 from workers.listening.values import Ruling as Ruled
+
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -133,7 +136,7 @@ class FactWork:
         queue: KeepsFacts,
         store: StoresDrafts,
         services: Services,
-        meter: ListenMeter,
+        meter: "Metrics",
         retry: RetryPolicy,
         agent_files: Path | None = None,
         notices: PutsNotices | None = None,

@@ -5,7 +5,7 @@ How a partition is read, and what becomes of what cannot be, is in `runtime.part
 
 from collections.abc import Callable, Sequence
 from datetime import UTC
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
@@ -17,9 +17,12 @@ from contracts.traces import read_context
 from memory.episodes.store import Episode
 from memory.rendering.recalled import without_rendered
 from runtime.outbox import Outbox
-from runtime.partitions import CountsLetters, Erases, PartitionDesk, Whose
+from runtime.partitions import Erases, PartitionDesk, Whose
 from runtime.pull import Delivery
 from runtime.signatures import Publishers
+
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
 
 
 class Appends(Protocol):
@@ -38,13 +41,6 @@ class KeepsEpisodes(Protocol):
 
     async def append(self, owner: str, episodes: Sequence[Episode]) -> int:
         """Keep turns, each once; return how many are new."""
-
-
-class InflowMeter(CountsLetters, Protocol):
-    """What an inflow counts."""
-
-    def count_turn(self, outcome: str) -> None:
-        """Count a turn that is dealt with."""
 
 
 class Arrived(NamedTuple):
@@ -66,7 +62,7 @@ class InflowDesk(PartitionDesk):
         queue: Appends,
         eraser: Erases | None,
         outbox: Outbox,
-        meter: InflowMeter,
+        meter: "Metrics",
         appended: Callable[[], None],
         publishers: Publishers | None = None,
         episodes: KeepsEpisodes | None = None,

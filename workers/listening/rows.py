@@ -56,25 +56,3 @@ class StoresDrafts(Protocol):
         self, draft: Draft, *, claim: Claim | None = None, closings: Sequence[Closing] = ()
     ) -> Committed | Stale:
         """Store the draft and close the rows in one step, or nothing."""
-
-
-class ListenMeter(Protocol):
-    """Where listening is counted: `runtime.metrics.Metrics` fits."""
-
-    def count_turn(self, outcome: str) -> None:
-        """Count a turn that is dealt with."""
-
-    def count_fact(self, outcome: str) -> None:
-        """Count a fact that is dealt with, or set aside until a model can be asked."""
-
-    def count_edit(self, operation: str, outcome: str) -> None:
-        """Count an edit of a document that is stored (`applied`), or `refused` with its plan."""
-
-    def count_edit_refused(self, reason: str) -> None:
-        """Count a proposal that did not fit, and changed nothing."""
-
-    def count_stale_draft(self) -> None:
-        """Count a draft that was worked out anew, since somebody else had changed the documents meanwhile."""
-
-    def count_listen_retry(self, queue: str) -> None:
-        """Count a run that raised and is to follow again."""

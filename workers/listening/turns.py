@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 from pydantic import BaseModel, ValidationError
@@ -27,11 +27,14 @@ from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
 from workers.listening.fates import demand_harmless, fate_of, is_outage
 from workers.listening.lessons import Lesson, read_lesson
-from workers.listening.rows import ClosesRows, LeaseLost, ListenMeter, Unreadable
+from workers.listening.rows import ClosesRows, LeaseLost, Unreadable
 from workers.listening.runs import contained
 from workers.listening.spans import listening
 from workers.listening.values import TurnBatch, TurnFacts
 from workers.listening.waiting import Hurries, Patience, Unhurried, Waiting
+
+if TYPE_CHECKING:
+    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -81,7 +84,7 @@ class TurnWork:
         queue: ClosesRows,
         outbox: Publishes,
         services: Services,
-        meter: ListenMeter,
+        meter: "Metrics",
         retry: RetryPolicy,
         agent_files: Path | None = None,
         patience: Patience | None = None,
