@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
-from memory.claims import KnownRow
+if TYPE_CHECKING:
+    from memory.queues import PersonalQueue
 
 #: Rows of a table that are looked through for those that wait.
 _MOST_ROWS = 1_000
@@ -14,13 +15,6 @@ CURES = {
     "needs_model": "configure a model, or wait until it answers",
     "failed": "say it again in other words",
 }
-
-
-class Rows(Protocol):
-    """What is needed of `memory.queues.PersonalQueue`."""
-
-    async def rows(self, owner: str, limit: int) -> tuple[KnownRow, ...]:
-        """Return the rows of an owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +29,13 @@ class WaitingRow:
     attempts: int
 
 
-async def rows_waiting(owner: str, turns: Rows, facts: Rows) -> Sequence[WaitingRow]:
+async def rows_waiting(owner: str, turns: "PersonalQueue", facts: "PersonalQueue") -> Sequence[WaitingRow]:
     """Return what of *owner* waits in *turns* and *facts*, turns first.
 
     Raises:
         MemoryUnavailable: the store did not answer in time.
     """
-    tables: tuple[tuple[Literal["turn", "fact"], Rows], ...] = (("turn", turns), ("fact", facts))
+    tables: tuple[tuple[Literal["turn", "fact"], PersonalQueue], ...] = (("turn", turns), ("fact", facts))
     return [
         WaitingRow(kind, row.row_id, row.state, row.reason, CURES[row.state], row.attempts)
         for kind, rows in tables

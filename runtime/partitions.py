@@ -10,7 +10,7 @@ import random
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 from pydantic_core import from_json
@@ -27,6 +27,7 @@ from runtime.signatures import Publishers, Unproven
 from runtime.streams import Source, declare_consumer
 
 if TYPE_CHECKING:
+    from runtime.erasing import Eraser
     from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
@@ -46,13 +47,6 @@ _LONGEST_USER = 256
 #: Takes one message in, as often as it comes; raises InvalidInput for what is none, and it is set aside, or
 #: MemoryUnavailable or NotAccepted, and it is offered again.
 Take = Callable[[Delivery], Awaitable[None]]
-
-
-class Erases(Protocol):
-    """What is needed of `runtime.erasing.Eraser`."""
-
-    async def erase(self, stream: str, sequence: int) -> object:
-        """Overwrite the message on the server's disk; one that is gone already is no error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +73,7 @@ class PartitionDesk:
         *,
         outbox: Outbox,
         meter: "Metrics",
-        eraser: Erases | None = None,
+        eraser: "Eraser | None" = None,
         publishers: Publishers | None = None,
     ) -> None:
         self._stream = stream

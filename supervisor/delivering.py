@@ -5,37 +5,29 @@ Every supervisor reads the same partitions, of which the server gives one messag
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
 from contracts import subjects
 from contracts.agent_messages import AgentMessage, read_agent_message
-from contracts.conversations import Utterance
 from contracts.errors import InvalidInput
 from contracts.identifiers import user_of, user_token
 from runtime.outbox import Outbox
-from runtime.partitions import ACK_WAIT_S, Erases, PartitionDesk, Whose, ordered_sources
+from runtime.partitions import ACK_WAIT_S, PartitionDesk, Whose, ordered_sources
 from runtime.pull import Delivery, PullEngine
 from runtime.signatures import Publishers
 from runtime.streams import Source
 
 if TYPE_CHECKING:
+    from memory.inbox import Inbox
+    from runtime.erasing import Eraser
     from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
 #: Seconds at the end for what is under way: a message takes milliseconds, and is offered again if it takes longer.
 _LAST_WORDS_S = 2.0
-
-
-class Posts(Protocol):
-    """What is needed of `memory.inbox.Inbox`."""
-
-    async def post(
-        self, owner: str, message: Utterance, *, user_id: str | None = None, known_as: str | None = None
-    ) -> bool:
-        """Deliver *message* to *owner* once; False when it is known as that already. Raises MemoryUnavailable."""
 
 
 class MessageDesk(PartitionDesk):
@@ -48,10 +40,10 @@ class MessageDesk(PartitionDesk):
         self,
         whose: Whose,
         *,
-        inbox: Posts,
+        inbox: "Inbox",
         outbox: Outbox,
         meter: "Metrics",
-        eraser: Erases | None = None,
+        eraser: "Eraser | None" = None,
         publishers: Publishers | None = None,
     ) -> None:
         super().__init__(

@@ -6,7 +6,7 @@ two who read one request at once the first to write counts for both. A reading o
 follow stays as it is: to read the words anew would begin tasks beside those that it has begun.
 """
 
-from typing import ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,6 +17,9 @@ from contracts.messages import ChatTurn, TaskCall
 from memory.conversation import KEEP
 from memory.exchange import Commands
 from supervisor.understanding.outcome import Interpretation, Several, Single, Understood, Unfitting
+
+if TYPE_CHECKING:
+    from memory.conversation import Conversations
 
 log = structlog.get_logger(__name__)
 
@@ -71,28 +74,13 @@ class HeardTurn(ChatTurn):
         return self.read_as is not None or not self.is_legible
 
 
-class Keeping(Protocol):
-    """What is needed of the conversation store."""
-
-    async def append(
-        self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: Commands = ()
-    ) -> bool:
-        """Add a turn once, and carry out what is *beside* it; False when its id is there already."""
-
-    async def replace(self, conversation_id: str, turn: bytes, by: bytes) -> bool:
-        """Put *by* in the place of *turn*; False when that is not there as it was."""
-
-    async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
-        """Return the last turns, oldest first."""
-
-
 def reading_of(found: Interpretation, task_id: str) -> FirstReading:
     """Return *found* as it is kept."""
     parts = found.parts if isinstance(found, Several) else (found,)
     return FirstReading(task_id=task_id, parts=tuple(map(_part_of, parts)))
 
 
-async def keep_words(store: Keeping, turn: ChatTurn, beside: Commands = ()) -> bytes:
+async def keep_words(store: "Conversations", turn: ChatTurn, beside: Commands = ()) -> bytes:
     """Keep the words of *turn*, and what is *beside* them, before they are read; return them as they are kept.
 
     Raises:
@@ -104,7 +92,7 @@ async def keep_words(store: Keeping, turn: ChatTurn, beside: Commands = ()) -> b
 
 
 async def keep_reading(
-    store: Keeping, turn: ChatTurn, reading: FirstReading, words: bytes | None, beside: Commands = ()
+    store: "Conversations", turn: ChatTurn, reading: FirstReading, words: bytes | None, beside: Commands = ()
 ) -> bool:
     """Keep *reading* with *turn* and return True; False when that turn was there before.
 
@@ -119,7 +107,7 @@ async def keep_reading(
     return await store.append(turn.conversation_id, body, turn.turn_id, user_id=turn.user_id, beside=beside)
 
 
-async def earlier_reading(store: Keeping, turn: ChatTurn, reading: FirstReading) -> HeardTurn | None:
+async def earlier_reading(store: "Conversations", turn: ChatTurn, reading: FirstReading) -> HeardTurn | None:
     """Return what the id of *turn* came with before, read; where nobody has read it to its end, by *reading*.
 
     It may have other words, and then maybe no reading, or one of another version. None: they are forgotten.
@@ -139,7 +127,7 @@ async def earlier_reading(store: Keeping, turn: ChatTurn, reading: FirstReading)
     raise MemoryUnavailable("what a request was read as kept changing while it was looked at; ask again")
 
 
-async def first_heard(store: Keeping, conversation_id: str, turn_id: str) -> tuple[bytes, HeardTurn] | None:
+async def first_heard(store: "Conversations", conversation_id: str, turn_id: str) -> tuple[bytes, HeardTurn] | None:
     """Return the turn *turn_id* as it is kept, and what it says; None when there is none, or it is forgotten.
 
     Raises:

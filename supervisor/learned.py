@@ -3,11 +3,14 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
 from contracts.errors import MemoryUnavailable
+
+if TYPE_CHECKING:
+    from memory.notices import Notices
 
 log = structlog.get_logger(__name__)
 
@@ -24,16 +27,6 @@ _THIRD_PERSON = re.compile(r"User(?:'s)? (?P<rest>.+)")
 _VERBS = {"is": "are", "has": "have", "was": "were", "does": "do", "wants": "want"}
 
 
-class TakesNotices(Protocol):
-    """What is needed of `memory.notices.Notices`."""
-
-    async def take_awaited(self, owner: str) -> tuple[list[tuple[str, tuple[str, ...]]], bool]:
-        """Return what waits for *owner* by turn id, each once, and whether they still hurry."""
-
-    async def hurry(self, owner: str, for_s: float) -> None:
-        """Note that a reply waits for what the last turn teaches."""
-
-
 class Learned:
     """Says what was learned of a person.
 
@@ -43,7 +36,7 @@ class Learned:
         wait_s: Seconds for which a reply waits at most.
     """
 
-    def __init__(self, notices: TakesNotices, is_served: Callable[[], bool], wait_s: float = WAIT_S) -> None:
+    def __init__(self, notices: "Notices", is_served: Callable[[], bool], wait_s: float = WAIT_S) -> None:
         self._notices = notices
         self._is_served = is_served
         self._wait_s = wait_s

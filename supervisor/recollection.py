@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path as File
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import JsonValue
@@ -20,6 +20,9 @@ from memory.rendering.documents import Rendered, render
 from memory.rendering.quoting import plain
 from supervisor.understanding.prompt import Remembered
 
+if TYPE_CHECKING:
+    from memory.documents.reader import OwnDocuments
+
 log = structlog.get_logger(__name__)
 
 #: Tokens of what is remembered in one question: some fifteen lines, beside tasks that take many times as much.
@@ -28,29 +31,12 @@ BUDGET_TOKENS = 300
 DEADLINE_S = 0.5
 
 
-class OwnReads(Protocol):
-    """What is needed of `memory.documents.reader.OwnDocuments`."""
-
-    async def snapshot(self, resources: Sequence[str] | None = None) -> Snapshot:
-        """Return *resources*, None for all, as they all are at one moment."""
-
-    async def note_reads(self, places: Iterable[tuple[str, str]], at: datetime) -> None:
-        """Note that *places* were shown to somebody."""
-
-
-class Reads(Protocol):
-    """What is needed of `memory.documents.reader.DocumentReader`."""
-
-    def of(self, user_id: str) -> OwnReads:
-        """Return a reader that can read the documents of *user_id* alone."""
-
-
 class Recollections:
     """What is remembered of whoever asks, and of nobody else: every look names the one user whose memory it is."""
 
     def __init__(
         self,
-        reader: Reads,
+        reader: "DocumentReader",
         kinds: Kinds,
         *,
         budget_tokens: int = BUDGET_TOKENS,
@@ -87,7 +73,7 @@ class Recollections:
         bodies = {name: document.body for name, document in snapshot.documents.items()}
         return render(bodies, self._kinds, today=today, query=text, budget_tokens=self._budget_tokens, pinned_tokens=0)
 
-    async def _note(self, own: OwnReads, snapshot: Snapshot, block: Rendered, now: datetime) -> None:
+    async def _note(self, own: "OwnDocuments", snapshot: Snapshot, block: Rendered, now: datetime) -> None:
         """Note what was shown, for whoever asks later which memories were never of use."""
         places = [(name, place_name(path, lookup(snapshot.documents[name].body, path))) for name, path in block.shown]
         try:

@@ -21,8 +21,8 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 from nats.aio.client import Client
@@ -33,13 +33,14 @@ from contracts import subjects
 from contracts.errors import ConfigurationError, MessageTooLarge, TaskloreError
 from contracts.messages import CompletionReport, TaskAssignment
 from contracts.traces import spelled_context
-from memory.ledger import LedgerEntry
 from memory.open_tasks import OpenTask
 from runtime.jetstream import ask_or_none
 from runtime.outbox import Outbox
 from runtime.streams import REPORTS_KEPT_S
 
 if TYPE_CHECKING:
+    from memory.incarnations import Incarnations
+    from memory.open_tasks import OpenTasks
     from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
@@ -53,26 +54,6 @@ _PAUSE_S, _PAUSE_CAP_S = 0.25, 15.0
 #: Seconds for one task to be stored: a stream that was just made may have no leader yet, and one that is gone again is
 #: only made by the next look.
 _PATIENCE_S = 3.0
-
-
-class Unfinished(Protocol):
-    """What the ledger tells of tasks without a report: `memory.open_tasks.OpenTasks` fits."""
-
-    def read(self) -> AsyncIterator[list[OpenTask]]:
-        """Yield them batch by batch; raises MemoryUnavailable."""
-
-    def read_recent(self, seconds: float) -> AsyncIterator[list[LedgerEntry]]:
-        """Yield every task that had an event in the last *seconds*; raises MemoryUnavailable."""
-
-
-class Known(Protocol):
-    """Where it is kept which incarnation of a stream has its tasks: `memory.incarnations.Incarnations` fits."""
-
-    async def known(self, stream: str) -> str | None:
-        """Return when it was created, None when none is known; raises MemoryUnavailable."""
-
-    async def note(self, stream: str, created: str) -> None:
-        """Keep that; raises MemoryUnavailable."""
 
 
 class _Letter(NamedTuple):
@@ -99,8 +80,8 @@ class Recovery:
         self,
         client: Client,
         outbox: Outbox,
-        unfinished: Unfinished,
-        incarnations: Known,
+        unfinished: "OpenTasks",
+        incarnations: "Incarnations",
         *,
         tell_ledger: Callable[[], Awaitable[int]],
         heal: Callable[[], Awaitable[object]],

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import structlog
 from pydantic import ValidationError
@@ -18,7 +18,6 @@ from supervisor.catalogue import Catalogue
 from supervisor.first_readings import (
     FirstReading,
     HeardTurn,
-    Keeping,
     earlier_reading,
     first_heard,
     keep_reading,
@@ -27,6 +26,9 @@ from supervisor.first_readings import (
 )
 from supervisor.incoming import Incoming, digest_of
 from supervisor.understanding.outcome import Interpreter, is_repeatable
+
+if TYPE_CHECKING:
+    from memory.conversation import Conversations
 
 log = structlog.get_logger(__name__)
 
@@ -75,7 +77,7 @@ class RequestReadings:
         self,
         interpreter: Interpreter,
         catalogue: Callable[[], Catalogue],
-        conversations: Keeping,
+        conversations: "Conversations",
         publish: Callable[[ChatTurn], None],
         now: Callable[[], datetime],
         time_zone: str = "UTC",
@@ -232,7 +234,7 @@ def _theirs(turns: Sequence[ChatTurn], asked: Incoming) -> list[ChatTurn]:
     return [turn for turn in turns if turn.request_id != asked.request_id and turn.user_id in theirs]
 
 
-async def stored_turns(store: Keeping, conversation_id: str, count: int) -> list[ChatTurn]:
+async def stored_turns(store: "Conversations", conversation_id: str, count: int) -> list[ChatTurn]:
     """Return those among the last *count* entries, oldest first; none when the store does not answer in time."""
     try:
         stored = await store.recent(conversation_id, count)

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -24,13 +25,16 @@ from memory.exchange import Commands
 from supervisor.catalogue import Catalogue
 from supervisor.combined import as_part, combined, fitting
 from supervisor.dispatch import Dispatch
-from supervisor.first_readings import FirstReading, Keeping, PartRead
+from supervisor.first_readings import FirstReading, PartRead
 from supervisor.incoming import Alongside, Ended, Incoming, digest_of, part_task_id, unheard
 from supervisor.learned import MEMORY_AGENT, Learned, with_notes
 from supervisor.replies import part_reply, report_reply
 from supervisor.reports import ReportDesk
 from supervisor.request_readings import RequestReadings
 from supervisor.understanding.outcome import Interpreter
+
+if TYPE_CHECKING:
+    from memory.conversation import Conversations
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +59,7 @@ class Service:
         interpreter: Interpreter,
         dispatch: Dispatch,
         reports: ReportDesk,
-        conversations: Keeping,
+        conversations: "Conversations",
         publish: Publish,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         time_zone: str = "UTC",

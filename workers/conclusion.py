@@ -6,7 +6,7 @@ import secrets
 import zlib
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -24,6 +24,7 @@ from workers.spans import note_verdicts
 from workers.verdict import Verdict
 
 if TYPE_CHECKING:
+    from memory.ledger import Ledger
     from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
@@ -34,13 +35,6 @@ _RETURN_S = 2.0
 _UNFENCED = b'"fence":"none"'
 
 
-class Fence(Protocol):
-    """What decides which of several reports of one generation counts: `memory.ledger.Ledger` fits."""
-
-    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
-        """Return for each None, the earlier report to be published in its place, or the wish that forbids it."""
-
-
 class Conclusion:
     """Brings verdicts of one agent to their end: ledger, REPORTS (before it DEAD), acknowledgement, in this order."""
 
@@ -48,7 +42,7 @@ class Conclusion:
         self,
         agent_id: str,
         task_names: Collection[str],
-        fence: Fence,
+        fence: "Ledger",
         outbox: Outbox,
         meter: "Metrics",
         *,

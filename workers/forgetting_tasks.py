@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -21,6 +21,9 @@ from memory.user_tasks import UserTasks
 from runtime.direct import Line, Stored, client_of, open_direct_reads
 from runtime.erasing import Eraser
 from runtime.jetstream import NOT_FOUND, JetStreamRefused, ask_jetstream
+
+if TYPE_CHECKING:
+    from runtime.outbox import Outbox
 
 #: What is said of a task that was open: no word of whose it was.
 REASON = "it is no longer wanted"
@@ -36,15 +39,6 @@ _ASSIGNED = (
     (subjects.LATER, subjects.SCHEDULES_ALL),
     (subjects.LATER, subjects.DUE_ALL),
 )
-
-
-class Publishes(Protocol):
-    """What is needed of `runtime.outbox.Outbox`."""
-
-    async def put(
-        self, subject: str, body: bytes, message_id: str, *, patience_s: float = 10.0, waits_when_full: bool = False
-    ) -> None:
-        """Return when *body* is durably stored; raises NotAccepted when it is not."""
 
 
 class _Found(NamedTuple):
@@ -68,7 +62,7 @@ class TasksOfUser:
         line: Line,
         ledger: Ledger,
         tasks: UserTasks,
-        outbox: Publishes,
+        outbox: "Outbox",
         *,
         reporter: str = "forgetting",
         now: Callable[[], datetime] = lambda: datetime.now(UTC),

@@ -5,7 +5,6 @@ Each class is a `workers.forgetting.ForgetsUser`.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from pydantic_core import from_json
 from redis.asyncio import Redis
@@ -13,7 +12,6 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.identifiers import user_token
 from memory.askers import Askers
-from memory.claims import Counts
 from memory.conversation import Conversations
 from memory.documents.store import DocumentStore
 from memory.episodes.store import Episodes
@@ -28,20 +26,10 @@ from workers.forgetting_tasks import names_user
 _ALL_TURNS = 1_000_000
 
 
-class Rows(Protocol):
-    """What is needed of `memory.queues.PersonalQueue`."""
-
-    async def forget(self, owner: str) -> int:
-        """Remove everything of an owner; return how many rows there were."""
-
-    async def counts(self, owner: str) -> Counts:
-        """Return how many rows of an owner there are, by state."""
-
-
 class RowsOfUser:
     """A table of waiting rows alone; what is on its way to it stays with the streams."""
 
-    def __init__(self, kind: str, rows: Rows) -> None:
+    def __init__(self, kind: str, rows: "PersonalQueue") -> None:
         self._kind = kind
         self._rows = rows
 
@@ -61,7 +49,7 @@ class QueueOfUser:
     The messages go first: each that is delivered later would make a row.
     """
 
-    def __init__(self, line: Line, stream: str, subject_of: Callable[[str], str], rows: Rows) -> None:
+    def __init__(self, line: Line, stream: str, subject_of: Callable[[str], str], rows: "PersonalQueue") -> None:
         self._line = line
         self._eraser = Eraser(line)
         self._stream = stream
@@ -228,7 +216,7 @@ def _user_of(turn: bytes) -> object:
 def kept_words(
     line: Line,
     *,
-    queues: Sequence[tuple[str, Callable[[str], str], Rows]],
+    queues: Sequence[tuple[str, Callable[[str], str], "PersonalQueue"]],
     documents: DocumentStore,
     episodes: EpisodesOfUser,
     conversations: Conversations,

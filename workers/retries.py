@@ -7,7 +7,7 @@ same time.
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -21,6 +21,7 @@ from workers.releases import Releases
 from workers.settling import Settling
 
 if TYPE_CHECKING:
+    from memory.ledger import Ledger
     from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
@@ -32,13 +33,6 @@ _DUE_TTL = "24h"
 _EARLY_S = 0.1
 #: Seconds to wait for the schedule to be stored before the delivery is handed back with its delay instead.
 _STORED_WITHIN_S = 10.0
-
-
-class Parking(Protocol):
-    """Where it is noted that a task waits for another run: `memory.ledger.Ledger` fits."""
-
-    async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
-        """Note that a run ended, and let no other begin for *wait_ms*."""
 
 
 class Retries:
@@ -56,7 +50,7 @@ class Retries:
 
     def __init__(
         self,
-        ledger: Parking,
+        ledger: "Ledger",
         releases: Releases,
         outbox: Outbox,
         meter: "Metrics",

@@ -6,7 +6,7 @@ written anew, during which nobody else can publish a task.
 """
 
 import asyncio
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -14,20 +14,16 @@ from contracts import subjects
 from contracts.errors import TaskloreError
 from runtime.pull import Delivery, PullEngine
 
+if TYPE_CHECKING:
+    from runtime.erasing import Eraser
+
 log = structlog.get_logger(__name__)
-
-
-class Erases(Protocol):
-    """What is needed of `runtime.erasing.Eraser`."""
-
-    async def erase(self, stream: str, sequence: int) -> object:
-        """Overwrite a message on the server's disk; one that is gone already is no error."""
 
 
 class Settling:
     """Settles deliveries of tasks; with an *eraser* those that name a user are erased first."""
 
-    def __init__(self, eraser: Erases | None = None) -> None:
+    def __init__(self, eraser: "Eraser | None" = None) -> None:
         self._eraser = eraser
         self._erasing: set[asyncio.Task[None]] = set()
 
@@ -40,7 +36,7 @@ class Settling:
         self._erasing.add(erasing)
         erasing.add_done_callback(self._erasing.discard)
 
-    async def _erase(self, eraser: Erases, delivery: Delivery, line: PullEngine) -> None:
+    async def _erase(self, eraser: "Eraser", delivery: Delivery, line: PullEngine) -> None:
         try:
             await eraser.erase(subjects.TASKS, delivery.sequence)
         except TaskloreError as error:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
@@ -25,6 +25,9 @@ from memory.breaker import Breaker
 from memory.episodes.words import words_of
 from memory.exchange import Command, Exchange
 from memory.scripts import register
+
+if TYPE_CHECKING:
+    from memory.episodes.vectors import VectorIndex
 
 __all__ = ["Episode", "Episodes", "Found", "Hit", "open_episodes"]
 
@@ -112,16 +115,6 @@ _FAR_BELOW, _HALF = 0.671, 0.5
 _FUSION = 20
 
 
-class FindsNear(Protocol):
-    """What is needed of `memory.episodes.vectors.VectorIndex`."""
-
-    async def near(self, owner: str, question: str, limit: int) -> Sequence[tuple[int, float, float]]:
-        """Return numbers of turns with cosine and nearness, nearest first."""
-
-    async def embed_pending(self, owner: str) -> int:
-        """Embed some turns that have no vector yet; return how many."""
-
-
 class _Keep(NamedTuple):
     """What holds for one owner: whether turns are kept, and for how many days; None is the deployment's."""
 
@@ -146,7 +139,7 @@ class Episodes:
         self,
         client: Redis,
         *,
-        vectors: "FindsNear | None" = None,
+        vectors: "VectorIndex | None" = None,
         keep: timedelta | None = KEEP,
         deadline_s: float = 1.0,
         breaker: Breaker | None = None,
@@ -341,7 +334,7 @@ class Episodes:
         return list(zip(numbers, (await self._exchange.run([("HMGET", turns, *numbers)]))[0], strict=True))
 
 
-def open_episodes(client: Redis, keep_days: float | None, vectors: FindsNear | None = None) -> Episodes:
+def open_episodes(client: Redis, keep_days: float | None, vectors: "VectorIndex | None" = None) -> Episodes:
     """Return the store of a deployment that keeps turns for *keep_days*, None without end."""
     return Episodes(client, vectors=vectors, keep=None if keep_days is None else timedelta(days=keep_days))
 

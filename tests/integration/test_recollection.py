@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from redis.asyncio import Redis
@@ -16,11 +16,14 @@ from memory.documents.kinds import Kinds
 from memory.documents.reader import DocumentReader
 from memory.documents.store import DocumentStore
 from memory.rendering.documents import tokens_of
-from supervisor.recollection import BUDGET_TOKENS, OwnReads, Recollections
+from supervisor.recollection import BUDGET_TOKENS, Recollections
 from supervisor.understanding import Clarification, Interpretation, LlmInterpreter, Understood
 from tests.llm_double import ScriptedLlm
 from tests.llm_questions import Opener
 from tests.understanding_cases import EVERYBODY, parameters_of
+
+if TYPE_CHECKING:
+    from memory.documents.reader import OwnDocuments
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 ANN, BEN = "ann", "ben"
@@ -225,7 +228,7 @@ class Away:
     def __init__(self, *, hangs: bool) -> None:
         self._hangs = hangs
 
-    def of(self, user_id: str) -> OwnReads:
+    def of(self, user_id: str) -> "OwnDocuments":
         """Return itself: it has nobody's documents."""
         return self
 

@@ -24,7 +24,7 @@ from memory.ledger import Ledger
 from memory.requests import RequestRecords
 from runtime.embedded import EmbeddedServers
 from supervisor.catalogue import Catalogue
-from supervisor.first_readings import HeardTurn, Keeping, heard_turn, reading_of
+from supervisor.first_readings import HeardTurn, heard_turn, reading_of
 from supervisor.http.work import Work
 from supervisor.request_readings import LOOK_BACK
 from supervisor.service import Service
@@ -64,7 +64,7 @@ class Desk:
     conversation_id: str = field(default_factory=lambda: new_id(0))
 
     def service(
-        self, interpreter: Interpreter, catalogue: Catalogue = BOTH, conversations: Keeping | None = None
+        self, interpreter: Interpreter, catalogue: Catalogue = BOTH, conversations: "Conversations | None" = None
     ) -> Service:
         """Return another supervisor."""
         return Service(

@@ -3,12 +3,14 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
 from contracts.errors import MemoryUnavailable
-from memory.queues import Mended
+
+if TYPE_CHECKING:
+    from memory.queues import PersonalQueue
 
 log = structlog.get_logger(__name__)
 
@@ -20,25 +22,12 @@ _OWNERS = 1_000
 _MENDED = 1_000
 
 
-class Countable(Protocol):
-    """What is needed of `memory.queues.PersonalQueue`."""
-
-    async def pending_total(self, limit_owners: int = 10_000) -> int:
-        """Return how many rows wait."""
-
-    async def oldest(self, limit_owners: int = 10_000) -> int | None:
-        """Return when the oldest of them was appended, in ms since 1970; None when none waits."""
-
-    async def mend(self, limit: int = 1_000, cursor: int = 0) -> Mended:
-        """Put owners back into the index whose rows wait unknown."""
-
-
 class Backlog:
     """What waits in one queue, as it was when it was last read; `run` keeps it up to date."""
 
     def __init__(
         self,
-        queue: Countable,
+        queue: "PersonalQueue",
         mended: Callable[[], None],
         *,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 10**6,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -13,6 +13,9 @@ from workers.listening.backlog import Backlog
 from workers.listening.embedding import Embedding
 from workers.listening.outflow import Outflow
 from workers.listening.sweeping import Sweeper
+
+if TYPE_CHECKING:
+    from memory.queues import PersonalQueue
 
 log = structlog.get_logger(__name__)
 
@@ -24,20 +27,13 @@ _RESUME_AGAIN_S = 5.0
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
-class Resumes(Protocol):
-    """What is needed of `memory.queues.PersonalQueue`."""
-
-    async def resume_all(self) -> int:
-        """Put what waits for a model back into its order; return how many rows that were."""
-
-
 @dataclass(slots=True)
 class ListenBench:
     """One listener of one agent; *has_model* tells whether rows that wait for a model are worth a try."""
 
     agent_id: str
     queue_name: str
-    queue: Resumes
+    queue: "PersonalQueue"
     engines: Sequence[PullEngine]
     outflow: Outflow
     backlog: Backlog

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from typing import Protocol
 
 import structlog
 from redis.asyncio import Redis
@@ -52,17 +51,10 @@ def _load_embedder(settings: Settings) -> Embeds | None:
     return Endpoint(settings.episodes_embedding_model, base_url=settings.llm_base_url, api_key=secret)
 
 
-class EmbedsPending(Protocol):
-    """What is needed of `memory.episodes.vectors.VectorIndex`."""
-
-    async def embed_pending(self, owner: str) -> int:
-        """Embed some turns of *owner* that have no vector yet; return how many."""
-
-
 class Embedding:
     """Embeds the turns of those who spoke; what a process leaves undone their next turn brings back."""
 
-    def __init__(self, vectors: EmbedsPending) -> None:
+    def __init__(self, vectors: "VectorIndex") -> None:
         self._vectors = vectors
         self._owners: deque[str] = deque(maxlen=_MOST_OWNERS)
         self._spoken = asyncio.Event()

@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import BaseModel, ValidationError
 
 from contracts.errors import EditRefused, LlmError, MemoryUnavailable
 from contracts.messages import ExtractedFacts
-from memory.claims import Claim, Closing, Counts, KnownRow, Row
+from memory.claims import Claim, Closing, Row
 from memory.documents.commits import Committed
 from memory.documents.draft import AppliedPlan, Draft, Plan, Snapshot
 from memory.documents.guard import LIMITS, Limits
@@ -27,7 +27,7 @@ from workers.judgement import RetryPolicy
 from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
 from workers.listening.fates import MOST_MODEL_RESTS, Fate, demand_harmless, fate_of
-from workers.listening.rows import ClosesRows, LeaseLost, StoresDrafts, Unreadable
+from workers.listening.rows import LeaseLost, Unreadable
 from workers.listening.rulings import closings_of
 from workers.listening.runs import contained
 from workers.listening.spans import Ruling
@@ -35,6 +35,9 @@ from workers.listening.values import FactBatch, PendingFact
 from workers.listening.values import Ruling as Ruled
 
 if TYPE_CHECKING:
+    from memory.documents.store import DocumentStore
+    from memory.notices import Notices
+    from memory.queues import PersonalQueue
     from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
@@ -50,26 +53,6 @@ _PARKED = b"parked"
 #: Closed rows that are looked through for what was said after such a row, the last closed first: with a reply of some
 #: 500 KB at most what a single user says in weeks.
 _MOST_LATER = 1_000
-
-
-class KeepsFacts(ClosesRows, Protocol):
-    """What is needed of `memory.queues.PersonalQueue`."""
-
-    async def rows(self, owner: str, limit: int) -> tuple[KnownRow, ...]:
-        """Return up to *limit* rows: those that wait, those parked, then the last closed first."""
-
-    async def counts(self, owner: str) -> Counts:
-        """Return how many rows there are."""
-
-
-class PutsNotices(Protocol):
-    """What is needed of `memory.notices.Notices`."""
-
-    async def put(self, owner: str, turn_id: str, lines: Sequence[str]) -> None:
-        """Keep *lines* for the next reply to *owner*."""
-
-    async def calm(self, owner: str) -> None:
-        """Note that the last turn of *owner* taught nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +116,13 @@ class FactWork:
         listener: Listener,
         settings: BaseModel | None,
         *,
-        queue: KeepsFacts,
-        store: StoresDrafts,
+        queue: "PersonalQueue",
+        store: "DocumentStore",
         services: Services,
         meter: "Metrics",
         retry: RetryPolicy,
         agent_files: Path | None = None,
-        notices: PutsNotices | None = None,
+        notices: "Notices | None" = None,
     ) -> None:
         self._listener = listener
         self._settings = settings

@@ -3,9 +3,9 @@
 How a partition is read, and what becomes of what cannot be, is in `runtime.partitions`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
@@ -17,30 +17,19 @@ from contracts.traces import read_context
 from memory.episodes.store import Episode
 from memory.rendering.recalled import without_rendered
 from runtime.outbox import Outbox
-from runtime.partitions import Erases, PartitionDesk, Whose
+from runtime.partitions import PartitionDesk, Whose
 from runtime.pull import Delivery
 from runtime.signatures import Publishers
 
 if TYPE_CHECKING:
+    from memory.episodes.store import Episodes
+    from memory.queues import PersonalQueue
+    from runtime.erasing import Eraser
     from runtime.metrics import Metrics
-
-
-class Appends(Protocol):
-    """What is needed of `memory.queues.PersonalQueue`."""
-
-    async def append(self, owner: str, rows: Sequence[tuple[str, bytes]], *, trace: str = "") -> int:
-        """Add rows, each once, with the *trace* they belong to; return how many are new."""
 
 
 #: Whose answers only quote what was said.
 _MEMORY_AGENT = "MemoryAgent"
-
-
-class KeepsEpisodes(Protocol):
-    """What is needed of `memory.episodes.store.Episodes`."""
-
-    async def append(self, owner: str, episodes: Sequence[Episode]) -> int:
-        """Keep turns, each once; return how many are new."""
 
 
 class Arrived(NamedTuple):
@@ -59,13 +48,13 @@ class InflowDesk(PartitionDesk):
         stream: str,
         whose: Whose,
         *,
-        queue: Appends,
-        eraser: Erases | None,
+        queue: "PersonalQueue",
+        eraser: "Eraser | None",
         outbox: Outbox,
         meter: "Metrics",
         appended: Callable[[], None],
         publishers: Publishers | None = None,
-        episodes: KeepsEpisodes | None = None,
+        episodes: "Episodes | None" = None,
         spoken: Callable[[str], None] = lambda _owner: None,
     ) -> None:
         super().__init__(stream, self._append, whose, outbox=outbox, meter=meter, eraser=eraser, publishers=publishers)

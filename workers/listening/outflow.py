@@ -11,14 +11,17 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
 from contracts.errors import MemoryUnavailable
 from memory.claims import Claim
-from workers.listening.rows import ClaimsRows, LeaseLost
+from workers.listening.rows import LeaseLost
 from workers.solitude import Solitude, StillBusy
+
+if TYPE_CHECKING:
+    from memory.queues import PersonalQueue
 
 log = structlog.get_logger(__name__)
 
@@ -81,7 +84,7 @@ class Outflow:
 
     def __init__(
         self,
-        queue: ClaimsRows,
+        queue: "PersonalQueue",
         work: Work,
         pace: Pace,
         *,

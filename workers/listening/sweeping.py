@@ -4,13 +4,15 @@ import asyncio
 import random
 from collections.abc import Callable
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
 from contracts.errors import TaskloreError
-from memory.documents.history import PlanRecord
-from memory.documents.owners import Page
+
+if TYPE_CHECKING:
+    from memory.documents.owners import DocumentOwners
+    from memory.documents.store import DocumentStore
 
 log = structlog.get_logger(__name__)
 
@@ -20,24 +22,12 @@ _PAGE_S = 0.2
 _JITTER = 0.2
 
 
-class Sweeps(Protocol):
-    """What is needed of `memory.documents.store.DocumentStore`."""
-
-    async def sweep(self, user_id: str, now: datetime) -> PlanRecord | None:
-        """Delete what has expired; None when nothing has."""
-
-
-class ListsOwners(Protocol):
-    """What is needed of `memory.documents.owners.DocumentOwners`."""
-
-    async def page(self, cursor: int = 0, limit: int = 1_000) -> Page:
-        """Return some of the users."""
-
-
 class Sweeper:
     """Sweeps the documents of all users every *every_s* seconds; several workers may, and each item goes once."""
 
-    def __init__(self, store: Sweeps, owners: ListsOwners, now: Callable[[], datetime], every_s: float) -> None:
+    def __init__(
+        self, store: "DocumentStore", owners: "DocumentOwners", now: Callable[[], datetime], every_s: float
+    ) -> None:
         self._store = store
         self._owners = owners
         self._now = now

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import BaseModel, ValidationError
@@ -27,14 +27,16 @@ from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
 from workers.listening.fates import demand_harmless, fate_of, is_outage
 from workers.listening.lessons import Lesson, read_lesson
-from workers.listening.rows import ClosesRows, LeaseLost, Unreadable
+from workers.listening.rows import LeaseLost, Unreadable
 from workers.listening.runs import contained
 from workers.listening.spans import listening
 from workers.listening.values import TurnBatch, TurnFacts
 from workers.listening.waiting import Hurries, Patience, Unhurried, Waiting
 
 if TYPE_CHECKING:
+    from memory.queues import PersonalQueue
     from runtime.metrics import Metrics
+    from runtime.outbox import Outbox
 
 log = structlog.get_logger(__name__)
 
@@ -42,13 +44,6 @@ log = structlog.get_logger(__name__)
 PUBLISH_S = 10.0
 #: Turns of one conversation that are shown before those of a batch.
 BEFORE = 8
-
-
-class Publishes(Protocol):
-    """What is needed of `runtime.outbox.Outbox`."""
-
-    async def put(self, subject: str, body: bytes, message_id: str, *, patience_s: float = 10.0) -> None:
-        """Return when *body* is durably stored; raises NotAccepted when it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +76,8 @@ class TurnWork:
         listener: Listener,
         settings: BaseModel | None,
         *,
-        queue: ClosesRows,
-        outbox: Publishes,
+        queue: "PersonalQueue",
+        outbox: "Outbox",
         services: Services,
         meter: "Metrics",
         retry: RetryPolicy,
