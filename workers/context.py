@@ -13,7 +13,7 @@ from contracts.errors import InvalidInput, UndeclaredAccess
 from contracts.messages import ChatTurn, Progress, TaskAssignment, Usage
 from runtime.llm import Spent
 from workers.documents import ReadsDocuments, UserDocuments
-from workers.edits import ChangesDocuments, UserEdits
+from workers.edits import UserEdits
 from workers.history import HistoryStore, TaskHistory
 from workers.project import ProjectStore, TaskProject
 from workers.session import SessionServices, TaskSession
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from memory.documents.kinds import Kinds
+    from memory.documents.store import DocumentStore
     from memory.episodes.recall import KeepsTurns
     from workers.forgetting import ForgetsUser
     from workers.task import Task
@@ -69,7 +70,7 @@ class Services(SessionServices, Protocol):
         """What was said to and by everybody, to be bound to one user before it is lent."""
 
     @property
-    def edits(self) -> ChangesDocuments:
+    def edits(self) -> "DocumentStore":
         """The edits of everybody's JSON memory, to be bound to one user before they are lent."""
 
     @property

@@ -2,38 +2,22 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from contracts.errors import InvalidInput, MemoryUnavailable, UndoRefused
 from workers.forgetting import ForgetsUser, Forgotten, forget_user
 
 if TYPE_CHECKING:
-    from memory.documents.commits import Committed, Stale
     from memory.documents.draft import Draft
     from memory.documents.history import PlanRecord
-    from memory.documents.plans import Plan, Snapshot
+    from memory.documents.plans import Plan
+    from memory.documents.store import DocumentStore
     from memory.episodes.recall import KeepsTurns
 
 #: Plans that are looked through for what an earlier run of the same task did, moments ago.
 _LOOKED_THROUGH = 100
 #: Tries to store a change while others store theirs.
 _ATTEMPTS = 10
-
-
-class ChangesDocuments(Protocol):
-    """What is needed of `memory.documents.store.DocumentStore`."""
-
-    async def snapshot(self, user_id: str, resources: Sequence[str] | None = None) -> "Snapshot":
-        """Return documents as they are at one moment."""
-
-    async def commit(self, draft: "Draft") -> "Committed | Stale":
-        """Store what *draft* applied, or nothing."""
-
-    async def undo(self, user_id: str, plan_id: str | None = None, *, by: str = "person", at: datetime) -> "PlanRecord":
-        """Take a plan back and return the plan that did."""
-
-    async def history(self, user_id: str, resource: str | None = None, limit: int = 100) -> "tuple[PlanRecord, ...]":
-        """Return the last applied plans, newest first."""
 
 
 class UserEdits:
@@ -54,7 +38,7 @@ class UserEdits:
     def __init__(
         self,
         user_id: str | None,
-        store: ChangesDocuments,
+        store: "DocumentStore",
         attempt: int,
         now: datetime,
         parts: Sequence[ForgetsUser] = (),

@@ -1,9 +1,13 @@
 """Rights to effects, as runs of this process ask the ledger for them: each effect of a task is made by one run."""
 
+from typing import TYPE_CHECKING
+
 from contracts.errors import MemoryUnavailable, RunReplaced
 from contracts.identifiers import new_id
 from workers.order import Order
-from workers.stores import EffectLedger
+
+if TYPE_CHECKING:
+    from memory.ledger import Ledger
 
 #: Claims kept whose answers were lost; one that is forgotten leaves its effect undone.
 _MOST_UNANSWERED = 10_000
@@ -15,7 +19,7 @@ class Effects:
     A claim whose answer was lost may have been granted: the next run in this process asks as the same caller.
     """
 
-    def __init__(self, ledger: EffectLedger, worker_id: str) -> None:
+    def __init__(self, ledger: "Ledger", worker_id: str) -> None:
         self._ledger = ledger
         self._worker_id = worker_id
         self._unanswered: dict[tuple[str, str], str] = {}

@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from contracts.neighbours import Neighbourhood
 from memory.entries import Near, Remembered, Standing
-from memory.runs import Beginning, Ended, Wish
 from memory.single_flight import SingleFlight
 from workers.session import SessionStore
+
+if TYPE_CHECKING:
+    from memory.ledger import Ledger
 
 #: A generation of a task: its id and number.
 Name = tuple[str, int]
@@ -40,44 +42,6 @@ class LongTerm(Protocol):
         """Return the nearest remembered neighbour of each question, None without one."""
 
 
-class RunLedger(Protocol):
-    """What is asked and told about runs: `memory.ledger.Ledger` fits."""
-
-    async def begin(
-        self,
-        task_id: str,
-        generation: int,
-        worker_id: str,
-        now_ms: int,
-        lease_ms: int,
-        *,
-        before: int = 0,
-        alone: bool = False,
-        most_crashes: int = 0,
-        token: str = "",
-    ) -> Beginning:
-        """Return which run this is, why there is none, or the terminal report that exists already."""
-
-    async def hold(self, runs: Sequence[Name], worker_id: str, lease_ms: int) -> list[Name]:
-        """Lease runs anew; return those that other workers have taken."""
-
-    async def release(self, runs: Sequence[Ended]) -> None:
-        """Note that runs ended with a word."""
-
-    async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
-        """Note that a run ended, and let no other begin for *wait_ms*."""
-
-    async def wish(self, task_id: str) -> Wish | None:
-        """Return why a task is to be cancelled, or None."""
-
-
-class EffectLedger(Protocol):
-    """Who gives the right to an effect: `memory.ledger.Ledger` fits."""
-
-    async def once(self, task_id: str, generation: int, worker_id: str, name: str, token: str) -> bool | None:
-        """Return whether the call *token* makes the effect, None when it may not even ask."""
-
-
 @dataclass(frozen=True, slots=True)
 class Stores:
     """The stores of one worker.
@@ -87,7 +51,7 @@ class Stores:
     """
 
     long_term: LongTerm
-    ledger: RunLedger
+    ledger: "Ledger"
     flights: SingleFlight[bytes]
     sessions: SessionStore
     hits: Counter[str]

@@ -2,15 +2,13 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from contracts.messages import ChatTurn, PersonReply, PersonRequest, TaskAssignment
 from memory.conversation import Conversations
 from memory.documents.kinds import Kinds
 from memory.ledger import Ledger
@@ -24,29 +22,10 @@ from supervisor.dispatch import Dispatch
 from supervisor.http.key_file import KeyRing
 from supervisor.http.limits import Limits
 from supervisor.http.strangers import Strangers
-from supervisor.http.work import Answering, Work
-from supervisor.incoming import Alongside, Ended
+from supervisor.http.work import Work
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reports import ReportDesk
-
-
-class Service(Answering, Protocol):
-    """What the routes need of the service."""
-
-    async def answer(
-        self,
-        request: PersonRequest,
-        *,
-        routed: Callable[[TaskAssignment], None] = ...,
-        before: Sequence[ChatTurn] | None = ...,
-        ended: Ended = ...,
-        is_new: bool = False,
-        alongside: Alongside | None = None,
-    ) -> PersonReply:
-        """Return the answer to *request*; *before* is what was said earlier, None: what the store holds."""
-
-    def task_id_of(self, request: PersonRequest) -> str:
-        """Return the id of the task that *request*, which has an id, becomes."""
+from supervisor.service import Service
 
 
 class Life:

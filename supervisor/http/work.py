@@ -2,18 +2,18 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Protocol
 
 import structlog
 
 from contracts.errors import MemoryUnavailable
-from contracts.messages import ChatTurn, PersonReply, PersonRequest, ReplyPart, TaskAssignment
+from contracts.messages import PersonReply, PersonRequest, ReplyPart, TaskAssignment
 from memory.exchange import Commands
 from memory.requests import PartEnd, RequestEnd, RequestRecords
 from supervisor.http.problems import crowded, unavailable
-from supervisor.incoming import Alongside, Ended
+from supervisor.incoming import Alongside
+from supervisor.service import Service
 
 log = structlog.get_logger(__name__)
 
@@ -22,26 +22,6 @@ MOST = 2000
 #: Milliseconds for which a request is this process's; renewed three times within it.
 HOLD_MS = 9000
 _RENEW_S = 3.0
-
-
-class Answering(Protocol):
-    """What is needed of the service."""
-
-    async def answer(
-        self,
-        request: PersonRequest,
-        *,
-        routed: Callable[[TaskAssignment], None] = ...,
-        before: Sequence[ChatTurn] | None = None,
-        ended: Ended = ...,
-        is_new: bool = False,
-        alongside: Alongside | None = None,
-    ) -> PersonReply:
-        """Return the answer to *request*; *routed* hears of the task that it became, *before* is what was said.
-
-        *ended* hears of each of several parts once it is answered. *is_new* as in `Work.begin`. *alongside* is kept
-        together with the turns of both sides.
-        """
 
 
 class Underway:
@@ -94,7 +74,7 @@ class Underway:
 class Work:
     """Runs requests by *service*, each under its place in *records*, and each once in this process."""
 
-    def __init__(self, service: Answering, records: RequestRecords) -> None:
+    def __init__(self, service: Service, records: RequestRecords) -> None:
         self._service = service
         self._records = records
         self._under_way: dict[str, Underway] = {}

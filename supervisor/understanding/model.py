@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import structlog
 from pydantic import BaseModel
@@ -26,11 +26,14 @@ from supervisor.catalogue import Catalogue
 from supervisor.understanding.answers import CheckedAnswer, Reading, check, start_of
 from supervisor.understanding.conclusion import conclude
 from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Understood, Unfitting
-from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, Recalling, narrow, question, sources_of
+from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, narrow, question, sources_of
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
 from supervisor.understanding.utterance import Utterance, evened
 from supervisor.understanding.wording import says_cannot
+
+if TYPE_CHECKING:
+    from supervisor.recollection import Recollections
 
 log = structlog.get_logger(__name__)
 
@@ -71,7 +74,7 @@ class LlmInterpreter:
         llm: Asking,
         *,
         rules: RuleInterpreter | None = None,
-        recalling: Recalling | None = None,
+        recalling: "Recollections | None" = None,
         deadline_s: float = DEADLINE_S,
     ) -> None:
         self._llm = llm
@@ -171,7 +174,7 @@ class Counted:
 
 
 def make_interpreter(
-    llm: Asking | None, recalling: Recalling | None = None, decimal_mark: DecimalMark | None = None
+    llm: Asking | None, recalling: "Recollections | None" = None, decimal_mark: DecimalMark | None = None
 ) -> RuleInterpreter | LlmInterpreter:
     """Return the interpreter for this process: with *llm* when there is one to ask, else the rules alone."""
     rules = RuleInterpreter(decimal_mark=decimal_mark)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any
 
 from contracts.messages import ChatTurn, TaskCall
 from memory.rendering.tokens import estimate
@@ -71,13 +71,6 @@ class Remembered:
 
     place: str
     text: str
-
-
-class Recalling(Protocol):
-    """What is needed to know what is remembered of somebody."""
-
-    async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
-        """Return what is remembered of *user_id*, nearest to *text* first; without a user id nothing."""
 
 
 @dataclass(frozen=True, slots=True)
