@@ -292,7 +292,7 @@ class Context:
             UndeclaredAccess: the task does not declare `uses=("llm",)`.
         """
         self._demand_use("llm", "llm")
-        return TaskLlm(self._services.llm, self._spent, _aware(self._assignment.deadline), self._services)
+        return TaskLlm(self._services.llm, self._spent, _aware(self._assignment.deadline), self._services.now)
 
     @property
     def usage(self) -> Usage:

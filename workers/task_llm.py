@@ -1,5 +1,6 @@
 """The language models as a task sees them: its deadline and its account go with every question."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
@@ -34,21 +35,16 @@ class LanguageModel(Protocol):
         """Return the model's answer within *deadline_s*, adding every attempt to *spent*."""
 
 
-class Clock(Protocol):
-    """What tells the time until a deadline."""
-
-    def now(self) -> datetime:
-        """Return the current time with its time zone."""
-
-
 class TaskLlm:
     """The language models of one task."""
 
-    def __init__(self, model: LanguageModel, spent: Spent, deadline: datetime | None, clock: Clock) -> None:
+    def __init__(
+        self, model: LanguageModel, spent: Spent, deadline: datetime | None, now: Callable[[], datetime]
+    ) -> None:
         self._model = model
         self._spent = spent
         self._deadline = deadline
-        self._clock = clock
+        self._now = now
 
     @property
     def configured(self) -> bool:
@@ -75,6 +71,6 @@ class TaskLlm:
         """
         deadline_s = None
         if self._deadline is not None:
-            deadline_s = (self._deadline - self._clock.now()).total_seconds()
+            deadline_s = (self._deadline - self._now()).total_seconds()
         reply = await self._model.ask(role, answer, system=system, user=user, deadline_s=deadline_s, spent=self._spent)
         return reply.value

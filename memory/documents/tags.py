@@ -1,33 +1,16 @@
 """Which documents a fact is for, by its tags."""
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 from pydantic import JsonValue
 
+from memory.documents.draft import Draft
 from memory.documents.items import METADATA
 from memory.documents.kinds import Kinds
+from memory.documents.plans import Document, Snapshot
 
 
-class Stored(Protocol):
-    """One document as far as routing is concerned."""
-
-    @property
-    def body(self) -> Mapping[str, JsonValue]:
-        """Return its content, `_metadata` included."""
-        ...
-
-
-class Documents(Protocol):
-    """A user's documents by resource id."""
-
-    @property
-    def documents(self) -> Mapping[str, Stored]:
-        """Return them."""
-        ...
-
-
-def targets(tags: Iterable[str], snapshot: Documents, kinds: Kinds) -> tuple[str, ...]:
+def targets(tags: Iterable[str], snapshot: Snapshot | Draft, kinds: Kinds) -> tuple[str, ...]:
     """Return the ids of the documents that facts with *tags* are for, each once, in the order of the kinds.
 
     A document is known by the tags of its kind and by those in its own `_metadata.tags`. When no tag is known to any of
@@ -40,7 +23,7 @@ def targets(tags: Iterable[str], snapshot: Documents, kinds: Kinds) -> tuple[str
     return found or (kinds.general,)
 
 
-def tags_of(resource_id: str, stored: Mapping[str, Stored], kinds: Kinds) -> frozenset[str]:
+def tags_of(resource_id: str, stored: Mapping[str, Document], kinds: Kinds) -> frozenset[str]:
     """Return the tags of one document as they are compared: of its kind and of what is stored; none when unknown."""
     kind = kinds.get(resource_id)
     tags: list[JsonValue] = list(kind.tags) if kind is not None else []

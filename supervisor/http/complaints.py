@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 import structlog
 
@@ -20,15 +19,8 @@ _MOST = 50
 _SPEAKER = "uvicorn.error"
 
 
-class Timer(Protocol):
-    """What will happen, unless it is cancelled."""
-
-    def cancel(self) -> None:
-        """Let it not happen."""
-
-
 #: Calls a function with a word after so many seconds, as an event loop does.
-Later = Callable[[float, Callable[[str], None], str], Timer]
+Later = Callable[[float, Callable[[str], None], str], asyncio.TimerHandle]
 
 
 class _Seldom(logging.Filter):
@@ -39,7 +31,7 @@ class _Seldom(logging.Filter):
         self._every_s = every_s
         self._later = later
         self._more: dict[str, int] = {}
-        self._timers: dict[str, Timer] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether *record* is to be logged; what is worse than a warning always is."""

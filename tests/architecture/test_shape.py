@@ -27,6 +27,9 @@ LONGEST_MODULE, LONGEST_FUNCTION = 400, 50
 #: What to aim at: lines, in the median of modules and of functions.
 MEDIAN_MODULE, MEDIAN_FUNCTION = 150, 10
 
+#: Protocols: what has one implementation is named itself.
+MOST_PROTOCOLS = 30
+
 #: Public functions that may return Any, and why.
 RETURN_ANY = {
     "contracts/parameters.py Field": "stands for a value of any type, as pydantic's own",
@@ -61,6 +64,17 @@ def test_no_module_is_longer_than_a_reader_follows() -> None:
 
     assert {name: size for name, size in sizes.items() if size > LONGEST_MODULE} == {}
     assert median <= MEDIAN_MODULE
+
+
+def test_what_is_one_class_is_no_protocol_beside_it() -> None:
+    """A test's double may be less than the class it stands for; nothing of the product has to say so."""
+    bases = [
+        f"{name_of(file)} {one.name}"
+        for file in modules()
+        for one in ast.walk(tree_of(file))
+        if isinstance(one, ast.ClassDef) and any(ast.unparse(base).split("[")[0] == "Protocol" for base in one.bases)
+    ]
+    assert len(bases) <= MOST_PROTOCOLS, "\n".join(bases)
 
 
 def test_no_function_is_longer_than_a_page() -> None:

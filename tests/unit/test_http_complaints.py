@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import structlog
 
-from supervisor.http.complaints import Timer, seldom
+from supervisor.http.complaints import seldom
 
 LIBRARY = logging.getLogger("uvicorn.error")
 
@@ -33,7 +33,7 @@ class Clock:
     def __init__(self) -> None:
         self._waiting: list[Callable[[], None]] = []
 
-    def later(self, _seconds: float, call: Callable[[str], None], word: str) -> Timer:
+    def later(self, _seconds: float, call: Callable[[str], None], word: str) -> "Clock":
         """Keep *call* until the clock rings."""
         self._waiting.append(lambda: call(word))
         return self

@@ -105,7 +105,7 @@ class ListenContext:
     def llm(self) -> TaskLlm | None:
         """The language models, None when none is configured: then the rules have to do."""
         model = self._services.llm
-        return TaskLlm(model, self._spent, self._deadline, self._services) if model.configured else None
+        return TaskLlm(model, self._spent, self._deadline, self._services.now) if model.configured else None
 
     @property
     def known_facts(self) -> tuple[Fact, ...]:
