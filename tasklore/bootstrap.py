@@ -10,6 +10,7 @@ from nats.aio.client import Client
 from contracts import subjects
 from contracts.errors import ConfigurationError, Forbidden, Unreachable
 from contracts.identifiers import checked_name
+from contracts.pipelines import PIPELINE_AGENT
 from memory.functions import load_functions
 from runtime import logs, valkey
 from runtime.connection import connected
@@ -72,7 +73,8 @@ async def bootstrap(references: Sequence[str], agent_ids: Sequence[str], wait_s:
 def wanted_sources(settings: Settings, agents: Sequence[Agent], agent_ids: Sequence[str] = ()) -> list[Source]:
     """Return every consumer that a deployment of *agents*, and others known by name alone, reads."""
     supervisor_id = settings.supervisor_id
-    working = dict.fromkeys([*(agent.agent_id for agent in agents if agent.tasks), *agent_ids])
+    declared = (PIPELINE_AGENT,) if settings.pipelines_dir is not None else ()
+    working = dict.fromkeys([*(agent.agent_id for agent in agents if agent.tasks), *agent_ids, *declared])
     heard: dict[Queue, None] = dict.fromkeys(
         listener.queue for agent in agents for listener in agent.listeners.values()
     )

@@ -63,7 +63,7 @@ BODIES = (
 UNANSWERED = {"cancel.x", "progress.x.x", "runs.x"}
 #: Consumers of which something is asked below, with what they read.
 CONSUMERS = (
-    *((subjects.TASKS, agent, f"tasks.{agent}.>") for agent in ("MemoryAgent", "SwitchboardAgent")),
+    *((subjects.TASKS, agent, f"tasks.{agent}.>") for agent in ("MemoryAgent", "SwitchboardAgent", "Pipeline")),
     (subjects.TASKS, "BudgetTrackerAgent", "tasks.BudgetTrackerAgent.>"),
     (subjects.REPORTS, "SupervisorAgent", "reports.SupervisorAgent.>"),
     (subjects.REPORTS, subjects.COMPARISONS, subjects.COMPARISONS_ALL),
