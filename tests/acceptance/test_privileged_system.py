@@ -28,10 +28,11 @@ from tests.acceptance.house import BUDGET, NAPPER, PATIENCE_S, PROBE, House, Ser
 CAST = Cast(workers={"budget": ("BudgetTrackerAgent",), "nap": ("NapAgent", "ProbeAgent")})
 MEMORY = ("workers.agents.switchboard", "workers.agents.memory_worker")
 #: Agents whose code the bootstrap does not have.
-NAPS = ("--agent-id", "NapAgent", "--agent-id", "ProbeAgent")
+NAPS = ("--agent-id", "NapAgent", "--agent-id", "ProbeAgent", "--agent-id", "Pipeline")
 PIPELINE = """
 name = "naps"
-description = "Two naps, one after the other."
+description = "Siesta: one sleep after the other."
+examples = ["have a siesta", "time for a siesta"]
 
 [[phase]]
 name = "first"
@@ -74,13 +75,15 @@ class Guests:
 
     def supervisor(self, role: str = "supervisor") -> Served:
         """Start a supervisor with the rights of *role*."""
-        return self.house.supervisor(**self.pair.settings(role))
+        return self.house.supervisor(**self.pair.settings(role), pipelines_dir=self.folder / "declared")
 
 
 @pytest.fixture(scope="module")
 def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
     """Bootstrap, then run a supervisor, two workers and a memory worker, each with its own rights."""
     folder = tmp_path_factory.mktemp("guests")
+    (folder / "declared").mkdir()
+    (folder / "declared" / "naps.toml").write_text(PIPELINE, "utf-8")
     with guarded(folder, CAST) as pair:
         guests = Guests(pair, folder)
         try:
@@ -180,9 +183,15 @@ async def test_a_task_of_a_killed_worker_goes_to_another(guests: Guests, as_role
 
 def test_a_pipeline_runs_to_its_end(guests: Guests) -> None:
     """Sessions, events and the history of a project, asked for and watched by the operator."""
-    (guests.folder / "naps.toml").write_text(PIPELINE, "utf-8")
-    done = guests.run("operator", "pipeline", "run", "naps.toml")
+    done = guests.run("operator", "pipeline", "run", "declared/naps.toml")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_declared_pipeline_is_asked_for_in_words(guests: Guests) -> None:
+    """The supervisor takes the task that it sent itself, and reports it."""
+    done = guests.run("operator", "ask", "--json", "have a siesta")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["report"]["agent_id"] == "Pipeline"
 
 
 async def test_a_program_cannot_speak_as_somebody_else(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
