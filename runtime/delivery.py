@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from contracts import subjects
 from contracts.traces import TraceContext, read_context
 from runtime.link import Arrival
 from runtime.tracing import NO_SPAN, Span
@@ -22,6 +23,16 @@ class Delivery:
     sequence: int
     arrived_at: float
     span: Span = NO_SPAN
+
+    @property
+    def generation(self) -> int:
+        """The generation of the task that it is; 1 where its header is missing or no number."""
+        return self.number(subjects.GENERATION_HEADER)
+
+    def number(self, name: str) -> int:
+        """Return the counting header *name*; 1 when it is missing or no number."""
+        text = (self.headers or {}).get(name, "")
+        return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
 
     @property
     def trace(self) -> TraceContext | None:

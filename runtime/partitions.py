@@ -40,7 +40,7 @@ RETURN_S = 1.0
 MOST_ERASURES = 5
 
 #: What is said in DEAD of a message that is none of ours, and of one that nobody proves to have published.
-_UNREADABLE, _UNPROVEN = "unreadable", "unproven"
+UNREADABLE, _UNPROVEN = "unreadable", "unproven"
 #: Characters of the longest user id that a header is made of.
 _LONGEST_USER = 256
 
@@ -56,6 +56,31 @@ class Whose:
     worker_id: str
     agent_id: str | None = None
     supervisor_id: str | None = None
+
+
+async def bury(
+    delivery: Delivery, error: InvalidInput, reason: str, whose: Whose, outbox: Outbox, meter: "Metrics"
+) -> None:
+    """Put the message of *delivery* into DEAD, with why.
+
+    Raises:
+        NotAccepted: DEAD does not take it.
+    """
+    letter = dead_letter(
+        delivery,
+        reason=reason,
+        error=error,
+        attempts=delivery.deliveries,
+        generation=delivery.generation,
+        agent_id=whose.agent_id,
+        worker_id=whose.worker_id,
+        supervisor_id=whose.supervisor_id,
+    )
+    where = subjects.dead(delivery.subject)
+    # A stream made anew counts from one again: the body tells two messages of one number apart.
+    message_id = f"dead:{where}:{delivery.sequence}:{zlib.crc32(delivery.body):08x}"
+    await outbox.put(where, letter, message_id, headers=_user_in(delivery.body), waits_when_full=True)
+    meter.count_dead_letter(reason)
 
 
 class PartitionDesk:
@@ -105,9 +130,9 @@ class PartitionDesk:
             await self._take(delivery)
         except Unproven as error:
             log.warning("publisher_unproven", stream=self._stream, problem=str(error))
-            await self._bury(delivery, error, _UNPROVEN)
+            await bury(delivery, error, _UNPROVEN, self._whose, self._outbox, self._meter)
         except InvalidInput as error:
-            await self._bury(delivery, error, _UNREADABLE)
+            await bury(delivery, error, UNREADABLE, self._whose, self._outbox, self._meter)
 
     async def _erased(self, delivery: Delivery) -> bool:
         """Return whether the body is off the server's disk, as far as that is wanted, or was tried often enough."""
@@ -120,24 +145,6 @@ class PartitionDesk:
             log.warning("not_erased", stream=self._stream, sequence=delivery.sequence, error=str(error), last=lets_go)
             return lets_go
         return True
-
-    async def _bury(self, delivery: Delivery, error: InvalidInput, reason: str) -> None:
-        """Put the message into DEAD; raises NotAccepted when that does not take it."""
-        letter = dead_letter(
-            delivery,
-            reason=reason,
-            error=error,
-            attempts=delivery.deliveries,
-            generation=1,
-            agent_id=self._whose.agent_id,
-            worker_id=self._whose.worker_id,
-            supervisor_id=self._whose.supervisor_id,
-        )
-        where = subjects.dead(delivery.subject)
-        # A stream made anew counts from one again: the body tells two messages of one number apart.
-        message_id = f"dead:{where}:{delivery.sequence}:{zlib.crc32(delivery.body):08x}"
-        await self._outbox.put(where, letter, message_id, headers=_user_in(delivery.body), waits_when_full=True)
-        self._meter.count_dead_letter(reason)
 
 
 def ordered_sources(stream: str, name: str, ack_wait_s: float = ACK_WAIT_S) -> list[Source]:

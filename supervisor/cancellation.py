@@ -25,8 +25,6 @@ log = structlog.get_logger(__name__)
 #: Seconds that whoever runs a task has to end and report it, with what it cost, before that is done without it.
 _GRACE_S = 2.0
 _LOOK_S = 0.05
-#: Seconds to wait for the report to be stored.
-_STORED_WITHIN_S = 10.0
 
 Outcome = Literal["cancelled", "too_late", "noted"]
 
@@ -43,7 +41,6 @@ class Canceller:
 
     def __init__(self, client: Client, outbox: Outbox, ledger: Ledger, reporter: str) -> None:
         self._client = client
-        self._outbox = outbox
         self._ledger = ledger
         self._reporter = Reporter(outbox, ledger, reporter)
 
@@ -90,9 +87,7 @@ class Canceller:
         told = CompletionReport.model_validate_json(report)
         if told.status != "cancelled":
             return Cancelling("too_late", told.status)
-        subject = subjects.report(told.supervisor_id, told.task_id, told.generation)
-        message_id = subjects.report_message_id(told.task_id, told.generation)
-        await self._outbox.put(subject, report, message_id, patience_s=_STORED_WITHIN_S, waits_when_full=True)
+        await self._reporter.publish(report)
         return Cancelling("cancelled", told.status)
 
     async def _await_report(self, task_id: str, generation: int, grace_s: float) -> bytes | None:

@@ -8,7 +8,6 @@ from functools import partial
 from redis.asyncio import Redis
 
 from contracts import subjects
-from contracts.messages import AgentCard
 from contracts.pipelines import PIPELINE_AGENT, Pipeline
 from memory.analysis import AnalysisStore
 from memory.inbox import Inbox
@@ -48,7 +47,6 @@ from supervisor.pipelines.live import Parts as PipelineParts
 from supervisor.pipelines.live import teller
 from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.recollection import open_recollections
-from supervisor.reporting import Reporter
 from supervisor.reports import ReportDesk
 from supervisor.understanding import Interpreter, make_interpreter
 from supervisor.understanding.model import Counted
@@ -70,10 +68,6 @@ class Ground:
     canceller: Canceller
     ledger: Ledger
 
-    def cards_by_id(self) -> Mapping[str, AgentCard]:
-        """Return the agents as of now."""
-        return self.cards.catalogue.cards
-
 
 def learned_on(redis: Redis, settings: Settings, cards: CardIndex) -> Learned | None:
     """Return what says in replies what memory learned, None where that is switched off."""
@@ -91,8 +85,8 @@ def interpreter_on(llm: Llm, redis: Redis, settings: Settings) -> Interpreter:
 
 def pipelines_on(
     ground: Ground, sessions: SessionCache, declared: Mapping[str, Pipeline]
-) -> tuple[PipelineDesk, PipelineRequests, PipelineTasks]:
-    """Return what drives pipelines, what takes wishes of them, and what takes tasks that are one of *declared*."""
+) -> tuple[PipelineDesk, PipelineRequests, PipelineTasks | None]:
+    """Return what drives pipelines, what takes wishes of them, and what takes tasks where there are *declared* ones."""
     settings = ground.settings
     fingerprints = Fingerprints(
         folders_in(settings.pipeline_roots),
@@ -118,11 +112,19 @@ def pipelines_on(
     holder = f"{ground.name}-{secrets.token_hex(4)}"
     desk = PipelineDesk(parts, holder=holder, lease_s=settings.pipeline_lease_s)
     driving = Driving(desk.look_soon, desk.wish)
-    reporter = Reporter(ground.outbox, ground.ledger, ground.name)
+    requests = PipelineRequests(parts, cards=lambda: ground.cards.catalogue.cards, driving=driving)
+    if not declared:
+        return desk, requests, None
     tasks = PipelineTasks(
-        parts, declared, cards=ground.cards_by_id, driving=driving, ledger=ground.ledger, reporter=reporter
+        declared,
+        requests,
+        runs=parts.runs,
+        ledger=ground.ledger,
+        outbox=ground.outbox,
+        meter=ground.metrics,
+        name=ground.name,
     )
-    return desk, PipelineRequests(parts, cards=ground.cards_by_id, driving=driving), tasks
+    return desk, requests, tasks
 
 
 def analyses_on(ground: Ground) -> tuple[AnalysisDesk, AnalysisRequests]:

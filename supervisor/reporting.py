@@ -32,9 +32,10 @@ class Reporter:
         *,
         result: Any = None,
         error: ErrorNote | None = None,
+        attempt: int = 0,
         run_ms: int = 0,
     ) -> CompletionReport:
-        """Return the report that *assignment* ended now as *status*; *run_ms* is how long it took."""
+        """Return the report that *assignment* ended now as *status*, in which *attempt*, 0 for none, of *run_ms*."""
         now, created_at = datetime.now(UTC), assignment.created_at
         created_at = created_at if created_at.tzinfo else created_at.replace(tzinfo=UTC)
         return CompletionReport(
@@ -47,7 +48,7 @@ class Reporter:
             result=result,
             error=error,
             memory=MemoryNote(outcome="off"),
-            attempt=1 if run_ms else 0,
+            attempt=attempt,
             worker_id=self._name,
             queued_ms=max(0, int((now - created_at).total_seconds() * 1000) - run_ms),
             run_ms=run_ms,
@@ -76,6 +77,16 @@ class Reporter:
             error = ErrorNote(type="TaskCancelled", message=earlier.reason)
             return await self.conclude(assignment, self.report(assignment, report.generation, "cancelled", error=error))
         stands = earlier if isinstance(earlier, bytes) else body
-        message_id = subjects.report_message_id(report.task_id, report.generation)
-        await self._outbox.put(where, stands, message_id, patience_s=_STORED_WITHIN_S, waits_when_full=True)
+        await self.publish(stands)
         return stands
+
+    async def publish(self, report: bytes) -> None:
+        """Publish *report*, which the ledger has, to whom it tells; the same again changes nothing.
+
+        Raises:
+            NotAccepted: it was not stored yet; do it again.
+        """
+        told = CompletionReport.model_validate_json(report)
+        where = subjects.report(told.supervisor_id, told.task_id, told.generation)
+        message_id = subjects.report_message_id(told.task_id, told.generation)
+        await self._outbox.put(where, report, message_id, patience_s=_STORED_WITHIN_S, waits_when_full=True)

@@ -240,7 +240,7 @@ class Supervisor:
         opened = (process.name, settings, process.metrics, link, redis, outbox)
         ground = Ground(*opened, self._cards, dispatch, reports, canceller, ledger)
         desk, pipelines, tasks = pipelines_on(ground, sessions, self._declared)
-        delivering = await open_delivering(ground, leases, heal, tasks if self._declared else None)
+        delivering = await open_delivering(ground, leases, heal, tasks)
         driven = (desk, pipelines, *analyses_on(ground))
         api = api_on(ground, service, sessions, pipelines)
         watches = watches_on(process.metrics, link, redis, self._cards, reports.run_times)

@@ -149,7 +149,7 @@ def _read(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bool) -
         parameters,
         generation,
         attempt,
-        _header_number(delivery, subjects.ATTEMPT_HEADER),
+        delivery.number(subjects.ATTEMPT_HEADER),
         queued_ms,
         question,
         memory_key,
@@ -237,14 +237,7 @@ def _outcome(task: Task, assignment: TaskAssignment, *, remembers: bool) -> Memo
 
 def _counted(delivery: Delivery) -> tuple[int, int]:
     """Return generation and attempt of *delivery*, as headers and JetStream count them."""
-    attempt = _header_number(delivery, subjects.ATTEMPT_HEADER) + delivery.deliveries - 1
-    return _header_number(delivery, subjects.GENERATION_HEADER), attempt
-
-
-def _header_number(delivery: Delivery, name: str) -> int:
-    """Return a counting header; 1 when it is missing or no number."""
-    text = (delivery.headers or {}).get(name, "")
-    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+    return delivery.generation, delivery.number(subjects.ATTEMPT_HEADER) + delivery.deliveries - 1
 
 
 def _aware(moment: datetime) -> datetime:

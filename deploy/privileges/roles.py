@@ -137,6 +137,7 @@ def _supervisor() -> Role:
                 do.takes(subjects.TASKS, PIPELINE_AGENT),
                 hear=(subjects.consumer_deleted(subjects.TASKS, PIPELINE_AGENT),),
             ),
+            do.says("bury what is no task of a pipeline", f"dead.{subjects.tasks_of(PIPELINE_AGENT)}"),
             do.says("assign tasks", subjects.TASK_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("pass turns on", subjects.TURN_ANY),

@@ -6,15 +6,17 @@ that died, begins nothing twice and waits on.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
 from pathlib import Path
 
 import structlog
 from pydantic import ValidationError
 
-from contracts import subjects
 from contracts.errors import (
     ConfigurationError,
     InvalidInput,
@@ -23,20 +25,21 @@ from contracts.errors import (
     MessageTooLarge,
     NotAccepted,
 )
-from contracts.messages import AgentCard, CompletionReport, ErrorNote, TaskAssignment
+from contracts.faults import fault_of
+from contracts.messages import AgentCard, CompletionReport, ErrorNote, Status, TaskAssignment
 from contracts.pipelines import PIPELINE_AGENT, Pipeline
 from memory.ledger import Ledger
-from memory.pipeline_records import NewRun
+from memory.pipeline_runs import PipelineRuns
 from runtime import tracing
+from runtime.metrics import Metrics
+from runtime.outbox import Outbox
+from runtime.partitions import UNREADABLE, Whose, bury
 from runtime.pull import Delivery, PullEngine
 from supervisor.pipelines.against_cards import card_of
-from supervisor.pipelines.checks import all_problems
 from supervisor.pipelines.ending import failure_in
-from supervisor.pipelines.files import Source, described, read_pipeline
-from supervisor.pipelines.graph import Graph
+from supervisor.pipelines.files import read_pipeline
 from supervisor.pipelines.inputs import prepared_inputs, problems_in_inputs
-from supervisor.pipelines.live import Parts, demand_root
-from supervisor.pipelines.requests import Driving
+from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reporting import Reporter
 
 log = structlog.get_logger(__name__)
@@ -50,7 +53,7 @@ _AWAY_S, _MISTAKE_S = 2.0, 60.0
 
 
 def read_pipelines(folder: Path) -> dict[str, Pipeline]:
-    """Return what the TOML files of *folder* declare, by name; a file whose pipeline another one holds may be listed.
+    """Return what the TOML files of *folder* declare, by name, those that are phases of others included.
 
     Raises:
         ConfigurationError: the folder cannot be read, or two pipelines have one name.
@@ -77,44 +80,53 @@ def agent_card(declared: Mapping[str, Pipeline]) -> AgentCard:
     return AgentCard(agent_id=PIPELINE_AGENT, description=words, tasks=tasks, digest=_digest(spelled))
 
 
-def session_of(assignment: TaskAssignment, generation: int = 1) -> str:
-    """Return the session of the run that *assignment* becomes: nobody reaches another one by choosing a task's id."""
-    whose = assignment.supervisor_id, assignment.user_id
-    return f"t-{_digest(json.dumps([*whose, assignment.task.name, assignment.task_id, generation]))}"
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A task that is a pipeline, in its generation."""
 
+    assignment: TaskAssignment
+    generation: int
 
-class _Cancelled(Exception):
-    """Somebody wishes the task cancelled; its report is published by whoever noted that."""
+    @property
+    def session_id(self) -> str:
+        """The session of its run: nobody reaches another one by choosing a task's id."""
+        asked = self.assignment
+        words = [asked.supervisor_id, asked.user_id, asked.task.name, asked.task_id, self.generation]
+        return f"t-{_digest(json.dumps(words))}"
 
 
 class PipelineTasks:
     """Works on tasks of the agent `Pipeline`: a desk of a pull engine.
 
     Args:
-        parts: What runs are made and driven with.
         declared: The pipelines by name.
-        cards: The agents as of now, by id.
-        driving: The desk that drives runs in this process.
-        ledger: Where wishes to cancel stand.
-        reporter: Reports what has ended.
+        requests: Begins and cancels runs.
+        runs: Where it stands how they end.
+        ledger: Where wishes to cancel stand, and reports.
+        outbox: Takes reports, and letters on what is no task.
+        meter: Counts the letters.
+        name: Who reports.
     """
 
     def __init__(
         self,
-        parts: Parts,
         declared: Mapping[str, Pipeline],
+        requests: PipelineRequests,
         *,
-        cards: Callable[[], Mapping[str, AgentCard]],
-        driving: Driving,
+        runs: PipelineRuns,
         ledger: Ledger,
-        reporter: Reporter,
+        outbox: Outbox,
+        meter: Metrics,
+        name: str,
     ) -> None:
-        self._parts = parts
         self._declared = declared
-        self._cards = cards
-        self._driving = driving
+        self._requests = requests
+        self._runs = runs
         self._ledger = ledger
-        self._reporter = reporter
+        self._outbox = outbox
+        self._meter = meter
+        self._whose = Whose(name, PIPELINE_AGENT)
+        self._reporter = Reporter(outbox, ledger, name)
         self._serving: set[asyncio.Task[None]] = set()
 
     async def work(self, batch: list[Delivery], line: PullEngine) -> None:
@@ -133,14 +145,8 @@ class PipelineTasks:
 
     async def _serve(self, delivery: Delivery, line: PullEngine) -> None:
         try:
-            assignment = TaskAssignment.model_validate_json(delivery.body)
             with tracing.within(delivery.trace):
-                await self._see_through(assignment, _generation_of(delivery))
-        except ValidationError as error:
-            log.warning("unreadable_pipeline_task", subject=delivery.subject, problems=error.error_count())
-            line.settle(delivery)
-        except _Cancelled:
-            line.settle(delivery)
+                await self._see_through(delivery)
         except (MemoryUnavailable, NotAccepted) as error:
             log.info("pipeline_task_waits", subject=delivery.subject, error=str(error))
             line.hand_back(delivery, _AWAY_S)
@@ -148,107 +154,120 @@ class PipelineTasks:
             line.hand_back(delivery)
             raise
         except Exception:
+            # Another version may know how to go on.
             log.exception("pipeline_task_left", subject=delivery.subject)
             line.hand_back(delivery, _MISTAKE_S)
         else:
             line.settle(delivery)
 
-    async def _see_through(self, assignment: TaskAssignment, generation: int) -> None:
-        """Return when the run of *assignment* has ended and is reported."""
+    async def _see_through(self, delivery: Delivery) -> None:
+        """Return when nothing is left to do about *delivery*: its run has ended and is reported, or it is none."""
         try:
-            session_id = await self._begin(assignment, generation)
-        except InvalidPipeline as error:
-            words = "; ".join(error.problems)
-            report = self._failed(assignment, generation, "InvalidPipeline", words)
+            task = _Task(_assignment_in(delivery), delivery.generation)
         except InvalidInput as error:
-            note = ErrorNote(type="InvalidInput", message=str(error))
-            report = self._reporter.report(assignment, generation, "rejected", error=note)
+            await bury(delivery, error, UNREADABLE, self._whose, self._outbox, self._meter)
+            return
+        entry = await self._ledger.read(task.assignment.task_id)
+        known = entry.generations.get(task.generation) if entry is not None else None
+        if known is not None and known.report is not None:
+            await self._reporter.publish(known.report)
+            return
+        # A program outside tells the ledger nothing: from here on the task can be cancelled.
+        body = task.assignment.model_dump_json(exclude_none=True).encode()
+        await self._ledger.accept(task.assignment.task_id, task.generation, body, str(tracing.current() or ""))
+        if known is not None and known.wish is not None:
+            report = self._ended(task, "cancelled", "TaskCancelled", known.wish.reason, attempt=0)
         else:
-            report = await self._report_on(session_id, assignment, generation)
+            report = await self._report_on(task)
         try:
-            await self._reporter.conclude(assignment, report)
+            await self._reporter.conclude(task.assignment, report)
         except MessageTooLarge:
-            session_id = session_of(assignment, generation)
-            words = f"its result is too large for a report; `tasklore pipeline status {session_id}` shows it"
-            await self._reporter.conclude(
-                assignment, self._failed(assignment, generation, "ResultTooLarge", words, report.run_ms)
-            )
+            words = f"its result is too large for a report; `tasklore pipeline status {task.session_id}` shows it"
+            await self._reporter.conclude(task.assignment, self._ended(task, "failed", "ResultTooLarge", words))
 
-    async def _begin(self, assignment: TaskAssignment, generation: int) -> str:
-        """Return the session of the run, begun unless it was before.
+    async def _report_on(self, task: _Task) -> CompletionReport:
+        """Return the report on the run of *task*, begun unless it was before, once that has ended."""
+        try:
+            told = await self._runs.outcome(task.session_id)
+            if told is None and await self._runs.read(task.session_id) is None:
+                await self._begin(task)
+        except InvalidPipeline as error:
+            return self._ended(task, "failed", "InvalidPipeline", "; ".join(error.problems), attempt=0)
+        except InvalidInput as error:
+            return self._ended(task, "rejected", "InvalidInput", str(error), attempt=0)
+        return await self._outcome_of(task)
+
+    async def _begin(self, task: _Task) -> None:
+        """Begin the run of *task*.
 
         Raises:
             InvalidInput: there is no such pipeline, or it takes other inputs.
             InvalidPipeline: it cannot run with the agents that are known.
         """
-        session_id = session_of(assignment, generation)
-        if await self._parts.runs.read(session_id) or await self._parts.runs.outcome(session_id):
-            return session_id
-        if (entry := await self._ledger.read(assignment.task_id)) and entry.generations[entry.newest].wish:
-            raise _Cancelled
-        # A program outside tells the ledger nothing: from here on the task can be cancelled.
-        body = assignment.model_dump_json(exclude_none=True).encode()
-        await self._ledger.accept(assignment.task_id, generation, body, str(tracing.current() or ""))
-        name = assignment.task.name
-        pipeline = self._declared.get(name)
+        asked = task.assignment
+        pipeline = self._declared.get(asked.task.name)
         if pipeline is None:
-            known = ", ".join(self._declared) or "none"
-            raise InvalidInput(f"no pipeline {name!r} is declared here; declared are {known}")
-        inputs = prepared_inputs(pipeline, assignment.task.parameters)
-        if problems := problems_in_inputs(pipeline, inputs):
+            known = ", ".join(self._declared)
+            raise InvalidInput(f"no pipeline {asked.task.name!r} is declared here; declared are {known}")
+        inputs = asked.task.parameters
+        if problems := problems_in_inputs(pipeline, prepared_inputs(pipeline, inputs)):
             raise InvalidInput("; ".join(problem.text for problem in problems))
-        if problems := await asyncio.to_thread(all_problems, pipeline, dict(self._cards())):
-            raise InvalidPipeline(described(problems, Source(pipeline)))
-        await demand_root(self._parts, pipeline, inputs, assignment.user_id)
-        new = NewRun(
-            session_id=session_id,
-            pipeline=pipeline,
-            supervisor_id=self._parts.supervisor_id,
-            inputs=inputs,
-            dependencies=Graph.of(pipeline).dependencies,
-            user_id=assignment.user_id,
-            trace=str(tracing.current() or ""),
-        )
-        if await self._parts.runs.create(new):
-            self._driving.look_soon(session_id)
-        return session_id
+        await self._requests.begin(pipeline, inputs, session_id=task.session_id, user_id=asked.user_id)
 
-    async def _report_on(self, session_id: str, assignment: TaskAssignment, generation: int) -> CompletionReport:
-        """Return the report on the run, once it has ended or its task's time is over."""
-        runs, pause_s = self._parts.runs, _LOOK_S
-        while (told := await runs.outcome(session_id)) is None:
-            if assignment.deadline is not None and self._parts.now() > assignment.deadline:
+    async def _outcome_of(self, task: _Task) -> CompletionReport:
+        """Return what the run of *task* came to; it is cancelled with the task, and when the deadline has passed."""
+        deadline, pause_s = task.assignment.deadline, _LOOK_S
+        if deadline is not None and deadline.tzinfo is None:
+            deadline = deadline.replace(tzinfo=UTC)
+        while (told := await self._runs.outcome(task.session_id)) is None:
+            wish = await self._ledger.wish(task.assignment.task_id) if pause_s == _LOOK_CAP_S else None
+            if wish is not None:
+                await self._cancel(task, wish.reason or "its task was cancelled")
+                return self._ended(task, "cancelled", "TaskCancelled", wish.reason)
+            if deadline is not None and deadline <= self._requests.now():
                 words = "the task's deadline passed before it had ended"
-                await self._cancel(session_id, words)
-                error = ErrorNote(type="TaskExpired", message=words)
-                return self._reporter.report(assignment, generation, "expired", error=error)
+                await self._cancel(task, words)
+                return self._ended(task, "expired", "TaskExpired", words)
             await asyncio.sleep(pause_s)
             pause_s = min(_LOOK_CAP_S, 1.5 * pause_s)
-            if pause_s == _LOOK_CAP_S and (wish := await self._ledger.wish(assignment.task_id)) is not None:
-                await self._cancel(session_id, wish.reason or "its task was cancelled")
-                raise _Cancelled
         outcome = json.loads(told)
         took_ms = int(outcome.get("took_ms") or 0)
-        if (why := failure_in(outcome, session_id)) is not None:
-            return self._failed(assignment, generation, "PipelineFailed", why, took_ms)
+        if (why := failure_in(outcome, task.session_id)) is not None:
+            return self._ended(task, "failed", "PipelineFailed", why, run_ms=took_ms)
         result = outcome.get("result")
-        return self._reporter.report(assignment, generation, "completed", result=result, run_ms=took_ms)
+        asked = task.assignment
+        return self._reporter.report(asked, task.generation, "completed", result=result, attempt=1, run_ms=took_ms)
 
-    async def _cancel(self, session_id: str, reason: str) -> None:
-        if await self._parts.runs.wish_cancelled(session_id, reason) and not self._driving.wish(session_id, reason):
-            self._driving.look_soon(session_id)
+    async def _cancel(self, task: _Task, reason: str) -> None:
+        record = await self._runs.read(task.session_id)
+        if record is not None:
+            # It may have ended meanwhile.
+            with contextlib.suppress(InvalidInput):
+                await self._requests.cancel(record, reason)
 
-    def _failed(
-        self, assignment: TaskAssignment, generation: int, kind: str, words: str, run_ms: int = 0
+    def _ended(
+        self, task: _Task, status: Status, kind: str, words: str, *, attempt: int = 1, run_ms: int = 0
     ) -> CompletionReport:
         error = ErrorNote(type=kind, message=words)
-        return self._reporter.report(assignment, generation, "failed", error=error, run_ms=run_ms)
+        asked = task.assignment
+        return self._reporter.report(asked, task.generation, status, error=error, attempt=attempt, run_ms=run_ms)
+
+
+def _assignment_in(delivery: Delivery) -> TaskAssignment:
+    """Return the assignment in *delivery*.
+
+    Raises:
+        InvalidInput: it is none, or one for another agent.
+    """
+    try:
+        assignment = TaskAssignment.model_validate_json(delivery.body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        raise InvalidInput(f"this is no task assignment: {fault_of(first)}") from error
+    if assignment.agent_id != PIPELINE_AGENT:
+        raise InvalidInput(f"agent_id is {assignment.agent_id!r}, but the subject is of {PIPELINE_AGENT!r}")
+    return assignment
 
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def _generation_of(delivery: Delivery) -> int:
-    told = (delivery.headers or {}).get(subjects.GENERATION_HEADER, "1")
-    return int(told) if told.isdecimal() and len(told) < 10 and int(told) else 1

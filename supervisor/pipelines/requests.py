@@ -7,6 +7,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 import structlog
 from pydantic import JsonValue, ValidationError
@@ -81,6 +82,10 @@ class PipelineRequests:
             "cancel": self._cancel,
         }
 
+    def now(self) -> datetime:
+        """Return the time by which deadlines are kept."""
+        return self._parts.now()
+
     async def answer_bytes(self, body: bytes) -> PipelineReply:
         """Return the answer to a request as it comes off the wire, whatever it is."""
         try:
@@ -116,20 +121,40 @@ class PipelineRequests:
     async def _run(self, request: PipelineRequest) -> PipelineReply:
         if request.pipeline is None:
             raise InvalidInput("a run needs the declaration of its pipeline in 'pipeline'")
-        pipeline, inputs = await asyncio.to_thread(_checked, request, dict(self._cards()))
-        await demand_root(self._parts, pipeline, inputs, request.user_id)
-        session_id = request.session_id or self._mint(int(self._parts.now().timestamp() * 1000))
-        digest = digest_of(pipeline, inputs, request.user_id)
-        if request.session_id is not None and (known := await self._known(session_id)) is not None:
+        pipeline = await asyncio.to_thread(pipeline_from, request.pipeline)
+        whose = {"session_id": request.session_id, "user_id": request.user_id}
+        return await self.begin(pipeline, request.inputs, **whose, keep=request.keep)
+
+    async def begin(
+        self,
+        pipeline: Pipeline,
+        given: Mapping[str, JsonValue],
+        *,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        keep: bool = False,
+    ) -> PipelineReply:
+        """Let *pipeline* run on the inputs *given*; the same again under one *session_id* begins nothing.
+
+        Raises:
+            InvalidPipeline: it cannot run; with every problem.
+            InvalidInput: its files may not be looked at, or the session is another one's.
+            MemoryUnavailable: the store does not answer.
+        """
+        inputs = await asyncio.to_thread(_checked, pipeline, given, dict(self._cards()))
+        await demand_root(self._parts, pipeline, inputs, user_id)
+        digest = digest_of(pipeline, inputs, user_id)
+        if session_id is not None and (known := await self._known(session_id)) is not None:
             return _repeated(session_id, *known, digest)
+        session_id = session_id or self._mint(int(self._parts.now().timestamp() * 1000))
         new = NewRun(
             session_id=session_id,
             pipeline=pipeline,
             supervisor_id=self._parts.supervisor_id,
             inputs=inputs,
             dependencies=Graph.of(pipeline).dependencies,
-            user_id=request.user_id,
-            keep=request.keep,
+            user_id=user_id,
+            keep=keep,
             trace=str(tracing.current() or ""),
         )
         if not await self._parts.runs.create(new):
@@ -172,7 +197,16 @@ class PipelineRequests:
 
     async def _cancel(self, request: PipelineRequest) -> PipelineReply:
         record = await self._demand(request)
-        reason = request.reason or "cancelled on request"
+        await self.cancel(record, request.reason or "cancelled on request")
+        return PipelineReply(session_id=record.session_id, kind="accepted", text="it is being cancelled")
+
+    async def cancel(self, record: RunRecord, reason: str) -> None:
+        """Let the run *record* be cancelled.
+
+        Raises:
+            InvalidInput: it does not run.
+            MemoryUnavailable: the store does not answer.
+        """
         if record.state != "running" or not await self._parts.runs.wish_cancelled(record.session_id, reason):
             raise InvalidInput(f"run {record.session_id!r} does not run: it is {record.state}")
         if not self._driving.wish(record.session_id, reason):
@@ -182,7 +216,6 @@ class PipelineRequests:
                 for task_id in running:
                     group.create_task(self._cancel_task(task_id, reason))
             self._driving.look_soon(record.session_id)
-        return PipelineReply(session_id=record.session_id, kind="accepted", text="it is being cancelled")
 
     async def _cancel_task(self, task_id: str, reason: str) -> None:
         try:
@@ -231,18 +264,19 @@ class PipelineRequests:
         return reply
 
 
-def _checked(request: PipelineRequest, cards: Mapping[str, AgentCard]) -> tuple[Pipeline, dict[str, JsonValue]]:
-    """Return pipeline and inputs of a run, defaults filled in.
+def _checked(
+    pipeline: Pipeline, given: Mapping[str, JsonValue], cards: Mapping[str, AgentCard]
+) -> dict[str, JsonValue]:
+    """Return the inputs of a run, defaults filled in.
 
     Raises:
         InvalidPipeline: it cannot run; with every problem.
     """
-    pipeline = pipeline_from(request.pipeline or {})
-    inputs = prepared_inputs(pipeline, request.inputs)
+    inputs = prepared_inputs(pipeline, given)
     problems = [*all_problems(pipeline, cards), *problems_in_inputs(pipeline, inputs)]
     if problems:
         raise InvalidPipeline(described(problems, Source(pipeline)))
-    return pipeline, inputs
+    return inputs
 
 
 def _sound(declaration: Mapping[str, JsonValue], cards: Mapping[str, AgentCard]) -> Pipeline:
