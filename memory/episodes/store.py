@@ -27,7 +27,7 @@ from memory.exchange import Command, Exchange
 from memory.scripts import register
 
 if TYPE_CHECKING:
-    from memory.episodes.vectors import VectorIndex
+    from memory.episodes.vectors import Near, VectorIndex
 
 __all__ = ["Episode", "Episodes", "Found", "Hit", "open_episodes"]
 
@@ -206,6 +206,7 @@ class Episodes:
         spelled = json.dumps(conversation_id, ensure_ascii=False)
         named = "" if conversation_id is None else f'"conversation_id":{spelled}'
         terms: tuple[str | int, ...] = (wanted, *days, by, str(NEIGHBOUR), named, *words)
+        # Of who may only read.
         search: Command = ("FCALL_RO", SEARCH, 4, *keys.episodes(_token_of(owner))[:4], *terms)
         said = self._exchange.run([search])
         if self.vectors is None:
@@ -224,7 +225,7 @@ class Episodes:
         )
         return replace(found, hits=hits[:limit])
 
-    async def _fused(self, owner: str, found: Found, near: Sequence[Any], asked: str | None) -> Found:
+    async def _fused(self, owner: str, found: Found, near: "Sequence[Near]", asked: str | None) -> Found:
         """Return *found* with the turns *near* in meaning, each ranked by its places in both lists."""
         known = {hit.number: hit for hit in found.hits}
         missing = [number for number, *_ in near if number not in known]
@@ -233,13 +234,13 @@ class Episodes:
         for number, body in zip(missing, bodies, strict=True):
             if body is not None:
                 known[number] = Hit(Episode.model_validate_json(body), 0.0, 0.0, number)
-        scores = dict[int, float]()
+        scores: dict[int, float] = {}
         for ranked in ([hit.number for hit in found.hits], [number for number, *_ in near]):
             for place, number in enumerate(ranked):
                 scores[number] = scores.get(number, 0.0) + 1 / (_FUSION + place)
         order = sorted((number for number in scores if number in known), key=lambda number: -scores[number])
         hits = tuple(replace(known[number], score=scores[number]) for number in order)
-        others = (one for number, _, one in near if number in known and not _says(known[number].episode, asked))
+        others = (one.nearness for one in near if one.number in known and not _says(known[one.number].episode, asked))
         return Found(hits, found.turns, max(others, default=None))
 
     async def before(self, owner: str, turn_id: str, count: int) -> tuple[Episode, ...]:

@@ -14,6 +14,7 @@ from redis.asyncio import Redis
 
 from contracts.identifiers import user_token
 from memory import keys
+from memory.breaker import Breaker
 from memory.episodes.store import Episode
 from memory.exchange import Command, Exchange
 from memory.scripts import register
@@ -24,6 +25,8 @@ log = structlog.get_logger(__name__)
 
 #: Turns that are embedded in one call.
 BATCH = 128
+#: Seconds for which questions are answered by their words alone once three in a row were not embedded.
+_REST_S = 30.0
 _NUMBER = 4
 
 ADD = register((Path(__file__).parent / "vectors.lua").read_text("utf-8"), "refuse")
@@ -73,6 +76,7 @@ class VectorIndex:
         self._embedder = embedder
         self._exchange = Exchange(client, deadline_s)
         self._deadline_s = deadline_s
+        self._breaker = Breaker(rest_s=_REST_S)
 
     async def embed_pending(self, owner: str) -> int:
         """Embed up to 128 turns of *owner* that have no vector yet; return how many.
@@ -125,12 +129,18 @@ class VectorIndex:
         return await asyncio.to_thread(self._nearest, stored, asked, limit)
 
     async def _embedded(self, question: str) -> Sequence[float]:
+        """Return the vector of *question*, none while its embedder fails: each waits for that in a thread of all."""
+        if not self._breaker.allows():
+            return ()
         try:
             async with asyncio.timeout(self._deadline_s):
-                return (await asyncio.to_thread(self._embedder.embed, [question]))[0]
+                vector = (await asyncio.to_thread(self._embedder.embed, [question]))[0]
         except Exception as error:  # noqa: BLE001 - an endpoint may raise whatever it likes; words find something, too
             log.warning("question_not_embedded", error=type(error).__name__)
+            self._breaker.failed()
             return ()
+        self._breaker.succeeded()
+        return vector
 
     def _records(self, said: Sequence[tuple[int, str]]) -> bytes:
         import numpy as np

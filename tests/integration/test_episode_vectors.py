@@ -211,6 +211,12 @@ async def test_words_answer_while_the_endpoint_of_embeddings_does_not(valkey_or_
     episodes = Episodes(valkey_or_redis, vectors=index, deadline_s=PATIENCE_S)
     await episodes.append("ana", [_said(1, "dr Patel was friendly"), _said(2, "a physician in Lisbon")])
     assert await index.embed_pending("ana") == 2
-    found = await episodes.search("ana", "which physician")
-    assert found.hits[0].episode.turn_id == "t2"
-    assert found.nearness is None
+    asked: list[float] = []
+    for _ in range(4):
+        began = time.monotonic()
+        found = await episodes.search("ana", "which physician")
+        asked.append(time.monotonic() - began)
+        assert found.hits[0].episode.turn_id == "t2"
+        assert found.nearness is None
+    # What hung three times is left alone.
+    assert fault != "hangs" or (min(asked[:3]) >= 0.5 and index._breaker.is_open)

@@ -69,6 +69,28 @@ async def test_the_turn_with_the_rarer_words_is_found_first(episodes: Episodes) 
     assert (await episodes.search("nobody", "tent")).hits == ()
 
 
+async def test_a_few_hits_are_the_first_of_many(episodes: Episodes) -> None:
+    """What is left unsorted for a small limit is none of its hits, neighbours included."""
+    dice = random.Random(5)
+    words = [f"word{number}" for number in range(40)]
+    said = [
+        _said(
+            number,
+            " ".join(dice.choices(words, range(1, 41), k=6)) if number % 3 else f"other{number}",
+            conversation_id=f"c{number // 7}",
+        )
+        for number in range(1, 599)
+    ]
+    for at in range(0, len(said), 100):
+        await episodes.append("ana", said[at : at + 100])
+    for _ in range(20):
+        question = " ".join(dice.choices(words, k=3))
+        every = (await episodes.search("ana", question, limit=200)).hits
+        assert len(every) > 50
+        for limit in (1, 5, 20):
+            assert (await episodes.search("ana", question, limit=limit)).hits == every[:limit]
+
+
 async def test_an_answer_is_found_by_its_question(episodes: Episodes) -> None:
     """It stands beside it, and has no word of it."""
     await episodes.append(
