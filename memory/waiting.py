@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from memory.queues import PersonalQueue
+from memory.queues import PersonalQueue
 
 #: Rows of a table that are looked through for those that wait.
 _MOST_ROWS = 1_000
@@ -29,7 +28,7 @@ class WaitingRow:
     attempts: int
 
 
-async def rows_waiting(owner: str, turns: "PersonalQueue", facts: "PersonalQueue") -> Sequence[WaitingRow]:
+async def rows_waiting(owner: str, turns: PersonalQueue, facts: PersonalQueue) -> Sequence[WaitingRow]:
     """Return what of *owner* waits in *turns* and *facts*, turns first.
 
     Raises:

@@ -5,7 +5,6 @@ Every supervisor reads the same partitions, of which the server gives one messag
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -13,16 +12,14 @@ from contracts import subjects
 from contracts.agent_messages import AgentMessage, read_agent_message
 from contracts.errors import InvalidInput
 from contracts.identifiers import user_of, user_token
+from memory.inbox import Inbox
+from runtime.erasing import Eraser
+from runtime.metrics import Metrics
 from runtime.outbox import Outbox
 from runtime.partitions import ACK_WAIT_S, PartitionDesk, Whose, ordered_sources
 from runtime.pull import Delivery, PullEngine
 from runtime.signatures import Publishers
 from runtime.streams import Source
-
-if TYPE_CHECKING:
-    from memory.inbox import Inbox
-    from runtime.erasing import Eraser
-    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -40,10 +37,10 @@ class MessageDesk(PartitionDesk):
         self,
         whose: Whose,
         *,
-        inbox: "Inbox",
+        inbox: Inbox,
         outbox: Outbox,
-        meter: "Metrics",
-        eraser: "Eraser | None" = None,
+        meter: Metrics,
+        eraser: Eraser | None = None,
         publishers: Publishers | None = None,
     ) -> None:
         super().__init__(

@@ -6,7 +6,7 @@ two who read one request at once the first to write counts for both. A reading o
 follow stays as it is: to read the words anew would begin tasks beside those that it has begun.
 """
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,12 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from contracts.errors import MemoryUnavailable
 from contracts.identifiers import Name
 from contracts.messages import ChatTurn, TaskCall
-from memory.conversation import KEEP
+from memory.conversation import KEEP, Conversations
 from memory.exchange import Commands
 from supervisor.understanding.outcome import Interpretation, Several, Single, Understood, Unfitting
-
-if TYPE_CHECKING:
-    from memory.conversation import Conversations
 
 log = structlog.get_logger(__name__)
 
@@ -80,7 +77,7 @@ def reading_of(found: Interpretation, task_id: str) -> FirstReading:
     return FirstReading(task_id=task_id, parts=tuple(map(_part_of, parts)))
 
 
-async def keep_words(store: "Conversations", turn: ChatTurn, beside: Commands = ()) -> bytes:
+async def keep_words(store: Conversations, turn: ChatTurn, beside: Commands = ()) -> bytes:
     """Keep the words of *turn*, and what is *beside* them, before they are read; return them as they are kept.
 
     Raises:
@@ -92,7 +89,7 @@ async def keep_words(store: "Conversations", turn: ChatTurn, beside: Commands = 
 
 
 async def keep_reading(
-    store: "Conversations", turn: ChatTurn, reading: FirstReading, words: bytes | None, beside: Commands = ()
+    store: Conversations, turn: ChatTurn, reading: FirstReading, words: bytes | None, beside: Commands = ()
 ) -> bool:
     """Keep *reading* with *turn* and return True; False when that turn was there before.
 
@@ -107,7 +104,7 @@ async def keep_reading(
     return await store.append(turn.conversation_id, body, turn.turn_id, user_id=turn.user_id, beside=beside)
 
 
-async def earlier_reading(store: "Conversations", turn: ChatTurn, reading: FirstReading) -> HeardTurn | None:
+async def earlier_reading(store: Conversations, turn: ChatTurn, reading: FirstReading) -> HeardTurn | None:
     """Return what the id of *turn* came with before, read; where nobody has read it to its end, by *reading*.
 
     It may have other words, and then maybe no reading, or one of another version. None: they are forgotten.
@@ -127,7 +124,7 @@ async def earlier_reading(store: "Conversations", turn: ChatTurn, reading: First
     raise MemoryUnavailable("what a request was read as kept changing while it was looked at; ask again")
 
 
-async def first_heard(store: "Conversations", conversation_id: str, turn_id: str) -> tuple[bytes, HeardTurn] | None:
+async def first_heard(store: Conversations, conversation_id: str, turn_id: str) -> tuple[bytes, HeardTurn] | None:
     """Return the turn *turn_id* as it is kept, and what it says; None when there is none, or it is forgotten.
 
     Raises:

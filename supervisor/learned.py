@@ -3,14 +3,11 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import structlog
 
 from contracts.errors import MemoryUnavailable
-
-if TYPE_CHECKING:
-    from memory.notices import Notices
+from memory.notices import Notices
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +33,7 @@ class Learned:
         wait_s: Seconds for which a reply waits at most.
     """
 
-    def __init__(self, notices: "Notices", is_served: Callable[[], bool], wait_s: float = WAIT_S) -> None:
+    def __init__(self, notices: Notices, is_served: Callable[[], bool], wait_s: float = WAIT_S) -> None:
         self._notices = notices
         self._is_served = is_served
         self._wait_s = wait_s

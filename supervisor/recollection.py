@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path as File
-from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import JsonValue
@@ -15,13 +14,10 @@ from memory.documents.items import Item, leaf_text
 from memory.documents.kinds import Kinds
 from memory.documents.paths import Path, lookup, place_name
 from memory.documents.plans import Snapshot
-from memory.documents.reader import DocumentReader
+from memory.documents.reader import DocumentReader, OwnDocuments
 from memory.rendering.documents import Rendered, render
 from memory.rendering.quoting import plain
 from supervisor.understanding.prompt import Remembered
-
-if TYPE_CHECKING:
-    from memory.documents.reader import OwnDocuments
 
 log = structlog.get_logger(__name__)
 
@@ -73,7 +69,7 @@ class Recollections:
         bodies = {name: document.body for name, document in snapshot.documents.items()}
         return render(bodies, self._kinds, today=today, query=text, budget_tokens=self._budget_tokens, pinned_tokens=0)
 
-    async def _note(self, own: "OwnDocuments", snapshot: Snapshot, block: Rendered, now: datetime) -> None:
+    async def _note(self, own: OwnDocuments, snapshot: Snapshot, block: Rendered, now: datetime) -> None:
         """Note what was shown, for whoever asks later which memories were never of use."""
         places = [(name, place_name(path, lookup(snapshot.documents[name].body, path))) for name, path in block.shown]
         try:

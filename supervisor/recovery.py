@@ -22,7 +22,7 @@ import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import structlog
 from nats.aio.client import Client
@@ -33,15 +33,12 @@ from contracts import subjects
 from contracts.errors import ConfigurationError, MessageTooLarge, TaskloreError
 from contracts.messages import CompletionReport, TaskAssignment
 from contracts.traces import spelled_context
-from memory.open_tasks import OpenTask
+from memory.incarnations import Incarnations
+from memory.open_tasks import OpenTask, OpenTasks
 from runtime.jetstream import ask_or_none
+from runtime.metrics import Metrics
 from runtime.outbox import Outbox
 from runtime.streams import REPORTS_KEPT_S
-
-if TYPE_CHECKING:
-    from memory.incarnations import Incarnations
-    from memory.open_tasks import OpenTasks
-    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -80,12 +77,12 @@ class Recovery:
         self,
         client: Client,
         outbox: Outbox,
-        unfinished: "OpenTasks",
-        incarnations: "Incarnations",
+        unfinished: OpenTasks,
+        incarnations: Incarnations,
         *,
         tell_ledger: Callable[[], Awaitable[int]],
         heal: Callable[[], Awaitable[object]],
-        meter: "Metrics",
+        meter: Metrics,
     ) -> None:
         self._client = client
         self._outbox = outbox

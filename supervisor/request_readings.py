@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import structlog
 from pydantic import ValidationError
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from contracts.errors import MemoryUnavailable
 from contracts.messages import ChatTurn, PersonReply
 from contracts.zones import told_in
-from memory.conversation import KEEP
+from memory.conversation import KEEP, Conversations
 from memory.inbox import is_utterance
 from runtime import tracing
 from supervisor.catalogue import Catalogue
@@ -26,9 +26,6 @@ from supervisor.first_readings import (
 )
 from supervisor.incoming import Incoming, digest_of
 from supervisor.understanding.outcome import Interpreter, is_repeatable
-
-if TYPE_CHECKING:
-    from memory.conversation import Conversations
 
 log = structlog.get_logger(__name__)
 
@@ -77,7 +74,7 @@ class RequestReadings:
         self,
         interpreter: Interpreter,
         catalogue: Callable[[], Catalogue],
-        conversations: "Conversations",
+        conversations: Conversations,
         publish: Callable[[ChatTurn], None],
         now: Callable[[], datetime],
         time_zone: str = "UTC",
@@ -234,7 +231,7 @@ def _theirs(turns: Sequence[ChatTurn], asked: Incoming) -> list[ChatTurn]:
     return [turn for turn in turns if turn.request_id != asked.request_id and turn.user_id in theirs]
 
 
-async def stored_turns(store: "Conversations", conversation_id: str, count: int) -> list[ChatTurn]:
+async def stored_turns(store: Conversations, conversation_id: str, count: int) -> list[ChatTurn]:
     """Return those among the last *count* entries, oldest first; none when the store does not answer in time."""
     try:
         stored = await store.recent(conversation_id, count)

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -21,6 +20,7 @@ from contracts.messages import (
     TaskCall,
     TaskCard,
 )
+from memory.conversation import Conversations
 from memory.exchange import Commands
 from supervisor.catalogue import Catalogue
 from supervisor.combined import as_part, combined, fitting
@@ -32,9 +32,6 @@ from supervisor.replies import part_reply, report_reply
 from supervisor.reports import ReportDesk
 from supervisor.request_readings import RequestReadings
 from supervisor.understanding.outcome import Interpreter
-
-if TYPE_CHECKING:
-    from memory.conversation import Conversations
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +56,7 @@ class Service:
         interpreter: Interpreter,
         dispatch: Dispatch,
         reports: ReportDesk,
-        conversations: "Conversations",
+        conversations: Conversations,
         publish: Publish,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         time_zone: str = "UTC",

@@ -6,7 +6,6 @@ import secrets
 import zlib
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -14,18 +13,16 @@ from contracts import subjects
 from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted, ResultTooLarge, TaskCancelled
 from contracts.identifiers import user_token
 from contracts.messages import TaskAssignment
+from memory.ledger import Ledger
 from memory.runs import Finish, Wish
 from runtime.dead_letter import dead_letter
+from runtime.metrics import Metrics
 from runtime.outbox import Outbox
 from runtime.pull import Delivery, PullEngine
 from runtime.tracing import within
 from workers.settling import Settling
 from workers.spans import note_verdicts
 from workers.verdict import Verdict
-
-if TYPE_CHECKING:
-    from memory.ledger import Ledger
-    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -42,9 +39,9 @@ class Conclusion:
         self,
         agent_id: str,
         task_names: Collection[str],
-        fence: "Ledger",
+        fence: Ledger,
         outbox: Outbox,
-        meter: "Metrics",
+        meter: Metrics,
         *,
         fence_pause_s: float = 1.0,
         settling: Settling | None = None,

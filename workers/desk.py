@@ -5,7 +5,6 @@ import functools
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -14,6 +13,7 @@ from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import TaskAssignment
 from memory.entries import Remembered
 from runtime.dead_letter import dead_letter
+from runtime.metrics import Metrics
 from runtime.pull import Delivery, PullEngine
 from workers.agent import Agent
 from workers.conclusion import Conclusion
@@ -24,9 +24,6 @@ from workers.runner import Runner
 from workers.spans import begin_spans, describe_order, note_recall
 from workers.stores import Name, Stores
 from workers.verdict import Verdict, verdict_on
-
-if TYPE_CHECKING:
-    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +56,7 @@ class TaskDesk:
         stores: Stores,
         runner: Runner,
         conclusion: Conclusion,
-        meter: "Metrics",
+        meter: Metrics,
         due_copies: DueCopies | None = None,
         remembers: bool = True,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -21,9 +21,7 @@ from memory.user_tasks import UserTasks
 from runtime.direct import Line, Stored, client_of, open_direct_reads
 from runtime.erasing import Eraser
 from runtime.jetstream import NOT_FOUND, JetStreamRefused, ask_jetstream
-
-if TYPE_CHECKING:
-    from runtime.outbox import Outbox
+from runtime.outbox import Outbox
 
 #: What is said of a task that was open: no word of whose it was.
 REASON = "it is no longer wanted"
@@ -62,7 +60,7 @@ class TasksOfUser:
         line: Line,
         ledger: Ledger,
         tasks: UserTasks,
-        outbox: "Outbox",
+        outbox: Outbox,
         *,
         reporter: str = "forgetting",
         now: Callable[[], datetime] = lambda: datetime.now(UTC),

@@ -1,14 +1,10 @@
 """Runs that ended with a word which the ledger could not be told: it is told later, or they would pass for crashes."""
 
-from typing import TYPE_CHECKING
-
 import structlog
 
 from contracts.errors import MemoryUnavailable
+from memory.ledger import Ledger
 from memory.runs import Ended
-
-if TYPE_CHECKING:
-    from memory.ledger import Ledger
 
 log = structlog.get_logger(__name__)
 
@@ -22,7 +18,7 @@ class Releases:
     def __init__(self) -> None:
         self._kept: dict[str, Ended] = {}
 
-    async def release(self, run: Ended, ledger: "Ledger") -> None:
+    async def release(self, run: Ended, ledger: Ledger) -> None:
         """Tell *ledger* that *run* ended; when it is away, later."""
         try:
             await ledger.release([run])
@@ -35,7 +31,7 @@ class Releases:
         if len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
 
-    async def tell(self, ledger: "Ledger") -> None:
+    async def tell(self, ledger: Ledger) -> None:
         """Tell *ledger* what is kept.
 
         Raises:

@@ -7,22 +7,19 @@ same time.
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import structlog
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
+from memory.ledger import Ledger
 from memory.runs import Ended
+from runtime.metrics import Metrics
 from runtime.outbox import Outbox
 from runtime.pull import PullEngine
 from workers.order import Order
 from workers.releases import Releases
 from workers.settling import Settling
-
-if TYPE_CHECKING:
-    from memory.ledger import Ledger
-    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -50,10 +47,10 @@ class Retries:
 
     def __init__(
         self,
-        ledger: "Ledger",
+        ledger: Ledger,
         releases: Releases,
         outbox: Outbox,
-        meter: "Metrics",
+        meter: Metrics,
         *,
         scheduled_over_s: float = 5.0,
         settling: Settling | None = None,

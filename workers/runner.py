@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -15,6 +14,7 @@ from contracts.messages import MemoryOutcome
 from memory.entries import Remembered
 from memory.runs import Beginning, Held, NotDue, Run, Suspect, Wish
 from memory.single_flight import Joined
+from runtime.metrics import Metrics
 from runtime.pull import PullEngine
 from runtime.tracing import within
 from workers.attending import Attendance, Attending, Leaving
@@ -25,9 +25,6 @@ from workers.releases import Releases
 from workers.solitude import Solitude, StillBusy
 from workers.stores import Stores
 from workers.verdict import verdict_on
-
-if TYPE_CHECKING:
-    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -75,7 +72,7 @@ class Runner:
         performer: Performer,
         releases: Releases,
         conclusion: Conclusion,
-        meter: "Metrics",
+        meter: Metrics,
         *,
         solitude: Solitude,
         terms: Terms,

@@ -6,16 +6,13 @@ written anew, during which nobody else can publish a task.
 """
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import structlog
 
 from contracts import subjects
 from contracts.errors import TaskloreError
+from runtime.erasing import Eraser
 from runtime.pull import Delivery, PullEngine
-
-if TYPE_CHECKING:
-    from runtime.erasing import Eraser
 
 log = structlog.get_logger(__name__)
 
@@ -23,7 +20,7 @@ log = structlog.get_logger(__name__)
 class Settling:
     """Settles deliveries of tasks; with an *eraser* those that name a user are erased first."""
 
-    def __init__(self, eraser: "Eraser | None" = None) -> None:
+    def __init__(self, eraser: Eraser | None = None) -> None:
         self._eraser = eraser
         self._erasing: set[asyncio.Task[None]] = set()
 
@@ -36,7 +33,7 @@ class Settling:
         self._erasing.add(erasing)
         erasing.add_done_callback(self._erasing.discard)
 
-    async def _erase(self, eraser: "Eraser", delivery: Delivery, line: PullEngine) -> None:
+    async def _erase(self, eraser: Eraser, delivery: Delivery, line: PullEngine) -> None:
         try:
             await eraser.erase(subjects.TASKS, delivery.sequence)
         except TaskloreError as error:

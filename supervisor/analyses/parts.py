@@ -3,17 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from memory.analysis import AnalysisStore
+from memory.stories.store import StoryStore
+from runtime.metrics import Metrics
+from supervisor.cancellation import Canceller
 from supervisor.catalogue import Catalogue
-
-if TYPE_CHECKING:
-    from memory.analysis import AnalysisStore
-    from memory.stories.store import StoryStore
-    from runtime.metrics import Metrics
-    from supervisor.cancellation import Canceller
-    from supervisor.dispatch import Dispatch
-    from supervisor.reports import ReportDesk
+from supervisor.dispatch import Dispatch
+from supervisor.reports import ReportDesk
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +18,13 @@ class Parts:
     """What analyses are worked on with; `keep` is how many of a story are kept."""
 
     supervisor_id: str
-    stories: "StoryStore"
-    analyses: "AnalysisStore"
-    dispatch: "Dispatch"
-    reports: "ReportDesk"
-    canceller: "Canceller"
+    stories: StoryStore
+    analyses: AnalysisStore
+    dispatch: Dispatch
+    reports: ReportDesk
+    canceller: Canceller
     catalogue: Callable[[], Catalogue]
-    meter: "Metrics"
+    meter: Metrics
     keep: int = 100
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 

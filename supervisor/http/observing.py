@@ -1,7 +1,7 @@
 """Every request seen from outside: its span in the trace that it came with, and its count by route."""
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -9,9 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from contracts import subjects
 from contracts.traces import TraceContext, read_context
 from runtime import tracing
-
-if TYPE_CHECKING:
-    from runtime.metrics import Metrics
+from runtime.metrics import Metrics
 
 #: The methods that HTTP has; a stranger may call one anything.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
@@ -24,7 +22,7 @@ _GONE = 499
 class Observed:
     """Wraps an application; neither path nor query is told of, as both may name a person."""
 
-    def __init__(self, app: ASGIApp, meter: "Metrics") -> None:
+    def __init__(self, app: ASGIApp, meter: Metrics) -> None:
         self._app = app
         self._meter = meter
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -20,6 +20,7 @@ from memory.pipeline_runs import PipelineRuns
 from memory.project import ProjectMemory
 from memory.session import SessionCache
 from runtime.link import Link
+from runtime.metrics import Metrics
 from supervisor.cancellation import Canceller
 from supervisor.dispatch import Dispatch
 from supervisor.pipelines.fingerprints import Fingerprints
@@ -27,9 +28,6 @@ from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.masking import Masker
 from supervisor.pipelines.references import Reference, resolve
 from supervisor.reports import ReportDesk
-
-if TYPE_CHECKING:
-    from runtime.metrics import Metrics
 
 #: Characters of an event's text: an error may quote what it was given.
 _MOST_SAID = 2_000
@@ -51,7 +49,7 @@ class Parts:
     reports: ReportDesk
     canceller: Canceller
     tell: Callable[[PipelineEvent], None]
-    meter: "Metrics"
+    meter: Metrics
     evidence_dir: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     fingerprints: Fingerprints = field(default_factory=Fingerprints)

@@ -3,14 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import structlog
 
 from contracts.errors import MemoryUnavailable
-
-if TYPE_CHECKING:
-    from memory.queues import PersonalQueue
+from memory.queues import PersonalQueue
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +24,7 @@ class Backlog:
 
     def __init__(
         self,
-        queue: "PersonalQueue",
+        queue: PersonalQueue,
         mended: Callable[[], None],
         *,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 10**6,

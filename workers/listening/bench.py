@@ -3,19 +3,17 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
 from contracts.errors import MemoryUnavailable
+from memory.queues import PersonalQueue
 from runtime.pull import PullEngine
 from workers.listening.backlog import Backlog
 from workers.listening.embedding import Embedding
 from workers.listening.outflow import Outflow
 from workers.listening.sweeping import Sweeper
-
-if TYPE_CHECKING:
-    from memory.queues import PersonalQueue
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +31,7 @@ class ListenBench:
 
     agent_id: str
     queue_name: str
-    queue: "PersonalQueue"
+    queue: PersonalQueue
     engines: Sequence[PullEngine]
     outflow: Outflow
     backlog: Backlog

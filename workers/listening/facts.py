@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import BaseModel, ValidationError
@@ -22,6 +21,10 @@ from memory.claims import Claim, Closing, Row
 from memory.documents.commits import Committed
 from memory.documents.draft import AppliedPlan, Draft, Plan, Snapshot
 from memory.documents.guard import LIMITS, Limits
+from memory.documents.store import DocumentStore
+from memory.notices import Notices
+from memory.queues import PersonalQueue
+from runtime.metrics import Metrics
 from workers.context import Services
 from workers.judgement import RetryPolicy
 from workers.listening.context import ListenContext
@@ -33,12 +36,6 @@ from workers.listening.runs import contained
 from workers.listening.spans import Ruling
 from workers.listening.values import FactBatch, PendingFact
 from workers.listening.values import Ruling as Ruled
-
-if TYPE_CHECKING:
-    from memory.documents.store import DocumentStore
-    from memory.notices import Notices
-    from memory.queues import PersonalQueue
-    from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -116,13 +113,13 @@ class FactWork:
         listener: Listener,
         settings: BaseModel | None,
         *,
-        queue: "PersonalQueue",
-        store: "DocumentStore",
+        queue: PersonalQueue,
+        store: DocumentStore,
         services: Services,
-        meter: "Metrics",
+        meter: Metrics,
         retry: RetryPolicy,
         agent_files: Path | None = None,
-        notices: "Notices | None" = None,
+        notices: Notices | None = None,
     ) -> None:
         self._listener = listener
         self._settings = settings

@@ -5,7 +5,7 @@ How a partition is read, and what becomes of what cannot be, is in `runtime.part
 
 from collections.abc import Callable
 from datetime import UTC
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -14,19 +14,15 @@ from contracts.errors import InvalidInput
 from contracts.faults import fault_of
 from contracts.messages import ChatTurn, ExtractedFacts
 from contracts.traces import read_context
-from memory.episodes.store import Episode
+from memory.episodes.store import Episode, Episodes
+from memory.queues import PersonalQueue
 from memory.rendering.recalled import without_rendered
+from runtime.erasing import Eraser
+from runtime.metrics import Metrics
 from runtime.outbox import Outbox
 from runtime.partitions import PartitionDesk, Whose
 from runtime.pull import Delivery
 from runtime.signatures import Publishers
-
-if TYPE_CHECKING:
-    from memory.episodes.store import Episodes
-    from memory.queues import PersonalQueue
-    from runtime.erasing import Eraser
-    from runtime.metrics import Metrics
-
 
 #: Whose answers only quote what was said.
 _MEMORY_AGENT = "MemoryAgent"
@@ -48,13 +44,13 @@ class InflowDesk(PartitionDesk):
         stream: str,
         whose: Whose,
         *,
-        queue: "PersonalQueue",
-        eraser: "Eraser | None",
+        queue: PersonalQueue,
+        eraser: Eraser | None,
         outbox: Outbox,
-        meter: "Metrics",
+        meter: Metrics,
         appended: Callable[[], None],
         publishers: Publishers | None = None,
-        episodes: "Episodes | None" = None,
+        episodes: Episodes | None = None,
         spoken: Callable[[str], None] = lambda _owner: None,
     ) -> None:
         super().__init__(stream, self._append, whose, outbox=outbox, meter=meter, eraser=eraser, publishers=publishers)

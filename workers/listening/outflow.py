@@ -11,17 +11,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import structlog
 
 from contracts.errors import MemoryUnavailable
 from memory.claims import Claim
+from memory.queues import PersonalQueue
 from workers.listening.rows import LeaseLost
 from workers.solitude import Solitude, StillBusy
-
-if TYPE_CHECKING:
-    from memory.queues import PersonalQueue
 
 log = structlog.get_logger(__name__)
 
@@ -84,7 +82,7 @@ class Outflow:
 
     def __init__(
         self,
-        queue: "PersonalQueue",
+        queue: PersonalQueue,
         work: Work,
         pace: Pace,
         *,

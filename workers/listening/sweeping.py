@@ -4,15 +4,12 @@ import asyncio
 import random
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import structlog
 
 from contracts.errors import TaskloreError
-
-if TYPE_CHECKING:
-    from memory.documents.owners import DocumentOwners
-    from memory.documents.store import DocumentStore
+from memory.documents.owners import DocumentOwners
+from memory.documents.store import DocumentStore
 
 log = structlog.get_logger(__name__)
 
@@ -26,7 +23,7 @@ class Sweeper:
     """Sweeps the documents of all users every *every_s* seconds; several workers may, and each item goes once."""
 
     def __init__(
-        self, store: "DocumentStore", owners: "DocumentOwners", now: Callable[[], datetime], every_s: float
+        self, store: DocumentStore, owners: DocumentOwners, now: Callable[[], datetime], every_s: float
     ) -> None:
         self._store = store
         self._owners = owners

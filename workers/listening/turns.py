@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import BaseModel, ValidationError
@@ -21,6 +20,9 @@ from contracts import subjects
 from contracts.errors import MemoryUnavailable, TaskloreError
 from contracts.messages import ChatTurn, Fact
 from memory.claims import Claim, Closing, Row
+from memory.queues import PersonalQueue
+from runtime.metrics import Metrics
+from runtime.outbox import Outbox
 from workers.context import Services
 from workers.judgement import RetryPolicy
 from workers.listening.context import ListenContext
@@ -32,11 +34,6 @@ from workers.listening.runs import contained
 from workers.listening.spans import listening
 from workers.listening.values import TurnBatch, TurnFacts
 from workers.listening.waiting import Hurries, Patience, Unhurried, Waiting
-
-if TYPE_CHECKING:
-    from memory.queues import PersonalQueue
-    from runtime.metrics import Metrics
-    from runtime.outbox import Outbox
 
 log = structlog.get_logger(__name__)
 
@@ -76,10 +73,10 @@ class TurnWork:
         listener: Listener,
         settings: BaseModel | None,
         *,
-        queue: "PersonalQueue",
-        outbox: "Outbox",
+        queue: PersonalQueue,
+        outbox: Outbox,
         services: Services,
-        meter: "Metrics",
+        meter: Metrics,
         retry: RetryPolicy,
         agent_files: Path | None = None,
         patience: Patience | None = None,
