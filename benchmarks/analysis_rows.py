@@ -23,12 +23,12 @@ from benchmarks.producer import PATIENCE_S, Asking, Producer
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, missing, percentile, ratio
 from contracts import subjects
-from contracts.analysis import AnalysisDocument, read_document
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.document import AnalysisDocument, read_document
+from contracts.analysis.roster import ROSTER
+from contracts.analysis.stories import Entity, SeatSettings, StoryBase, StorySettings
 from contracts.messages import AnalysisReply, AnalysisRequest
-from contracts.stories import Entity, SeatSettings, StoryBase, StorySettings
-from memory.analysis import AnalysisStore
 from memory.rendering.prompt_context import within
+from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
 from workers.agents.story.names import Handles
 from workers.agents.story.prose import quotations, sentences

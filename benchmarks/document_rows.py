@@ -15,15 +15,15 @@ from benchmarks.processes import NotMeasuredError
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile, ratio
 from contracts.edits import Delete, Edit, Insert
-from memory.documents.commits import Committed
 from memory.documents.draft import Draft, Origin, Plan
 from memory.documents.guard import LIMITS
-from memory.documents.history import json_bytes
 from memory.documents.items import make_item
 from memory.documents.kinds import Kinds
-from memory.documents.store import DocumentStore
+from memory.documents.storage.commits import Committed
+from memory.documents.storage.history import json_bytes
+from memory.documents.storage.store import DocumentStore
 from memory.rendering.documents import render
-from runtime import valkey
+from runtime.servers import valkey
 
 FOOD = "resource_user_food_prefs"
 KINDS = Kinds.load()

@@ -10,7 +10,7 @@ from memory.episodes.minilm import load_minilm
 from memory.episodes.recall import recall
 from memory.episodes.store import Episode, Episodes
 from memory.episodes.vectors import VectorIndex
-from runtime import valkey
+from runtime.servers import valkey
 from tests.episodes.chats import Person, Turn, make_people
 
 #: Turns of the person who is asked about, and hits of a search.

@@ -22,11 +22,11 @@ from benchmarks.processes import NotMeasuredError, Worker, running
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, missing, ratio
 from contracts import subjects
-from memory.documents.store import DocumentStore
-from memory.queues import PersonalQueue
-from runtime.connection import connected
-from runtime.link import Link
-from runtime.outbox import Outbox, open_outbox
+from memory.documents.storage.store import DocumentStore
+from memory.queues.queue import PersonalQueue
+from runtime.messaging.connection import connected
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import Outbox, open_outbox
 
 COMMAND = (sys.executable, "-m", "tasklore", "worker", "workers.agents.memory_worker")
 #: Facts that wait, and are worked on, while turns are published.

@@ -13,11 +13,11 @@ from benchmarks.budget import analyze, parameters
 from benchmarks.processes import NotMeasuredError
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile, ratio
-from contracts.neighbours import Neighbourhood
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
+from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
-from memory.entries import Near
-from memory.long_term import LongTermMemory
+from memory.long_term.entries import Near
+from memory.long_term.store import LongTermMemory
 from quantities.amounts import Amount
 
 #: Entries among which a neighbour is found.

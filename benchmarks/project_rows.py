@@ -15,8 +15,8 @@ from benchmarks.processes import NotMeasuredError
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
 from memory import keys
-from memory.project import ProjectMemory
-from runtime import valkey
+from memory.projects.project import ProjectMemory
+from runtime.servers import valkey
 
 PROJECT = "bench"
 #: Decisions that are searched, and words of each.

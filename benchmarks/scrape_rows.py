@@ -10,14 +10,14 @@ from decimal import Decimal
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
 from memory import keys
-from memory.exchange import Exchange
-from memory.tally import Tally
-from runtime import valkey
+from memory.command_batch import Exchange
+from memory.ledger.tally import Tally
 from runtime.health import HealthServer
-from runtime.llm_prices import Expense
 from runtime.metrics import MAX_TASKS, Metrics
 from runtime.metrics_table import families
+from runtime.models.prices import Expense
 from runtime.process import calm_collector
+from runtime.servers import valkey
 
 #: Milliseconds that a scrape may take.
 ALLOWED_MS = 20.0

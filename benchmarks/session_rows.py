@@ -11,8 +11,8 @@ from benchmarks.document_rows import Times, bare_client, in_turns, timed
 from benchmarks.processes import NotMeasuredError
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile, ratio
-from memory.session import NewEntry, SessionCache
-from runtime import valkey
+from memory.sessions.session import NewEntry, SessionCache
+from runtime.servers import valkey
 
 #: What a phase hands on: some kilobytes of JSON, as a map of imports of a folder of some hundred files.
 RESULT = {f"module_{number}": [f"module_{number * 7 % 40}", f"module_{number * 3 % 40}"] for number in range(40)}

@@ -23,8 +23,8 @@ from contracts.errors import TaskloreError
 from examples.coin_world.agents import Agents, OverNats
 from examples.coin_world.running import Runner
 from examples.coin_world.world import Choice, World, names
-from memory.inbox import Inbox
-from runtime import valkey
+from memory.conversations.inbox import Inbox
+from runtime.servers import valkey
 from supervisor.asking import Asker, asking
 
 #: Milliseconds that 95 of 100 steps may take at most.

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from contracts.agent_messages import AgentMessage as AgentMessage
-from contracts.analysis_messages import AnalysisReply as AnalysisReply
-from contracts.analysis_messages import AnalysisRequest as AnalysisRequest
+from contracts.analysis.messages import AnalysisReply as AnalysisReply
+from contracts.analysis.messages import AnalysisRequest as AnalysisRequest
 from contracts.identifiers import Name, demand_user_id
 from contracts.message_parts import Message as Message
 from contracts.message_parts import Part as Part

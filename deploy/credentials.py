@@ -38,7 +38,7 @@ from deploy.privileges.nats_accounts import SYSTEM_USER, key_variable, nats_acco
 from deploy.privileges.roles import Cast, Role, named
 from deploy.privileges.valkey_users import renewed, valkey_users, with_passwords
 from deploy.secret_manifests import secrets_text
-from runtime.signatures import READERS
+from runtime.messaging.signatures import READERS
 
 #: Days that a certificate of a development authority is good for.
 _DAYS = "365"

@@ -12,7 +12,7 @@ from contracts.errors import ConfigurationError
 from deploy.privileges.cast_file import public_keys, read_cast
 from deploy.privileges.nats_accounts import nats_accounts, publishers
 from deploy.privileges.valkey_users import renewed
-from runtime.signatures import READERS
+from runtime.messaging.signatures import READERS
 from tasklore.k8s.pods import PART_OF, Manifest
 from tasklore.k8s.printing import as_yaml
 

@@ -6,19 +6,9 @@ from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from contracts.errors import Forbidden, MemoryUnavailable, Unreachable
+from memory.command_batch import demand_loaded
 
 # Each registers its own.
-from memory import (  # noqa: F401
-    document_scripts,
-    inbox_scripts,
-    neighbour_scripts,
-    pipeline_scripts,
-    project_scripts,
-    queue_scripts,
-    session_scripts,
-    story_scripts,
-)
-from memory.exchange import demand_loaded
 from memory.scripts import LIBRARIES
 
 

@@ -2,20 +2,20 @@
 
 | key | type | time to live | meaning |
 |---|---|---|---|
-| `tl:ltm:{Agent}:v1.1:question` | string | absolute, per task | a remembered result, see `memory.entries` |
+| `tl:ltm:{Agent}:v1.1:question` | string | absolute, per task | a remembered result, see `memory.long_term.entries` |
 | `tl:ltm:{Agent}:v1.1:u:token:question` | string | absolute, per task | the same, remembered for one user |
-| `tl:ltm:{Agent}:near:v1.1:frame` | sorted set | its longest entry's | remembered values, see `memory.neighbours` |
+| `tl:ltm:{Agent}:near:v1.1:frame` | sorted set | its longest entry's | remembered values, see `long_term.neighbours` |
 | `tl:ltm:{Agent}:near:v1.1:frame:until` | sorted set | the same | the same, by when their entries go, in ms |
 | `tl:ltm:{Agent}:near:v1.1:frame:2` | sorted sets | the same | the same, by the second value and each further one |
 | `tl:ltm-hits:{Agent}:...` | string | its entry's | how often the entry of the same ending was served |
 | `tl:ltm-users:{token}` | sorted set | its longest entry's | entry keys that a user's tasks stored, by expiry in ms |
 | `tl:ltm-served:{token}` | hash | that of the list | how often a user was served each entry of that list |
 | `tl:ltm-quarantine:{Agent}` | hash | none | entries of imported files that may answer another question |
-| `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.imports` |
+| `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.long_term.imports` |
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
-| `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger` |
-| `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.tally` |
-| `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `memory.incarnations` |
+| `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
+| `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
+| `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
 | `tl:conversation:{id}` | list | 30 days after its last use | what was said, oldest first: turns and utterances |
 | `tl:conversation:{id}:ids` | sorted set | the same | the ids of that, and of what waits, so that none is added twice |
 | `tl:conversation:{id}:digest` | hash | the same | what is left of messages that are not shown any more |
@@ -38,11 +38,11 @@
 | `tl:owners:{turns}`, `tl:owners:{facts}` | sorted set | none | whose rows wait, by when they are due, in ms |
 | `tl:notices:{token}` | list | 2 days after its last line | what was learned and not said; `:hurry` who waits for it |
 | `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
-| `tl:session:{id}` | hash | from its last update, none while its pipeline runs | a session, see `memory.session` |
+| `tl:session:{id}` | hash | from its last update, none while its pipeline runs | a session, see `sessions.session` |
 | `tl:session:{id}:entries` | hash | the same | its entries: a body by its key, its head by `:` and its key |
 | `tl:session:{id}:hits` | hash | the same | how often each entry was used |
 | `tl:session:{id}:uses` | set | the same | readers that are counted among those uses |
-| `tl:session:{id}:phases` | hash | the same | how far each phase of its pipeline is, see `memory.pipeline_runs` |
+| `tl:session:{id}:phases` | hash | the same | how far each phase of its pipeline is, see `sessions.pipeline_runs` |
 | `tl:session:{id}:tasks` | hash | the same | the task that may write for each phase |
 | `tl:session:{id}:corrected` | hash | the same | phases whose entries are hidden, and which phase replaces each |
 | `tl:session:{id}:seen` | hash | the same | what each phase read beside the session: files, standards, design |
@@ -52,7 +52,7 @@
 | `tl:running:{supervisor}` | sorted set | none | sessions whose pipelines run, by when somebody has to look, in ms |
 | `tl:run:{id}` | string | 1 day | how a run ended, for whoever asks once its session is gone |
 | `tl:user-sessions:{token}` | set | none | sessions that were started for a user, so that forgetting finds them |
-| `tl:project:{id}` | hash | none | a project's records by id, see `memory.project` |
+| `tl:project:{id}` | hash | none | a project's records by id, see `memory.projects.project` |
 | `tl:project:{id}:...` | sorted sets | none | the same by time, kind, tag and word |
 | `tl:projects:{index}` | sorted set | none | every project, by its last record in ms |
 | `tl:story:{id}` | hash | none | where a story begins, and its `revision`, see `memory.stories.store` |
@@ -60,7 +60,7 @@
 | `tl:story:{id}:responses` | hash | none | its last responses by number, the digest of each by `:` and number |
 | `tl:story:{id}:written` | sorted set | none | those responses, by which was written before which |
 | `tl:story:{id}:changes:...` | hash | none | what responses changed, by number, as one agent found it |
-| `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `memory.analysis` |
+| `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `memory.stories.analyses` |
 | `tl:analysis:{id}:records` | hash | none | how far each is, by number; `:n` its text, `+n` under way, `@n` its base |
 | `tl:analysis:{id}:written` | sorted set | none | those analyses, by which was written before which |
 | `tl:stories:{index}` | sorted set | none | every story, by when it was loaded or told a response last, in ms |
@@ -154,7 +154,7 @@ def near(entry_key: str, frame: str, fields: int = 1) -> tuple[str, ...]:
     """Return the keys that tell which entries may be near to *entry_key*; same tag.
 
     By the first value, by expiry, and then by every further one of the values of *fields*. *frame* is that of a
-    `contracts.neighbours.Neighbourhood`. Entries of one version and user share them.
+    `contracts.parameters.neighbours.Neighbourhood`. Entries of one version and user share them.
     """
     root = near_of(entry_key) + checked_name(frame, "frame")
     return root, f"{root}:until", *(f"{root}:{number}" for number in range(2, fields + 1))

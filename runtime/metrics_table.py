@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterator
 
 from contracts.messages import Status
-from runtime.broker import make_broker
 from runtime.counting.series import PREFIX
 from runtime.counting.words import MAX_TASKS, words_of
+from runtime.messaging.broker import make_broker
 from runtime.metrics import Metrics
 
 _HEAD = """# Metrics

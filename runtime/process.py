@@ -13,13 +13,13 @@ from faststream import FastStream
 
 from contracts.errors import ConfigurationError, TaskloreError, Unreachable
 from runtime.access import access_of
-from runtime.broker import make_broker
-from runtime.connection import Listener
 from runtime.health import Check, HealthServer, Pulse
-from runtime.link import Link
+from runtime.messaging.broker import make_broker
+from runtime.messaging.connection import Listener
+from runtime.messaging.link import Link
+from runtime.messaging.refusals import Refusal
 from runtime.metrics import Metrics
 from runtime.origin import demand_own_packages
-from runtime.refusals import Refusal
 from runtime.settings import Settings
 from runtime.watchdog import LEAVE_S, Watchdog
 

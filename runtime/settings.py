@@ -16,10 +16,10 @@ from contracts.faults import complaint_of
 from contracts.identifiers import NAME_PATTERN
 from contracts.zones import TimeZone
 from quantities.numerals.locales import mark_of
-from runtime.endpoints import DEFAULT_DATA_DIR, SECRETS_VARIABLE, masked_url
-from runtime.llm_prices import parse_prices
-from runtime.llm_settings import DEFAULT_ROLE, MEDIUM_MODEL, SMALL_MODEL, LlmRole, LlmSettings
+from runtime.models.prices import parse_prices
+from runtime.models.settings import DEFAULT_ROLE, MEDIUM_MODEL, SMALL_MODEL, LlmRole, LlmSettings
 from runtime.networks import networks_in
+from runtime.servers.endpoints import DEFAULT_DATA_DIR, SECRETS_VARIABLE, masked_url
 
 log = structlog.get_logger(__name__)
 
@@ -281,7 +281,7 @@ class Settings(BaseSettings):
         return "environment" if name in self.model_fields_set else "default"
 
     def llm(self) -> LlmSettings:
-        """Return the part that `runtime.llm` is told."""
+        """Return the part that `runtime.models.llm` is told."""
         roles = {
             DEFAULT_ROLE: (self.llm_model, self.llm_temperature),
             "supervisor": (self.llm_supervisor_model, self.llm_supervisor_temperature),

@@ -19,15 +19,15 @@ from contracts.agent_messages import agent_message
 from contracts.errors import Forbidden, TaskExpired, Unreachable
 from contracts.identifiers import checked_name, new_id
 from contracts.messages import CompletionReport, MemoryMode, TaskAssignment, TaskCall
-from memory.ledger import Ledger
-from runtime import valkey
-from runtime.buckets import read_bucket
-from runtime.connection import connected
-from runtime.endpoints import find_endpoints
-from runtime.link import Link
-from runtime.outbox import Outbox, open_outbox
+from memory.ledger.ledger import Ledger
+from runtime.messaging.buckets import read_bucket
+from runtime.messaging.connection import connected
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import Outbox, open_outbox
+from runtime.servers import valkey
+from runtime.servers.endpoints import find_endpoints
 from supervisor.dispatch import Dispatch
-from supervisor.reports import ReportDesk
+from supervisor.reports.reports import ReportDesk
 
 #: How long a task may take, its time in the queue included, unless the call says otherwise.
 WITHIN = timedelta(seconds=30)

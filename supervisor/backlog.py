@@ -14,10 +14,10 @@ import structlog
 from contracts import subjects
 from contracts.errors import TaskloreError
 from contracts.words import OTHER
-from runtime.buckets import read_bucket
-from runtime.jetstream import ask_jetstream
-from runtime.link import Link
-from supervisor.reports import RunTimes
+from runtime.messaging.buckets import read_bucket
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.messaging.link import Link
+from supervisor.reports.reports import RunTimes
 from supervisor.watch import Watch
 
 log = structlog.get_logger(__name__)

@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from contracts import subjects
 from contracts.errors import MemoryUnavailable
 from contracts.messages import Cancellation, CompletionReport, ErrorNote, TaskAssignment
-from memory.ledger import Ledger
-from memory.runs import Cancelled
-from runtime.jetstream import ask_or_none
-from runtime.outbox import Outbox
-from supervisor.reporting import Reporter
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import Cancelled
+from runtime.messaging.jetstream import ask_or_none
+from runtime.messaging.outbox import Outbox
+from supervisor.reports.closed_tasks import Reporter
 
 log = structlog.get_logger(__name__)
 

@@ -15,8 +15,8 @@ from contracts import subjects
 from contracts.errors import InvalidInput
 from contracts.faults import fault_of
 from contracts.messages import AgentCard
-from runtime.buckets import BucketState, read_bucket_by_page, state_of_bucket
-from runtime.direct import Line
+from runtime.messaging.buckets import BucketState, read_bucket_by_page, state_of_bucket
+from runtime.messaging.direct import Line
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.routing import problem_of
 

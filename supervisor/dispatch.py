@@ -15,9 +15,9 @@ from contracts import subjects
 from contracts.errors import MemoryUnavailable
 from contracts.identifiers import user_token
 from contracts.messages import ChatTurn, TaskAssignment
-from memory.ledger import Ledger
+from memory.ledger.ledger import Ledger
 from runtime import tracing
-from runtime.outbox import Outbox
+from runtime.messaging.outbox import Outbox
 
 log = structlog.get_logger(__name__)
 

@@ -2,18 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from memory.conversation import Conversations
+from memory.conversations.conversation import Conversations
 from memory.documents.kinds import Kinds
-from memory.pipeline_runs import PipelineRuns
-from memory.requests import RequestRecords
-from memory.session import SessionCache
+from memory.ledger.requests import RequestRecords
+from memory.sessions.pipeline_runs import PipelineRuns
+from memory.sessions.session import SessionCache
 from runtime.networks import networks_in
-from supervisor.opening import Ground
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.service import Service
+from supervisor.services import Ground
 
 if TYPE_CHECKING:
-    from supervisor.http.serving import HttpServer
+    from supervisor.http.server.server import HttpServer
 
 
 def api_on(
@@ -27,13 +27,13 @@ def api_on(
     settings = ground.settings
     if settings.api_port is None:
         return None
-    from supervisor.http.addresses import Origins
-    from supervisor.http.certificates import demand_tls
-    from supervisor.http.limits import Limits
+    from supervisor.http.admission.addresses import Origins
+    from supervisor.http.admission.limits import Limits
+    from supervisor.http.admission.unknown_clients import Strangers
     from supervisor.http.parts import Parts
-    from supervisor.http.serving import HttpServer, demand_keys
-    from supervisor.http.strangers import Strangers
-    from supervisor.http.work import Work
+    from supervisor.http.requests.work import Work
+    from supervisor.http.server.certificates import demand_tls
+    from supervisor.http.server.server import HttpServer, demand_keys
 
     keys = demand_keys(settings.api_host, settings.api_keys_file)
     records = RequestRecords(ground.redis)

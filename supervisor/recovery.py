@@ -33,12 +33,12 @@ from contracts import subjects
 from contracts.errors import ConfigurationError, MessageTooLarge, TaskloreError
 from contracts.messages import CompletionReport, TaskAssignment
 from contracts.traces import spelled_context
-from memory.incarnations import Incarnations
-from memory.open_tasks import OpenTask, OpenTasks
-from runtime.jetstream import ask_or_none
+from memory.ledger.open_tasks import OpenTask, OpenTasks
+from memory.ledger.stream_epochs import Incarnations
+from runtime.messaging.jetstream import ask_or_none
+from runtime.messaging.outbox import Outbox
+from runtime.messaging.streams import REPORTS_KEPT_S
 from runtime.metrics import Metrics
-from runtime.outbox import Outbox
-from runtime.streams import REPORTS_KEPT_S
 
 log = structlog.get_logger(__name__)
 

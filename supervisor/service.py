@@ -20,17 +20,17 @@ from contracts.messages import (
     TaskCall,
     TaskCard,
 )
-from memory.conversation import Conversations
-from memory.exchange import Commands
+from memory.command_batch import Commands
+from memory.conversations.conversation import Conversations
 from supervisor.catalogue import Catalogue
-from supervisor.combined import as_part, combined, fitting
 from supervisor.dispatch import Dispatch
-from supervisor.first_readings import FirstReading, PartRead
-from supervisor.incoming import Alongside, Ended, Incoming, digest_of, part_task_id, unheard
-from supervisor.learned import MEMORY_AGENT, Learned, with_notes
-from supervisor.replies import part_reply, report_reply
-from supervisor.reports import ReportDesk
-from supervisor.request_readings import RequestReadings
+from supervisor.replies.combined import as_part, combined, fitting
+from supervisor.replies.notices import MEMORY_AGENT, Learned, with_notes
+from supervisor.replies.wording import part_reply, report_reply
+from supervisor.reports.reports import ReportDesk
+from supervisor.requests.first_readings import FirstReading, PartRead
+from supervisor.requests.incoming import Alongside, Ended, Incoming, digest_of, part_task_id, unheard
+from supervisor.requests.readings import RequestReadings
 from supervisor.understanding.outcome import Interpreter
 
 log = structlog.get_logger(__name__)

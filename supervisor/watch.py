@@ -13,8 +13,8 @@ from redis.asyncio import ConnectionPool, Redis
 from redis.exceptions import RedisError
 
 from contracts.errors import MemoryUnavailable, TaskloreError
-from memory.tally import Tally
-from runtime.jetstream import ask_jetstream
+from memory.ledger.tally import Tally
+from runtime.messaging.jetstream import ask_jetstream
 
 log = structlog.get_logger(__name__)
 

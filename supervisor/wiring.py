@@ -20,44 +20,44 @@ from contracts import subjects
 from contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
 from contracts.messages import AgentCard, AnalysisReply, Cancellation, PersonReply, PersonRequest, PipelineReply
 from memory.breaker import Breaker
-from memory.conversation import Conversations
+from memory.conversations.conversation import Conversations
 from memory.functions import offer_functions
-from memory.incarnations import Incarnations
-from memory.ledger import Ledger
-from memory.open_tasks import OpenTasks
-from memory.session import SessionCache
-from runtime import valkey
-from runtime.broker import reads, reads_nothing, reads_or_ignores
-from runtime.connection import connected
-from runtime.leases import Leases
-from runtime.link import Link
-from runtime.llm import Llm
-from runtime.outbox import Outbox, open_outbox
+from memory.ledger.ledger import Ledger
+from memory.ledger.open_tasks import OpenTasks
+from memory.ledger.stream_epochs import Incarnations
+from memory.sessions.session import SessionCache
+from runtime.messaging.broker import reads, reads_nothing, reads_or_ignores
+from runtime.messaging.connection import connected
+from runtime.messaging.leases import Leases
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import Outbox, open_outbox
+from runtime.messaging.pull import Desk, PullEngine
+from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+from runtime.models.llm import Llm
 from runtime.process import Process
-from runtime.pull import Desk, PullEngine
+from runtime.servers import valkey
 from runtime.settings import Settings
-from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
-from supervisor import comparison
 from supervisor.analyses.desk import AnalysisDesk
 from supervisor.analyses.requests import AnalysisRequests
 from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
-from supervisor.delivering import Delivering
+from supervisor.delivery import Delivering
 from supervisor.dispatch import Dispatch
 from supervisor.front import api_on
-from supervisor.opening import Ground, analyses_on, interpreter_on, learned_on, open_delivering, pipelines_on
 from supervisor.pipelines.as_tasks import agent_card, read_pipelines
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.recovery import Recovery
-from supervisor.refusals import readable_refusals
-from supervisor.reports import HINT_PAUSE_S, ReportDesk
+from supervisor.reports import comparison
+from supervisor.reports.reports import HINT_PAUSE_S, ReportDesk
+from supervisor.requests.refusals import readable_refusals
 from supervisor.service import Service
+from supervisor.services import Ground, analyses_on, interpreter_on, learned_on, open_delivering, pipelines_on
 from supervisor.watch import Watch
-from supervisor.watching import watches_on
+from supervisor.watches import watches_on
 
 if TYPE_CHECKING:
-    from supervisor.http.serving import HttpServer
+    from supervisor.http.server.server import HttpServer
 
 log = structlog.get_logger(__name__)
 

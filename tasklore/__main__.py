@@ -11,7 +11,7 @@ from contracts.errors import TaskloreError
 from runtime.origin import demand_own_packages
 from tasklore.app import app
 from tasklore.exits import OK, SIGNALLED, USAGE, Interrupted, code_of, expected_in
-from tasklore.screen import complain, print_json
+from tasklore.render.screen import complain, print_json
 
 #: Groups of commands whose refusals are JSON, too, for who asked for it.
 _TOLD_AS_JSON = frozenset({"analysis", "pipeline", "project", "session", "story"})

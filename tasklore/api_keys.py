@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from contracts.errors import InvalidInput
-from supervisor.http.key_file import ROLES, Role, make_key
-from tasklore.screen import say
+from supervisor.http.admission.key_file import ROLES, Role, make_key
+from tasklore.render.screen import say
 
 #: Where a supervisor looks for the keys, and where they are kept without it.
 _VARIABLE, _DEFAULT = "TASKLORE_API_KEYS_FILE", "api-keys.json"

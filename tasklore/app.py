@@ -5,20 +5,18 @@ from typing import Annotated
 
 from typer import Argument, Context, Exit, Option, Typer, echo
 
-from tasklore import (
-    agents_app,
-    analysis_app,
-    dlq_app,
-    doctor_app,
-    k8s_app,
-    ltm_app,
-    memory_app,
-    pipeline_app,
-    project_app,
-    session_app,
-    story_app,
-)
+from tasklore.agents import app as agents_app
+from tasklore.analysis import app as analysis_app
+from tasklore.dlq import app as dlq_app
+from tasklore.doctor import app as doctor_app
+from tasklore.k8s import app as k8s_app
+from tasklore.ltm import app as ltm_app
+from tasklore.memory import app as memory_app
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
+from tasklore.pipeline import app as pipeline_app
+from tasklore.project import app as project_app
+from tasklore.session import app as session_app
+from tasklore.story import app as story_app
 
 app = Typer(
     name="tasklore",
@@ -62,7 +60,7 @@ def demo() -> int:
 
     The second question is the first one in other words, and is answered from memory; the pipeline fails and goes on.
     """
-    from tasklore.demonstration import demonstrate
+    from tasklore.demo.demo import demonstrate
     from tasklore.running import run
 
     return run(demonstrate())
@@ -86,7 +84,7 @@ def up(
     again. TASKLORE_LOG_LEVEL=info lets every process tell more.
     """
     from tasklore.running import run
-    from tasklore.serving import serve_all
+    from tasklore.up.serve import serve_all
 
     return run(serve_all([*(agents or ()), *(more or ())], data_dir, workers))
 
@@ -128,7 +126,7 @@ def ask(
     Ends with 0 for an answer, for a question back and for "I cannot do that"; with 1 when the task failed or was not
     finished in time; with 3 when nobody answers.
     """
-    from tasklore.asking import ask_aloud, make_request
+    from tasklore.ask.ask import ask_aloud, make_request
     from tasklore.running import run
 
     request = make_request(
@@ -162,7 +160,7 @@ def worker(
     switch the memory off ("enable_ltm_cache": false) or name an old memory file to import once ("ltm_path"); every
     other field in it is a setting of the agent.
     """
-    from tasklore.serving import serve_worker
+    from tasklore.up.serve import serve_worker
 
     serve_worker(references or [], config, slots)
 
@@ -174,7 +172,7 @@ def supervisor() -> None:
     Prints `ready http=...`, the address of its health and metrics, once requests are taken, and before that
     `api http=...`, where its HTTP API is; logs go to stderr.
     """
-    from tasklore.serving import serve_supervisor
+    from tasklore.up.serve import serve_supervisor
 
     serve_supervisor()
 
@@ -211,7 +209,7 @@ def cancel(
 
     Ends with 1 when it came too late.
     """
-    from tasklore.cancelling import cancel_aloud
+    from tasklore.ask.cancel import cancel_aloud
     from tasklore.running import run
 
     return run(cancel_aloud(task, reason, as_json=as_json))

@@ -12,19 +12,20 @@ from contracts.errors import ConfigurationError, Forbidden, Unreachable
 from contracts.identifiers import checked_name
 from contracts.pipelines import PIPELINE_AGENT
 from memory.functions import load_functions
-from runtime import logs, valkey
-from runtime.connection import connected
-from runtime.partitions import ACK_WAIT_S
+from runtime import logs
+from runtime.messaging.connection import connected
+from runtime.messaging.partitions import ACK_WAIT_S
+from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams
+from runtime.servers import valkey
 from runtime.settings import Settings
-from runtime.streams import Sizes, Source, declare_consumer, declare_streams
-from supervisor import comparison
-from supervisor.delivering import inbox_sources
+from supervisor.delivery import inbox_sources
+from supervisor.reports import comparison
 from supervisor.wiring import REPORT_ACK_WAIT_S
 from tasklore.exits import OK
 from tasklore.places import current_endpoints
 from workers.agent import Agent
 from workers.listening.declaration import Queue
-from workers.listening.opening import sources_of
+from workers.listening.wiring import sources_of
 from workers.loading import load_agents
 
 log = structlog.get_logger(__name__)

@@ -2,11 +2,11 @@
 
 from dataclasses import asdict, replace
 
-from runtime.endpoints import FILE_NAME, masked_url, read_endpoints
+from runtime.servers.endpoints import FILE_NAME, masked_url, read_endpoints
 from runtime.settings import Settings
 from runtime.settings_table import Row, explain
 from tasklore.places import endpoints_dir
-from tasklore.screen import print_json, print_table
+from tasklore.render.screen import print_json, print_table
 
 
 def print_settings(*, as_json: bool) -> None:

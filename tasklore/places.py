@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from contracts.errors import ConfigurationError, Unreachable
 from contracts.identifiers import checked_name
-from runtime.endpoints import (
+from runtime.servers.endpoints import (
     DATA_DIR_VARIABLE,
     DEFAULT_DATA_DIR,
     NATS_VARIABLE,

@@ -10,9 +10,9 @@ from redis.exceptions import RedisError
 from contracts.errors import InvalidInput, TaskloreError
 from contracts.messages import AgentCard
 from memory.keys import parse_ltm
-from memory.long_term import LongTermMemory
-from runtime import valkey
-from runtime.connection import connected
+from memory.long_term.store import LongTermMemory
+from runtime.messaging.connection import connected
+from runtime.servers import valkey
 from supervisor.cards import read_cards
 from tasklore.places import current_endpoints, demand_listener, leading_with_the_cure
 

@@ -15,9 +15,9 @@ from memory.documents.guard import LIMITS
 from memory.documents.items import Body, make_item
 from memory.documents.kinds import Kinds
 from memory.documents.plans import Document, Snapshot
-from runtime.llm import Expense, LlmRole, LlmSettings, Reply, Spent
-from runtime.llm_wire import T
-from workers.context import Services
+from runtime.models.llm import Expense, LlmRole, LlmSettings, Reply, Spent
+from runtime.models.wire import T
+from workers.context.context import Services
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, PendingFact
 

@@ -12,7 +12,7 @@ from memory.documents.draft import Draft
 from memory.documents.guard import LIMITS
 from memory.documents.items import METADATA, Body
 from memory.documents.paths import Path
-from memory.documents.store import DocumentStore
+from memory.documents.storage.store import DocumentStore
 from tests.integration.documents import FOOD, GENERAL, NOW, USER, content, plan
 
 #: Plans a history is long; each leads to a revision of one document or two.

@@ -9,11 +9,11 @@ from typing import Any
 from contracts.errors import TaskloreError
 from contracts.identifiers import user_token
 from memory import keys
-from memory.claims import Closing
 from memory.documents.draft import Draft, Snapshot
 from memory.documents.guard import LIMITS
-from memory.documents.history import json_bytes
-from memory.documents.store import DocumentStore, Stale
+from memory.documents.storage.history import json_bytes
+from memory.documents.storage.store import DocumentStore, Stale
+from memory.queues.claims import Closing
 from tests.integration.documents import FOOD, GENERAL, NOW, Queue, commit, like, plan
 
 #: Ids that are each other's prefix, token, key, case or form, and some that name nobody.

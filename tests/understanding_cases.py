@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 from contracts.messages import AgentCard, ChatTurn, TaskCall, TaskCard
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import Interpretation, RuleInterpreter, Understood

@@ -6,11 +6,11 @@ Here belong declaring, loading and running agents; what they remember lies in `m
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import GiveUp, RetryLater
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from quantities import amounts
 from quantities.amounts import Amount
 from workers.agent import Agent
-from workers.context import Context
+from workers.context.context import Context
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch, TurnFacts
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contracts.errors import ConfigurationError
 from contracts.faults import fault_of
-from runtime.llm_settings import DEFAULT_ROLE, LlmRole, LlmSettings
+from runtime.models.settings import DEFAULT_ROLE, LlmRole, LlmSettings
 
 if TYPE_CHECKING:
     from runtime.settings import Settings
@@ -133,7 +133,7 @@ def load_agent_files(folder: Path, override: Path | None = None) -> AgentFiles:
 
 
 def llm_settings_of(settings: "Settings", files: Iterable[AgentFiles]) -> LlmSettings:
-    """Return what `runtime.llm` is told: the *settings* of this process, and the roles that *files* describe.
+    """Return what `runtime.models.llm` is told: the *settings* of this process, and the roles that *files* describe.
 
     See `roles_of`.
     """

@@ -15,9 +15,9 @@ from pydantic import BaseModel, JsonValue, PydanticUserError, TypeAdapter, Valid
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from contracts.errors import ConfigurationError, GiveUp
-from contracts.parameters import Parameters
+from contracts.parameters.model import Parameters
 from quantities.amounts.amount import RESULT
-from workers.context import Context
+from workers.context.context import Context
 
 T = TypeVar("T")
 

@@ -13,28 +13,28 @@ from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
 from contracts.messages import Cancellation, ChatTurn, Progress
-from memory.conversation import Conversations
+from memory.conversations.conversation import Conversations
+from memory.conversations.inbox import Inbox, is_utterance
 from memory.documents.kinds import Kinds
-from memory.documents.store import DocumentStore
+from memory.documents.storage.store import DocumentStore
 from memory.episodes.store import Episodes
-from memory.inbox import Inbox, is_utterance
-from memory.ledger import Ledger
-from memory.long_term import LongTermMemory
-from memory.project import ProjectMemory
-from memory.session import SessionCache
-from memory.session_once import Computed
-from memory.single_flight import SingleFlight
+from memory.ledger.ledger import Ledger
+from memory.long_term.single_flight import SingleFlight
+from memory.long_term.store import LongTermMemory
+from memory.projects.project import ProjectMemory
+from memory.sessions.once import Computed
+from memory.sessions.session import SessionCache
 from memory.stories.shared_answers import SharedAnswers
 from memory.stories.store import StoryStore
-from runtime.llm import Llm
-from runtime.pull import PullEngine
+from runtime.messaging.pull import PullEngine
+from runtime.models.llm import Llm
 from workers.agent import Agent
-from workers.desk import TaskDesk
-from workers.forgetting import ForgetsUser
-from workers.forgetting_words import words_in_store
+from workers.execution.consumer import TaskDesk
+from workers.execution.releases import Releases
+from workers.execution.stores import Name
+from workers.forgetting.erasure import ForgetsUser
+from workers.forgetting.words import words_in_store
 from workers.listening.bench import ListenBench
-from workers.releases import Releases
-from workers.stores import Name
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +46,7 @@ Sender = Callable[[str, Progress], Awaitable[None]]
 
 @dataclass(slots=True)
 class Lent:
-    """What contexts of this process may use; fits `workers.context.Services`."""
+    """What contexts of this process may use; fits `workers.context.context.Services`."""
 
     llm: Llm
     conversations: Conversations

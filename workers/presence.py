@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from contracts import subjects
 from contracts.errors import AgentConflict, TaskloreError, Unreachable
 from contracts.messages import AgentCard, WorkerPresence
-from runtime.buckets import BUCKET_FAILURES, BUCKET_S, read_bucket
+from runtime.messaging.buckets import BUCKET_FAILURES, BUCKET_S, read_bucket
 from workers.card import same_contract
 
 log = structlog.get_logger(__name__)

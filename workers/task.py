@@ -11,9 +11,9 @@ from pydantic import BaseModel, JsonValue
 from contracts.errors import ConfigurationError, InvalidInput
 from contracts.identifiers import checked_name
 from contracts.messages import TaskAssignment
-from contracts.parameters import Parameters
+from contracts.parameters.model import Parameters
 from workers.code import code_digest
-from workers.context import Context
+from workers.context.context import Context
 from workers.handler import Handler, read_handler
 
 Use = Literal["llm", "clock", "edits"]

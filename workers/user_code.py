@@ -14,9 +14,9 @@ import runtime
 import workers
 from contracts.errors import ConfigurationError
 
-#: The machinery of an agent; the agents in `workers/agents` are users like any other.
-_MACHINERY = frozenset(Path(module.__file__ or "").resolve().parent for module in (contracts, workers, runtime))
-_VALUES, *_STORES = (Path(module.__file__ or "").resolve().parent for module in (contracts, memory, runtime))
+_VALUES, _WORKERS, *_STORES = (
+    Path(module.__file__ or "").resolve().parent for module in (contracts, workers, memory, runtime)
+)
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
 #: Folders in which every library lies, so that being beside it says nothing.
@@ -56,14 +56,20 @@ def is_raised_by(error: BaseException, function: Callable[..., Any]) -> bool:
         path = Path(name).resolve()
         if any(map(path.is_relative_to, _STORES)):
             return False
-        if any(map(path.is_relative_to, _INSTALLED)) and path.parent not in _MACHINERY:
+        if any(map(path.is_relative_to, _INSTALLED)) and not _is_machinery(path):
             # An agent that was itself installed as a library has its code there.
             is_package = any(map(file.is_relative_to, _INSTALLED)) and file.parent not in _SHARED
             return path == file or (is_package and path.is_relative_to(file.parent))
-        is_called = path.parent in _MACHINERY or path.is_relative_to(_VALUES)
+        is_called = _is_machinery(path)
         if not (is_called or name.startswith("<frozen") or any(map(path.is_relative_to, _STANDARD))):
             return True
     return False
+
+
+def _is_machinery(path: Path) -> bool:
+    """Return whether *path* is of the machinery of an agent; agents in `workers/agents` are users like others."""
+    ours = any(map(path.is_relative_to, (_VALUES, _WORKERS, _STORES[1])))
+    return ours and not path.is_relative_to(_WORKERS / "agents")
 
 
 def _told(error: BaseException) -> str:
@@ -82,5 +88,5 @@ def _is_foreign(filename: str) -> bool:
         return False
     path = Path(filename).resolve()
     if any(path.is_relative_to(folder) for folder in _INSTALLED):
-        return path.parent not in _MACHINERY
-    return path.parent not in _MACHINERY and not any(path.is_relative_to(folder) for folder in _STANDARD)
+        return not _is_machinery(path)
+    return not _is_machinery(path) and not any(path.is_relative_to(folder) for folder in _STANDARD)

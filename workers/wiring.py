@@ -17,51 +17,51 @@ from contracts.errors import ConfigurationError, MemoryUnavailable
 from contracts.identifiers import new_id
 from contracts.messages import Cancellation, Progress, WorkerPresence
 from memory.breaker import Breaker
-from memory.conversation import Conversations
+from memory.conversations.conversation import Conversations
+from memory.conversations.inbox import Inbox
 from memory.documents.kinds import Kinds
-from memory.documents.store import DocumentStore
+from memory.documents.storage.store import DocumentStore
 from memory.functions import offer_functions
-from memory.inbox import Inbox
-from memory.ledger import Ledger
-from memory.long_term import LongTermMemory
-from memory.project import ProjectMemory
-from memory.session import SessionCache
-from memory.session_once import Computed
-from memory.single_flight import SingleFlight
+from memory.ledger.ledger import Ledger
+from memory.long_term.single_flight import SingleFlight
+from memory.long_term.store import LongTermMemory
+from memory.projects.project import ProjectMemory
+from memory.sessions.once import Computed
+from memory.sessions.session import SessionCache
 from memory.stories.shared_answers import open_answers
 from memory.stories.store import StoryStore
-from runtime import valkey
-from runtime.broker import reads_or_ignores
-from runtime.connection import connected
-from runtime.erasing import Eraser
-from runtime.leases import Beat, Leases
-from runtime.link import Link
-from runtime.llm import Llm
-from runtime.outbox import Outbox, open_outbox
+from runtime.messaging.broker import reads_or_ignores
+from runtime.messaging.connection import connected
+from runtime.messaging.erasure import Eraser
+from runtime.messaging.leases import Beat, Leases
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import Outbox, open_outbox
+from runtime.messaging.pull import PullEngine
+from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+from runtime.models.llm import Llm
 from runtime.process import Process
-from runtime.pull import PullEngine
+from runtime.servers import valkey
 from runtime.settings import Settings
-from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
 from workers.agent import Agent
 from workers.agent_files import files_of, llm_settings_of
 from workers.card import card_of
-from workers.conclusion import Conclusion
-from workers.context import Context
-from workers.desk import TaskDesk
-from workers.due_copies import DueCopies, open_due_copies
-from workers.effects import Effects
+from workers.context.context import Context
+from workers.context.effects import Effects
+from workers.execution.acknowledger import Settling
+from workers.execution.consumer import TaskDesk
+from workers.execution.due_copies import DueCopies, open_due_copies
+from workers.execution.exclusive_runs import Solitude
+from workers.execution.executor import Runner, Terms
+from workers.execution.job import Order
+from workers.execution.report_publisher import Conclusion
+from workers.execution.retries import Retries
+from workers.execution.retry_decision import RetryPolicy, longest_wait_s
+from workers.execution.run import Performer
+from workers.execution.stores import Stores
 from workers.host import Bench, Host, Lent
-from workers.judgement import RetryPolicy, longest_wait_s
-from workers.listening.embedding import lend_episodes
-from workers.listening.opening import Ground, demand_one_listener, open_listeners
-from workers.order import Order
-from workers.performing import Performer
+from workers.listening.embedder import lend_episodes
+from workers.listening.wiring import Ground, demand_one_listener, open_listeners
 from workers.presence import announce, end_presence, show_presence
-from workers.retries import Retries
-from workers.runner import Runner, Terms
-from workers.settling import Settling
-from workers.solitude import Solitude
-from workers.stores import Stores
 from workers.summary import role_files
 
 log = structlog.get_logger(__name__)

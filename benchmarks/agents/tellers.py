@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.roster import ROSTER
 from workers import Agent, Context, Parameters
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.tables.scores import Score, timed
 from contracts.messages import AgentCard, TaskCard
-from contracts.parameters import Parameters
+from contracts.parameters.model import Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import Clarification, RuleInterpreter, Several, Unfitting
 

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.tables.people import NUMBERS, people_meant
 from benchmarks.tables.scores import Score
 from contracts.messages import AgentCard, TaskCard
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.conclusion import Filled, conclude
 from supervisor.understanding.outcome import Understood

@@ -16,7 +16,7 @@ from deploy.credentials import make_credentials
 from deploy.privileges.nats_accounts import nats_accounts
 from deploy.privileges.roles import Cast
 from deploy.privileges.valkey_users import valkey_users
-from runtime.embedded import ValkeyServer
+from runtime.servers.embedded import ValkeyServer
 
 NATS, VALKEY = ROOT / "deploy" / "nats", ROOT / "deploy" / "valkey"
 #: What no role may ever do; each is refused by name.

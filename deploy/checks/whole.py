@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contracts import subjects
 from contracts.identifiers import PARTITIONS
 from deploy.checks.finding import Manifest, Problem, at, listed, mapped, name_of
-from runtime.signatures import READERS
+from runtime.messaging.signatures import READERS
 
 #: Everything that has to be there, by kind and name.
 WANTED = {

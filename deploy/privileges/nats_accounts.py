@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contracts.subjects import ACCOUNT, JETSTREAM_INFO, covers
 from deploy.privileges.operations import ANSWERS, USER_INFO
 from deploy.privileges.roles import Role
-from runtime.signatures import is_signed
+from runtime.messaging.signatures import is_signed
 
 #: The account in which the server speaks of itself.
 SYSTEM_ACCOUNT = "SYS"

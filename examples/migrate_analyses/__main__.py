@@ -10,7 +10,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contracts.analysis import read_document, upcast
+from contracts.analysis.document import read_document, upcast
 from contracts.errors import InvalidInput
 from examples.migrate_analyses.markdown import read_markdown
 

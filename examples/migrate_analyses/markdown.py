@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from contracts.analysis import SKIPPED, VERSION, AnalysisDocument
-from contracts.analysis_pieces import Piece
+from contracts.analysis.document import SKIPPED, VERSION, AnalysisDocument
+from contracts.analysis.pieces import Piece
 from examples.migrate_analyses.shapes import Key, Shape, keys_of
 from examples.migrate_analyses.words import bare, named, none_meant, read_leaf, split_list, split_name, word_of
 

@@ -6,9 +6,9 @@ from difflib import SequenceMatcher
 from pydantic import JsonValue
 
 from memory.documents.edits import ABSENT, Change, apply_changes
-from memory.documents.history import json_bytes
 from memory.documents.items import Body
 from memory.documents.paths import Path
+from memory.documents.storage.history import json_bytes
 
 _ROOT = Path()
 

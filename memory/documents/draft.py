@@ -1,7 +1,7 @@
 """A draft: documents of one user as they would be after some plans, worked out here and stored by nobody yet.
 
 A plan is applied to all of its documents or to none; what it changed is kept beside it, for the log and for undo. What
-a draft read and wrote is checked once more when it is stored (`memory.documents.store`).
+a draft read and wrote is checked once more when it is stored (`memory.documents.storage.store`).
 """
 
 from collections.abc import Collection, Mapping, Sequence

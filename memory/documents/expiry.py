@@ -4,9 +4,9 @@ from collections.abc import Collection
 from datetime import date
 
 from contracts.edits import MAX_EDITS, MAX_PATH, Delete
-from memory.documents.history import json_bytes
 from memory.documents.items import is_expired, leaves
 from memory.documents.plans import Snapshot
+from memory.documents.storage.history import json_bytes
 
 
 def expired_items(snapshot: Snapshot, today: date, kept: Collection[tuple[str, bytes]] = ()) -> tuple[Delete, ...]:

@@ -13,10 +13,10 @@ from datetime import date, datetime, timedelta
 from pydantic import JsonValue
 
 from memory.documents.decay import is_stale
-from memory.documents.history import PlanRecord
 from memory.documents.items import CONFLICT, Item, is_expired, lasting_name, leaf_values
 from memory.documents.kinds import Kinds, Place
 from memory.documents.paths import Path
+from memory.documents.storage.history import PlanRecord
 
 #: What the reasoning of a plan begins with that replaced or ended something protected.
 PROTECTED = "protected: "

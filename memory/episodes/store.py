@@ -22,8 +22,8 @@ from contracts.errors import InvalidInput
 from contracts.identifiers import SCOPES, user_of, user_token
 from memory import keys
 from memory.breaker import Breaker
+from memory.command_batch import Command, Exchange
 from memory.episodes.words import words_of
-from memory.exchange import Command, Exchange
 from memory.scripts import register
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from redis.asyncio import Redis
 from contracts.identifiers import user_token
 from memory import keys
 from memory.breaker import Breaker
+from memory.command_batch import Command, Exchange
 from memory.episodes.store import Episode
-from memory.exchange import Command, Exchange
 from memory.scripts import register
 
 __all__ = ["Embeds", "Near", "VectorIndex"]

@@ -8,7 +8,7 @@ the frame nor begin a line or a label of its own. What the lines say, and what m
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from contracts.analysis import AnalysisDocument
+from contracts.analysis.document import AnalysisDocument
 from memory.rendering.prompt_lines import MUST, Line, context_lines, scene_lines
 from memory.rendering.tokens import Count, counter
 

@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard, TypeVar
 
-from contracts.analysis import SKIPPED, AnalysisDocument
-from contracts.analysis_background import Background, Conflict, Interaction, NewMemory, Thread
-from contracts.analysis_immediate import Immediate, LoadedThread
-from contracts.analysis_pieces import Section
+from contracts.analysis.background import Background, Conflict, Interaction, NewMemory, Thread
+from contracts.analysis.document import SKIPPED, AnalysisDocument
+from contracts.analysis.immediate import Immediate, LoadedThread
+from contracts.analysis.pieces import Section
 from memory.rendering.quoting import plain
 
 #: How many are shown: threads that are not critical, names with their facts and characters with their memories, facts

@@ -10,9 +10,9 @@ from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
 from memory import keys
-from memory.exchange import Exchange
-from memory.session_once import Computed
-from memory.single_flight import Joined, Place, SingleFlight
+from memory.command_batch import Exchange
+from memory.long_term.single_flight import Joined, Place, SingleFlight
+from memory.sessions.once import Computed
 
 #: How long an answer is kept: longer than the latest agent of an analysis is awaited.
 KEEP = timedelta(minutes=15)

@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 from redis.asyncio import Redis
 
-from contracts.analysis_background import KnownFact
-from contracts.stories import (
+from contracts.analysis.background import KnownFact
+from contracts.analysis.stories import (
     Changes,
     Entity,
     Relations,
@@ -25,9 +25,9 @@ from contracts.stories import (
     StoryThread,
 )
 from memory import keys
-from memory import story_scripts as scripts
-from memory.exchange import Command, Exchange
-from memory.stories.reading import (
+from memory.command_batch import Command, Exchange
+from memory.stories import scripts
+from memory.stories.reader import (
     ALL,
     COUNT,
     NAMES,

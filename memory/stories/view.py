@@ -6,9 +6,17 @@ Nothing that a later response brought is seen, so that a response that is analys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contracts.analysis_background import KnownFact
+from contracts.analysis.background import KnownFact
+from contracts.analysis.stories import (
+    Changes,
+    Relations,
+    StoryBase,
+    StoryChange,
+    StoryMemory,
+    StorySettings,
+    StoryThread,
+)
 from contracts.errors import InvalidInput, UnknownStory
-from contracts.stories import Changes, Relations, StoryBase, StoryChange, StoryMemory, StorySettings, StoryThread
 from memory.stories.arithmetic import plain
 
 _Told = Sequence[tuple[int, StoryChange]]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from runtime.counting.series import Series
 from runtime.counting.words import LLM_BUCKETS
-from runtime.llm_prices import Expense
+from runtime.models.prices import Expense
 
 #: Seconds after its time within which a task that waits for a model is still expected.
 _LATE_S = 5.0

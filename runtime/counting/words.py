@@ -2,7 +2,7 @@
 
 from typing import Any, get_args
 
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.roster import ROSTER
 from contracts.words import OTHER
 
 #: Seconds; from what a remembered answer takes to half an hour.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from contracts.analysis_roster import ROSTER, Seat
+from contracts.analysis.roster import ROSTER, Seat
 from contracts.errors import InvalidInput
 from supervisor.analyses.records import SeatRecord
 from supervisor.catalogue import Catalogue

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from contracts.analysis_roster import Seat, roster_of
+from contracts.analysis.roster import Seat, roster_of
+from contracts.analysis.stories import StoryResponse, StorySettings
 from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted, TaskloreError
-from contracts.stories import StoryResponse, StorySettings
 from memory.stories.view import CHANGING, StandingStory
 from runtime import tracing
 from supervisor.analyses.agents_there import demand_agents, why_unknown

@@ -4,8 +4,8 @@ import json
 
 from pydantic import JsonValue, ValidationError
 
-from contracts.analysis_pieces import Section
-from contracts.analysis_roster import model_of
+from contracts.analysis.pieces import Section
+from contracts.analysis.roster import model_of
 from contracts.errors import TaskloreError
 from contracts.faults import fault_of
 from contracts.messages import CompletionReport

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from contracts.analysis import SKIPPED, VERSION
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.document import SKIPPED, VERSION
+from contracts.analysis.roster import ROSTER
+from contracts.analysis.stories import StoryChange
 from contracts.messages import CompletionReport
-from contracts.stories import StoryChange
-from memory.stories.settling import settled
+from memory.stories.settlement import settled
 from memory.stories.view import CHANGING, StandingStory
 from supervisor.analyses.findings import Nonsense, read_section, said, why_not
 from supervisor.analyses.records import FINAL, OVER, TO_REPEAT, AnalysisRecord, SeatRecord, SeatState

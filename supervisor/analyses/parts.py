@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from memory.analysis import AnalysisStore
+from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
 from runtime.metrics import Metrics
 from supervisor.cancellation import Canceller
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
-from supervisor.reports import ReportDesk
+from supervisor.reports.reports import ReportDesk
 
 
 @dataclass(frozen=True, slots=True)

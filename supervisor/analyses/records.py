@@ -9,9 +9,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from contracts.analysis_roster import Seat
+from contracts.analysis.roster import Seat
+from contracts.analysis.stories import AnalysisGroup, StoryResponse, StorySettings
 from contracts.messages import TaskAssignment, TaskCall
-from contracts.stories import AnalysisGroup, StoryResponse, StorySettings
 
 #: `late`: its deadline is over and it is still awaited; `missed`: it is not any more.
 SeatState = Literal["waiting", "asked", "late", "missed", "ok", "failed", "skipped"]

@@ -5,12 +5,12 @@ import asyncio
 import structlog
 from pydantic import ValidationError
 
-from contracts.analysis import AnalysisDocument
-from contracts.analysis_roster import roster_of
+from contracts.analysis.document import AnalysisDocument
+from contracts.analysis.roster import roster_of
+from contracts.analysis.stories import StoryResponse
 from contracts.errors import ConfigurationError, InvalidInput, MemoryUnavailable, TaskloreError
 from contracts.faults import fault_of
 from contracts.messages import AnalysisReply, AnalysisRequest
-from contracts.stories import StoryResponse
 from contracts.subjects import MAX_BODY
 from supervisor.analyses.desk import AnalysisDesk
 from supervisor.analyses.parts import Parts

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from pydantic import JsonValue, ValidationError
 
-from contracts.analysis_pieces import Reduction
-from contracts.stories import AnalysisGroup
+from contracts.analysis.pieces import Reduction
+from contracts.analysis.stories import AnalysisGroup
 from memory.stories.arithmetic import roi, total
 from supervisor.analyses.records import OVER, AnalysisRecord, SeatRecord
 

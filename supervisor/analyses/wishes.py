@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from contracts.analysis.stories import AnalysisGroup
 from contracts.errors import TaskloreError
-from contracts.stories import AnalysisGroup
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from contracts.conversations import MessageId
 from contracts.identifiers import NAME_PATTERN
 from contracts.messages import AgentCard, CompletionReport
 from contracts.observations import Action, SensoryData, Word, WorldTime
-from memory.observations import Observations
-from supervisor.http.fitting import demand_fit, demand_offer, no_such_agent
-from supervisor.http.keys import Caller, allowed
+from memory.conversations.observations import Observations
+from supervisor.http.admission.keys import Caller, allowed
+from supervisor.http.card_fit import demand_fit, demand_offer, no_such_agent
 from supervisor.http.owners import demand_conversation, world_conversation
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused, answers
 from supervisor.http.replies import while_heard
-from supervisor.http.requests import IdempotencyKey
+from supervisor.http.requests.routes import IdempotencyKey
 from supervisor.http.tasks import Order, carried_out, demand_taken
 
 #: The task that decides, by convention of every agent that lives in a world.

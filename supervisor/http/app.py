@@ -6,18 +6,18 @@ from fastapi import APIRouter, FastAPI
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from supervisor.http import docs_page, problems
+from supervisor.http.admission.middleware import Door
 from supervisor.http.agents import routes as agents
-from supervisor.http.chat import routes as chat
-from supervisor.http.chat_errors import OpenAiErrors
+from supervisor.http.chat.errors import OpenAiErrors
+from supervisor.http.chat.routes import routes as chat
 from supervisor.http.conversations import routes as conversations
-from supervisor.http.door import Door
-from supervisor.http.memory import routes as memory
-from supervisor.http.observing import Headed, Observed
+from supervisor.http.memory.routes import routes as memory
+from supervisor.http.observation import Headed, Observed
 from supervisor.http.openapi import described
 from supervisor.http.parts import Parts
 from supervisor.http.pipelines import routes as pipelines
-from supervisor.http.requests import ShortWay
-from supervisor.http.requests import routes as requests
+from supervisor.http.requests.routes import ShortWay
+from supervisor.http.requests.routes import routes as requests
 from supervisor.http.tasks import routes as tasks
 
 
@@ -30,7 +30,7 @@ def make_app(parts: Parts) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        # Theirs would tell paths, in which users are named; ours is `supervisor.http.observing`.
+        # Theirs would tell paths, in which users are named; ours is `supervisor.http.observation`.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     problems.install(app)

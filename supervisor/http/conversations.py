@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict
 
 from contracts.conversations import Utterance
-from memory.inbox import Inbox
-from supervisor.http.keys import Caller, allowed
+from memory.conversations.inbox import Inbox
+from supervisor.http.admission.keys import Caller, allowed
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused, answers, not_found
 

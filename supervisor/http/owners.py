@@ -2,8 +2,8 @@
 
 import hashlib
 
-from memory.requests import place_of
-from supervisor.http.keys import Caller
+from memory.ledger.requests import place_of
+from supervisor.http.admission.keys import Caller
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused
 

@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from memory.conversation import Conversations
+from memory.conversations.conversation import Conversations
 from memory.documents.kinds import Kinds
-from memory.ledger import Ledger
-from memory.pipeline_runs import PipelineRuns
-from memory.requests import RequestRecords
-from memory.session import SessionCache
+from memory.ledger.ledger import Ledger
+from memory.ledger.requests import RequestRecords
+from memory.sessions.pipeline_runs import PipelineRuns
+from memory.sessions.session import SessionCache
 from runtime.metrics import Metrics
 from supervisor.cancellation import Canceller
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
-from supervisor.http.key_file import KeyRing
-from supervisor.http.limits import Limits
-from supervisor.http.strangers import Strangers
-from supervisor.http.work import Work
+from supervisor.http.admission.key_file import KeyRing
+from supervisor.http.admission.limits import Limits
+from supervisor.http.admission.unknown_clients import Strangers
+from supervisor.http.requests.work import Work
 from supervisor.pipelines.requests import PipelineRequests
-from supervisor.reports import ReportDesk
+from supervisor.reports.reports import ReportDesk
 from supervisor.service import Service
 
 

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from contracts import subjects
 from contracts.errors import MemoryUnavailable
 from contracts.messages import PipelineEvent
-from memory.pipeline_records import RunRecord
-from memory.requests import RequestRecord, place_of
-from supervisor.http.keys import Caller
+from memory.ledger.requests import RequestRecord, place_of
+from memory.sessions.pipeline_records import RunRecord
+from supervisor.http.admission.keys import Caller
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused, not_found
 

@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from contracts.identifiers import NAME_PATTERN, Name
 from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
-from memory.session import SessionRoot
-from supervisor.http.events import EventStream
-from supervisor.http.keys import Caller, allowed
+from memory.sessions.session import SessionRoot
+from supervisor.http.admission.keys import Caller, allowed
 from supervisor.http.parts import Parts
 from supervisor.http.pipeline_runs import RunTold, demand_run, events_of, note_own, run_of
 from supervisor.http.problems import Fault, Refused, answers
+from supervisor.http.requests.events import EventStream
 
 SessionId = Annotated[str, Path(pattern=NAME_PATTERN, description="A run, by the id of its session.")]
 #: Problems of a declaration that are told at once.

@@ -13,17 +13,17 @@ from starlette.responses import Response
 
 from contracts.identifiers import NAME_PATTERN, Name, new_id
 from contracts.messages import CompletionReport, TaskAssignment, TaskCall
-from memory.ledger import LedgerEntry
-from memory.requests import RequestRecord, place_of
+from memory.ledger.ledger import LedgerEntry
+from memory.ledger.requests import RequestRecord, place_of
 from supervisor.catalogue import Offer
-from supervisor.http.fitting import demand_fit, demand_offer
-from supervisor.http.keys import Caller, allowed
+from supervisor.http.admission.keys import Caller, allowed
+from supervisor.http.card_fit import demand_fit, demand_offer
 from supervisor.http.owners import demand_conversation, task_place
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused, answers, not_found
 from supervisor.http.replies import Cancelled, cancelled, digest_of, json_response, under_way, while_heard
-from supervisor.http.requests import IdempotencyKey, is_new
-from supervisor.incoming import whole_task_id
+from supervisor.http.requests.routes import IdempotencyKey, is_new
+from supervisor.requests.incoming import whole_task_id
 from supervisor.service import MAX_ATTEMPTS
 
 TaskId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a task, as the answer to it says.")]

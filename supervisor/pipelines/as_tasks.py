@@ -28,19 +28,19 @@ from contracts.errors import (
 from contracts.faults import fault_of
 from contracts.messages import AgentCard, CompletionReport, ErrorNote, Status, TaskAssignment
 from contracts.pipelines import PIPELINE_AGENT, Pipeline
-from memory.ledger import Ledger
-from memory.pipeline_runs import PipelineRuns
+from memory.ledger.ledger import Ledger
+from memory.sessions.pipeline_runs import PipelineRuns
 from runtime import tracing
+from runtime.messaging.outbox import Outbox
+from runtime.messaging.partitions import UNREADABLE, Whose, bury
+from runtime.messaging.pull import Delivery, PullEngine
 from runtime.metrics import Metrics
-from runtime.outbox import Outbox
-from runtime.partitions import UNREADABLE, Whose, bury
-from runtime.pull import Delivery, PullEngine
 from supervisor.pipelines.against_cards import card_of
 from supervisor.pipelines.ending import failure_in
 from supervisor.pipelines.files import read_pipeline
 from supervisor.pipelines.inputs import prepared_inputs, problems_in_inputs
 from supervisor.pipelines.requests import PipelineRequests
-from supervisor.reporting import Reporter
+from supervisor.reports.closed_tasks import Reporter
 
 log = structlog.get_logger(__name__)
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import structlog
 
 from contracts.errors import MemoryUnavailable, RunSetAside, UnknownSession
-from memory.pipeline_records import MOST_LAPSES
-from memory.pipeline_runs import PipelineRuns
+from memory.sessions.pipeline_records import MOST_LAPSES
+from memory.sessions.pipeline_runs import PipelineRuns
 from supervisor.pipelines.driver import Drive
 from supervisor.pipelines.live import LeaseLost, Parts
 

@@ -15,7 +15,7 @@ import structlog
 from contracts.errors import NotAccepted
 from contracts.session_keys import read_key
 from contracts.traces import spelled_context
-from memory.pipeline_records import PhaseState
+from memory.sessions.pipeline_records import PhaseState
 from runtime import tracing
 from supervisor.pipelines.ending import end_run
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts

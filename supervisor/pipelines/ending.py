@@ -29,7 +29,7 @@ from pydantic import JsonValue
 from contracts.errors import InvalidInput, MemoryUnavailable, UnknownSession, Unreachable
 from contracts.pipelines import Pipeline
 from contracts.session_keys import read_key
-from memory.pipeline_records import EndState, RunRecord
+from memory.sessions.pipeline_records import EndState, RunRecord
 from supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
 from supervisor.pipelines.graph import result_keys
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts

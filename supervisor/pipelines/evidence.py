@@ -22,14 +22,14 @@ from contracts.errors import InvalidInput
 from contracts.faults import complaint_of
 from contracts.identifiers import checked_name
 from contracts.pipelines import Pipeline
-from memory import session_files
-from memory.pipeline_records import NewRun, PhaseState, RunRecord
-from memory.pipeline_runs import PipelineRuns
-from memory.project import ProjectMemory
-from memory.project_records import Record
-from memory.session import SessionCache
-from memory.session_entries import MAX_VALUE_BYTES, NewEntry
-from memory.session_files import FileEntry
+from memory.projects.project import ProjectMemory
+from memory.projects.records import Record
+from memory.sessions import files as session_files
+from memory.sessions.entries import MAX_VALUE_BYTES, NewEntry
+from memory.sessions.files import FileEntry
+from memory.sessions.pipeline_records import NewRun, PhaseState, RunRecord
+from memory.sessions.pipeline_runs import PipelineRuns
+from memory.sessions.session import SessionCache
 from supervisor.pipelines.checks import prepared_inputs, problems_in_inputs
 from supervisor.pipelines.files import pipeline_from
 from supervisor.pipelines.graph import Graph

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from contracts.messages import CompletionReport, TaskAssignment
 from contracts.pipelines import Phase, items_phase
-from memory.session_entries import NewEntry
+from memory.sessions.entries import NewEntry
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
 from supervisor.pipelines.phase_pipeline import PhasePipeline, Returned
 from supervisor.pipelines.phase_task import Failure, PhaseTask

@@ -15,11 +15,11 @@ from contracts import subjects
 from contracts.errors import InvalidInput, TaskloreError
 from contracts.messages import PipelineEvent, PipelineEventKind
 from contracts.pipelines import Phase, Pipeline
-from memory.pipeline_records import PhaseState, RunRecord
-from memory.pipeline_runs import PipelineRuns
-from memory.project import ProjectMemory
-from memory.session import SessionCache
-from runtime.link import Link
+from memory.projects.project import ProjectMemory
+from memory.sessions.pipeline_records import PhaseState, RunRecord
+from memory.sessions.pipeline_runs import PipelineRuns
+from memory.sessions.session import SessionCache
+from runtime.messaging.link import Link
 from runtime.metrics import Metrics
 from supervisor.cancellation import Canceller
 from supervisor.dispatch import Dispatch
@@ -27,7 +27,7 @@ from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.masking import Masker
 from supervisor.pipelines.references import Reference, resolve
-from supervisor.reports import ReportDesk
+from supervisor.reports.reports import ReportDesk
 
 #: Characters of an event's text: an error may quote what it was given.
 _MOST_SAID = 2_000

@@ -17,7 +17,7 @@ from urllib.parse import quote, quote_plus
 
 from pydantic import JsonValue
 
-from memory.session_entries import MAX_LEVELS
+from memory.sessions.entries import MAX_LEVELS
 
 #: What stands in the place of a secret.
 MASK = "***"

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from contracts.errors import InvalidInput, MemoryUnavailable, RunSetAside
 from contracts.messages import PipelineRequest, TaskAssignment
 from contracts.pipelines import Phase, Pipeline
-from memory.pipeline_records import NewRun
+from memory.sessions.pipeline_records import NewRun
 from supervisor.pipelines.ending import failure_in
 from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.inputs import prepared_inputs, problems_in_inputs

@@ -13,8 +13,8 @@ from pydantic import JsonValue, ValidationError
 from contracts.errors import EntryTooLarge, InvalidInput
 from contracts.messages import CompletionReport, PipelineEventKind, TaskAssignment, TaskCall
 from contracts.pipelines import Phase
-from memory.pipeline_records import PhaseState
-from memory.session_entries import NewEntry
+from memory.sessions.entries import NewEntry
+from memory.sessions.pipeline_records import PhaseState
 from runtime import tracing
 from supervisor.pipelines.fan_out import FannedOut, FanOut, failure_words
 from supervisor.pipelines.live import LeaseLost, LiveRun, Parts, root_of

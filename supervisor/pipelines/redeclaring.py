@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Phase, Pipeline
-from memory.pipeline_records import PhaseState, RunRecord
+from memory.sessions.pipeline_records import PhaseState, RunRecord
 from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.inputs import prepared_inputs, problems_in_inputs
 from supervisor.pipelines.places import Reference, read_text

@@ -12,7 +12,6 @@ from datetime import datetime
 import structlog
 from pydantic import JsonValue, ValidationError
 
-from contracts.body_sizes import demand_few_values
 from contracts.errors import (
     InvalidInput,
     InvalidPipeline,
@@ -25,8 +24,9 @@ from contracts.errors import (
 from contracts.faults import fault_of
 from contracts.identifiers import new_id
 from contracts.messages import AgentCard, PipelineReply, PipelineRequest
+from contracts.parameters.body_sizes import demand_few_values
 from contracts.pipelines import Pipeline
-from memory.pipeline_records import NewRun, RunRecord
+from memory.sessions.pipeline_records import NewRun, RunRecord
 from runtime import tracing
 from supervisor.pipelines.checks import all_problems, prepared_inputs, problems_in_inputs
 from supervisor.pipelines.ending import digest_of

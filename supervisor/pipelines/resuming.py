@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from contracts.errors import InvalidInput
 from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from contracts.pipelines import Pipeline, items_phase
-from memory.pipeline_records import PhaseState, Redeclared, RunRecord
+from memory.sessions.pipeline_records import PhaseState, Redeclared, RunRecord
 from supervisor.pipelines.checks import problems_in_inputs
 from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.live import LiveRun, Parts, demand_root

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from contracts.messages import PipelineRequest
 from contracts.pipelines import Phase
-from memory.pipeline_records import RunRecord
+from memory.sessions.pipeline_records import RunRecord
 from supervisor.pipelines.fingerprints import Fingerprint
 from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.live import Parts, root_of

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from contracts.errors import LlmError
 from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
-from runtime.llm import Llm, Reply, Spent
+from runtime.models.llm import Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.answers import CheckedAnswer, Reading, check, start_of
 from supervisor.understanding.conclusion import conclude
@@ -33,7 +33,7 @@ from supervisor.understanding.utterance import Utterance, evened
 from supervisor.understanding.wording import says_cannot
 
 if TYPE_CHECKING:
-    from supervisor.recollection import Recollections
+    from supervisor.replies.recollection import Recollections
 
 log = structlog.get_logger(__name__)
 

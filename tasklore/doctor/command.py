@@ -6,7 +6,7 @@ import sys
 from runtime import logs
 from runtime.settings import Settings
 from tasklore.doctor.examination import examine, find_system
-from tasklore.screen import patience, print_json
+from tasklore.render.screen import patience, print_json
 
 
 async def examine_aloud(monitor: str | None, *, strict: bool, as_json: bool) -> int:

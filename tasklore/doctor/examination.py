@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from runtime.endpoints import FILE_NAME, Endpoints, read_endpoints
+from runtime.servers.endpoints import FILE_NAME, Endpoints, read_endpoints
 from runtime.settings import Settings, unknown_variables
 from tasklore.doctor.durability import check_durability, found_durability
 from tasklore.doctor.facts import Facts, MonitorFacts, NatsFacts, RedisFacts, Unanswered

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 
 from contracts import subjects
-from runtime.embedded import MAX_PAYLOAD, OLDEST_NATS
-from runtime.endpoints import NATS_VARIABLE
+from runtime.servers.embedded import MAX_PAYLOAD, OLDEST_NATS
+from runtime.servers.endpoints import NATS_VARIABLE
 from tasklore.doctor.facts import Answer, MonitorFacts, NatsFacts, Skew, Unanswered
 from tasklore.doctor.findings import Finding, ok, problem, unknown, unreachable, warning
 

@@ -16,8 +16,8 @@ from nats.aio.client import Client
 from contracts import subjects
 from contracts.errors import TaskloreError, Unreachable
 from runtime.access import access_of
-from runtime.endpoints import NATS_VARIABLE, masked_url
-from runtime.jetstream import NOT_FOUND, JetStreamRefused, ask_jetstream
+from runtime.messaging.jetstream import NOT_FOUND, JetStreamRefused, ask_jetstream
+from runtime.servers.endpoints import NATS_VARIABLE, masked_url
 from supervisor.cards import read_cards
 from tasklore.doctor.facts import Answer, NatsFacts, Skew, Unanswered, reason_of
 from tasklore.places import demand_listener

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from runtime.endpoints import masked_url
+from runtime.servers.endpoints import masked_url
 from tasklore.doctor.facts import MonitorFacts, Page, ProcessFacts, Unanswered, reason_of
 
 #: Seconds for one page, from the connection to its last byte; a process that is well needs milliseconds.

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from runtime.embedded import OLDEST_REDIS
-from runtime.endpoints import REDIS_VARIABLE
+from runtime.servers.embedded import OLDEST_REDIS
+from runtime.servers.endpoints import REDIS_VARIABLE
 from tasklore.doctor.facts import Answer, RedisFacts, Unanswered
 from tasklore.doctor.findings import Finding, counted, listed, note, ok, problem, unknown, unreachable, warning
 from tasklore.doctor.nats_checks import START, check_fullness, check_skew, check_version

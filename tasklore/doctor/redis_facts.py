@@ -7,9 +7,9 @@ from typing import Any
 from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
 from contracts.errors import TaskloreError
-from memory.pipeline_runs import PipelineRuns
-from runtime import valkey
-from runtime.endpoints import REDIS_VARIABLE, masked_url
+from memory.sessions.pipeline_runs import PipelineRuns
+from runtime.servers import valkey
+from runtime.servers.endpoints import REDIS_VARIABLE, masked_url
 from tasklore.doctor.facts import Answer, RedisFacts, Skew, Unanswered, reason_of
 
 #: Seconds for one command; three are sent, one after another.

@@ -9,7 +9,7 @@ from typing import Any
 from tasklore.doctor.durability import MEANINGS, Durability
 from tasklore.doctor.findings import MARKS, Finding, Mark, counted
 from tasklore.exits import FAILED, OK, UNREACHABLE
-from tasklore.screen import printable, styled
+from tasklore.render.screen import printable, styled
 
 #: Columns that the marks take, and the fewest that are left for a sentence.
 _MARGIN = 11

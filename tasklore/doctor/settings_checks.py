@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from runtime.llm_prices import is_priced
-from runtime.llm_settings import OPENAI_URL
+from runtime.messaging.streams import DUPLICATE_WINDOW
+from runtime.models.prices import is_priced
+from runtime.models.settings import OPENAI_URL
 from runtime.settings import Settings
-from runtime.streams import DUPLICATE_WINDOW
 from tasklore.doctor.durability import Durability
 from tasklore.doctor.findings import Finding, ok, problem, warning
 

@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Any
 
 from contracts import subjects
+from runtime.messaging.streams import Sizes, differences, stands_on_remains, stream_configurations
 from runtime.settings import Settings
-from runtime.streams import Sizes, differences, stands_on_remains, stream_configurations
 from tasklore.doctor.durability import SAFE_COPIES
 from tasklore.doctor.facts import Answer, Facts, NatsFacts, Unanswered
 from tasklore.doctor.findings import Finding, counted, listed, note, ok, problem, warning
 from tasklore.doctor.nats_checks import check_fullness
-from tasklore.spans import read_aloud
+from tasklore.render.durations import read_aloud
 
 #: Settings of a stream that follow a setting of ours, which may be what has to change.
 _VARIABLES: dict[str, str] = {"num_replicas": "TASKLORE_REPLICAS"}

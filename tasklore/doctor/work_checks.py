@@ -5,9 +5,9 @@ from typing import Any
 
 from contracts import subjects
 from contracts.messages import AgentCard, WorkerPresence
+from runtime.messaging.streams import Source, differences
 from runtime.settings import Settings
-from runtime.streams import Source, differences
-from supervisor.delivering import inbox_sources
+from supervisor.delivery import inbox_sources
 from tasklore.doctor.facts import Answer, NatsFacts, Unanswered
 from tasklore.doctor.findings import Finding, counted, listed, note, ok, problem, unknown, warning
 

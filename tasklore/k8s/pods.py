@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from runtime.signatures import READERS
+from runtime.messaging.signatures import READERS
 
 Manifest = dict[str, object]
 

@@ -13,9 +13,9 @@ import nats.errors
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
+from contracts.analysis.stories import Bond, Changes, Relations, SeatSettings, StoryBase, StorySettings
 from contracts.messages import AnalysisReply, AnalysisRequest
-from contracts.stories import Bond, Changes, Relations, SeatSettings, StoryBase, StorySettings
-from memory.analysis import AnalysisStore
+from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
 from memory.stories.view import CHANGING
 from tests.acceptance.house import AGENTS, House

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import House, Served
 from tests.acceptance.outside import Outside, outside
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from runtime.child import GUARDED
-from runtime.embedded import EmbeddedServers
+from runtime.servers.child import GUARDED
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.prefork import Forked, can_fork, fork
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,8 +5,8 @@ import collections
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.exchange import as_mapping
-from memory.ledger import entry_of
+from memory.command_batch import as_mapping
+from memory.ledger.ledger import entry_of
 
 
 async def reports_in(redis: Redis) -> dict[tuple[str, int], tuple[str, bytes]]:

@@ -13,8 +13,8 @@ from nats.aio.client import Client
 
 from contracts.messages import PipelineReply, PipelineRequest
 from contracts.pipelines import Pipeline
-from memory.pipeline_runs import PipelineRuns
-from memory.session import SessionCache
+from memory.sessions.pipeline_runs import PipelineRuns
+from memory.sessions.session import SessionCache
 
 #: Seconds for whatever is waited for: far above what it takes on a busy machine.
 PATIENCE_S = 90.0

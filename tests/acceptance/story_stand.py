@@ -18,13 +18,13 @@ from redis.asyncio import Redis
 
 import tasklore
 from contracts import subjects
-from contracts.analysis import AnalysisDocument, read_document
+from contracts.analysis.document import AnalysisDocument, read_document
+from contracts.analysis.stories import StoryBase, StoryResponse
 from contracts.messages import AnalysisReply, AnalysisRequest
-from contracts.stories import StoryBase, StoryResponse
-from memory.analysis import AnalysisStore
+from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
-from runtime.embedded import EmbeddedServers
-from tasklore.story_files import read_response, read_story, responses_in
+from runtime.servers.embedded import EmbeddedServers
+from tasklore.story.files import read_response, read_story, responses_in
 from tests.acceptance.house import House, Served
 
 FOLDER = Path(tasklore.__file__).parent / "example_story"

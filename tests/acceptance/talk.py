@@ -16,14 +16,14 @@ from contracts import subjects
 from contracts.edits import Edit
 from contracts.identifiers import new_id
 from contracts.messages import ChatTurn
-from memory.claims import KnownRow
 from memory.documents.items import METADATA, Body, Item, leaf_text, leaves, make_item
 from memory.documents.kinds import Kinds
-from memory.documents.reader import DocumentReader
-from memory.documents.store import DocumentStore
-from memory.queues import PersonalQueue
-from runtime import valkey
-from runtime.embedded import EmbeddedServers
+from memory.documents.storage.reader import DocumentReader
+from memory.documents.storage.store import DocumentStore
+from memory.queues.claims import KnownRow
+from memory.queues.queue import PersonalQueue
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 

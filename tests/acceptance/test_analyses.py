@@ -2,8 +2,8 @@
 
 import asyncio
 
-from contracts.analysis_roster import ROSTER
-from contracts.stories import SeatSettings
+from contracts.analysis.roster import ROSTER
+from contracts.analysis.stories import SeatSettings
 from memory.stories.view import CHANGING
 from tests.acceptance.analyses import STORY, TELLERS, editor
 from tests.acceptance.house import House

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from typing import Any
 
-from contracts.stories import SeatSettings
+from contracts.analysis.stories import SeatSettings
 from memory.stories.view import CHANGING
 from tests.acceptance.analyses import STORY, TELLERS, Editor, editor
 from tests.acceptance.house import House

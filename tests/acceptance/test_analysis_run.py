@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.analysis import AnalysisDocument, read_document
-from contracts.analysis_roster import ROSTER
-from memory.analysis import AnalysisStore
-from runtime.embedded import EmbeddedServers
+from contracts.analysis.document import AnalysisDocument, read_document
+from contracts.analysis.roster import ROSTER
+from memory.stories.analyses import AnalysisStore
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import PATIENCE_S, Running, environment, tasklore
 from tests.acceptance.house import House, Served
 

@@ -12,8 +12,8 @@ import pytest
 
 from contracts.errors import InvalidInput, MessageTooLarge
 from contracts.identifiers import partition_of, user_token
-from runtime import valkey
-from runtime.embedded import EmbeddedServers
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.asking import asking
 from tests.acceptance.house import House
 from tests.acceptance.outside import Outside, outside

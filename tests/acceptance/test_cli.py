@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import PATIENCE_S, environment, tasklore
 from tests.acceptance.conftest import Standing
 from tests.acceptance.house import BUDGET, House, Served

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from runtime.claims import free_port
-from runtime.embedded import EmbeddedServers
-from supervisor.http.key_file import Role, make_key
+from runtime.servers.claims import free_port
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.http.admission.key_file import Role, make_key
 from tasklore.client import ApiError, AsyncClient, Client, NotDone, Turn, Unreachable
 from tests.acceptance.house import BUDGET, NAPPER, PATIENCE_S, House
 from tests.acceptance.talk import MEMORY, SWITCHBOARD

@@ -11,14 +11,14 @@ import pytest
 
 from contracts.identifiers import new_id
 from contracts.messages import ChatTurn, PersonReply
-from memory.conversation import Conversations
+from memory.conversations.conversation import Conversations
 from memory.documents.items import make_item
 from memory.documents.kinds import Kinds
-from memory.documents.store import DocumentStore
-from runtime import valkey
-from runtime.embedded import EmbeddedServers
+from memory.documents.storage.store import DocumentStore
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.asking import Asker, asking
-from tasklore.asking import ask, make_request
+from tasklore.ask.ask import ask, make_request
 from tests.acceptance.house import AGENTS, BUDGET, House, Served
 from tests.acceptance.outside import PATIENCE_S, outside
 from tests.llm_double import Asked, ScriptedLlm

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from contracts.errors import NotAccepted
-from memory.inbox import Inbox
-from runtime import valkey
-from runtime.embedded import EmbeddedServers
+from memory.conversations.inbox import Inbox
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.asking import Asker, asking
 from tests.acceptance.house import House
 from tests.acceptance.outside import PATIENCE_S, outside

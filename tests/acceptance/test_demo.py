@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.roster import ROSTER
 from tests.acceptance.command import PATIENCE_S, Running, await_none_in, environment, processes_in, tasklore
 from tests.acceptance.house import PATIENT
 

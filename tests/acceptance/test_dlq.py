@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import PATIENCE_S, ROOT, environment, tasklore
 from tests.acceptance.house import AGENTS, House, Served
 from tests.acceptance.outside import Json, Outside, outside

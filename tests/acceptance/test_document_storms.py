@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from redis.asyncio import Redis
 
-from memory.documents.store import DocumentStore
-from runtime.embedded import EmbeddedServers
+from memory.documents.storage.store import DocumentStore
+from runtime.servers.embedded import EmbeddedServers
 from tests.integration.documents import KINDS, USER, store_of
 from tests.random_plans import back_and_forth
 from tests.strangers import Strangers

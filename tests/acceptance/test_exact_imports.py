@@ -7,8 +7,8 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from memory.long_term import LongTermMemory
-from tasklore.memory_files import ImportForm, import_text
+from memory.long_term.store import LongTermMemory
+from tasklore.ltm.files import ImportForm, import_text
 from tests.acceptance.agents import exact
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import AGENTS, House
@@ -81,7 +81,7 @@ async def outcomes(program: Outside) -> list[str]:
 
 async def keys_in(memory: LongTermMemory) -> set[str]:
     """Return the key of every entry."""
-    return {entry.key async for entry in memory.entries()}
+    return {entry.key async for entry in memory.long_term.entries()}
 
 
 @asynccontextmanager

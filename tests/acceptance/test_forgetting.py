@@ -14,15 +14,15 @@ import pytest
 from redis.asyncio import Redis
 
 from memory.documents.kinds import Kinds
-from memory.documents.store import DocumentStore
-from memory.queues import PersonalQueue
-from runtime import valkey
-from tasklore.forgetting import places_of_users
+from memory.documents.storage.store import DocumentStore
+from memory.queues.queue import PersonalQueue
+from runtime.servers import valkey
+from tasklore.memory.forget import places_of_users
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 from tests.traces import files_with, until_away
-from workers.forgetting import Forgotten, forget_user
+from workers.forgetting.erasure import Forgotten, forget_user
 
 EAR = str(AGENTS / "ear.py")
 FOOD = "resource_user_food_prefs"

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from redis.exceptions import OutOfMemoryError
 
 from memory import keys
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import PROBE, House
 from tests.acceptance.outside import outside
 

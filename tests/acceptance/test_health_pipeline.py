@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import House
 

@@ -16,10 +16,10 @@ from redis.asyncio import Redis
 
 from contracts.subjects import turns
 from deploy.credentials import make_certificates
-from memory.observations import Observations
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from supervisor.http.key_file import make_key
+from memory.conversations.observations import Observations
+from runtime.messaging.connection import connected
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.http.admission.key_file import make_key
 from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served
 from tests.http_client import PATIENCE_S, Answer, Connection, ask
 

@@ -11,8 +11,8 @@ import httpx2
 import openai
 import pytest
 
-from runtime.embedded import EmbeddedServers
-from supervisor.http.key_file import Role, make_key
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.http.admission.key_file import Role, make_key
 from tests.acceptance.house import BUDGET, NAPPER, PATIENCE_S, House
 from tests.acceptance.talk import FOOD, MEMORY, SWITCHBOARD
 from tests.llm_double import ScriptedLlm, answer

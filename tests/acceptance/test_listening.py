@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory.documents.kinds import Kinds
-from memory.documents.store import DocumentStore
-from memory.queues import PersonalQueue
-from runtime import valkey
+from memory.documents.storage.store import DocumentStore
+from memory.queues.queue import PersonalQueue
+from runtime.servers import valkey
 from tests.acceptance.house import AGENTS, House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 

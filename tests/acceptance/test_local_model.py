@@ -9,7 +9,7 @@ import pytest
 
 from memory.documents.guard import check_document
 from memory.episodes.words import words_of
-from runtime.llm_settings import SMALL_MODEL
+from runtime.models.settings import SMALL_MODEL
 from tests.acceptance.talk import FOOD, Remembering, remembering, talk_in
 
 RISOTTO, EGGS, OLIVES = "Mushroom risotto", "Scrambled eggs with lox", "Olives"

@@ -14,10 +14,10 @@ import nats
 import pytest
 
 from contracts.pipelines import Phase, Pipeline
-from memory.pipeline_runs import PipelineRuns
-from memory.session import SessionCache
-from runtime import valkey
-from runtime.embedded import EmbeddedServers
+from memory.sessions.pipeline_runs import PipelineRuns
+from memory.sessions.session import SessionCache
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import AGENTS, House, Served
 from tests.acceptance.pipelines import PATIENCE_S, Asker
 from tests.http_client import ask

@@ -11,10 +11,10 @@ import nats
 import pytest
 
 from contracts.pipelines import Input, Phase, Pipeline
-from memory.pipeline_runs import PipelineRuns
-from memory.session import SessionCache
-from runtime import valkey
-from runtime.embedded import EmbeddedServers
+from memory.sessions.pipeline_runs import PipelineRuns
+from memory.sessions.session import SessionCache
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import AGENTS, House
 from tests.acceptance.pipelines import PATIENCE_S, Asker

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime import valkey
-from runtime.embedded import EmbeddedServers
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import AGENTS, House, Served
 from tests.acceptance.outside import Json, Outside, outside

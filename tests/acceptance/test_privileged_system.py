@@ -15,11 +15,11 @@ import pytest
 from contracts import subjects
 from contracts.errors import Forbidden, NotAccepted, Unreachable
 from deploy.privileges.roles import Cast
-from runtime.connection import connected
-from runtime.jetstream import ask_jetstream
-from runtime.link import Link
-from runtime.outbox import open_outbox
-from runtime.valkey import connect
+from runtime.messaging.connection import connected
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import open_outbox
+from runtime.servers.valkey import connect
 from supervisor.asking import asking
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.guarded import Guarded, guarded

@@ -23,16 +23,16 @@ from deploy.privileges.__main__ import generated
 from deploy.privileges.nats_accounts import nats_accounts
 from deploy.privileges.roles import Cast, Role
 from memory import keys, scripts
+from memory.command_batch import Exchange
 from memory.documents.kinds import Kinds
-from memory.documents.reader import DocumentReader
-from memory.exchange import Exchange
+from memory.documents.storage.reader import DocumentReader
 from memory.functions import load_functions
-from memory.ledger import Ledger
-from memory.runs import Cancelled, Ended, Run
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import Cancelled, Ended, Run
 from memory.stories.store import StoryStore
 from runtime.access import Access, inbox_prefix
-from runtime.embedded import NatsServer
-from runtime.refusals import Refusal, read_refusal
+from runtime.messaging.refusals import Refusal, read_refusal
+from runtime.servers.embedded import NatsServer
 from supervisor.watch import StoreWatch
 from tests.acceptance.guarded import EXAMINER, Guarded, config, guarded, nats_variables
 from tests.acceptance.outside import PATIENCE_S

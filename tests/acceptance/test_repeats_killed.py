@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from redis.asyncio import Redis
 
-from memory.conversation import Conversations
+from memory.conversations.conversation import Conversations
 from tests.acceptance.chaos.proxy import Proxy
 from tests.acceptance.house import NAPPER, PROBE, House
 from tests.acceptance.outside import PATIENCE_S, Json, Outside, outside

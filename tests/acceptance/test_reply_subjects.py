@@ -16,7 +16,7 @@ from contracts import subjects
 from deploy.privileges.operations import ANSWERS
 from deploy.privileges.roles import Cast, Role
 from runtime.access import inbox_prefix
-from runtime.streams import Sizes, declare_streams
+from runtime.messaging.streams import Sizes, declare_streams
 from tests.acceptance.guarded import EXAMINER, Guarded, guarded
 from tests.acceptance.outside import PATIENCE_S
 

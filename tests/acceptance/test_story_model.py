@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis import AnalysisDocument
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.document import AnalysisDocument
+from contracts.analysis.roster import ROSTER
 from memory.rendering.tokens import exact
 from tests.acceptance.story_stand import AGENTS, Reader, Stage, reader, responses, sections, story_stage
 from tests.architecture.tree import ROOT

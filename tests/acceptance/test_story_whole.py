@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.analysis import AnalysisDocument, read_document
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.document import AnalysisDocument, read_document
+from contracts.analysis.roster import ROSTER
 from memory.rendering.prompt_context import BUDGET_TOKENS, within
 from memory.rendering.quoting import plain
 from memory.rendering.tokens import counter

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from memory.ledger import Ledger, LedgerEntry
-from runtime import valkey
+from memory.ledger.ledger import Ledger, LedgerEntry
+from runtime.servers import valkey
 from tests.acceptance.house import PROBE, House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 

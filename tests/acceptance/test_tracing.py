@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.collector import Collector, Kept
 from tests.acceptance.house import BUDGET, PROBE, House, Served
 from tests.http_client import ask

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import (
     PATIENCE_S,
     Running,

@@ -19,10 +19,10 @@ from pydantic import BaseModel
 from contracts import subjects
 from contracts.messages import MESSAGES
 from memory import keys
-from memory.fake_session import FakeSessions
+from memory.sessions.fake import FakeSessions
 from runtime.documents import CHANNELS
-from runtime.embedded import EmbeddedServers
-from runtime.streams import Sizes, stream_configurations
+from runtime.messaging.streams import Sizes, stream_configurations
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.pipelines.checks import problems_of, problems_with
 from supervisor.pipelines.files import described, read_pipeline
 from tests.acceptance.command import environment, tasklore

@@ -21,7 +21,7 @@ BUDGETS = [
     ("workers.testing", {"nats"}, 410),
     ("supervisor.understanding", set(), 385),
     ("tasklore.__main__", set(), 260),
-    ("tasklore.asking", {"nats"}, 405),
+    ("tasklore.ask.ask", {"nats"}, 405),
     ("workers.wiring", {"nats", "redis", "faststream", "prometheus_client"}, 890),
     ("supervisor.wiring", {"nats", "redis", "faststream", "prometheus_client"}, 850),
 ]

@@ -32,11 +32,11 @@ MOST_PROTOCOLS = 30
 
 #: Public functions that may return Any, and why.
 RETURN_ANY = {
-    "contracts/parameters.py Field": "stands for a value of any type, as pydantic's own",
-    "contracts/parameters.py read": "a raw value, before pydantic checks it",
+    "contracts/parameters/model.py Field": "stands for a value of any type, as pydantic's own",
+    "contracts/parameters/model.py read": "a raw value, before pydantic checks it",
     "contracts/words.py read": "a raw value, before pydantic checks it",
-    "runtime/valkey.py execute_command": "redis-py's own signature",
-    "runtime/valkey.py immediate_execute_command": "redis-py's own signature",
+    "runtime/servers/valkey.py execute_command": "redis-py's own signature",
+    "runtime/servers/valkey.py immediate_execute_command": "redis-py's own signature",
     "tasklore/client/results.py result": "JSON of a shape that the caller knows",
     "workers/agent.py task": "two overloads say what it is",
     "workers/agents/story/parts.py one_of": "stands for a value of its field, as pydantic's own",

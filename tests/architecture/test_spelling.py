@@ -16,8 +16,8 @@ _SUBJECT = re.compile(
 
 #: Strings that only look like a stream, and what they are.
 _OTHERWISE = {
-    ("tasklore/cards.py", "TASKS"): "the heading of a column",
-    ("supervisor/http/chat_forms.py", "messages."): "where a field of a request stands",
+    ("tasklore/agents/cards.py", "TASKS"): "the heading of a column",
+    ("supervisor/http/chat/forms.py", "messages."): "where a field of a request stands",
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import House
 from tests.browser.conftest import PATIENCE_MS, Window
 from tests.browser.worlds import Shown

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from runtime.child import GUARDED
-from runtime.claims import free_port
+from runtime.servers.child import GUARDED
+from runtime.servers.claims import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 

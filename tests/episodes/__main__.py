@@ -10,8 +10,8 @@ from memory.episodes.minilm import load_minilm
 from memory.episodes.recall import pack, recall
 from memory.episodes.store import Episode, Episodes
 from memory.episodes.vectors import VectorIndex
-from runtime import valkey
-from runtime.embedded import ValkeyServer
+from runtime.servers import valkey
+from runtime.servers.embedded import ValkeyServer
 from tests.episodes.chats import Person, make_people
 
 

@@ -1,4 +1,4 @@
-"""Stands for `memory.analysis.AnalysisStore` in tests without servers, over a `FakeStories`; the same tests hold."""
+"""Stands for `stories.analyses.AnalysisStore` in tests without servers, over a `FakeStories`; the same tests hold."""
 
 import json
 import time
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from contracts.analysis import AnalysisDocument, read_document
-from contracts.stories import StoryChange, StoryResponse
-from memory.fake_stories import FakeStories
+from contracts.analysis.document import AnalysisDocument, read_document
+from contracts.analysis.stories import StoryChange, StoryResponse
+from memory.stories.fake import FakeStories
 from memory.stories.view import demand_changing
 
 

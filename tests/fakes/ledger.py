@@ -7,8 +7,8 @@ from datetime import timedelta
 from urllib.parse import quote
 
 from memory import keys
-from memory.ledger import LedgerEntry, entry_of
-from memory.runs import Beginning, Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
+from memory.ledger.ledger import LedgerEntry, entry_of
+from memory.ledger.runs import Beginning, Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
 
 #: Fields that only a run needs.
 _OF_RUNS = ("worker", "started_at", "leased_until", "due_at", "attempts", "alone", "token", "crashes_alone", "excused")
@@ -49,7 +49,7 @@ class _Fields:
 
 
 class FakeLedger:
-    """Stands for `memory.ledger.Ledger`."""
+    """Stands for `memory.ledger.ledger.Ledger`."""
 
     def __init__(self, *, keep: timedelta = timedelta(days=7), clock: Callable[[], float] = time.monotonic) -> None:
         self._keep_s = keep.total_seconds()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import JsonValue
 
 from contracts.errors import RunSetAside, UnknownSession
-from memory.pipeline_records import (
+from memory.sessions.pipeline_records import (
     MOST_LAPSES,
     SET_ASIDE,
     EndState,
@@ -37,7 +37,7 @@ class _Kept:
 
 
 class FakePipelineRuns:
-    """Stands for `memory.pipeline_runs.PipelineRuns`; *clock* tells seconds since 1970, and no session expires."""
+    """Stands for `sessions.pipeline_runs.PipelineRuns`; *clock* tells seconds since 1970, and no session expires."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from contracts.neighbours import Neighbourhood
+from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
-from memory.conversation import KEEP, KEEP_FOR
-from memory.entries import (
+from memory.conversations.conversation import KEEP, KEEP_FOR
+from memory.long_term.entries import (
     Entry,
     LongTermStats,
     Near,
@@ -31,7 +31,7 @@ Clock = Callable[[], float]
 
 
 class FakeConversations:
-    """Stands for `memory.conversation.Conversations`."""
+    """Stands for `memory.conversations.conversation.Conversations`."""
 
     def __init__(self, *, keep_turns: int = KEEP, keep: timedelta = KEEP_FOR, clock: Clock = time.monotonic) -> None:
         self._keep_turns = keep_turns
@@ -93,7 +93,7 @@ class _Value:
 
 
 class FakeLongTermMemory:
-    """Stands for `memory.long_term.LongTermMemory`."""
+    """Stands for `memory.long_term.store.LongTermMemory`."""
 
     def __init__(self, *, clock: Clock = time.monotonic) -> None:
         self.corrupt_entries = 0

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from memory.ledger import Ledger
-from runtime import valkey
-from runtime.connection import connected
-from runtime.dead_letter import DEAD_BODY
-from runtime.embedded import EmbeddedServers
-from runtime.jetstream import ask_jetstream
-from runtime.link import Link
-from runtime.outbox import open_outbox
-from runtime.streams import Sizes, declare_streams
-from supervisor.dead_letters import DeadLetters, open_dead_letters
-from supervisor.letters import digest_of
+from memory.ledger.ledger import Ledger
+from runtime.messaging.connection import connected
+from runtime.messaging.dead_letter import DEAD_BODY
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import open_outbox
+from runtime.messaging.streams import Sizes, declare_streams
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.dead_letters.letters import digest_of
+from supervisor.dead_letters.queue import DeadLetters, open_dead_letters
 
 #: Seconds in which a server has written to disk what it was told; it does so once a second.
 PATIENCE_S = 60.0

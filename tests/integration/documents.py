@@ -9,14 +9,14 @@ from redis.asyncio import Redis
 
 from contracts.edits import Edit, Insert
 from memory.documents.draft import Draft, Origin, Plan
-from memory.documents.fake_store import FakeDocumentStore
 from memory.documents.guard import LIMITS
-from memory.documents.history import json_bytes
 from memory.documents.items import METADATA, Body, make_item
 from memory.documents.kinds import Kinds
-from memory.documents.store import Committed, DocumentStore
-from memory.fake_queue import FakeQueue
-from memory.queues import PersonalQueue
+from memory.documents.storage.fake import FakeDocumentStore
+from memory.documents.storage.history import json_bytes
+from memory.documents.storage.store import Committed, DocumentStore
+from memory.queues.fake import FakeQueue
+from memory.queues.queue import PersonalQueue
 
 USER = "user-1"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

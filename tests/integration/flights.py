@@ -7,9 +7,9 @@ from pathlib import Path
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.entries import Remembered
-from memory.long_term import LongTermMemory
-from memory.single_flight import Joined, Leader, SingleFlight
+from memory.long_term.entries import Remembered
+from memory.long_term.single_flight import Joined, Leader, SingleFlight
+from memory.long_term.store import LongTermMemory
 
 ROOT = Path(__file__).parents[2]
 KEY = keys.ltm("Budget", "1.1", "analyze:1")

@@ -18,32 +18,32 @@ from contracts.identifiers import user_token
 from contracts.messages import ChatTurn, DeadLetter, ErrorNote, ExtractedFacts, Fact, TaskAssignment, TaskCall
 from contracts.observations import Action, AgentTarget, Observation
 from memory import keys
-from memory.askers import Askers
-from memory.conversation import Conversations
+from memory.conversations.conversation import Conversations
+from memory.conversations.inbox import Inbox
+from memory.conversations.notices import Notices
 from memory.documents.kinds import Kinds
-from memory.documents.store import DocumentStore
+from memory.documents.storage.store import DocumentStore
 from memory.episodes.store import Episodes
-from memory.inbox import Inbox
-from memory.ledger import Ledger
-from memory.long_term import LongTermMemory
-from memory.notices import Notices
-from memory.project import ProjectMemory
-from memory.queues import PersonalQueue
-from memory.run_outcomes import RunOutcomes
-from memory.runs import Finish
-from memory.session import SessionCache
-from memory.user_tasks import UserTasks
-from runtime import valkey
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.link import Link
-from runtime.outbox import Outbox, open_outbox
-from runtime.streams import Sizes, declare_streams
-from workers.forgetting import ForgetsUser, Forgotten, forget_user
-from workers.forgetting_files import StoreFiles, StreamFiles
-from workers.forgetting_projects import RecordsOfUser, SessionsOfUser
-from workers.forgetting_tasks import TasksOfUser
-from workers.forgetting_words import EpisodesOfUser, kept_words
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import Finish
+from memory.ledger.user_tasks import UserTasks
+from memory.long_term.owners import Askers
+from memory.long_term.store import LongTermMemory
+from memory.projects.project import ProjectMemory
+from memory.queues.queue import PersonalQueue
+from memory.sessions.run_outcomes import RunOutcomes
+from memory.sessions.session import SessionCache
+from runtime.messaging.connection import connected
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import Outbox, open_outbox
+from runtime.messaging.streams import Sizes, declare_streams
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
+from workers.forgetting.erasure import ForgetsUser, Forgotten, forget_user
+from workers.forgetting.projects import RecordsOfUser, SessionsOfUser
+from workers.forgetting.server_files import StoreFiles, StreamFiles
+from workers.forgetting.tasks import TasksOfUser
+from workers.forgetting.words import EpisodesOfUser, kept_words
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 AT_MS = int(NOW.timestamp() * 1000)

@@ -11,26 +11,26 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.identifiers import new_id
 from contracts.messages import AgentCard, ChatTurn, PersonReply, PersonRequest, TaskAssignment, TaskCall, TaskCard
-from memory.conversation import Conversations
-from memory.exchange import Commands
-from memory.ledger import Ledger
-from memory.pipeline_runs import PipelineRuns
-from memory.requests import RequestRecords
-from memory.session import SessionCache
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.link import Link
-from runtime.outbox import open_outbox
-from runtime.streams import Sizes, declare_streams
+from memory.command_batch import Commands
+from memory.conversations.conversation import Conversations
+from memory.ledger.ledger import Ledger
+from memory.ledger.requests import RequestRecords
+from memory.sessions.pipeline_runs import PipelineRuns
+from memory.sessions.session import SessionCache
+from runtime.messaging.connection import connected
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import open_outbox
+from runtime.messaging.streams import Sizes, declare_streams
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.cancellation import Canceller
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
-from supervisor.http.certificates import Certificate
 from supervisor.http.parts import Parts
-from supervisor.http.serving import HttpServer
-from supervisor.http.work import Work
-from supervisor.incoming import Alongside, Ended, unheard
-from supervisor.reports import ReportDesk
+from supervisor.http.requests.work import Work
+from supervisor.http.server.certificates import Certificate
+from supervisor.http.server.server import HttpServer
+from supervisor.reports.reports import ReportDesk
+from supervisor.requests.incoming import Alongside, Ended, unheard
 from tests.servers import PATIENCE_S
 
 SUPERVISOR = "HttpStand"

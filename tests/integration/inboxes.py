@@ -2,8 +2,8 @@
 
 from contracts.conversations import Utterance
 from contracts.observations import Action, Observation, Position, SensoryData
-from memory.fake_inbox import FakeInbox
-from memory.inbox import Inbox
+from memory.conversations.fake import FakeInbox
+from memory.conversations.inbox import Inbox
 
 Store = Inbox | FakeInbox
 

@@ -14,21 +14,21 @@ from redis.asyncio import Redis
 from contracts.edits import Insert
 from contracts.errors import NotAccepted
 from contracts.messages import ChatTurn, ExtractedFacts, Fact
-from memory.claims import QueueName
 from memory.documents.items import make_item
 from memory.documents.kinds import Kinds
 from memory.documents.plans import Origin, Plan
-from memory.documents.store import DocumentStore
-from memory.queues import KnownRow, PersonalQueue
+from memory.documents.storage.store import DocumentStore
+from memory.queues.claims import QueueName
+from memory.queues.queue import KnownRow, PersonalQueue
 from workers import Agent
-from workers.judgement import RetryPolicy
+from workers.execution.exclusive_runs import Solitude
+from workers.execution.retry_decision import RetryPolicy
 from workers.listening.context import ListenContext
+from workers.listening.debounce import Hurries, Patience, Unhurried
 from workers.listening.facts import FactWork
 from workers.listening.outflow import Outflow, Pace, Work
 from workers.listening.turns import TurnWork
 from workers.listening.values import FactBatch, Ruling
-from workers.listening.waiting import Hurries, Patience, Unhurried
-from workers.solitude import Solitude
 from workers.testing import KitServices, ScriptedLlm
 
 #: Seconds that any wait here may take on a busy machine; no test waits for it to pass.

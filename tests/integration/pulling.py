@@ -6,14 +6,14 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.jetstream import ask_jetstream
-from runtime.leases import Leases
-from runtime.link import Link
+from runtime.messaging.connection import connected
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.messaging.leases import Leases
+from runtime.messaging.link import Link
+from runtime.messaging.pull import Delivery, PullEngine
+from runtime.messaging.streams import CLEARED_S, Source, declare_consumer
 from runtime.metrics import Metrics
-from runtime.pull import Delivery, PullEngine
-from runtime.streams import CLEARED_S, Source, declare_consumer
+from runtime.servers.embedded import EmbeddedServers
 
 #: Seconds that any wait here may take on a busy machine; no test waits for it to pass.
 PATIENCE_S = 60.0

@@ -8,10 +8,10 @@ from datetime import timedelta
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.fake_session import FakeSessions
-from memory.pipeline_records import PhaseState
-from memory.session import SessionCache
-from memory.session_entries import State
+from memory.sessions.entries import State
+from memory.sessions.fake import FakeSessions
+from memory.sessions.pipeline_records import PhaseState
+from memory.sessions.session import SessionCache
 
 SESSION = "s1"
 KEY = "analysis:map"

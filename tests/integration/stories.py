@@ -6,8 +6,8 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from contracts.analysis_background import KnownFact
-from contracts.stories import (
+from contracts.analysis.background import KnownFact
+from contracts.analysis.stories import (
     Bond,
     Entity,
     Relations,
@@ -20,8 +20,8 @@ from contracts.stories import (
     Tastes,
     pair_of,
 )
-from memory.analysis import AnalysisStore
-from memory.fake_stories import FakeStories
+from memory.stories.analyses import AnalysisStore
+from memory.stories.fake import FakeStories
 from memory.stories.store import StoryStore
 from tests.fakes.analyses import FakeAnalyses
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from contracts.analysis.stories import StoryBase, StorySettings
 from contracts.messages import TaskAssignment
-from contracts.stories import StoryBase, StorySettings
-from memory.analysis import AnalysisStore
+from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
 from supervisor.analyses.parts import Parts
 from tests.servers import PATIENCE_S

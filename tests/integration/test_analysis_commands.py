@@ -15,21 +15,24 @@ from nats.aio.msg import Msg
 from redis.asyncio import Redis
 
 from contracts import subjects
-from contracts.analysis import AnalysisDocument, read_document
+from contracts.analysis.document import AnalysisDocument, read_document
+from contracts.analysis.stories import StoryResponse
 from contracts.errors import InvalidInput, UnknownStory, Unreachable
 from contracts.messages import AnalysisReply, AnalysisRequest
-from contracts.stories import StoryResponse
-from memory.analysis import AnalysisStore
+from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.streams import Sizes, declare_streams
-from tasklore import analysis_asking, analysis_sight, analysis_watching, calling
-from tasklore.analysis_running import Wish, run_aloud
-from tasklore.analysis_stores import open_stores
-from tasklore.analysis_watching import Watch, away_text
+from runtime.messaging.connection import connected
+from runtime.messaging.streams import Sizes, declare_streams
+from runtime.servers.embedded import EmbeddedServers
+from tasklore.analysis import client as analysis_asking
+from tasklore.analysis import progress as analysis_sight
+from tasklore.analysis import watch as analysis_watching
+from tasklore.analysis.run import Wish, run_aloud
+from tasklore.analysis.stores import open_stores
+from tasklore.analysis.watch import Watch, away_text
+from tasklore.ask import call as calling
 from tasklore.exits import FAILED, OK, USAGE, Interrupted
-from tasklore.story_files import read_story
+from tasklore.story.files import read_story
 from tests.servers import PATIENCE_S
 
 SUPERVISOR = "AnalysisCommands"

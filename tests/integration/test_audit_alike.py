@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from memory.documents.store import DocumentStore
-from runtime.embedded import EmbeddedServers
-from tasklore.review_views import print_audit
+from memory.documents.storage.store import DocumentStore
+from runtime.servers.embedded import EmbeddedServers
+from tasklore.memory.review import print_audit
 from tests.integration.documents import FOOD, NOW, item, store_of
 
 USER = "ana"

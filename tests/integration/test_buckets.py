@@ -13,13 +13,13 @@ from nats.aio.client import Client
 from contracts import subjects
 from contracts.errors import Unreachable
 from contracts.messages import AgentCard, WorkerPresence
-from runtime import direct
-from runtime.buckets import read_bucket
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.jetstream import ask_jetstream
-from runtime.link import Link
-from runtime.streams import Sizes, declare_streams
+from runtime.messaging import direct
+from runtime.messaging.buckets import read_bucket
+from runtime.messaging.connection import connected
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.messaging.link import Link
+from runtime.messaging.streams import Sizes, declare_streams
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.cards import CardIndex, read_cards
 from workers.agents.budget import agent
 from workers.card import card_of

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from contracts.errors import ConfigurationError, MemoryUnavailable
 from memory.compaction import rewrite
-from runtime.embedded import ValkeyServer
+from runtime.servers.embedded import ValkeyServer
 
 SECRET, OTHER = b"likes omelettes", b"likes pasta"
 #: Too much to be stored in one piece with its neighbours, and nothing that a snapshot could compress.

@@ -14,16 +14,16 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.identifiers import new_id
 from contracts.messages import CompletionReport, Fence, MemoryNote, Status, TaskAssignment, TaskCall
-from memory.ledger import Ledger
-from memory.runs import Finish
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.link import Link
-from runtime.outbox import Outbox, open_outbox
-from runtime.pull import Delivery
-from runtime.streams import Sizes, declare_streams
-from supervisor.comparison import ComparisonDesk
-from supervisor.reports import ReportDesk
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import Finish
+from runtime.messaging.connection import connected
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import Outbox, open_outbox
+from runtime.messaging.pull import Delivery
+from runtime.messaging.streams import Sizes, declare_streams
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.reports.comparison import ComparisonDesk
+from supervisor.reports.reports import ReportDesk
 from tests.servers import PATIENCE_S
 from tests.unit.office import Line
 

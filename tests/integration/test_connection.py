@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import Unreachable
-from runtime.claims import free_port
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers, NatsServer
+from runtime.messaging.connection import connected
+from runtime.servers.claims import free_port
+from runtime.servers.embedded import EmbeddedServers, NatsServer
 
 
 class GuardedServer(NatsServer):

@@ -8,8 +8,8 @@ from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
 from memory import keys
-from memory.conversation import Conversations
-from memory.inbox import Inbox
+from memory.conversations.conversation import Conversations
+from memory.conversations.inbox import Inbox
 from tests.fakes.stores import FakeConversations
 from tests.integration.inboxes import ids, said, seen
 from tests.servers import PATIENCE_S

@@ -7,10 +7,10 @@ import pytest
 
 from contracts import subjects
 from contracts.errors import InvalidInput, Unreachable
-from runtime.embedded import EmbeddedServers
-from runtime.jetstream import ask_jetstream
-from supervisor import dead_stream
-from supervisor.letters import FOREIGN, Letter, Selection
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.dead_letters import stream as dead_stream
+from supervisor.dead_letters.letters import FOREIGN, Letter, Selection
 from supervisor.watch import StreamWatch
 from tests.integration.burials import Morgue, a_letter, morgue_of
 

@@ -18,22 +18,22 @@ from contracts.conversations import Utterance
 from contracts.errors import InvalidInput, MemoryUnavailable, TaskloreError
 from contracts.identifiers import PARTITIONS, user_token
 from contracts.messages import DeadLetter
-from memory.inbox import Inbox
-from runtime import valkey
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.erasing import Eraser
-from runtime.jetstream import ask_jetstream
-from runtime.leases import Leases
-from runtime.link import Link
+from memory.conversations.inbox import Inbox
+from runtime.messaging.connection import connected
+from runtime.messaging.erasure import Eraser
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.messaging.leases import Leases
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import open_outbox
+from runtime.messaging.partitions import Whose, open_partitions
+from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
 from runtime.metrics import Metrics
-from runtime.outbox import open_outbox
-from runtime.partitions import Whose, open_partitions
-from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.asking import asking
-from supervisor.delivering import Delivering, MessageDesk, inbox_sources
-from supervisor.letters import read_letter
-from supervisor.redrive import redrive_of
+from supervisor.dead_letters.letters import read_letter
+from supervisor.dead_letters.redrive import redrive_of
+from supervisor.delivery import Delivering, MessageDesk, inbox_sources
 from tests.integration.listening import Counts, eventually
 from tests.traces import files_with, until_away
 

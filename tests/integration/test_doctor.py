@@ -16,13 +16,13 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.errors import TaskloreError
 from contracts.messages import AgentCard, WorkerPresence
-from runtime.claims import free_port
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers, NatsServer
-from runtime.endpoints import Endpoints
-from runtime.jetstream import ask_jetstream
+from runtime.messaging.connection import connected
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams
+from runtime.servers.claims import free_port
+from runtime.servers.embedded import EmbeddedServers, NatsServer
+from runtime.servers.endpoints import Endpoints
 from runtime.settings import Settings
-from runtime.streams import Sizes, Source, declare_consumer, declare_streams
 from tasklore.doctor.examination import examine
 from tasklore.doctor.findings import Finding
 from tasklore.doctor.report import Report

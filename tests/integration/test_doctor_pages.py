@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from runtime.claims import free_port
 from runtime.health import HealthServer
+from runtime.servers.claims import free_port
 from tasklore.doctor.facts import Page, Unanswered
 from tasklore.doctor.pages import PAGE_BYTES, examine_monitor, examine_processes, fetch
 

@@ -5,7 +5,7 @@ from redis.asyncio import Redis
 
 from contracts.edits import Insert
 from contracts.errors import InvalidInput
-from memory.documents.store import DocumentStore
+from memory.documents.storage.store import DocumentStore
 from tests.integration.documents import FOOD, NOW, ROUTINE, USER, body_of, commit, like, liked, plan, store_of
 
 FILE = b'{\n  "_metadata": {"resource_id": "resource_user_food_prefs", "tags": ["food"]},\n  "food": {"likes": []}\n}\n'

@@ -11,9 +11,9 @@ from contracts.errors import InvalidInput, UnknownPath
 from memory import keys
 from memory.documents.differences import differences
 from memory.documents.edits import ABSENT, apply_changes
-from memory.documents.history import MAX_RECORD, json_bytes
 from memory.documents.items import Body
-from memory.documents.store import DocumentStore
+from memory.documents.storage.history import MAX_RECORD, json_bytes
+from memory.documents.storage.store import DocumentStore
 from tests.integration.documents import (
     FOOD,
     GENERAL,

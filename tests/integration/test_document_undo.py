@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from contracts.edits import Delete, Edit, Insert, Update
 from contracts.errors import UndoRefused
-from memory.documents.store import DocumentStore
+from memory.documents.storage.store import DocumentStore
 from tests.integration.documents import (
     FOOD,
     GENERAL,

@@ -10,10 +10,10 @@ from redis.asyncio import Redis
 from contracts.edits import Delete, Insert, NoChange, Update
 from contracts.errors import EditRefused, InvalidInput, MemoryUnavailable
 from memory import keys
-from memory.claims import Claim, Closing
 from memory.documents.draft import Document, Draft, Snapshot
 from memory.documents.guard import LIMITS
-from memory.documents.store import Committed, DocumentStore, Forgotten, Stale
+from memory.documents.storage.store import Committed, DocumentStore, Forgotten, Stale
+from memory.queues.claims import Claim, Closing
 from tests.integration.documents import (
     FOOD,
     GENERAL,

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from contracts import subjects
-from runtime.connection import connected
-from runtime.embedded import NatsServer
-from runtime.jetstream import ask_jetstream
-from runtime.link import Arrival, Link, read_headers
-from runtime.pull import Delivery
-from runtime.streams import Sizes, declare_streams
-from workers.due_copies import DueCopies, open_due_copies
+from runtime.messaging.connection import connected
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.messaging.link import Arrival, Link, read_headers
+from runtime.messaging.pull import Delivery
+from runtime.messaging.streams import Sizes, declare_streams
+from runtime.servers.embedded import NatsServer
+from workers.execution.due_copies import DueCopies, open_due_copies
 
 PATIENCE_S = 60.0
 DUE, SCHEDULES = subjects.due("A", "t"), subjects.SCHEDULES_ALL

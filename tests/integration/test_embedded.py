@@ -21,9 +21,9 @@ from nats.js.api import StorageType
 from redis.asyncio import Redis
 
 from contracts.errors import ConfigurationError, Unreachable
-from runtime import claims
-from runtime.claims import HOST
-from runtime.embedded import Durability, EmbeddedServers, NatsServer, ValkeyServer
+from runtime.servers import claims
+from runtime.servers.claims import HOST
+from runtime.servers.embedded import Durability, EmbeddedServers, NatsServer, ValkeyServer
 
 pytest_plugins = ["tests.servers"]
 
@@ -35,7 +35,7 @@ PATIENCE_S = 60.0
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 
 async def main():
     async with EmbeddedServers(Path(sys.argv[1])) as servers:

@@ -11,10 +11,10 @@ import pytest
 from nats.aio.client import Client
 
 from contracts.errors import Unreachable
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.erasing import Erased, Eraser
-from runtime.jetstream import JetStreamRefused, ask_jetstream
+from runtime.messaging.connection import connected
+from runtime.messaging.erasure import Erased, Eraser
+from runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
+from runtime.servers.embedded import EmbeddedServers
 
 STREAM, DURABLE = "TURNS", "listener"
 ADA, BOB, FILLER = "turns.3.ada", "turns.3.bob", "turns.16.filler"

@@ -21,9 +21,9 @@ from tests.integration.listening import (
     now_ms,
     plan_of,
 )
+from workers.execution.exclusive_runs import Solitude
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, Ruling
-from workers.solitude import Solitude
 
 
 @pytest.fixture

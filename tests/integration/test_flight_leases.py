@@ -10,9 +10,9 @@ from redis.asyncio import Redis
 
 from memory import keys
 from memory.breaker import Breaker
-from memory.entries import Remembered
-from memory.single_flight import Joined, Leader, SingleFlight
-from runtime.embedded import ValkeyServer
+from memory.long_term.entries import Remembered
+from memory.long_term.single_flight import Joined, Leader, SingleFlight
+from runtime.servers.embedded import ValkeyServer
 from tests.integration.flights import KEY, LONG_S, ROOT, Process, Work, awaited, leave
 
 
@@ -45,7 +45,7 @@ async def test_a_leader_that_is_killed_is_replaced(redis: Redis, servers: object
 DOOMED = """
 import asyncio, sys
 from redis.asyncio import Redis
-from memory.single_flight import SingleFlight
+from memory.long_term.single_flight import SingleFlight
 
 async def nothing():
     return None

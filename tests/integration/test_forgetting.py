@@ -13,16 +13,16 @@ from contracts.errors import InvalidInput, Unreachable
 from contracts.identifiers import user_token
 from contracts.messages import CompletionReport
 from memory import keys
-from memory.inbox import Inbox
-from memory.runs import Finish
-from memory.user_tasks import UserTasks
-from runtime.direct import Stored, open_direct_reads
-from runtime.embedded import EmbeddedServers
+from memory.conversations.inbox import Inbox
+from memory.ledger.runs import Finish
+from memory.ledger.user_tasks import UserTasks
+from runtime.messaging.direct import Stored, open_direct_reads
+from runtime.servers.embedded import EmbeddedServers
 from tests.integration.forgetting import AT_MS, FOOD, Town, secret_of, town_on
 from tests.traces import files_with, until_away
-from workers.forgetting import forget_user
-from workers.forgetting_files import StoreFiles, StreamFiles
-from workers.forgetting_tasks import TasksOfUser
+from workers.forgetting.erasure import forget_user
+from workers.forgetting.server_files import StoreFiles, StreamFiles
+from workers.forgetting.tasks import TasksOfUser
 
 ANN, BOB = "ann@example.org", "bob"
 

@@ -13,10 +13,10 @@ from nats.aio.msg import Msg
 
 from contracts import subjects
 from contracts.errors import Unreachable
-from runtime.connection import connected
-from runtime.embedded import NatsServer
-from runtime.jetstream import JetStreamRefused, ask_jetstream
-from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+from runtime.messaging.connection import connected
+from runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
+from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+from runtime.servers.embedded import NatsServer
 
 READER = Source(subjects.TASKS, "Somebody", subjects.tasks_of("Somebody"), 30.0)
 

@@ -12,14 +12,18 @@ from redis.cluster import key_slot
 from redis.exceptions import ResponseError
 
 from contracts.errors import Forbidden, MemoryUnavailable
-from memory import document_scripts, inbox_scripts, keys, neighbour_scripts, project_scripts, scripts
+from memory import keys, scripts
 from memory.breaker import Breaker
-from memory.exchange import Exchange
+from memory.command_batch import Exchange
+from memory.conversations import scripts as inbox_scripts
+from memory.documents.storage import scripts as document_scripts
 from memory.functions import load_functions
-from memory.ledger import Ledger
-from memory.runs import Run
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import Run
+from memory.long_term import neighbour_scripts
+from memory.projects import scripts as project_scripts
 from memory.scripts import LIBRARIES
-from runtime.embedded import ValkeyServer
+from runtime.servers.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
 
 LEASE_MS = 30_000

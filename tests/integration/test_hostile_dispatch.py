@@ -10,16 +10,16 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.identifiers import new_id
 from contracts.messages import PersonRequest, TaskAssignment
-from memory.conversation import Conversations
-from memory.ledger import Ledger
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.link import Link
-from runtime.llm import Llm, LlmSettings
-from runtime.outbox import open_outbox
-from runtime.streams import Sizes, declare_streams
+from memory.conversations.conversation import Conversations
+from memory.ledger.ledger import Ledger
+from runtime.messaging.connection import connected
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import open_outbox
+from runtime.messaging.streams import Sizes, declare_streams
+from runtime.models.llm import Llm, LlmSettings
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.dispatch import Dispatch
-from supervisor.reports import ReportDesk
+from supervisor.reports.reports import ReportDesk
 from supervisor.service import Service
 from supervisor.understanding import make_interpreter
 from tests.llm_double import ScriptedLlm

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from contracts.body_sizes import MOST_VALUES
-from runtime.embedded import EmbeddedServers
-from supervisor.http.key_file import KeyRing, make_key
-from supervisor.http.patience import MOST_CHUNKS
+from contracts.parameters.body_sizes import MOST_VALUES
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.http.admission.key_file import KeyRing, make_key
+from supervisor.http.server.timeouts import MOST_CHUNKS
 from tests.http_client import PATIENCE_S, Connection, ask
 from tests.integration.http_stand import Stand, http_stand
 

@@ -9,7 +9,7 @@ import structlog
 from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 from tests.http_client import PATIENCE_S, Connection, ask
 from tests.integration.http_stand import Stand, http_stand
 

@@ -12,11 +12,11 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts.errors import ConfigurationError
-from runtime.embedded import EmbeddedServers
 from runtime.metrics import Metrics
-from supervisor.http.key_file import KeyRing, Role, make_key
-from supervisor.http.limits import Limits
-from supervisor.http.serving import HttpServer, demand_keys
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.http.admission.key_file import KeyRing, Role, make_key
+from supervisor.http.admission.limits import Limits
+from supervisor.http.server.server import HttpServer, demand_keys
 from tests.http_client import PATIENCE_S, Answer, Connection, ask, until
 from tests.integration.http_stand import Stand, http_stand
 

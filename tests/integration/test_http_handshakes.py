@@ -11,10 +11,10 @@ import pytest
 import uvloop
 
 from deploy.credentials import make_certificates
-from supervisor.http.certificates import Certificate
-from supervisor.http.handshakes import Handshakes
-from supervisor.http.patience import PatientProtocol
-from supervisor.http.strangers import Strangers
+from supervisor.http.admission.unknown_clients import Strangers
+from supervisor.http.server.certificates import Certificate
+from supervisor.http.server.handshakes import Handshakes
+from supervisor.http.server.timeouts import PatientProtocol
 from tests.http_client import PATIENCE_S, until
 
 Loop = Callable[[], asyncio.AbstractEventLoop]

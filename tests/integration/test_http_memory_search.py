@@ -12,10 +12,10 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.messages import ChatTurn
 from memory.episodes.store import Episode, Episodes
-from runtime.direct import open_direct_reads
-from runtime.embedded import EmbeddedServers
-from runtime.link import Link
-from supervisor.http.key_file import KeyRing, Role, make_key
+from runtime.messaging.direct import open_direct_reads
+from runtime.messaging.link import Link
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.http.admission.key_file import KeyRing, Role, make_key
 from tests.http_client import Answer, ask
 from tests.integration.http_stand import Stand, http_stand
 from tests.servers import PATIENCE_S

@@ -9,9 +9,9 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts.messages import ChatTurn, PersonReply, PersonRequest, ReplyPart, TaskAssignment
-from runtime.embedded import EmbeddedServers
-from supervisor.combined import combined
-from supervisor.incoming import Alongside, Ended, part_task_id, unheard
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.replies.combined import combined
+from supervisor.requests.incoming import Alongside, Ended, part_task_id, unheard
 from tests.http_client import PATIENCE_S, Connection, ask, until
 from tests.integration.http_stand import Scripted, Stand, assigned, http_stand
 from tests.integration.test_http_requests import report_on, shown

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from redis.asyncio import Redis
 
-from memory.requests import RequestEnd, RequestRecord, RequestRecords, place_of
+from memory.ledger.requests import RequestEnd, RequestRecord, RequestRecords, place_of
 from tests.servers import PATIENCE_S
 
 PLACE = place_of("", "request", "r1")

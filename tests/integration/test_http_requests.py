@@ -8,9 +8,9 @@ from redis.asyncio import Redis
 
 from contracts import subjects
 from contracts.messages import CompletionReport, MemoryNote, Progress
-from memory.requests import place_of
-from runtime.embedded import EmbeddedServers
-from supervisor.http import requests
+from memory.ledger.requests import place_of
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.http.requests import routes as requests
 from tests.http_client import PATIENCE_S, Connection, ask, until
 from tests.integration.http_stand import SUPERVISOR, Stand, assigned, http_stand
 

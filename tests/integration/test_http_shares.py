@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from runtime.embedded import EmbeddedServers
-from supervisor.http.key_file import KeyRing, make_key
-from supervisor.http.limits import Limits
-from supervisor.http.patience import PatientProtocol
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.http.admission.key_file import KeyRing, make_key
+from supervisor.http.admission.limits import Limits
+from supervisor.http.server.timeouts import PatientProtocol
 from tests.http_client import PATIENCE_S, Connection, ask, until
 from tests.integration.http_stand import Stand, http_stand
 
@@ -130,7 +130,7 @@ async def test_one_key_does_not_fill_what_is_under_way(
     shared: Stand, keys: tuple[KeyRing, dict[str, dict[str, str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when it waits for none of its answers."""
-    monkeypatch.setattr("supervisor.http.asked.MOST", 4)
+    monkeypatch.setattr("supervisor.http.requests.outcome.MOST", 4)
     greedy, meek = keys[1]["greedy"], keys[1]["meek"]
     body = HELLO | {"wait_seconds": 0}
     came = [(await ask(shared.url, "POST", "/v1/requests", body, greedy)).status for _ in range(3)]

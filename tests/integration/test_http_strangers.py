@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import pytest
 from redis.asyncio import Redis
 
-from runtime.embedded import EmbeddedServers
 from runtime.networks import networks_in
-from supervisor.http.addresses import Origins
-from supervisor.http.key_file import KeyRing, make_key
-from supervisor.http.patience import PatientProtocol
-from supervisor.http.strangers import Strangers
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.http.admission.addresses import Origins
+from supervisor.http.admission.key_file import KeyRing, make_key
+from supervisor.http.admission.unknown_clients import Strangers
+from supervisor.http.server.timeouts import PatientProtocol
 from tests.http_client import PATIENCE_S, Connection, ask, until
 from tests.integration.http_stand import Stand, http_stand
 

@@ -10,13 +10,13 @@ from redis.asyncio import Redis
 
 from contracts.errors import ConfigurationError
 from deploy.credentials import make_certificates
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 from runtime.settings import Settings
-from supervisor.http.certificates import Certificate, demand_tls
-from supervisor.http.handshakes import Handshakes
-from supervisor.http.key_file import KeyRing, make_key
-from supervisor.http.patience import PatientProtocol
-from supervisor.http.strangers import Strangers
+from supervisor.http.admission.key_file import KeyRing, make_key
+from supervisor.http.admission.unknown_clients import Strangers
+from supervisor.http.server.certificates import Certificate, demand_tls
+from supervisor.http.server.handshakes import Handshakes
+from supervisor.http.server.timeouts import PatientProtocol
 from tests.http_client import PATIENCE_S, Connection, until
 from tests.integration.http_stand import http_stand
 

@@ -2,8 +2,8 @@
 
 from redis.asyncio import Redis
 
-from memory.imports import ImportLog
-from memory.long_term import LongTermMemory
+from memory.long_term.imports import ImportLog
+from memory.long_term.store import LongTermMemory
 
 
 async def test_a_file_is_known_by_its_content_and_agent(redis: Redis) -> None:

@@ -10,9 +10,9 @@ from contracts.conversations import Digest, History
 from contracts.errors import InvalidInput
 from contracts.messages import ChatTurn
 from memory import keys
-from memory.conversation import Conversations
-from memory.fake_inbox import FakeInbox
-from memory.inbox import LONGEST_SUMMARY, Inbox
+from memory.conversations.conversation import Conversations
+from memory.conversations.fake import FakeInbox
+from memory.conversations.inbox import LONGEST_SUMMARY, Inbox
 from tests.integration.inboxes import Store, ids, said, seen, whole
 from tests.servers import PATIENCE_S
 

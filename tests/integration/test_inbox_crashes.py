@@ -13,9 +13,9 @@ from redis.asyncio import Redis
 from contracts.conversations import Taken, Utterance
 from contracts.messages import TaskAssignment, TaskCall
 from contracts.observations import Action, AgentTarget, Observation
-from memory.inbox import Inbox
+from memory.conversations.inbox import Inbox
 from tests.integration.inboxes import ids, said
-from workers.history import TaskHistory
+from workers.context.history import TaskHistory
 
 AGENTS = ("Ann", "Bob", "Cay", "Dan")
 #: Runs of a task before its caller gives it up.

@@ -14,22 +14,22 @@ from contracts import subjects
 from contracts.errors import MemoryUnavailable, TaskloreError
 from contracts.identifiers import partition_of
 from contracts.messages import ChatTurn, DeadLetter, ExtractedFacts, Fact
-from memory.queues import PersonalQueue
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.erasing import Eraser
-from runtime.jetstream import ask_jetstream
-from runtime.leases import Leases
-from runtime.link import Link
+from memory.queues.queue import PersonalQueue
+from runtime.messaging.connection import connected
+from runtime.messaging.erasure import Eraser
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.messaging.leases import Leases
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import open_outbox
+from runtime.messaging.partitions import MOST_ERASURES, Whose
+from runtime.messaging.pull import PullEngine
+from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
 from runtime.metrics import Metrics
-from runtime.outbox import open_outbox
-from runtime.partitions import MOST_ERASURES, Whose
-from runtime.pull import PullEngine
-from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+from runtime.servers.embedded import EmbeddedServers
 from tests.integration.listening import Counts, eventually
 from workers.listening.declaration import Queue
 from workers.listening.inflow import InflowDesk
-from workers.listening.opening import sources_of
+from workers.listening.wiring import sources_of
 
 ACK_WAIT_S = 600.0
 

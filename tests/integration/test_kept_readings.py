@@ -7,8 +7,8 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
-from memory.conversation import Conversations
-from runtime.embedded import EmbeddedServers
+from memory.conversations.conversation import Conversations
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.understanding import Interpretation, Understood
 from supervisor.understanding.outcome import Several
 from tests.integration.test_hostile_dispatch import standing

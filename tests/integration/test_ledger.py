@@ -9,10 +9,10 @@ from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
 from memory import keys
-from memory.ledger import Ledger
-from memory.runs import Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
-from memory.tally import Tally
-from runtime.embedded import ValkeyServer
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
+from memory.ledger.tally import Tally
+from runtime.servers.embedded import ValkeyServer
 from tests.fakes.ledger import FakeLedger
 from tests.servers import PATIENCE_S
 

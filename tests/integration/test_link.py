@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import nats
 import pytest
 
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.link import Arrival, Link, read_headers
+from runtime.messaging.connection import connected
+from runtime.messaging.link import Arrival, Link, read_headers
+from runtime.servers.embedded import EmbeddedServers
 
 PATIENCE_S = 60.0
 

@@ -1,4 +1,4 @@
-"""`runtime.llm` through the real client library against a scripted server."""
+"""`runtime.models.llm` through the real client library against a scripted server."""
 
 import io
 import logging
@@ -23,7 +23,7 @@ from contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
-from runtime.llm import Expense, Llm, LlmRole, LlmSettings, ModelPrice, Spent
+from runtime.models.llm import Expense, Llm, LlmRole, LlmSettings, ModelPrice, Spent
 from tests.llm_double import (
     Asked,
     Canned,
@@ -368,7 +368,7 @@ def test_importing_us_does_not_import_the_client() -> None:
     """Its CPU time is spent only by who asks; opening and closing spends nothing either."""
     code = (
         "import asyncio, sys\n"
-        "from runtime.llm import Llm, LlmSettings\n"
+        "from runtime.models.llm import Llm, LlmSettings\n"
         "async def main():\n"
         "    async with Llm(LlmSettings(api_key='sk-test')): pass\n"
         "asyncio.run(main())\n"

@@ -1,4 +1,4 @@
-"""Deadlines, pauses and the shared limit of `runtime.llm`, against a scripted server."""
+"""Deadlines, pauses and the shared limit of `runtime.models.llm`, against a scripted server."""
 
 import asyncio
 from threading import Event
@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from contracts.errors import LlmError, LlmRateLimited, LlmTimeout
-from runtime.llm import Llm, LlmRole, LlmSettings, Spent
+from runtime.models.llm import Llm, LlmRole, LlmSettings, Spent
 from tests.llm_double import Canned, ScriptedLlm, answer, dropped, fault, rate_limited, stalled
 from tests.llm_questions import GOOD, Book, Opener, Pauses, ask
 

@@ -12,9 +12,9 @@ from redis.asyncio import Redis
 from contracts.errors import InvalidInput, MemoryUnavailable
 from memory import keys
 from memory.breaker import Breaker
-from memory.entries import Remembered
-from memory.long_term import LongTermMemory
-from runtime.embedded import ValkeyServer
+from memory.long_term.entries import Remembered
+from memory.long_term.store import LongTermMemory
+from runtime.servers.embedded import ValkeyServer
 from tests.fakes.stores import FakeLongTermMemory
 
 Store = LongTermMemory | FakeLongTermMemory

@@ -11,17 +11,17 @@ from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput, TaskloreError, UndoRefused, UnknownPath, Unreachable
 from memory.documents.kinds import Kinds
-from memory.documents.store import DocumentStore
-from runtime.embedded import EmbeddedServers
-from tasklore.document_changes import undo_aloud
-from tasklore.document_files import export_all, import_all
-from tasklore.document_views import print_documents
+from memory.documents.storage.store import DocumentStore
+from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import FAILED, OK, USAGE
-from tasklore.fact_views import print_facts
-from tasklore.history_views import print_difference, print_explanation, print_history
-from tasklore.migration import migrate_folder
-from tasklore.review_views import print_audit, print_conflicts
-from tasklore.telling import tell_aloud
+from tasklore.memory.changes import undo_aloud
+from tasklore.memory.facts import print_facts
+from tasklore.memory.files import export_all, import_all
+from tasklore.memory.history import print_difference, print_explanation, print_history
+from tasklore.memory.migration import migrate_folder
+from tasklore.memory.review import print_audit, print_conflicts
+from tasklore.memory.tell import tell_aloud
+from tasklore.memory.views import print_documents
 from tests.integration.documents import FOOD, NOW, ROUTINE, commit, item, like, plan, store_of
 
 USER = "ana"

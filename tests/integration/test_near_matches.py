@@ -8,15 +8,15 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts.identifiers import user_token
-from contracts.neighbours import Neighbourhood
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
+from contracts.parameters.neighbours import Neighbourhood
 from deploy.privileges.roles import Cast
 from memory import keys
-from memory.askers import Askers
-from memory.entries import Near
-from memory.long_term import LongTermMemory
+from memory.long_term.entries import Near
+from memory.long_term.owners import Askers
+from memory.long_term.store import LongTermMemory
 from quantities.amounts import Amount
-from runtime.embedded import ValkeyServer
+from runtime.servers.embedded import ValkeyServer
 from tests.fakes.stores import FakeLongTermMemory
 from tests.servers import PATIENCE_S
 from tests.unit.test_near_matches import a_plan, an_office

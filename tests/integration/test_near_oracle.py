@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from redis.asyncio import Redis
 
 from contracts.identifiers import user_token
-from contracts.neighbours import Neighbourhood
-from contracts.parameters import Field, Parameters
-from memory import keys, neighbours
-from memory.entries import Near
-from memory.long_term import LongTermMemory
+from contracts.parameters.model import Field, Parameters
+from contracts.parameters.neighbours import Neighbourhood
+from memory import keys
+from memory.long_term import neighbours
+from memory.long_term.entries import Near
+from memory.long_term.store import LongTermMemory
 from quantities.amounts import Amount, Duration, Percent, Quantity
-from runtime.embedded import ValkeyServer
+from runtime.servers.embedded import ValkeyServer
 
 HOUR = timedelta(hours=1)
 ANNA, BEN = user_token("anna"), user_token("ben")

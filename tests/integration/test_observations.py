@@ -10,8 +10,8 @@ from redis.asyncio import Redis
 from contracts.errors import InvalidInput
 from contracts.observations import Action, AgentTarget, Observation, Position, SensoryData
 from memory import keys
-from memory.fake_inbox import FakeInbox
-from memory.observations import Observations
+from memory.conversations.fake import FakeInbox
+from memory.conversations.observations import Observations
 from tests.integration.inboxes import seen
 from tests.servers import PATIENCE_S
 

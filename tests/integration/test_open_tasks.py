@@ -5,11 +5,11 @@ from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
 from memory import keys
-from memory.incarnations import Incarnations
-from memory.ledger import Ledger
-from memory.open_tasks import SCAN_COUNT, OpenTask, OpenTasks
-from memory.runs import Ended
-from memory.user_tasks import UserTasks
+from memory.ledger.ledger import Ledger
+from memory.ledger.open_tasks import SCAN_COUNT, OpenTask, OpenTasks
+from memory.ledger.runs import Ended
+from memory.ledger.stream_epochs import Incarnations
+from memory.ledger.user_tasks import UserTasks
 from tests.servers import PATIENCE_S
 
 LEASE_MS = 30_000

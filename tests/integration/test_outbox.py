@@ -14,11 +14,11 @@ import pytest
 
 from contracts.errors import MessageTooLarge, NotAccepted, QueueFull
 from contracts.subjects import MAX_BODY, MAX_MESSAGE
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers, NatsServer
-from runtime.jetstream import ask_jetstream
-from runtime.link import Link, read_headers
-from runtime.outbox import Outbox, open_outbox
+from runtime.messaging.connection import connected
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.messaging.link import Link, read_headers
+from runtime.messaging.outbox import Outbox, open_outbox
+from runtime.servers.embedded import EmbeddedServers, NatsServer
 
 PATIENCE_S = 60.0
 

@@ -11,8 +11,8 @@ from contracts import subjects
 from contracts.errors import EditRefused, GiveUp, LlmUnavailable
 from contracts.messages import ChatTurn, ExtractedFacts, Fact
 from memory import keys
-from runtime import valkey
-from runtime.embedded import EmbeddedServers
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from tests.integration.listening import (
     LEASE_S,
     PATIENCE_S,

@@ -11,13 +11,13 @@ from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
 from memory import keys
-from memory.ledger import Ledger
-from memory.long_term import LongTermMemory
-from memory.runs import Finish, Wish
-from memory.session import EntryInfo, SessionCache
-from memory.session_once import Computed
-from memory.single_flight import SingleFlight
-from runtime.pull import Delivery
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import Finish, Wish
+from memory.long_term.single_flight import SingleFlight
+from memory.long_term.store import LongTermMemory
+from memory.sessions.once import Computed
+from memory.sessions.session import EntryInfo, SessionCache
+from runtime.messaging.pull import Delivery
 from tests.unit.office import Office, a_task
 from workers import Context
 

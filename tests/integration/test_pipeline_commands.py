@@ -10,17 +10,17 @@ import pytest
 
 from contracts.errors import InvalidInput, TaskloreError, UnknownSession, Unreachable
 from contracts.pipelines import Phase, Pipeline
-from memory.pipeline_records import NewRun
-from runtime.embedded import EmbeddedServers
+from memory.sessions.pipeline_records import NewRun
+from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import FAILED, OK, USAGE
-from tasklore.pipeline_checking import check_aloud
-from tasklore.pipeline_marking import Stale, cancel_aloud, invalidate_aloud
-from tasklore.pipeline_resuming import rerun_aloud, resume_aloud
-from tasklore.pipeline_running import Wish, run_aloud
-from tasklore.pipeline_status import follow_aloud, print_status
-from tasklore.pipeline_stores import Look, Stores, open_stores, open_wire
-from tasklore.pipeline_views import print_list, write_evidence
-from tasklore.pipeline_watching import Watch
+from tasklore.pipeline.check import check_aloud
+from tasklore.pipeline.marks import Stale, cancel_aloud, invalidate_aloud
+from tasklore.pipeline.resume import rerun_aloud, resume_aloud
+from tasklore.pipeline.run import Wish, run_aloud
+from tasklore.pipeline.status import follow_aloud, print_status
+from tasklore.pipeline.stores import Look, Stores, open_stores, open_wire
+from tasklore.pipeline.views import print_list, write_evidence
+from tasklore.pipeline.watch import Watch
 from tests.acceptance.house import House
 
 #: Its task fails while there is a file `fail-{label}` in the folder, and waits while there is `hold-{label}`.
@@ -330,7 +330,7 @@ async def test_a_phase_whose_agent_has_no_worker_is_said_to_wait(
         return []
 
     with monkeypatch.context() as patched:
-        patched.setattr("tasklore.pipeline_checking.live_workers", nobody)
+        patched.setattr("tasklore.pipeline.check.live_workers", nobody)
         assert await print_status(session, as_json=False) == OK
         out, err = capsys.readouterr()
         assert "waits for a worker of StepAgent" in out
@@ -588,8 +588,8 @@ async def test_a_run_that_nobody_drives_is_not_waited_for_without_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is said first, and in the end how to look at it later."""
-    monkeypatch.setattr("tasklore.pipeline_watching.SAY_AFTER_S", 0)
-    monkeypatch.setattr("tasklore.pipeline_watching.GIVE_UP_S", 1.5)
+    monkeypatch.setattr("tasklore.pipeline.watch.SAY_AFTER_S", 0)
+    monkeypatch.setattr("tasklore.pipeline.watch.GIVE_UP_S", 1.5)
     async with open_wire() as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
         await _orphan("left", stores)
         watch = Watch(client, stores, "left", "Nobody")

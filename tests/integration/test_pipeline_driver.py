@@ -29,26 +29,26 @@ from contracts.messages import (
     TaskCard,
 )
 from contracts.pipelines import Input, Phase, Pipeline
-from memory.ledger import Ledger
-from memory.pipeline_records import RunRecord
-from memory.pipeline_runs import PipelineRuns
-from memory.project import ProjectMemory
-from memory.runs import Run
-from memory.session import NewEntry, SessionCache
-from runtime import valkey
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.link import Link
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import Run
+from memory.projects.project import ProjectMemory
+from memory.sessions.pipeline_records import RunRecord
+from memory.sessions.pipeline_runs import PipelineRuns
+from memory.sessions.session import NewEntry, SessionCache
+from runtime.messaging.connection import connected
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import Outbox, open_outbox
+from runtime.messaging.streams import Sizes, declare_streams
 from runtime.metrics import Metrics
-from runtime.outbox import Outbox, open_outbox
-from runtime.streams import Sizes, declare_streams
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.cancellation import Canceller
 from supervisor.dispatch import Dispatch
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.evidence import read_bundle, restore
 from supervisor.pipelines.live import Parts, teller
 from supervisor.pipelines.requests import Driving, PipelineRequests
-from supervisor.reports import ReportDesk
+from supervisor.reports.reports import ReportDesk
 
 #: Seconds for a fact on a busy machine.
 PATIENCE_S = 60.0

@@ -14,9 +14,9 @@ from contracts.errors import InvalidPipeline, PhaseReplaced, RunSetAside, Unknow
 from contracts.identifiers import user_token
 from contracts.pipelines import Phase, Pipeline
 from memory import keys
-from memory.pipeline_records import EndState, NewRun, PhaseState, PhaseStatus, Redeclared, RunRecord
-from memory.pipeline_runs import GRACE_MS, PipelineRuns
-from memory.session import SessionCache
+from memory.sessions.pipeline_records import EndState, NewRun, PhaseState, PhaseStatus, Redeclared, RunRecord
+from memory.sessions.pipeline_runs import GRACE_MS, PipelineRuns
+from memory.sessions.session import SessionCache
 from tests.fakes.pipeline_runs import FakePipelineRuns
 from tests.servers import PATIENCE_S
 

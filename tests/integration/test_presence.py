@@ -11,11 +11,11 @@ from nats.aio.client import Client
 from contracts import subjects
 from contracts.errors import ConfigurationError, Unreachable
 from contracts.messages import AgentCard, WorkerPresence
-from runtime.buckets import read_bucket
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.jetstream import ask_jetstream
-from runtime.streams import Sizes, declare_streams
+from runtime.messaging.buckets import read_bucket
+from runtime.messaging.connection import connected
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.messaging.streams import Sizes, declare_streams
+from runtime.servers.embedded import EmbeddedServers
 from workers import presence as presences
 from workers.presence import live_workers, show_presence
 

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from contracts.errors import Unreachable
-from runtime.embedded import EmbeddedServers
 from runtime.process import Process
+from runtime.servers.embedded import EmbeddedServers
 from runtime.settings import Settings
 
 #: Seconds for what takes milliseconds.

@@ -12,12 +12,12 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
-from memory.project import Kind, ProjectMemory
-from runtime.embedded import EmbeddedServers
+from memory.projects.project import Kind, ProjectMemory
+from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import OK, USAGE
-from tasklore.project_files import export_records, import_records, note
-from tasklore.project_stores import PROJECT_VARIABLE
-from tasklore.project_views import Wish, print_found, print_projects, print_record
+from tasklore.project.files import export_records, import_records, note
+from tasklore.project.stores import PROJECT_VARIABLE
+from tasklore.project.views import Wish, print_found, print_projects, print_record
 
 Printed = Callable[[], str]
 

@@ -10,15 +10,15 @@ from redis.asyncio import Redis
 
 from contracts.identifiers import user_token
 from memory import keys
-from memory.project import ProjectMemory
-from memory.run_outcomes import RunOutcomes
-from memory.session import SessionCache
-from runtime.embedded import EmbeddedServers
-from tasklore.forgetting import places_of_users
+from memory.projects.project import ProjectMemory
+from memory.sessions.run_outcomes import RunOutcomes
+from memory.sessions.session import SessionCache
+from runtime.servers.embedded import EmbeddedServers
+from tasklore.memory.forget import places_of_users
 from tests.traces import files_with, until_away
-from workers.forgetting import ForgetsUser, forget_user
-from workers.forgetting_files import StoreFiles
-from workers.forgetting_projects import EvidenceOfUser, RecordsOfUser, SessionsOfUser
+from workers.forgetting.erasure import ForgetsUser, forget_user
+from workers.forgetting.projects import EvidenceOfUser, RecordsOfUser, SessionsOfUser
+from workers.forgetting.server_files import StoreFiles
 
 ANN, BOB = "ann@example.org", "bob"
 

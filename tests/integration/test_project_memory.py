@@ -9,10 +9,10 @@ from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
 from memory import keys
-from memory.fake_project import FakeProject
-from memory.project import ProjectMemory, Record
-from memory.project_records import MAX_DATA_BYTES, MAX_TEXT, Kind
-from runtime.embedded import ValkeyServer
+from memory.projects.fake import FakeProject
+from memory.projects.project import ProjectMemory, Record
+from memory.projects.records import MAX_DATA_BYTES, MAX_TEXT, Kind
+from runtime.servers.embedded import ValkeyServer
 from tests.architecture.tree import ROOT
 
 Store = ProjectMemory | FakeProject
@@ -340,7 +340,7 @@ async def fill(memory: Store) -> None:
 #: Appends as many records as it is told, each with a token of its own, and says so of each.
 _APPENDS = """
 import asyncio, sys
-from memory.project import ProjectMemory
+from memory.projects.project import ProjectMemory
 from runtime import valkey
 
 async def main():

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from runtime.embedded import EmbeddedServers
-from runtime.leases import Leases
+from runtime.messaging.leases import Leases
 from runtime.metrics import Metrics
+from runtime.servers.embedded import EmbeddedServers
 from tests.integration.pulling import PATIENCE_S, Bench, Book, bench_on
 
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from contracts.errors import ConfigurationError
-from runtime.embedded import EmbeddedServers
-from runtime.streams import declare_consumer
+from runtime.messaging.streams import declare_consumer
+from runtime.servers.embedded import EmbeddedServers
 from tests.integration.pulling import PATIENCE_S, Bench, Book, bench_on
 
 

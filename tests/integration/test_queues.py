@@ -7,9 +7,9 @@ from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
 from contracts.identifiers import user_token
-from memory.claims import Closing, Outcome
-from memory.fake_queue import FakeQueue
-from memory.queues import PersonalQueue
+from memory.queues.claims import Closing, Outcome
+from memory.queues.fake import FakeQueue
+from memory.queues.queue import PersonalQueue
 from tests.integration.waiting import (
     BLINK_MS,
     LATER,

@@ -12,12 +12,12 @@ from redis.asyncio import Redis
 from contracts.errors import MemoryUnavailable
 from contracts.identifiers import user_token
 from memory import keys
-from memory.claims import Closing, closing_arguments
-from memory.exchange import Command, Exchange
-from memory.fake_queue import FakeQueue
-from memory.queue_scripts import CLOSE_ROWS, PARKED
-from memory.queues import Mended, PersonalQueue
-from runtime.embedded import ValkeyServer
+from memory.command_batch import Command, Exchange
+from memory.queues.claims import Closing, closing_arguments
+from memory.queues.fake import FakeQueue
+from memory.queues.queue import Mended, PersonalQueue
+from memory.queues.scripts import CLOSE_ROWS, PARKED
+from runtime.servers.embedded import ValkeyServer
 from tests.integration.waiting import (
     BLINK_MS,
     LATER,
@@ -247,7 +247,7 @@ async def test_a_crowd_of_owners_is_worked_off_without_forgetting_a_row(valkey_o
 _CLAIMER = """
 import asyncio, sys
 from redis.asyncio import Redis
-from memory.queues import PersonalQueue
+from memory.queues.queue import PersonalQueue
 
 async def main():
     async with Redis.from_url(sys.argv[1]) as client:

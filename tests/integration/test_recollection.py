@@ -13,17 +13,17 @@ from contracts.errors import MemoryUnavailable
 from contracts.messages import ChatTurn
 from memory.documents.items import Body, make_item
 from memory.documents.kinds import Kinds
-from memory.documents.reader import DocumentReader
-from memory.documents.store import DocumentStore
+from memory.documents.storage.reader import DocumentReader
+from memory.documents.storage.store import DocumentStore
 from memory.rendering.documents import tokens_of
-from supervisor.recollection import BUDGET_TOKENS, Recollections
+from supervisor.replies.recollection import BUDGET_TOKENS, Recollections
 from supervisor.understanding import Clarification, Interpretation, LlmInterpreter, Understood
 from tests.llm_double import ScriptedLlm
 from tests.llm_questions import Opener
 from tests.understanding_cases import EVERYBODY, parameters_of
 
 if TYPE_CHECKING:
-    from memory.documents.reader import OwnDocuments
+    from memory.documents.storage.reader import OwnDocuments
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 ANN, BEN = "ann", "ben"

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 
-from runtime.llm import Llm, LlmSettings
+from runtime.models.llm import Llm, LlmSettings
 from supervisor.understanding.model import LlmInterpreter
 from tests.llm_double import Asked, Scripted, ScriptedLlm
 from tests.understanding.recorded import CATALOGUE, NOW, answers, cases, judge, messages

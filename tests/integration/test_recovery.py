@@ -15,17 +15,18 @@ from nats.js.errors import NotFoundError
 from contracts import subjects
 from contracts.messages import CompletionReport, MemoryNote, TaskAssignment, TaskCall
 from contracts.traces import made_context, read_context
-from memory.incarnations import Incarnations
-from memory.ledger import Ledger
-from memory.open_tasks import OpenTasks
-from memory.runs import Ended, Finish
-from runtime import tracing, valkey
-from runtime.connection import Listener, connected
-from runtime.embedded import EmbeddedServers
-from runtime.jetstream import ask_jetstream, ask_or_none
-from runtime.link import Link
-from runtime.outbox import open_outbox
-from runtime.streams import Sizes, declare_streams
+from memory.ledger.ledger import Ledger
+from memory.ledger.open_tasks import OpenTasks
+from memory.ledger.runs import Ended, Finish
+from memory.ledger.stream_epochs import Incarnations
+from runtime import tracing
+from runtime.messaging.connection import Listener, connected
+from runtime.messaging.jetstream import ask_jetstream, ask_or_none
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import open_outbox
+from runtime.messaging.streams import Sizes, declare_streams
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.dispatch import Dispatch
 from supervisor.recovery import Recovery
 

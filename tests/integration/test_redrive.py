@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from runtime.dead_letter import DEAD_BODY
-from runtime.embedded import EmbeddedServers
-from runtime.jetstream import ask_jetstream
-from supervisor import dead_stream
-from supervisor.letters import Selection
-from supervisor.redrive import Renewal
+from runtime.messaging.dead_letter import DEAD_BODY
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.dead_letters import stream as dead_stream
+from supervisor.dead_letters.letters import Selection
+from supervisor.dead_letters.redrive import Renewal
 from tests.integration.burials import Morgue, a_letter, an_assignment, morgue_of
 
 

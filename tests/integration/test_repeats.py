@@ -19,14 +19,14 @@ from contracts.messages import (
     TaskAssignment,
     TaskCall,
 )
-from memory.conversation import Conversations
-from memory.ledger import Ledger
-from memory.requests import RequestRecords
-from runtime.embedded import EmbeddedServers
+from memory.conversations.conversation import Conversations
+from memory.ledger.ledger import Ledger
+from memory.ledger.requests import RequestRecords
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.catalogue import Catalogue
-from supervisor.first_readings import HeardTurn, heard_turn, reading_of
-from supervisor.http.work import Work
-from supervisor.request_readings import LOOK_BACK
+from supervisor.http.requests.work import Work
+from supervisor.requests.first_readings import HeardTurn, heard_turn, reading_of
+from supervisor.requests.readings import LOOK_BACK
 from supervisor.service import Service
 from supervisor.understanding import Interpretation, Interpreter, RuleInterpreter, Understood
 from supervisor.understanding.outcome import Several

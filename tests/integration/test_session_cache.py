@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from redis.asyncio import Redis
 
 from contracts.errors import EntryTooLarge, InvalidInput, PhaseReplaced, UnknownSession
-from memory.session import NewEntry, SessionStats
+from memory.sessions.session import NewEntry, SessionStats
 from tests.integration.sessions import (
     BLINK,
     KEY,

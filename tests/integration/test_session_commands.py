@@ -10,12 +10,12 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput, TaskloreError, UnknownSession, Unreachable
-from memory.session import NewEntry, SessionCache
-from runtime.embedded import EmbeddedServers
+from memory.sessions.session import NewEntry, SessionCache
+from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import OK, USAGE
-from tasklore.session_edits import drop_aloud, invalidate_aloud, sweep_aloud
-from tasklore.session_files import export_file, import_file
-from tasklore.session_views import print_session, print_sessions, print_stats, print_value
+from tasklore.session.edits import drop_aloud, invalidate_aloud, sweep_aloud
+from tasklore.session.files import export_file, import_file
+from tasklore.session.views import print_session, print_sessions, print_stats, print_value
 from tests.integration.sessions import StoreStage
 
 ID = "report-1"

@@ -10,11 +10,11 @@ from redis.asyncio import Redis
 
 from contracts.errors import EntryTooLarge, InvalidInput, MemoryUnavailable, PhaseReplaced, UnknownSession
 from memory import keys
-from memory.fake_session import FakeSessions
-from memory.fake_single_flight import FakeSingleFlight
-from memory.session import Found, NewEntry, SessionCache
-from memory.session_once import Computed, get_or_compute
-from memory.single_flight import SingleFlight
+from memory.long_term.fake_single_flight import FakeSingleFlight
+from memory.long_term.single_flight import SingleFlight
+from memory.sessions.fake import FakeSessions
+from memory.sessions.once import Computed, get_or_compute
+from memory.sessions.session import Found, NewEntry, SessionCache
 from tests.integration.flights import LONG_S, ROOT
 from tests.integration.sessions import BLINK, KEY, SESSION, until_gone
 
@@ -102,9 +102,9 @@ async def test_three_processes_compute_once_and_every_use_is_counted(redis: Redi
 ASKING = """
 import asyncio, sys
 from redis.asyncio import Redis
-from memory.session import SessionCache
-from memory.session_once import get_or_compute
-from memory.single_flight import SingleFlight
+from memory.sessions.session import SessionCache
+from memory.sessions.once import get_or_compute
+from memory.long_term.single_flight import SingleFlight
 
 async def main():
     async with Redis.from_url(sys.argv[1]) as client, SingleFlight(client, owner=sys.argv[2], budget_s=60) as flights:
@@ -145,9 +145,9 @@ async def test_a_leader_that_is_killed_is_replaced(redis: Redis, servers: object
 DOOMED = """
 import asyncio, sys
 from redis.asyncio import Redis
-from memory.session import SessionCache
-from memory.session_once import get_or_compute
-from memory.single_flight import SingleFlight
+from memory.sessions.session import SessionCache
+from memory.sessions.once import get_or_compute
+from memory.long_term.single_flight import SingleFlight
 
 async def compute():
     print("computing", flush=True)

@@ -14,9 +14,10 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
-from memory import keys, session_scripts
-from memory.exchange import Command, Exchange
-from memory.session import NewEntry, SessionCache
+from memory import keys
+from memory.command_batch import Command, Exchange
+from memory.sessions import scripts as session_scripts
+from memory.sessions.session import NewEntry, SessionCache
 from tests.integration.flights import ROOT
 from tests.integration.sessions import BLINK, KEY, SESSION, StoreStage, until_over, values
 
@@ -47,7 +48,7 @@ async def test_writers_of_several_processes_lose_nothing(redis: Redis, servers: 
 CHILD = """
 import asyncio, sys
 from redis.asyncio import Redis
-from memory.session import SessionCache
+from memory.sessions.session import SessionCache
 
 async def main():
     async with Redis.from_url(sys.argv[1]) as client:

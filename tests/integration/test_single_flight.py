@@ -8,9 +8,9 @@ import pytest
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.entries import Remembered
-from memory.fake_single_flight import FakeSingleFlight
-from memory.single_flight import Joined, Leader, SingleFlight
+from memory.long_term.entries import Remembered
+from memory.long_term.fake_single_flight import FakeSingleFlight
+from memory.long_term.single_flight import Joined, Leader, SingleFlight
 from tests.fakes.stores import FakeLongTermMemory
 from tests.integration.flights import KEY, LONG_S, ROOT, Process, Work, awaited
 
@@ -60,11 +60,11 @@ async def test_real_processes_compute_once(redis: Redis, servers: object) -> Non
 CHILD = """
 import asyncio, sys
 from redis.asyncio import Redis
-from memory.entries import Remembered
-from memory.fake_single_flight import FakeSingleFlight
+from memory.long_term.entries import Remembered
+from memory.long_term.fake_single_flight import FakeSingleFlight
 from tests.fakes.stores import FakeLongTermMemory
-from memory.long_term import LongTermMemory
-from memory.single_flight import Joined, SingleFlight
+from memory.long_term.store import LongTermMemory
+from memory.long_term.single_flight import Joined, SingleFlight
 
 KEY = "tl:ltm:{Budget}:v1.1:analyze:1"
 

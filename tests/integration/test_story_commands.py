@@ -10,15 +10,15 @@ import pytest
 import typer
 from redis.asyncio import Redis
 
+from contracts.analysis.stories import StoryChange, StoryMemory, StoryResponse, StoryThread
 from contracts.errors import InvalidInput, UnknownStory, Unreachable
-from contracts.stories import StoryChange, StoryMemory, StoryResponse, StoryThread
-from memory.analysis import AnalysisStore
+from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import OK, USAGE, Refused
-from tasklore.story_files import read_story
-from tasklore.story_loading import delete_aloud, load_aloud
-from tasklore.story_views import print_stories, print_story
+from tasklore.story.files import read_story
+from tasklore.story.load import delete_aloud, load_aloud
+from tasklore.story.views import print_stories, print_story
 
 Printed = Callable[[], str]
 

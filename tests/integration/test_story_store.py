@@ -8,16 +8,24 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.analysis_background import KnownFact
+from contracts.analysis.background import KnownFact
+from contracts.analysis.stories import (
+    Relations,
+    StoryBase,
+    StoryChange,
+    StoryMemory,
+    StoryResponse,
+    StorySettings,
+    StoryThread,
+)
 from contracts.errors import InvalidInput, MemoryUnavailable, UnknownStory
-from contracts.stories import Relations, StoryBase, StoryChange, StoryMemory, StoryResponse, StorySettings, StoryThread
 from memory import keys
-from memory.fake_stories import FakeSharedAnswers
+from memory.stories.fake import FakeSharedAnswers
 from memory.stories.store import StoryStore
 from memory.stories.view import CHANGING, PastScene, StandingStory, standing
 from tests.integration.stories import BASE, MARA, PAIR, STORY, Shelf, document_of, fake_shelf, shelf_on
 from tests.servers import PATIENCE_S
-from workers.story import TaskStory
+from workers.context.story import TaskStory
 
 FIRE = StoryMemory(id="MEM-2-spark", character=MARA, summary="A spark", response=2)
 OPENED = StoryThread(id="THREAD-002", title="The stranger's trunk", opened=2)

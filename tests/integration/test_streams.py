@@ -12,10 +12,17 @@ from nats.aio.client import Client
 from contracts import subjects
 from contracts.errors import ConfigurationError, DriftedConfiguration
 from contracts.messages import AgentCard
-from runtime.connection import connected
-from runtime.embedded import NatsServer
-from runtime.jetstream import ask_jetstream, ask_or_none
-from runtime.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer, stream_configurations
+from runtime.messaging.connection import connected
+from runtime.messaging.jetstream import ask_jetstream, ask_or_none
+from runtime.messaging.streams import (
+    Sizes,
+    Source,
+    declare_consumer,
+    declare_streams,
+    find_consumer,
+    stream_configurations,
+)
+from runtime.servers.embedded import NatsServer
 from supervisor.cards import CardIndex, Warn, read_cards
 
 SIZES = Sizes(tasks_max_bytes=64 * 1024**2)

@@ -13,19 +13,19 @@ from contracts.conversations import Digest, History
 from contracts.errors import MemoryUnavailable
 from contracts.messages import TaskAssignment, TaskCall
 from contracts.observations import Position, SensoryData
-from contracts.parameters import Parameters
-from memory.conversation import Conversations
-from memory.inbox import Inbox
+from contracts.parameters.model import Parameters
+from memory.conversations.conversation import Conversations
+from memory.conversations.inbox import Inbox
 from memory.rendering.situation import situation
-from runtime.llm import Llm, LlmSettings
+from runtime.models.llm import Llm, LlmSettings
 from tests.integration.inboxes import said
 from tests.llm_double import Asked, Canned, ScriptedLlm, cut_off, fault, refusal, saying, stalled
 from tests.llm_questions import Opener
 from tests.servers import PATIENCE_S
 from workers.agent import Agent
-from workers.context import Context
-from workers.fakes import KitServices
+from workers.context.context import Context
 from workers.summary import LONGEST, summarising
+from workers.testing.fakes import KitServices
 
 OWNER = "ann"
 WINDOW = 4

@@ -9,11 +9,11 @@ from memory.documents.draft import Draft
 from memory.documents.guard import Limits
 from memory.documents.items import make_item, slug
 from memory.documents.kinds import Kinds
-from memory.documents.owners import DocumentOwners
 from memory.documents.plans import Origin, Plan
-from memory.documents.store import DocumentStore
+from memory.documents.storage.owners import DocumentOwners
+from memory.documents.storage.store import DocumentStore
 from tests.servers import PATIENCE_S
-from workers.listening.sweeping import Sweeper
+from workers.listening.sweep import Sweeper
 
 FOOD = "resource_user_food_prefs"
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -5,8 +5,8 @@ from redis.asyncio import Redis
 from redis.crc import key_slot
 
 from memory import keys
-from memory.ledger import Ledger
-from memory.tally import Tally
+from memory.ledger.ledger import Ledger
+from memory.ledger.tally import Tally
 from tests.servers import PATIENCE_S
 
 

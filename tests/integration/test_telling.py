@@ -8,17 +8,17 @@ from nats.aio.client import Client
 from redis.asyncio import Redis
 
 from contracts.messages import ExtractedFacts, Fact
-from memory.claims import Closing
-from memory.documents.store import DocumentStore
-from memory.queues import PersonalQueue
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.streams import Sizes, declare_streams
-from tasklore import telling
+from memory.documents.storage.store import DocumentStore
+from memory.queues.claims import Closing
+from memory.queues.queue import PersonalQueue
+from runtime.messaging.connection import connected
+from runtime.messaging.streams import Sizes, declare_streams
+from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import FAILED, OK
-from tasklore.fact_views import print_facts
-from tasklore.telling import make_turn, outcome_of, publish_turn, tell_aloud
-from tasklore.user_memory import user_memory
+from tasklore.memory import tell as telling
+from tasklore.memory.facts import print_facts
+from tasklore.memory.stores import user_memory
+from tasklore.memory.tell import make_turn, outcome_of, publish_turn, tell_aloud
 from tests.integration.documents import NOW, commit, like, plan, store_of
 from tests.servers import PATIENCE_S
 

@@ -10,14 +10,14 @@ from redis.asyncio import Redis
 
 from contracts.errors import LlmTimeout
 from contracts.messages import ChatTurn, ExtractedFacts, Fact
-from memory.notices import Notices
+from memory.conversations.notices import Notices
 from tests.integration.listening import Room, eventually, now
 from tests.integration.sessions import until
 from tests.servers import PATIENCE_S
 from workers import Agent
 from workers.listening.context import ListenContext
+from workers.listening.debounce import Patience
 from workers.listening.values import TurnBatch, TurnFacts
-from workers.listening.waiting import Patience
 
 Learn = Callable[[TurnBatch], Awaitable[Sequence[TurnFacts]]]
 

@@ -9,11 +9,11 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from contracts.errors import ConfigurationError, Unreachable
-from memory.exchange import Exchange
-from memory.ledger import Ledger
-from runtime import valkey
-from runtime.claims import free_port
-from runtime.embedded import EmbeddedServers
+from memory.command_batch import Exchange
+from memory.ledger.ledger import Ledger
+from runtime.servers import valkey
+from runtime.servers.claims import free_port
+from runtime.servers.embedded import EmbeddedServers
 
 PATIENCE_S = 60.0
 SET = "return redis.call('SET', KEYS[1], ARGV[1])"

@@ -9,8 +9,8 @@ from redis.asyncio import Redis
 
 from contracts.errors import LlmTimeout
 from contracts.messages import ChatTurn, ExtractedFacts, Fact
-from memory.claims import Claim
-from runtime.llm import Expense, Reply
+from memory.queues.claims import Claim
+from runtime.models.llm import Expense, Reply
 from tests.integration.listening import PATIENCE_S, Post, Room, ear, eventually
 from workers.agents.switchboard import agent as switchboard
 from workers.agents.switchboard.answer import Heard, HeardFact

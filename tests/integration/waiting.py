@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from memory.claims import Claim, Closing, Outcome
-from memory.fake_queue import FakeQueue
-from memory.queues import PersonalQueue
+from memory.queues.claims import Claim, Closing, Outcome
+from memory.queues.fake import FakeQueue
+from memory.queues.queue import PersonalQueue
 
 Queue = PersonalQueue | FakeQueue
 T = TypeVar("T")

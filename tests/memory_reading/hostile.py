@@ -25,10 +25,10 @@ from memory.grounding import locate
 from tests.memory_bench import HEALTH, KINDS, NOW, BenchContext, Model, documents, draft_of, item
 from workers.agents.memory_worker.runner import PROTECTED, edit
 from workers.agents.switchboard import extract
-from workers.fakes import FakeDocuments
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, PendingFact, TurnBatch
 from workers.testing import KitServices, ScriptedLlm
+from workers.testing.fakes import FakeDocuments
 
 OWN = (
     "I moved to Lyon last week and I adore the bouchons here",

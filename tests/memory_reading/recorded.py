@@ -27,14 +27,14 @@ from contracts.messages import ChatTurn, Fact
 from memory.documents.entries import live_entries
 from memory.documents.items import Body
 from memory.rendering.tokens import counter
-from runtime.llm import Expense, LlmSettings, Reply
+from runtime.models.llm import Expense, LlmSettings, Reply
 from tests.memory_bench import KINDS, BenchContext, draft_of
 from workers.agents.memory_worker.runner import edit
 from workers.agents.switchboard import extract
-from workers.fakes import FakeDocuments
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, PendingFact, TurnBatch
 from workers.testing import KitServices
+from workers.testing.fakes import FakeDocuments
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 

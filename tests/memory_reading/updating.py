@@ -24,10 +24,10 @@ from tests.memory_reading.oracle import Prompt, found, heard
 from workers.agents.memory_worker.case import is_same
 from workers.agents.memory_worker.runner import edit
 from workers.agents.switchboard import extract
-from workers.fakes import FakeDocuments
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, PendingFact, TurnBatch
 from workers.testing import KitServices
+from workers.testing.fakes import FakeDocuments
 
 PAIRS = Path(__file__).with_name("updates.json")
 #: What is said between the two, of no use to anybody.

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import InvalidParameters
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
 from quantities.units import measure_named
 from quantities.units.measures import BASES

@@ -16,10 +16,10 @@ from redis.asyncio import Redis
 
 from contracts.conversations import Taken, Utterance
 from contracts.messages import ChatTurn
-from memory.conversation import Conversations
-from memory.fake_inbox import FakeInbox
-from memory.inbox import Inbox, utterance_of
-from runtime.embedded import EmbeddedServers
+from memory.conversations.conversation import Conversations
+from memory.conversations.fake import FakeInbox
+from memory.conversations.inbox import Inbox, utterance_of
+from runtime.servers.embedded import EmbeddedServers
 from tests.integration.inboxes import Store, ids, whole
 
 WINDOW, KEEP = 4, 12

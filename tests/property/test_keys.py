@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.parameters import Parameters
+from contracts.parameters.model import Parameters
 from quantities.amounts import Amount
 
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory import keys
-from memory.entries import Remembered, decode, encode
-from memory.seed_file import TaskForm, entry_of, read, write
+from memory.long_term.entries import Remembered, decode, encode
+from memory.long_term.seed_file import TaskForm, entry_of, read, write
 
 NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
 TOKENS = st.none() | NAMES

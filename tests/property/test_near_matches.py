@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from memory import keys
 from quantities.amounts import Amount
 from tests.fakes.stores import FakeLongTermMemory

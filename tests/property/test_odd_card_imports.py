@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import example, given, settings
 
 from contracts.errors import InvalidInput
-from tasklore.card_parameters import form_of, parameters_of
+from tasklore.agents.card_parameters import form_of, parameters_of
 from tests.property.test_odd_cards import looped, parameters
 
 

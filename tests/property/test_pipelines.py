@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
 from contracts.errors import InvalidInput, InvalidParameters
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from contracts.pipelines import Input, Phase, Pipeline
 from quantities.amounts import Amount
 from supervisor.pipelines.checks import problems_of

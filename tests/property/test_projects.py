@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from memory.fake_project import FakeProject
-from memory.project import ProjectMemory, Record
-from memory.project_lines import read_line, write_line
-from memory.project_records import LETTERS, checked_loaded
-from memory.project_words import words_of
+from memory.projects.fake import FakeProject
+from memory.projects.lines import read_line, write_line
+from memory.projects.project import ProjectMemory, Record
+from memory.projects.records import LETTERS, checked_loaded
+from memory.projects.words import words_of
 
 #: Few, so that they meet: beginnings of each other, other letters, an accent, one that is common.
 WORDS = ["a", "an", "ant", "antler", "the", "They", "ÉTÉ", "été", "ete", "決定", "x1", "naming", "name"]

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.analysis import AnalysisDocument, read_document
+from contracts.analysis.document import AnalysisDocument, read_document
 from memory.rendering.prompt_context import CLOSE, OPEN, condensed, within
 from memory.rendering.quoting import plain
 from memory.rendering.tokens import estimate

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
-from memory.fake_session import FakeSessions
-from memory.session import EntryInfo, Found, NewEntry, SessionCache, SessionRoot
-from memory.session_entries import downstream, pack, read_head, unpack
-from memory.session_files import document_of, read
-from runtime.embedded import EmbeddedServers
+from memory.sessions.entries import downstream, pack, read_head, unpack
+from memory.sessions.fake import FakeSessions
+from memory.sessions.files import document_of, read
+from memory.sessions.session import EntryInfo, Found, NewEntry, SessionCache, SessionRoot
+from runtime.servers.embedded import EmbeddedServers
 from tests.integration.sessions import FakeStage, Stage, StoreStage
 from tests.servers import PATIENCE_S
 

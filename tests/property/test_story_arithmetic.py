@@ -6,7 +6,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.stories import Relations, StoryThread, Tastes, Tier
+from contracts.analysis.stories import Relations, StoryThread, Tastes, Tier
 from memory.stories.arithmetic import (
     countdown,
     countdowns,

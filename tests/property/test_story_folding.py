@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from contracts.analysis_background import KnownFact
-from contracts.analysis_pieces import Section
-from contracts.analysis_roster import model_of
-from contracts.stories import (
+from contracts.analysis.background import KnownFact
+from contracts.analysis.pieces import Section
+from contracts.analysis.roster import model_of
+from contracts.analysis.stories import (
     Bond,
     Relations,
     StoryBase,
@@ -21,7 +21,7 @@ from contracts.stories import (
     StoryThread,
     pair_of,
 )
-from memory.stories.settling import settled
+from memory.stories.settlement import settled
 from memory.stories.view import CHANGING, StandingStory, standing
 from tests.integration.stories import Shelf, document_of, fake_shelf, shelf_on
 

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.stories import Entity, Relations, Tastes
+from contracts.analysis.stories import Entity, Relations, Tastes
 from workers.agents.story.feelings import Feelings, Show
 from workers.agents.story.names import Handles
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from contracts.errors import InvalidAmount
-from contracts.questions import spell_field
+from contracts.parameters.questions import spell_field
 from quantities.amounts import Duration, Moment
 from quantities.times import find_durations, find_moments
 from supervisor.understanding.utterance import word_set

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import tasklore
-from contracts.stories import StoryResponse
+from contracts.analysis.stories import StoryResponse
 from memory.rendering.tokens import counter
-from runtime.llm import Expense, LlmRole, Reply
-from runtime.llm_client import _response_format
-from tasklore.story_files import read_response, read_story, responses_in
+from runtime.models.client import _response_format
+from runtime.models.llm import Expense, LlmRole, Reply
+from tasklore.story.files import read_response, read_story, responses_in
 from tests.story_reading.stage import Telling
 from workers.agents.story.prose import sentences
 

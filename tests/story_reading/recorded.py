@@ -24,11 +24,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from contracts.analysis_background import KnownFact
+from contracts.analysis.background import KnownFact
+from contracts.analysis.stories import Entity, StoryBase, StoryMemory, StoryResponse, StorySettings, StoryThread
 from contracts.errors import LlmTimeout
-from contracts.stories import Entity, StoryBase, StoryMemory, StoryResponse, StorySettings, StoryThread
 from memory.rendering.tokens import counter
-from runtime.llm import Expense, LlmSettings, Reply
+from runtime.models.llm import Expense, LlmSettings, Reply
 from tests.story_reading.scores import Score
 from tests.story_reading.stage import Telling
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from contracts.analysis_pieces import Section
-from contracts.analysis_roster import ROSTER, model_of
+from contracts.analysis.pieces import Section
+from contracts.analysis.roster import ROSTER, model_of
+from contracts.analysis.stories import SeatSettings, StoryBase, StoryChange, StoryResponse
 from contracts.messages import TaskAssignment, TaskCall
-from contracts.stories import SeatSettings, StoryBase, StoryChange, StoryResponse
-from memory.stories.settling import settled
+from memory.stories.settlement import settled
 from memory.stories.view import standing
 from workers import Context
 from workers.loading import load_agents

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time
 from typing import Literal
 
 from contracts.messages import AgentCard, TaskCard
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from quantities.amounts import Amount, Duration, Percent, Quantity
 from supervisor.catalogue import Catalogue
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from contracts.errors import LlmError
 from contracts.messages import ChatTurn, TaskCall
-from runtime.llm_client import _response_format
+from runtime.models.client import _response_format
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.answers import Reading
 from supervisor.understanding.outcome import Interpretation, Several, Single, Understood, Unfitting
@@ -41,7 +41,7 @@ T = TypeVar("T", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Given(Generic[T]):
-    """An answer, as `runtime.llm.Reply` has it."""
+    """An answer, as `runtime.models.llm.Reply` has it."""
 
     value: T
 

@@ -5,7 +5,7 @@ from datetime import date, time
 from typing import Any, Literal
 
 from contracts.messages import AgentCard, TaskCard
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from quantities.amounts import Amount, Duration, Percent, Quantity
 
 

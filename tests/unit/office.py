@@ -12,24 +12,24 @@ from pydantic import BaseModel
 
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import CompletionReport
-from memory.fake_session import FakeSessions
-from memory.fake_single_flight import FakeSingleFlight
-from memory.runs import Beginning, Ended, Wish
-from runtime.outbox import Settled
-from runtime.pull import Delivery
+from memory.ledger.runs import Beginning, Ended, Wish
+from memory.long_term.fake_single_flight import FakeSingleFlight
+from memory.sessions.fake import FakeSessions
+from runtime.messaging.outbox import Settled
+from runtime.messaging.pull import Delivery
 from tests.fakes.ledger import FakeLedger
 from tests.fakes.stores import FakeLongTermMemory
 from workers import Agent, Context, Parameters
-from workers.conclusion import Conclusion
-from workers.desk import TaskDesk
-from workers.judgement import RetryPolicy
-from workers.order import Order
-from workers.performing import Performer
-from workers.releases import Releases
-from workers.retries import Retries
-from workers.runner import Runner, Terms
-from workers.solitude import Solitude
-from workers.stores import Stores
+from workers.execution.consumer import TaskDesk
+from workers.execution.exclusive_runs import Solitude
+from workers.execution.executor import Runner, Terms
+from workers.execution.job import Order
+from workers.execution.releases import Releases
+from workers.execution.report_publisher import Conclusion
+from workers.execution.retries import Retries
+from workers.execution.retry_decision import RetryPolicy
+from workers.execution.run import Performer
+from workers.execution.stores import Stores
 from workers.testing import KitServices, ScriptedLlm
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from contracts.messages import AgentCard, TaskCard, WorkerPresence
+from runtime.messaging.streams import Source
 from runtime.settings import Settings
-from runtime.streams import Source
 from tasklore.doctor.examination import judge
 from tasklore.doctor.facts import Facts, MonitorFacts, NatsFacts, Page, ProcessFacts, RedisFacts, Skew
 from tasklore.doctor.findings import Finding

@@ -23,10 +23,10 @@ from contracts.messages import (
     TaskCard,
 )
 from contracts.pipelines import Input, Phase, Pipeline
-from memory.fake_project import FakeProject
-from memory.fake_session import FakeSessions
-from memory.pipeline_records import EndState, NewRun, PhaseState, RunRecord
-from memory.session import NewEntry
+from memory.projects.fake import FakeProject
+from memory.sessions.fake import FakeSessions
+from memory.sessions.pipeline_records import EndState, NewRun, PhaseState, RunRecord
+from memory.sessions.session import NewEntry
 from runtime.metrics import Metrics
 from supervisor.cancellation import Cancelling
 from supervisor.pipelines.desk import PipelineDesk

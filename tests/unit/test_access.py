@@ -6,7 +6,7 @@ import pytest
 
 from contracts.errors import ConfigurationError, InvalidInput
 from runtime.access import Access, access_of
-from runtime.endpoints import find_endpoints
+from runtime.servers.endpoints import find_endpoints
 from runtime.settings import Settings
 
 

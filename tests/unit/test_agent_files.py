@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import ConfigurationError
-from runtime.llm_settings import LlmRole
+from runtime.models.settings import LlmRole
 from runtime.settings import Settings
 from workers.agent_files import AgentFiles, find_roles, llm_settings_of, load_agent_files, roles_of
 

@@ -8,8 +8,8 @@ import pytest
 import structlog
 
 from contracts.errors import ConfigurationError
-from tasklore.example_checks import check_aloud, warn_of_unread
-from tasklore.reading_prompt import try_aloud
+from tasklore.agents.check import check_aloud, warn_of_unread
+from tasklore.agents.trial import try_aloud
 from workers.loading import load_agents
 
 CARDS = '''

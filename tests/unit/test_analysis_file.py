@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from contracts.analysis import AnalysisDocument, read_document
+from contracts.analysis.document import AnalysisDocument, read_document
 from contracts.errors import InvalidInput
-from memory.analysis_file import read_file, write_file
+from memory.stories.analysis_file import read_file, write_file
 
 EXAMPLE = Path(__file__).parent / "analysis" / "example.json"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from contracts.analysis_roster import BACKGROUND_S, IMMEDIATE_S, ROSTER, model_of, roster_of
+from contracts.analysis.roster import BACKGROUND_S, IMMEDIATE_S, ROSTER, model_of, roster_of
+from contracts.analysis.stories import SeatSettings
 from contracts.errors import InvalidInput
-from contracts.stories import SeatSettings
 
 
 def test_a_story_that_says_nothing_has_the_ten() -> None:

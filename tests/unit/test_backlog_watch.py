@@ -11,7 +11,7 @@ from contracts.errors import MemoryUnavailable
 from contracts.messages import CompletionReport, MemoryNote
 from supervisor import backlog
 from supervisor.backlog import MOST_AGENTS, BacklogWatch
-from supervisor.reports import UNKNOWN_S, RunTimes
+from supervisor.reports.reports import UNKNOWN_S, RunTimes
 from supervisor.watch import LedgerWatch
 
 

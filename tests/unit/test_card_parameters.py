@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from contracts.errors import InvalidInput
-from contracts.parameters import Field, Parameters
-from memory import seed_file
+from contracts.parameters.model import Field, Parameters
+from memory.long_term import seed_file
 from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
-from tasklore.card_parameters import form_of, parameters_of
+from tasklore.agents.card_parameters import form_of, parameters_of
 from tests.acceptance.agents.exact import Parcel, Trip
 
 PARCEL = {

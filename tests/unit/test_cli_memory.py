@@ -6,15 +6,15 @@ import pytest
 from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
-from memory.claims import KnownRow
 from memory.documents.changes import Change
 from memory.documents.kinds import Kinds
 from memory.documents.paths import ABSENT, Found, parse
-from tasklore.document_lines import body_lines, change_lines, one_line, shortened
+from memory.queues.claims import KnownRow
 from tasklore.exits import FAILED, OK
-from tasklore.memory_app import app
-from tasklore.telling import Outcome, make_turn, print_outcome
-from tasklore.user_memory import meant_resource
+from tasklore.memory.app import app
+from tasklore.memory.lines import body_lines, change_lines, one_line, shortened
+from tasklore.memory.stores import meant_resource
+from tasklore.memory.tell import Outcome, make_turn, print_outcome
 
 KINDS = Kinds.load()
 FOOD = "resource_user_food_prefs"

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import pytest
 
 from contracts.errors import ConfigurationError, InvalidInput
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from memory import keys
-from tasklore.card_parameters import form_of, parameters_of
-from tasklore.memory_files import Imported, ImportForm, export_text, import_text
-from tasklore.worker_setup import prepare
+from tasklore.agents.card_parameters import form_of, parameters_of
+from tasklore.ltm.files import Imported, ImportForm, export_text, import_text
+from tasklore.up.worker_setup import prepare
 from tests.fakes.stores import FakeLongTermMemory
 from workers import Agent, Amount
 from workers.agents.budget import Budget, agent

@@ -8,13 +8,13 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, Phase, Pipeline
-from memory.pipeline_records import PhaseState, RunRecord
-from tasklore.pipeline_board import PlainBoard, lines_of, visible
-from tasklore.pipeline_ends import tell_end
-from tasklore.pipeline_inputs import MAX_FILE, masked, read_inputs
-from tasklore.pipeline_lines import PhaseLine, counted, phase_lines, took_text
-from tasklore.pipeline_running import new_session_id
-from tasklore.pipeline_stores import Look
+from memory.sessions.pipeline_records import PhaseState, RunRecord
+from tasklore.pipeline.board import PlainBoard, lines_of, visible
+from tasklore.pipeline.inputs import MAX_FILE, masked, read_inputs
+from tasklore.pipeline.lines import PhaseLine, counted, phase_lines, took_text
+from tasklore.pipeline.run import new_session_id
+from tasklore.pipeline.stores import Look
+from tasklore.pipeline.summary import tell_end
 
 PIPELINE = Pipeline(
     name="report",

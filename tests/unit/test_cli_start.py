@@ -61,7 +61,7 @@ def test_saying_what_there_is_loads_no_library_of_the_house(arguments: tuple[str
 
 def test_a_worker_loads_no_library_that_it_may_never_use() -> None:
     """Neither the client of language models nor an HTTP framework, unless an agent asks for it."""
-    script = "import json, sys, tasklore.serving, tasklore.worker_setup, workers.wiring, workers.agents.budget\n"
+    script = "import json, sys, tasklore.up.serve, tasklore.up.worker_setup, workers.wiring, workers.agents.budget\n"
     script += "print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=True)
     assert not set(json.loads(done.stdout)) & {"openai", "fastapi", "httpx", "aiohttp"}

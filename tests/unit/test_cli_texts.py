@@ -7,9 +7,10 @@ import pytest
 import structlog
 
 from contracts.errors import InvalidInput, LlmError, Unreachable
-from tasklore import exits, screen
+from tasklore import exits
+from tasklore.render import screen
+from tasklore.render.durations import parse_span, read_aloud
 from tasklore.running import run
-from tasklore.spans import parse_span, read_aloud
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tasklore.__main__ import main
-from tasklore.asking import make_request
+from tasklore.ask.ask import make_request
 from tasklore.places import DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE
 
 #: Nobody listens there: it is a privileged port of loopback that no service has.

@@ -6,9 +6,9 @@ import pytest
 
 from contracts.messages import PersonReply, ReplyKind, ReplyPart
 from contracts.subjects import MAX_BODY
-from supervisor.combined import combined, fitting
-from supervisor.http.work import is_unstarted
-from supervisor.incoming import part_task_id, part_turn_id, place_of_turn, whole_task_id
+from supervisor.http.requests.work import is_unstarted
+from supervisor.replies.combined import combined, fitting
+from supervisor.requests.incoming import part_task_id, part_turn_id, place_of_turn, whole_task_id
 from tests.unit.test_replies import report
 
 

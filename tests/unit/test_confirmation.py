@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.messages import ChatTurn, TaskCall
-from contracts.parameters import Parameters
+from contracts.parameters.model import Parameters
 from supervisor.understanding.model import LlmInterpreter
 from supervisor.understanding.outcome import Clarification, Interpretation, Several, Understood, Unfitting
 from supervisor.understanding.rules import RuleInterpreter

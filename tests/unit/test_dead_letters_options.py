@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from contracts.errors import InvalidInput
-from supervisor.letters import Selection
+from supervisor.dead_letters.letters import Selection
 from tasklore.__main__ import main
-from tasklore.letters import Wish, parse_since
+from tasklore.dlq.stores import Wish, parse_since
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 

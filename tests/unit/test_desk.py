@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from contracts.errors import GiveUp, RetryLater
-from memory.runs import Run
-from runtime.pull import Delivery
+from memory.ledger.runs import Run
+from runtime.messaging.pull import Delivery
 from tests.unit.office import NOW, Office, a_task, raising
-from workers import Context, desk
+from workers import Context
+from workers.execution import consumer as desk
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 from contracts.errors import MemoryUnavailable, QueueFull
 from contracts.messages import TaskAssignment, TaskCall
 from contracts.traces import made_context
-from memory.ledger import Ledger
+from memory.ledger.ledger import Ledger
 from runtime import tracing
-from runtime.outbox import Outbox
+from runtime.messaging.outbox import Outbox
 from supervisor import dispatch as dispatching
 from supervisor.dispatch import Dispatch
 from tests.fakes.ledger import FakeLedger

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import ConfigurationError, Unreachable
-from runtime.endpoints import Endpoints, write_endpoints
+from runtime.servers.endpoints import Endpoints, write_endpoints
 from runtime.settings import Settings
 from tasklore.doctor.examination import find_system
 

@@ -7,11 +7,11 @@ import pytest
 
 from contracts.edits import Delete, Edit, Insert, NoChange, Update
 from contracts.errors import EditRefused, InvalidInput
-from memory.documents.bodies import Bodies
 from memory.documents.draft import Document, Draft, Origin, Plan, Snapshot
 from memory.documents.guard import LIMITS, Limits
-from memory.documents.history import json_bytes
 from memory.documents.stamps import stamp, unstamp, with_stamp_of
+from memory.documents.storage.bodies import Bodies
+from memory.documents.storage.history import json_bytes
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FOOD, ROUTINE = "resource_user_food_prefs", "resource_user_routine"

@@ -7,8 +7,8 @@ import pytest
 from contracts.errors import MemoryUnavailable, RunReplaced
 from tests.fakes.ledger import FakeLedger
 from tests.unit.office import Office, a_task
-from workers.effects import Effects
-from workers.order import Order, read_order
+from workers.context.effects import Effects
+from workers.execution.job import Order, read_order
 
 
 class LosingLedger(FakeLedger):

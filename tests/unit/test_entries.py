@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from memory import keys
-from memory.entries import Remembered, Selection, decode, decode_entry, encode, summarise
+from memory.long_term.entries import Remembered, Selection, decode, decode_entry, encode, summarise
 
 
 def value_of(result: bytes, parameters: bytes = b'{"limit":5}') -> bytes:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import tasklore
-from contracts.stories import StoryBase, StoryResponse
+from contracts.analysis.stories import StoryBase, StoryResponse
 from memory.rendering.tokens import counter
-from tasklore.story_files import look_at_story, read_response, read_story, responses_in
+from tasklore.story.files import look_at_story, read_response, read_story, responses_in
 
 FOLDER = Path(tasklore.__file__).parent / "example_story"
 _TABLES = ("memories.toml", "threads.toml", "knowledge.toml", "relationships.toml")

@@ -11,7 +11,7 @@ from contracts.errors import InvalidInput
 from contracts.faults import complaint_of, fault_of
 from contracts.identifiers import Name
 from contracts.zones import TimeZone
-from tasklore.asking import make_request
+from tasklore.ask.ask import make_request
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("contracts", "quantities", "memory", "runtime", "supervisor", "workers", "tasklore", "deploy", "examples")

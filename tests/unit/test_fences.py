@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import MemoryUnavailable, RunReplaced
-from memory.runs import Ended, Run
+from memory.ledger.runs import Ended, Run
 from tests.unit.office import Office, a_task, raising
 from workers import Context
 

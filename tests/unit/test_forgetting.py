@@ -11,12 +11,12 @@ import pytest
 from contracts import subjects
 from contracts.errors import Unreachable
 from contracts.identifiers import user_token
-from runtime.direct import Stored
-from runtime.pull import Delivery, PullEngine
+from runtime.messaging.direct import Stored
+from runtime.messaging.pull import Delivery, PullEngine
 from tests.unit.office import Line
-from workers.forgetting import PASSES, forget_user
-from workers.forgetting_tasks import is_letter_of, names_user
-from workers.settling import Settling
+from workers.execution.acknowledger import Settling
+from workers.forgetting.erasure import PASSES, forget_user
+from workers.forgetting.tasks import is_letter_of, names_user
 
 NAMES = ("ann", 'a"n\\n', "Änne 😀", "a.*")
 

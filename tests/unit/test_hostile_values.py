@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from contracts.body_sizes import MOST_VALUES, demand_few_values
 from contracts.errors import InvalidInput, InvalidParameters, InvalidPipeline, MessageTooLarge
 from contracts.messages import PipelineRequest, TaskAssignment, TaskCard
-from contracts.parameters import Field, Parameters
+from contracts.parameters.body_sizes import MOST_VALUES, demand_few_values
+from contracts.parameters.model import Field, Parameters
 from contracts.pipelines import MOST_NAMES, MOST_PHASES, Phase, Pipeline
-from supervisor.http.fitting import demand_fit
+from supervisor.http.card_fit import demand_fit
 from supervisor.http.problems import Refused
 from supervisor.pipelines.checks import problems_in_inputs, problems_of
 from supervisor.pipelines.declarations import pipeline_from

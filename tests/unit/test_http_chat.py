@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from contracts.errors import MemoryUnavailable
 from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonReply, Usage
-from runtime.llm import Expense, Llm, Reply, Spent
+from runtime.models.llm import Expense, Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
-from supervisor.http.chat_errors import answers, error_body
-from supervisor.http.chat_forms import ChatMessage, ChatRequest, demand_served
-from supervisor.http.chat_history import Recollection, derived_conversation
-from supervisor.http.chat_stream import Answer, completion, pieces
+from supervisor.http.chat.errors import answers, error_body
+from supervisor.http.chat.forms import ChatMessage, ChatRequest, demand_served
+from supervisor.http.chat.history import Recollection, derived_conversation
+from supervisor.http.chat.stream import Answer, completion, pieces
 from supervisor.http.parts import Parts
 from supervisor.http.problems import Refused
 from supervisor.understanding import RuleInterpreter, Understood

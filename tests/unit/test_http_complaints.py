@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import structlog
 
-from supervisor.http.complaints import seldom
+from supervisor.http.server.log_limits import seldom
 
 LIBRARY = logging.getLogger("uvicorn.error")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import ConfigurationError, InvalidInput
-from supervisor.http.door import is_local
-from supervisor.http.key_file import KeyRing, hash_of, make_key, read_keys
-from supervisor.http.keys import Caller
-from supervisor.http.limits import Rates
+from supervisor.http.admission.key_file import KeyRing, hash_of, make_key, read_keys
+from supervisor.http.admission.keys import Caller
+from supervisor.http.admission.limits import Rates
+from supervisor.http.admission.middleware import is_local
 from supervisor.http.owners import world_conversation
 from supervisor.http.problems import Refused
 from tasklore.api_keys import print_new_key

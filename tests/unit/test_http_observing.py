@@ -6,7 +6,7 @@ from starlette.types import Message, Receive, Scope, Send
 from contracts.traces import TraceContext, made_context
 from runtime import tracing
 from runtime.metrics import Metrics
-from supervisor.http.observing import Observed
+from supervisor.http.observation import Observed
 
 PARENT = made_context(7, 8, 1).parent
 

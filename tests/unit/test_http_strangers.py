@@ -3,9 +3,9 @@
 import pytest
 
 from runtime.networks import networks_in
-from supervisor.http.addresses import Origins
-from supervisor.http.limits import Rates
-from supervisor.http.strangers import Strangers
+from supervisor.http.admission.addresses import Origins
+from supervisor.http.admission.limits import Rates
+from supervisor.http.admission.unknown_clients import Strangers
 
 PROXIES = networks_in("10.0.0.0/8, ::1,fd00::/8,::ffff:172.16.0.0/108")
 

@@ -8,7 +8,7 @@ import pytest
 
 from contracts.messages import AgentCard, ChatTurn, TaskCard
 from supervisor.catalogue import Catalogue
-from supervisor.known_sentences import KnownSentences
+from supervisor.requests.known_sentences import KnownSentences
 from supervisor.understanding import Interpretation, RuleInterpreter, Understood
 from workers.agents.budget import agent
 from workers.card import card_of

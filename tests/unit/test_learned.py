@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from contracts.errors import MemoryUnavailable
-from supervisor.learned import Learned, with_notes
+from supervisor.replies.notices import Learned, with_notes
 
 
 class Waiting:

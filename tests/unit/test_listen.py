@@ -30,7 +30,7 @@ from contracts.messages import ChatTurn, Fact
 from memory.documents.items import make_item
 from memory.documents.plans import Origin, Plan
 from workers import Agent
-from workers.judgement import RetryPolicy
+from workers.execution.retry_decision import RetryPolicy
 from workers.listening.context import ListenContext
 from workers.listening.fates import OUTAGE_CAP_S, fate_of
 from workers.listening.runs import contained

@@ -8,15 +8,15 @@ import pytest
 
 from contracts.errors import ConfigurationError, MemoryUnavailable
 from contracts.messages import ChatTurn, Fact
-from memory.claims import Claim, Closing
-from memory.fake_queue import FakeQueue
-from memory.queues import Mended
+from memory.queues.claims import Claim, Closing
+from memory.queues.fake import FakeQueue
+from memory.queues.queue import Mended
 from workers import Agent
+from workers.execution.exclusive_runs import Solitude
 from workers.listening.backlog import Backlog
 from workers.listening.bench import ListenBench
-from workers.listening.opening import demand_one_listener
 from workers.listening.outflow import Outflow, Pace
-from workers.solitude import Solitude
+from workers.listening.wiring import demand_one_listener
 
 #: Seconds that any wait here may take on a busy machine.
 PATIENCE_S = 60.0

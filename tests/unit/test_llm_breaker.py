@@ -6,7 +6,7 @@ import contextlib
 import pytest
 
 from contracts.errors import LlmCutOff, LlmError, LlmRateLimited, LlmRejected, LlmTimeout, LlmUnavailable
-from runtime.llm_breaker import LONGEST_REST_S, ModelBreaker
+from runtime.models.breaker import LONGEST_REST_S, ModelBreaker
 
 
 class Bench:

@@ -12,7 +12,7 @@ import jsonschema_rs
 import pytest
 
 from contracts.messages import MESSAGES, CompletionReport
-from runtime.llm_prices import Expense
+from runtime.models.prices import Expense
 
 OLD = Path(__file__).parent / "golden" / "0.1.0"
 NAMES = sorted(path.stem for path in (OLD / "messages").glob("*.json"))

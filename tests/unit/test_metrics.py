@@ -7,10 +7,10 @@ from pathlib import Path
 import prometheus_client
 from prometheus_client.parser import text_string_to_metric_families
 
-from runtime.broker import make_broker
-from runtime.llm_prices import Expense
+from runtime.messaging.broker import make_broker
 from runtime.metrics import MAX_TASKS, Metrics
 from runtime.metrics_table import families, page
+from runtime.models.prices import Expense
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 #: What FastStream adds in a process that hears and speaks every family of subjects that a worker does, rounded up.

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
-from contracts.questions import spell_field
+from contracts.parameters.questions import spell_field
 from quantities.amounts import Duration, Moment
 from quantities.times import find_moments
 

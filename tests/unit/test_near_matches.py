@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from contracts.messages import CompletionReport, MemoryNote, TaskCall, TaskCard
-from contracts.neighbours import Neighbourhood
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
+from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
 from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
-from runtime.pull import Delivery
-from supervisor.replies import describe_result
+from runtime.messaging.pull import Delivery
+from supervisor.replies.wording import describe_result
 from tests.fakes.stores import FakeLongTermMemory
 from tests.unit.office import NOW, Office, a_task
 from workers import Context
-from workers.near import parameters_of
+from workers.execution.near_matches import parameters_of
 
 
 class Plan(Parameters):

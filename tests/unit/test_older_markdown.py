@@ -6,9 +6,9 @@ import pytest
 from pydantic import JsonValue
 
 from contracts.errors import ConfigurationError
+from memory.documents.files.older_markdown import OlderDocument, read
 from memory.documents.items import METADATA, Body
 from memory.documents.kinds import Kinds
-from memory.documents.older_markdown import OlderDocument, read
 from memory.documents.paths import lookup, parse
 
 KINDS = Kinds.load()

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, field_validator
 
-from runtime.pull import Delivery
+from runtime.messaging.pull import Delivery
 from workers import Agent, Amount, Field, Parameters
-from workers.order import Order, Unfit, read_order
+from workers.execution.job import Order, Unfit, read_order
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

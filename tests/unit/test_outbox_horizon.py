@@ -4,10 +4,10 @@ import asyncio
 from typing import Any, cast
 
 from contracts.errors import NotAccepted
-from runtime.link import Link
-from runtime.outbox import PATIENCE_S, Outbox
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import PATIENCE_S, Outbox
+from runtime.messaging.streams import DUPLICATE_WINDOW
 from runtime.settings import Settings
-from runtime.streams import DUPLICATE_WINDOW
 
 
 class DeafLink:

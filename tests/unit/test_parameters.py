@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, JsonValue
 
 from contracts.errors import InvalidParameters
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from quantities.amounts import Amount
 
 

@@ -16,10 +16,10 @@ from contracts.errors import (
     UnknownSession,
 )
 from contracts.messages import CompletionReport, TaskAssignment
-from memory.session_entries import EntryInfo
+from memory.sessions.entries import EntryInfo
 from tests.unit.office import NOW, Office, a_task, raising
 from workers import Context
-from workers.phase_outputs import entries_of
+from workers.context.phase_outputs import entries_of
 
 PHASE: dict[str, Any] = {"session_id": "s1", "phase": "say", "writes": ["results"]}
 

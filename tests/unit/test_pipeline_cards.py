@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, JsonValue
 
 from contracts.messages import AgentCard, TaskCard
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from contracts.pipelines import Phase, Pipeline
 from quantities.amounts import Amount
 from supervisor.pipelines.checks import all_problems, problems_of, problems_with

@@ -11,7 +11,7 @@ import pytest
 
 from contracts.errors import MemoryUnavailable
 from contracts.pipelines import Input
-from memory.pipeline_records import RunRecord
+from memory.sessions.pipeline_records import RunRecord
 from supervisor.pipelines.driver import Drive
 from supervisor.pipelines.live import LeaseLost
 from tests.unit.pipeline_house import House, a_chain, a_phase, a_pipeline, echo, until

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memory.pipeline_records import PhaseState
+from memory.sessions.pipeline_records import PhaseState
 from supervisor.pipelines.evidence import read_bundle, restore
 from tests.unit.pipeline_house import House, a_phase, a_pipeline, echo
 

@@ -11,8 +11,8 @@ import pytest
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, Pipeline
-from memory.fake_session import FakeSessions
-from memory.pipeline_records import PhaseState, RunRecord
+from memory.sessions.fake import FakeSessions
+from memory.sessions.pipeline_records import PhaseState, RunRecord
 from supervisor.pipelines.evidence import FORMAT, bundle_of, read_bundle, restore, write_bundle
 from supervisor.pipelines.masking import MASK, MOST_LEVELS, Masker, is_secret_name
 from tests.unit.pipeline_house import LinkedRuns, a_phase, a_pipeline

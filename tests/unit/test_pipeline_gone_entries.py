@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from memory.pipeline_records import RunRecord
+from memory.sessions.pipeline_records import RunRecord
 from supervisor.pipelines.driver import MOST_RESTARTS
 from tests.unit.pipeline_house import House, a_phase, a_pipeline, echo
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.pipelines import Input, Phase, Pipeline
-from memory.pipeline_records import PhaseState, RunRecord
+from memory.sessions.pipeline_records import PhaseState, RunRecord
 from supervisor.pipelines.redeclaring import redeclared
 from tests.unit.pipeline_house import House, a_phase, a_pipeline, echo
 

@@ -10,7 +10,7 @@ import pytest
 
 from contracts.messages import PipelineRequest
 from contracts.pipelines import Input
-from memory.pipeline_records import PhaseState, RunRecord
+from memory.sessions.pipeline_records import PhaseState, RunRecord
 from supervisor.pipelines.driver import Drive
 from tests.unit.pipeline_house import TOOK_MS, House, a_chain, a_phase, a_pipeline, echo
 

@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.pipelines import Phase, Pipeline
-from memory.pipeline_records import NewRun, PhaseState, PhaseStatus, phase_in
+from memory.sessions.pipeline_records import NewRun, PhaseState, PhaseStatus, phase_in
 from tests.fakes.pipeline_runs import FakePipelineRuns
 
 NEW = NewRun("run-1", Pipeline(name="p", phases=(Phase(name="only", agent="A", task="t"),)), "main")

@@ -8,9 +8,9 @@ import pytest
 from nats.aio.client import Client
 
 from contracts.errors import MemoryUnavailable
-from memory.ledger import LedgerEntry
-from memory.pipeline_records import PhaseState
-from supervisor.reports import ReportDesk
+from memory.ledger.ledger import LedgerEntry
+from memory.sessions.pipeline_records import PhaseState
+from supervisor.reports.reports import ReportDesk
 from tests.fakes.ledger import FakeLedger
 from tests.unit.pipeline_house import House, a_phase, a_pipeline
 

@@ -9,10 +9,11 @@ from functools import cache
 import pytest
 from typer.main import get_command
 
-from memory import keys, project_scripts
-from memory.project import ProjectMemory
+from memory import keys
+from memory.projects import scripts as project_scripts
+from memory.projects.project import ProjectMemory
 from memory.scripts import LIBRARIES
-from tasklore.project_app import app
+from tasklore.project.app import app
 from tests.architecture.tree import modules, name_of, strings, tree_of
 
 #: What takes a key or a field away, or gives it an end.
@@ -78,10 +79,12 @@ def _said() -> list[tuple[str, str, str]]:
 def test_only_its_own_modules_know_the_keys_of_a_project() -> None:
     """So that no other part of the product can name one."""
     users = {module for module, word, of in _said() if word in _KEYS_OF_PROJECTS and of == "keys"}
-    assert users == {"memory/project.py", "memory/project_reading.py", "memory/project_search.py"}
+    assert users == {"memory/projects/project.py", "memory/projects/reader.py", "memory/projects/search.py"}
 
 
-@pytest.mark.parametrize("module", ["memory/project.py", "memory/project_reading.py", "memory/project_search.py"])
+@pytest.mark.parametrize(
+    "module", ["memory/projects/project.py", "memory/projects/reader.py", "memory/projects/search.py"]
+)
 def test_no_command_of_those_takes_anything_away(module: str) -> None:
     """They add to the list of projects, read, and run scripts."""
     (file,) = [file for file in modules() if name_of(file) == module]

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from contracts.errors import InvalidInput
-from memory.project_lines import read_line, write_line
-from memory.project_records import Record
-from tasklore.project_stores import time_of
+from memory.projects.lines import read_line, write_line
+from memory.projects.records import Record
+from tasklore.project.stores import time_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WHOLE = Record(

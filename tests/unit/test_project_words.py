@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.project_words import MAX_WORD, tag_name, words_of
+from memory.projects.words import MAX_WORD, tag_name, words_of
 
 
 @pytest.mark.parametrize(

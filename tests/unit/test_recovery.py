@@ -8,9 +8,9 @@ import pytest
 from nats.aio.client import Client
 
 from contracts.errors import ConfigurationError, MemoryUnavailable, NotAccepted
-from memory.ledger import LedgerEntry
-from memory.open_tasks import OpenTask, open_generations
-from runtime.outbox import Outbox
+from memory.ledger.ledger import LedgerEntry
+from memory.ledger.open_tasks import OpenTask, open_generations
+from runtime.messaging.outbox import Outbox
 from supervisor.recovery import Recovery
 from tests.understanding_cases import AT
 

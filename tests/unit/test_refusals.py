@@ -7,7 +7,7 @@ import pytest
 from nats.aio.client import Client
 
 from contracts.errors import Forbidden
-from runtime.refusals import Connection, Refusal, Refusals, Refused, read_refusal, unless_refused
+from runtime.messaging.refusals import Connection, Refusal, Refusals, Refused, read_refusal, unless_refused
 
 NOT_PUBLISHED = nats.errors.Error('nats: permissions violation for publish to "$js.api.stream.delete.tasks"')
 

@@ -8,8 +8,8 @@ import pytest
 from contracts.errors import NotAccepted, QueueFull
 from contracts.messages import CompletionReport, ErrorNote, MemoryNote, TaskAssignment, TaskCall
 from supervisor.catalogue import Catalogue
-from supervisor.first_readings import PartRead, reading_of
-from supervisor.replies import describe_result, describe_time, part_reply, report_reply
+from supervisor.replies.wording import describe_result, describe_time, part_reply, report_reply
+from supervisor.requests.first_readings import PartRead, reading_of
 from tests.understanding_cases import AT, BUDGET, understand
 
 CALL = TaskCall(name="analyze_budget", parameters={"budget_limit": 50000, "spent": 42000, "history": [5000, 7000]})

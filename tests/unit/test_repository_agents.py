@@ -19,9 +19,9 @@ from workers.agents.repository.shapes import Sizes
 from workers.agents.repository.sizes import Measure, measure_sizes
 from workers.agents.repository.walking import walk
 from workers.card import card_of
-from workers.kit_session import PROJECT
 from workers.loading import load_agents
 from workers.testing import AgentKit, run_task
+from workers.testing.session import PROJECT
 
 ROOT = Path(__file__).resolve().parents[2]
 AGENTS = {agent.agent_id: agent for agent in load_agents("workers.agents.repository")}

@@ -10,7 +10,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from contracts.errors import InvalidInput
 from quantities.amounts.amount import RESULT
-from tasklore.result_fit import demand_fitting
+from tasklore.ltm.result_fit import demand_fitting
 from workers import Agent, Amount, Duration, Parameters, Percent
 from workers.agents.budget import agent as budget
 from workers.card import card_of

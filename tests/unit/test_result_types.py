@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tasklore.result_fit import demand_fitting
+from tasklore.ltm.result_fit import demand_fitting
 from workers import Agent, Amount, Duration, Parameters, Percent, Quantity
 from workers.card import card_of
 from workers.testing import AgentKit, run_task

@@ -9,15 +9,15 @@ import pytest
 
 from contracts import subjects
 from contracts.errors import GiveUp, LlmRateLimited, LlmUnavailable, MemoryUnavailable, RetryLater
-from runtime.link import Link
-from runtime.outbox import Outbox
-from runtime.pull import PullEngine
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import Outbox
+from runtime.messaging.pull import PullEngine
 from tests.unit.office import NOW, Office, a_task, raising
 from tests.unit.test_outbox_horizon import DeafLink
 from workers import Agent, Parameters
-from workers.judgement import Judgement, RetryPolicy, judge, longest_wait_s
-from workers.order import Order, read_order
-from workers.retries import Retries
+from workers.execution.job import Order, read_order
+from workers.execution.retries import Retries
+from workers.execution.retry_decision import Judgement, RetryPolicy, judge, longest_wait_s
 
 RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
 TASK = Office().agent.tasks["speak"]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from contracts.messages import AgentCard, TaskCard
-from contracts.parameters import Parameters
+from contracts.parameters.model import Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.outcome import Clarification, Understood, Unfitting
 from supervisor.understanding.rules import RuleInterpreter

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from contracts.errors import InvalidInput
-from memory.seed_file import SeedEntry, TaskForm, entry_of, read, write
+from memory.long_term.seed_file import SeedEntry, TaskForm, entry_of, read, write
 
 BUDGET = TaskForm(("budget_limit", "spent", "history"), frozenset({"history"}))
 FORMS = {

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from contracts.errors import InvalidInput
+from memory.documents.files.seed_files import read, write
 from memory.documents.items import METADATA, Body
-from memory.documents.seed_files import read, write
 
 #: As such files are published: lists of single values on one line, everything else indented.
 PUBLISHED = """{

@@ -12,9 +12,9 @@ from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonReply, PersonRequest, TaskAssignment
 from contracts.subjects import MAX_BODY
 from supervisor.catalogue import Catalogue
-from supervisor.combined import fitting
-from supervisor.incoming import Alongside
-from supervisor.request_readings import LOOK_BACK
+from supervisor.replies.combined import fitting
+from supervisor.requests.incoming import Alongside
+from supervisor.requests.readings import LOOK_BACK
 from supervisor.service import Publish, Service
 from supervisor.understanding.outcome import Unfitting
 from tests.fakes.stores import FakeConversations

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import EntryTooLarge, InvalidInput
-from memory.session import EntryInfo, NewEntry
-from memory.session_entries import (
+from memory.sessions.entries import (
     ROOT_FIELDS,
     checked_key,
     downstream,
@@ -24,6 +23,7 @@ from memory.session_entries import (
     root_words,
     unpack,
 )
+from memory.sessions.session import EntryInfo, NewEntry
 
 
 def test_a_head_is_read_as_it_was_written() -> None:

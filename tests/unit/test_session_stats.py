@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from memory.pipeline_records import PhaseState
-from memory.session import EntryInfo, SessionStats
-from memory.session_stats import read_states, summarise
+from memory.sessions.pipeline_records import PhaseState
+from memory.sessions.session import EntryInfo, SessionStats
+from memory.sessions.stats import read_states, summarise
 
 ENTRY = EntryInfo("a:x", "a", "x", None, 1_000, None, None, 120_000, "", 3, 1, 1)
 

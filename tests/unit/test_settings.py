@@ -8,7 +8,8 @@ import structlog
 from pydantic import ValidationError
 
 from contracts.errors import ConfigurationError
-from runtime.endpoints import (
+from runtime.models.settings import LlmSettings
+from runtime.servers.endpoints import (
     Endpoints,
     find_endpoints,
     masked_url,
@@ -16,7 +17,6 @@ from runtime.endpoints import (
     remove_endpoints,
     write_endpoints,
 )
-from runtime.llm_settings import LlmSettings
 from runtime.settings import Settings, unknown_variables
 from runtime.settings_table import Row, explain, reference_page
 

@@ -13,7 +13,7 @@ from deploy.privileges.cast_file import public_keys
 from deploy.privileges.nats_accounts import publishers
 from deploy.privileges.roles import Cast
 from runtime.access import Access
-from runtime.signatures import Publishers, Sign, Unproven, is_signed, open_publishers, open_signer
+from runtime.messaging.signatures import Publishers, Sign, Unproven, is_signed, open_publishers, open_signer
 
 SUBJECT, MESSAGE_ID, BODY = "turns.3.YW5u", "turn-1", b'{"text": "I am allergic to peanuts"}'
 

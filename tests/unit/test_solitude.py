@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from workers.solitude import GROUP, Solitude, StillBusy
+from workers.execution.exclusive_runs import GROUP, Solitude, StillBusy
 
 
 class Room:

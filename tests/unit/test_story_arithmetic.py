@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 from pydantic import ValidationError
 
-from contracts.analysis_pieces import MOST_TOKENS, Reduction
-from contracts.stories import TIERS, StorySettings, StoryThread, Tastes, Tier
+from contracts.analysis.pieces import MOST_TOKENS, Reduction
+from contracts.analysis.stories import TIERS, StorySettings, StoryThread, Tastes, Tier
 from memory.stories.arithmetic import (
     Standing,
     countdown,

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from contracts.analysis_background import KnownFact
+from contracts.analysis.background import KnownFact
+from contracts.analysis.stories import TIERS, Bond, Entity, Relations, SeatSettings, Tastes
 from contracts.errors import InvalidInput
-from contracts.stories import TIERS, Bond, Entity, Relations, SeatSettings, Tastes
 from memory.rendering.tokens import counter
-from tasklore import story_texts
 from tasklore.exits import OK, USAGE
-from tasklore.story_checking import check_aloud
-from tasklore.story_example import copy_into
-from tasklore.story_files import InvalidStory, look_at_story, read_response, read_story, responses_in
-from tasklore.story_texts import LARGEST_FILE
+from tasklore.story import texts as story_texts
+from tasklore.story.check import check_aloud
+from tasklore.story.example import copy_into
+from tasklore.story.files import InvalidStory, look_at_story, read_response, read_story, responses_in
+from tasklore.story.texts import LARGEST_FILE
 
 #: A whole story; tests change a file of it, or take one away.
 GOOD = {

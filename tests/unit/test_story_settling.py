@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis_background import KnownFact, MemoryCreation, PlotThreads, Relationships
-from contracts.analysis_pieces import Section
-from contracts.analysis_roster import model_of
-from contracts.stories import (
+from contracts.analysis.background import KnownFact, MemoryCreation, PlotThreads, Relationships
+from contracts.analysis.pieces import Section
+from contracts.analysis.roster import model_of
+from contracts.analysis.stories import (
     Bond,
     Relations,
     StoryBase,
@@ -18,7 +18,7 @@ from contracts.stories import (
     StoryThread,
     pair_of,
 )
-from memory.stories.settling import settled
+from memory.stories.settlement import settled
 from memory.stories.view import CHANGING, StandingStory, standing
 
 NUMBER, CHAPTER = 120, 5

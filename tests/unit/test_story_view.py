@@ -1,7 +1,7 @@
 """A story as it stood: before each response, and after it, whatever is known of later ones."""
 
-from contracts.analysis_background import KnownFact
-from contracts.stories import (
+from contracts.analysis.background import KnownFact
+from contracts.analysis.stories import (
     Bond,
     Relations,
     StoryBase,

@@ -16,10 +16,10 @@ from memory.rendering.documents import render
 from workers.agents.switchboard import MOST_RUNS, agent, extract
 from workers.agents.switchboard.answer import Heard, HeardFact
 from workers.agents.switchboard.hearing import MOST_FACTS
-from workers.fakes import FakeDocuments
 from workers.listening.context import ListenContext
 from workers.listening.values import TurnBatch, TurnFacts
 from workers.testing import NOW, KitServices, ScriptedLlm
+from workers.testing.fakes import FakeDocuments
 
 MONDAY = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
 SUSHI = "Honestly, sushi is my favourite"

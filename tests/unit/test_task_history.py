@@ -6,10 +6,10 @@ import pytest
 
 from contracts.errors import MemoryUnavailable
 from contracts.messages import CompletionReport
-from contracts.parameters import Parameters
+from contracts.parameters.model import Parameters
 from tests.integration.inboxes import ids, said, seen
 from workers.agent import Agent
-from workers.context import Context
+from workers.context.context import Context
 from workers.testing import AgentKit, KitHistory, run_task
 
 

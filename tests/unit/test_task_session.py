@@ -14,10 +14,10 @@ from contracts.errors import (
     UnknownSession,
 )
 from contracts.messages import TaskAssignment
-from memory.session_entries import EntryInfo
+from memory.sessions.entries import EntryInfo
 from workers import Agent, Context, Parameters
-from workers.phase_outputs import entries_of
-from workers.session import TaskSession
+from workers.context.phase_outputs import entries_of
+from workers.context.session import TaskSession
 from workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
 
 

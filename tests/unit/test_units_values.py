@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from contracts.errors import AmbiguousAmount, InvalidAmount, InvalidParameters, UnitMismatch
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from quantities.amounts import Amount, Percent, Quantity
 
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from contracts import subjects
 from contracts.messages import CompletionReport, DeadLetter, TaskAssignment, TaskCall, Usage
-from runtime.dead_letter import DEAD_BODY, dead_letter, error_note
-from runtime.pull import Delivery
+from runtime.messaging.dead_letter import DEAD_BODY, dead_letter, error_note
+from runtime.messaging.pull import Delivery
 from workers import Agent, Amount, Field, Parameters
-from workers.order import Order, read_order
-from workers.verdict import Verdict, verdict_on
+from workers.execution.job import Order, read_order
+from workers.execution.outcome import Verdict, verdict_on
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

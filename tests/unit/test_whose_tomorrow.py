@@ -5,10 +5,10 @@ from datetime import UTC, date, datetime
 import pytest
 
 from contracts.messages import ChatTurn, PersonReply, PersonRequest
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.incoming import Incoming
-from supervisor.request_readings import RequestReadings
+from supervisor.requests.incoming import Incoming
+from supervisor.requests.readings import RequestReadings
 from supervisor.understanding import RuleInterpreter
 from tests.fakes.stores import FakeConversations
 from tests.understanding_cases import card_for

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from contracts.errors import MemoryUnavailable
-from memory.queues import PersonalQueue
+from memory.queues.queue import PersonalQueue
 
 log = structlog.get_logger(__name__)
 

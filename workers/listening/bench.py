@@ -8,12 +8,12 @@ from typing import Any
 import structlog
 
 from contracts.errors import MemoryUnavailable
-from memory.queues import PersonalQueue
-from runtime.pull import PullEngine
+from memory.queues.queue import PersonalQueue
+from runtime.messaging.pull import PullEngine
 from workers.listening.backlog import Backlog
-from workers.listening.embedding import Embedding
+from workers.listening.embedder import Embedding
 from workers.listening.outflow import Outflow
-from workers.listening.sweeping import Sweeper
+from workers.listening.sweep import Sweeper
 
 log = structlog.get_logger(__name__)
 

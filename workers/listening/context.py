@@ -9,11 +9,11 @@ from pydantic import BaseModel
 
 from contracts.errors import UndeclaredAccess
 from contracts.messages import Fact, Usage
-from runtime.llm import Spent
-from workers.context import Services
-from workers.documents import UserDocuments
-from workers.task_llm import TaskLlm
-from workers.user_memory import UserMemory
+from runtime.models.llm import Spent
+from workers.context.context import Services
+from workers.context.documents import UserDocuments
+from workers.context.llm import TaskLlm
+from workers.context.user_memory import UserMemory
 
 if TYPE_CHECKING:
     from memory.documents.draft import Draft

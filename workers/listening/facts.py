@@ -17,23 +17,23 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.errors import EditRefused, LlmError, MemoryUnavailable
 from contracts.messages import ExtractedFacts
-from memory.claims import Claim, Closing, Row
-from memory.documents.commits import Committed
+from memory.conversations.notices import Notices
 from memory.documents.draft import AppliedPlan, Draft, Plan, Snapshot
 from memory.documents.guard import LIMITS, Limits
-from memory.documents.store import DocumentStore
-from memory.notices import Notices
-from memory.queues import PersonalQueue
+from memory.documents.storage.commits import Committed
+from memory.documents.storage.store import DocumentStore
+from memory.queues.claims import Claim, Closing, Row
+from memory.queues.queue import PersonalQueue
 from runtime.metrics import Metrics
-from workers.context import Services
-from workers.judgement import RetryPolicy
+from workers.context.context import Services
+from workers.execution.retry_decision import RetryPolicy
 from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
 from workers.listening.fates import MOST_MODEL_RESTS, Fate, demand_harmless, fate_of
 from workers.listening.rows import LeaseLost, Unreadable
 from workers.listening.rulings import closings_of
 from workers.listening.runs import contained
-from workers.listening.spans import Ruling
+from workers.listening.tracing import Ruling
 from workers.listening.values import FactBatch, PendingFact
 from workers.listening.values import Ruling as Ruled
 

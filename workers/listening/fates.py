@@ -12,8 +12,8 @@ from contracts.errors import (
     MemoryUnavailable,
     NotAccepted,
 )
-from memory.claims import Row
-from workers.judgement import RetryPolicy, judge
+from memory.queues.claims import Row
+from workers.execution.retry_decision import RetryPolicy, judge
 from workers.listening.rows import Unreadable
 
 #: The longest pause, in seconds, before a user is tried again whose run ended for want of a server: it may be back.

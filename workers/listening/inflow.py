@@ -1,6 +1,6 @@
 """From a stream into the table of waiting rows: the body under its owner, by id, and no more.
 
-How a partition is read, and what becomes of what cannot be, is in `runtime.partitions`.
+How a partition is read, and what becomes of what cannot be, is in `runtime.messaging.partitions`.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from contracts.faults import fault_of
 from contracts.messages import ChatTurn, ExtractedFacts
 from contracts.traces import read_context
 from memory.episodes.store import Episode, Episodes
-from memory.queues import PersonalQueue
+from memory.queues.queue import PersonalQueue
 from memory.rendering.recalled import without_rendered
-from runtime.erasing import Eraser
+from runtime.messaging.erasure import Eraser
+from runtime.messaging.outbox import Outbox
+from runtime.messaging.partitions import PartitionDesk, Whose
+from runtime.messaging.pull import Delivery
+from runtime.messaging.signatures import Publishers
 from runtime.metrics import Metrics
-from runtime.outbox import Outbox
-from runtime.partitions import PartitionDesk, Whose
-from runtime.pull import Delivery
-from runtime.signatures import Publishers
 
 #: Whose answers only quote what was said.
 _MEMORY_AGENT = "MemoryAgent"

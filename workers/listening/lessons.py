@@ -3,7 +3,7 @@
 from pydantic import ValidationError
 
 from contracts.messages import ExtractedFacts
-from memory.claims import Row
+from memory.queues.claims import Row
 from workers.listening.rows import Unreadable
 
 

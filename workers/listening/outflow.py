@@ -16,10 +16,10 @@ from typing import Protocol
 import structlog
 
 from contracts.errors import MemoryUnavailable
-from memory.claims import Claim
-from memory.queues import PersonalQueue
+from memory.queues.claims import Claim
+from memory.queues.queue import PersonalQueue
+from workers.execution.exclusive_runs import Solitude, StillBusy
 from workers.listening.rows import LeaseLost
-from workers.solitude import Solitude, StillBusy
 
 log = structlog.get_logger(__name__)
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from contracts.errors import TaskloreError
-from memory.claims import Closing
 from memory.documents.draft import AppliedPlan
+from memory.queues.claims import Closing
 from workers.listening.values import FactBatch, Ruling
 
 #: Characters of a reason that stand in the table beside a fact.

@@ -19,21 +19,21 @@ from pydantic import BaseModel, ValidationError
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, TaskloreError
 from contracts.messages import ChatTurn, Fact
-from memory.claims import Claim, Closing, Row
-from memory.queues import PersonalQueue
+from memory.queues.claims import Claim, Closing, Row
+from memory.queues.queue import PersonalQueue
+from runtime.messaging.outbox import Outbox
 from runtime.metrics import Metrics
-from runtime.outbox import Outbox
-from workers.context import Services
-from workers.judgement import RetryPolicy
+from workers.context.context import Services
+from workers.execution.retry_decision import RetryPolicy
 from workers.listening.context import ListenContext
+from workers.listening.debounce import Hurries, Patience, Unhurried, Waiting
 from workers.listening.declaration import Listener
 from workers.listening.fates import demand_harmless, fate_of, is_outage
 from workers.listening.lessons import Lesson, read_lesson
 from workers.listening.rows import LeaseLost, Unreadable
 from workers.listening.runs import contained
-from workers.listening.spans import listening
+from workers.listening.tracing import listening
 from workers.listening.values import TurnBatch, TurnFacts
-from workers.listening.waiting import Hurries, Patience, Unhurried, Waiting
 
 log = structlog.get_logger(__name__)
 

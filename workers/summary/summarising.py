@@ -18,7 +18,7 @@ from contracts.errors import LlmError, MemoryUnavailable
 from memory.rendering.narration import said, speech
 from memory.rendering.quoting import MAX_SHOWN, plain
 from workers.agent_files import AgentFiles, load_agent_files
-from workers.context import Context
+from workers.context.context import Context
 
 log = structlog.get_logger(__name__)
 

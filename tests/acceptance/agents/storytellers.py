@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.roster import ROSTER
 from workers import Agent, Context, Parameters
 
 #: Where each run leaves a line, so that tests count runs and not what was reported of them.

@@ -7,7 +7,7 @@ import struct
 from types import TracebackType
 from typing import Literal, Self
 
-from runtime.claims import HOST, free_port
+from runtime.servers.claims import HOST, free_port
 
 #: How a wire is cut. `stall`: bytes wait, and flow when it heals, as after a lost route. `drop`: bytes vanish, and with
 #: them the connections when it heals, as behind a gateway that forgot them. `reset`: every connection is reset at once

@@ -17,7 +17,7 @@ from pathlib import Path
 import uvloop
 from rich.console import Console
 
-from runtime.child import ServerProcess
+from runtime.servers.child import ServerProcess
 from tests.acceptance.chaos.checker import check
 from tests.acceptance.chaos.ground import Ground, stand
 from tests.acceptance.chaos.history import Event, read_history

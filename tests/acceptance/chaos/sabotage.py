@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from memory.ledger import Ledger
-from memory.runs import Run
-from supervisor.comparison import ComparisonDesk
-from workers.conclusion import Conclusion
-from workers.context import Context
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import Run
+from supervisor.reports.comparison import ComparisonDesk
+from workers.context.context import Context
+from workers.execution.report_publisher import Conclusion
 
 
 def commit(deed: str) -> None:

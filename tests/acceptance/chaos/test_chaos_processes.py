@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from runtime.embedded import EmbeddedServers
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.chaos.forged import PATIENCE_S
 from tests.acceptance.chaos.history import History, read_history
 from tests.acceptance.chaos.smith import Smith

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from runtime.claims import HOST
+from runtime.servers.claims import HOST
 from tests.acceptance.chaos.proxy import Proxy
 
 #: Seconds for what has to happen, and for what must not: the second only has to be longer than a loopback takes.

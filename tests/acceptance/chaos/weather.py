@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from runtime.embedded import Durability
+from runtime.servers.embedded import Durability
 
 #: What a blow is; see `tests.acceptance.chaos.storm`.
 Blow = Literal["kill nats", "kill valkey", "stop", "cut nats", "cut valkey", "delete consumer"]

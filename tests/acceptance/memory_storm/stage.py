@@ -15,13 +15,13 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.messages import ExtractedFacts, Fact
 from memory.documents.kinds import Kinds
-from memory.documents.store import DocumentStore
-from memory.queues import PersonalQueue
-from runtime import valkey
-from runtime.connection import connected
-from runtime.embedded import EmbeddedServers
-from runtime.link import Link
-from runtime.outbox import Outbox, open_outbox
+from memory.documents.storage.store import DocumentStore
+from memory.queues.queue import PersonalQueue
+from runtime.messaging.connection import connected
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import Outbox, open_outbox
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.chaos.forged import Forged
 from tests.acceptance.chaos.history import History
 from tests.acceptance.chaos.smith import Smith

@@ -10,11 +10,11 @@ from redis.asyncio import Redis
 from contracts.edits import Delete, Edit, Insert
 from contracts.identifiers import user_token
 from memory import keys
-from memory.claims import Closing
 from memory.documents.draft import Draft
 from memory.documents.guard import LIMITS
-from memory.documents.store import DocumentStore
-from memory.queues import PersonalQueue
+from memory.documents.storage.store import DocumentStore
+from memory.queues.claims import Closing
+from memory.queues.queue import PersonalQueue
 from tests.acceptance.memory_storm import __main__ as command
 from tests.acceptance.memory_storm.told import FOOD, LISTS, ROUTINE, Told, expected, tellings
 from tests.acceptance.memory_storm.verdict import WRONGS, Verdict, judge

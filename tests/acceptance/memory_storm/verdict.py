@@ -7,12 +7,12 @@ from datetime import date
 from typing import Any
 
 from memory.documents.edits import apply_changes
-from memory.documents.history import LogEntry, json_bytes
 from memory.documents.kinds import Kinds
 from memory.documents.plans import Document
 from memory.documents.stamps import stamp
-from memory.documents.store import DocumentStore
-from memory.queues import KnownRow, PersonalQueue
+from memory.documents.storage.history import LogEntry, json_bytes
+from memory.documents.storage.store import DocumentStore
+from memory.queues.queue import KnownRow, PersonalQueue
 from tests.acceptance.memory_storm.told import LISTS, Told, expected
 
 KINDS = Kinds.load()

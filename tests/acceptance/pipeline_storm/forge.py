@@ -3,8 +3,8 @@
 import os
 import sys
 
-from memory.pipeline_runs import PipelineRuns
-from memory.session import SessionCache
+from memory.sessions.pipeline_runs import PipelineRuns
+from memory.sessions.session import SessionCache
 from tests.acceptance.chaos import forge
 from tests.acceptance.pipeline_storm import misdeeds
 

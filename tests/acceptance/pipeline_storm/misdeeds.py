@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from memory.pipeline_records import PhaseState, RunRecord
-from memory.pipeline_runs import PipelineRuns
-from memory.session import Found, SessionCache
+from memory.sessions.pipeline_records import PhaseState, RunRecord
+from memory.sessions.pipeline_runs import PipelineRuns
+from memory.sessions.session import Found, SessionCache
 
 #: Which misdeed a process commits; nothing when it is empty.
 VARIABLE = "PIPELINE_STORM_DEED"

@@ -18,11 +18,11 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.messages import PipelineReply, PipelineRequest
 from memory import keys
-from memory.pipeline_records import RunRecord
-from memory.pipeline_runs import PipelineRuns
-from memory.session import SessionCache
-from runtime import valkey
-from runtime.embedded import EmbeddedServers
+from memory.sessions.pipeline_records import RunRecord
+from memory.sessions.pipeline_runs import PipelineRuns
+from memory.sessions.session import SessionCache
+from runtime.servers import valkey
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.chaos.forge import ROLE_VARIABLE
 from tests.acceptance.chaos.forged import Forged
 from tests.acceptance.chaos.history import Event, Follower, History

@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts.analysis import AnalysisDocument
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.document import AnalysisDocument
+from contracts.analysis.roster import ROSTER
+from contracts.analysis.stories import SeatSettings, StoryBase, StorySettings
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import (
     AgentCard,
@@ -23,8 +24,7 @@ from contracts.messages import (
     TaskCard,
     Usage,
 )
-from contracts.stories import SeatSettings, StoryBase, StorySettings
-from memory.fake_stories import FakeStories
+from memory.stories.fake import FakeStories
 from runtime import tracing
 from runtime.metrics import Metrics
 from supervisor.analyses.desk import AnalysisDesk

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.roster import ROSTER
+from contracts.analysis.stories import SeatSettings, StoryResponse
 from contracts.errors import MemoryUnavailable
 from contracts.messages import TaskAssignment, Usage
-from contracts.stories import SeatSettings, StoryResponse
 from contracts.traces import made_context
 from memory.stories.view import CHANGING
 from runtime import tracing

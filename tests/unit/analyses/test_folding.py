@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.roster import ROSTER
+from contracts.analysis.stories import StoryResponse, StorySettings
 from contracts.messages import ErrorNote, Usage
-from contracts.stories import StoryResponse, StorySettings
 from memory.stories.view import StandingStory
 from supervisor.analyses.folding import Arrival, Draft
 from supervisor.analyses.records import AnalysisRecord, SeatRecord

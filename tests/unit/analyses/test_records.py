@@ -6,9 +6,9 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.analysis import AnalysisDocument
-from contracts.analysis_roster import ROSTER
-from contracts.stories import StoryResponse, StorySettings
+from contracts.analysis.document import AnalysisDocument
+from contracts.analysis.roster import ROSTER
+from contracts.analysis.stories import StoryResponse, StorySettings
 from supervisor.analyses.folding import Draft, sections_of
 from supervisor.analyses.records import AnalysisRecord, SeatRecord, SeatState, digest_of, read_record
 from supervisor.analyses.sums import meta_of, stats_of

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from contracts.analysis import AnalysisDocument, read_document
-from contracts.analysis_roster import ROSTER
-from tasklore.analysis_board import _LiveBoard, board
+from contracts.analysis.document import AnalysisDocument, read_document
+from contracts.analysis.roster import ROSTER
+from tasklore.analysis.board import _LiveBoard, board
 
 EXAMPLE = read_document((Path(__file__).parent / "example.json").read_bytes())
 SECTIONS = [seat.section for seat in ROSTER]

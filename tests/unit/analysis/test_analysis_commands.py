@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from contracts.analysis import read_document
+from contracts.analysis.document import read_document
+from contracts.analysis.stories import Entity
 from contracts.errors import InvalidInput, UnknownPath, Unreachable
-from contracts.stories import Entity
 from memory.rendering.prompt_context import condensed
-from tasklore.analysis_paths import value_at
-from tasklore.analysis_sources import document_of, is_file
-from tasklore.analysis_views import check_aloud, print_context, print_document, print_value
+from tasklore.analysis.paths import value_at
+from tasklore.analysis.sources import document_of, is_file
+from tasklore.analysis.views import check_aloud, print_context, print_document, print_value
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE / "example.json"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis import AnalysisDocument, Meta, problems_in, read_document, schema, upcast
-from contracts.analysis_background import Background, Knowledge, KnownFact
+from contracts.analysis.background import Background, Knowledge, KnownFact
+from contracts.analysis.document import AnalysisDocument, Meta, problems_in, read_document, schema, upcast
 from contracts.errors import InvalidInput
-from tasklore.analysis_keys import with_tables
+from tasklore.analysis.keys import with_tables
 from tests.architecture.tree import ROOT
 
 HERE = Path(__file__).parent
@@ -132,7 +132,7 @@ def test_the_schema_is_what_was_shipped() -> None:
 
 
 def test_the_page_lists_every_key() -> None:
-    """After a change of a model: `python -m tasklore.analysis_keys docs/analysis.md`."""
+    """After a change of a model: `python -m tasklore.analysis.keys docs/analysis.md`."""
     page = (ROOT / "docs" / "analysis.md").read_text("utf-8")
 
     assert with_tables(page) == page

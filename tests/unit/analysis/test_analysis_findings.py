@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from contracts.analysis import read_document
-from contracts.analysis_pieces import UNJUDGED
-from contracts.analysis_roster import ROSTER
-from tasklore.analysis_findings import DONE, WAITING, finding_of, findings
+from contracts.analysis.document import read_document
+from contracts.analysis.pieces import UNJUDGED
+from contracts.analysis.roster import ROSTER
+from tasklore.analysis.findings import DONE, WAITING, finding_of, findings
 
 HERE = Path(__file__).parent
 EXAMPLE = read_document((HERE / "example.json").read_bytes())

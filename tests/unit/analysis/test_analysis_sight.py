@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis import AnalysisDocument, read_document
-from tasklore import analysis_sight
-from tasklore.analysis_sight import OVER_S, STILL_S, Sight
+from contracts.analysis.document import AnalysisDocument, read_document
+from tasklore.analysis import progress as analysis_sight
+from tasklore.analysis.progress import OVER_S, STILL_S, Sight
 
 EXAMPLE = read_document((Path(__file__).parent / "example.json").read_bytes())
 SECTIONS = [section for section, _ in EXAMPLE.sections()]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.analysis import read_document, upcast
+from contracts.analysis.document import read_document, upcast
 from contracts.errors import InvalidInput
 from examples.migrate_analyses.__main__ import migrate
 from examples.migrate_analyses.markdown import read_markdown

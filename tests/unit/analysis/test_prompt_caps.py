@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from contracts.analysis import read_document
+from contracts.analysis.document import read_document
 from memory.rendering.prompt_context import condensed
 
 EXAMPLE = (Path(__file__).parent / "example.json").read_text("utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis import read_document
+from contracts.analysis.document import read_document
 from memory.rendering.prompt_context import CLOSE, OPEN, condensed, within
 from memory.rendering.tokens import estimate
 

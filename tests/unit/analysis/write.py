@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from contracts.analysis import read_document, schema
+from contracts.analysis.document import read_document, schema
 from memory.rendering.prompt_context import condensed
 
 here = Path(__file__).parent

@@ -8,9 +8,9 @@ import pytest
 from contracts.conversations import Taken, Utterance
 from contracts.errors import LlmRefused, MemoryUnavailable
 from contracts.observations import Action, AgentTarget, Observation, Position
-from memory.fake_inbox import FakeInbox
+from memory.conversations.fake import FakeInbox
 from memory.rendering.tokens import counter
-from runtime.llm_client import _response_format
+from runtime.models.client import _response_format
 from tests.unit.decision.stage import AGENT, CONVERSATION, asking, at, coins, decided, kit, moment, said, wish
 from workers.agent_files import files_of
 from workers.agents.decision import Choice, Moment, Refusal, Skill, decision_agent

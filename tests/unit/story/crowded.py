@@ -1,6 +1,6 @@
 """A story far too large for any prompt: to see that every question about it stays within its budget."""
 
-from contracts.stories import Relations, StoryMemory, StoryThread, Tastes
+from contracts.analysis.stories import Relations, StoryMemory, StoryThread, Tastes
 from tests.unit.story.stage import BASE, MARA, RESPONSE, TOBIAS, story
 from workers.testing import KitStory
 

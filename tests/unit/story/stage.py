@@ -8,10 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from contracts.analysis_background import KnownFact
-from contracts.errors import LlmError
-from contracts.messages import CompletionReport
-from contracts.stories import (
+from contracts.analysis.background import KnownFact
+from contracts.analysis.stories import (
     Bond,
     Entity,
     Relations,
@@ -23,6 +21,8 @@ from contracts.stories import (
     StoryThread,
     Tastes,
 )
+from contracts.errors import LlmError
+from contracts.messages import CompletionReport
 from memory.rendering.tokens import counter
 from workers import Agent
 from workers.testing import AgentKit, KitStory

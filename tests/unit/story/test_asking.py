@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from contracts.analysis.stories import SeatSettings
 from contracts.messages import TaskAssignment, TaskCall
-from contracts.stories import SeatSettings
 from memory.rendering.tokens import counter
 from tests.unit.story.oracle import RIGHT
 from tests.unit.story.stage import RESPONSE, story

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from contracts.analysis.stories import StoryChange
 from contracts.errors import LlmTimeout
-from contracts.stories import StoryChange
 from memory.stories.view import standing
 from tests.unit.story.oracle import CONFLICTS, RIGHT
 from tests.unit.story.stage import BASE, CHANGES, MARA, RESPONSE, TOBIAS, analysed, story

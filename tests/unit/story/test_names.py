@@ -2,7 +2,7 @@
 
 import pytest
 
-from contracts.stories import Entity
+from contracts.analysis.stories import Entity
 from tests.unit.story.stage import CORWIN, ENTITIES, HANNE, INES, LANTERN, MARA, RESPONSE, TOBIAS
 from workers.agents.story.names import Handles
 

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from contracts.analysis_background import KnownFact
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.background import KnownFact
+from contracts.analysis.roster import ROSTER
+from contracts.analysis.stories import Entity, StoryMemory, StoryThread
 from contracts.errors import LlmRefused
-from contracts.stories import Entity, StoryMemory, StoryThread
 from memory.rendering.tokens import counter
-from runtime.llm_client import _response_format
+from runtime.models.client import _response_format
 from tests.architecture.tree import ROOT
 from tests.unit.story.crowded import crowded_story
 from tests.unit.story.stage import BASE, ENTITIES, RESPONSE, analysed, story

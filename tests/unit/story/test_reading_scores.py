@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis_roster import ROSTER, model_of
+from contracts.analysis.roster import ROSTER, model_of
 from tests.story_reading.recorded import base_of, run
 from tests.story_reading.scores import Score
 from tests.story_reading.stage import Telling

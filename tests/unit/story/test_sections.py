@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis_background import KnownFact
-from contracts.analysis_pieces import UNJUDGED
-from contracts.analysis_roster import ROSTER, model_of
+from contracts.analysis.background import KnownFact
+from contracts.analysis.pieces import UNJUDGED
+from contracts.analysis.roster import ROSTER, model_of
+from contracts.analysis.stories import Bond, Relations, StoryChange, StoryMemory, StoryThread, Tastes, Tier, pair_of
 from contracts.errors import LlmMalformed, LlmRefused, LlmTimeout
-from contracts.stories import Bond, Relations, StoryChange, StoryMemory, StoryThread, Tastes, Tier, pair_of
-from memory.stories.settling import settled
+from memory.stories.settlement import settled
 from memory.stories.view import standing
 from tests.unit.story.oracle import MEMORIES, RECALLED, RIGHT, SCENE, SHOWS, THREADS
 from tests.unit.story.stage import (

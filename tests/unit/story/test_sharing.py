@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis_pieces import UNJUDGED
-from contracts.analysis_roster import ROSTER
+from contracts.analysis.pieces import UNJUDGED
+from contracts.analysis.roster import ROSTER
+from contracts.analysis.stories import SeatSettings
 from contracts.errors import LlmError, LlmRefused
 from contracts.messages import TaskAssignment, TaskCall
-from contracts.stories import SeatSettings
-from runtime.llm import Expense, LlmRole, Reply
+from runtime.models.llm import Expense, LlmRole, Reply
 from tests.story_reading.calls import measure
 from tests.unit.story.oracle import RIGHT
 from tests.unit.story.stage import BASE, story

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts.stories import Entity, StoryMemory, StoryThread
+from contracts.analysis.stories import Entity, StoryMemory, StoryThread
 from memory.rendering.tokens import counter
 from tests.unit.story.oracle import RIGHT
 from tests.unit.story.stage import BASE, MARA, analysed, story

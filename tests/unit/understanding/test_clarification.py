@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.messages import ChatTurn
-from contracts.parameters import Parameters
+from contracts.parameters.model import Parameters
 from quantities.amounts import Moment
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import Interpretation, RuleInterpreter, Understood

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from contracts.messages import ChatTurn
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import Clarification, Interpretation, RuleInterpreter, Several, Understood, Unfitting

@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.messages import AgentCard, TaskCard
-from contracts.parameters import Parameters
+from contracts.parameters.model import Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.routing import Router
 from supervisor.understanding.utterance import Utterance

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.messages import ChatTurn, TaskCall
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import Clarification, Interpretation, Several, Single, Understood, Unfitting

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.messages import ChatTurn
-from contracts.parameters import Field, Parameters
+from contracts.parameters.model import Field, Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import Interpretation, Understood
 from supervisor.understanding.outcome import Clarification, Several, Single

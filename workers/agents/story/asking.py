@@ -15,7 +15,7 @@ from typing import Any, cast
 import structlog
 from pydantic import create_model
 
-from contracts.analysis_roster import roster_of
+from contracts.analysis.roster import roster_of
 from contracts.errors import LlmError
 from workers import Context
 from workers.agent_files import AgentFiles, load_agent_files

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from contracts.analysis_background import Conflict, Contradictions
+from contracts.analysis.background import Conflict, Contradictions
 from workers import Agent, Context
 from workers.agents.story.blocks import plain_line
 from workers.agents.story.parts import Fault, Finding, Part, Text, enroll, one_of, stands_in

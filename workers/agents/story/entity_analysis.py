@@ -7,8 +7,8 @@ are relevance: how long a file is only decides between two that matter equally.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from contracts.analysis_immediate import EntityAnalysis, EntityFile
-from contracts.stories import Entity
+from contracts.analysis.immediate import EntityAnalysis, EntityFile
+from contracts.analysis.stories import Entity
 from workers import Agent, Context
 from workers.agents.story.parts import Fault, Finding, Part, Text, enroll, one_of
 from workers.agents.story.seen import Seen, Turn

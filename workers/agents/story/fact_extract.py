@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from contracts.analysis_immediate import FactExtraction
-from contracts.stories import Entity
+from contracts.analysis.immediate import FactExtraction
+from contracts.analysis.stories import Entity
 from memory.stories.arithmetic import reduction
 from workers import Agent, Context
 from workers.agents.story.blocks import plain_line

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from contracts.analysis_background import Interaction
-from contracts.stories import Relations, Tastes
+from contracts.analysis.background import Interaction
+from contracts.analysis.stories import Relations, Tastes
 from memory.stories.arithmetic import plain, points_for
 from workers.agents.story.names import Handles
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from contracts.analysis_background import Knowledge, KnownFact
+from contracts.analysis.background import Knowledge, KnownFact
 from workers import Agent, Context
 from workers.agents.story.blocks import plain_prose
 from workers.agents.story.names import fold

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from contracts.analysis_background import MemoryCreation, NewMemory
+from contracts.analysis.background import MemoryCreation, NewMemory
 from workers import Agent, Context
 from workers.agents.story.parts import (
     Count,

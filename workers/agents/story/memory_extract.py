@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from contracts.analysis_immediate import MemoryExtraction, RecalledMemory
-from contracts.stories import StoryMemory, source_of
+from contracts.analysis.immediate import MemoryExtraction, RecalledMemory
+from contracts.analysis.stories import StoryMemory, source_of
 from memory.stories.arithmetic import reduction, resolve_id
 from workers import Agent, Context
 from workers.agents.story.parts import Fault, Finding, Part, Text, enroll, length_faults

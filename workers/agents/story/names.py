@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from contracts.stories import Entity, EntityKind
+from contracts.analysis.stories import Entity, EntityKind
 from workers.agents.story.prose import words
 
 #: Casts whose names are kept: those of the stories at hand, and parts of them; a task asks for the same some ten times.

@@ -11,9 +11,9 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import BeforeValidator, Field
 
-from contracts.analysis_pieces import UNJUDGED, Section
+from contracts.analysis.pieces import UNJUDGED, Section
 from memory.grounding import locate, numbers_in
-from memory.stories.settling import StandingStory, settled
+from memory.stories.settlement import StandingStory, settled
 from quantities.numerals import find_amounts
 from workers.agents.story.blocks import plain_prose
 from workers.agents.story.prose import one_line

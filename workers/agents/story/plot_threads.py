@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from contracts.analysis_background import PlotThreads, Thread
-from contracts.stories import StoryThread
+from contracts.analysis.background import PlotThreads, Thread
+from contracts.analysis.stories import StoryThread
 from memory.stories.arithmetic import resolve_id
 from workers import Agent, Context
 from workers.agents.story.names import fold

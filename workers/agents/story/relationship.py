@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from contracts.analysis_background import Relationships
+from contracts.analysis.background import Relationships
 from workers import Agent, Context
 from workers.agents.story.feelings import DEGREES, Feelings, Show, fold_trait
 from workers.agents.story.parts import (

@@ -5,7 +5,7 @@ A model judges scene, tension, who is present, place and time; words, dialogue, 
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from contracts.analysis_background import ResponseAnalysis
+from contracts.analysis.background import ResponseAnalysis
 from memory.stories.arithmetic import dialogue_share, pace, pacing_alert, plain, variety_alert
 from workers import Agent, Context
 from workers.agents.story.blocks import plain_prose

@@ -7,13 +7,13 @@ from functools import cached_property
 
 from pydantic import JsonValue, ValidationError
 
-from contracts.analysis_background import KnownFact
-from contracts.analysis_immediate import EntityAnalysis
-from contracts.stories import Entity, Relations, StoryMemory, StoryResponse, StorySettings
+from contracts.analysis.background import KnownFact
+from contracts.analysis.immediate import EntityAnalysis
+from contracts.analysis.stories import Entity, Relations, StoryMemory, StoryResponse, StorySettings
 from memory.stories.view import PastScene, ThreadState
 from workers import Parameters
 from workers.agents.story.names import Handles
-from workers.story import TaskStory
+from workers.context.story import TaskStory
 
 #: Scenes that are looked back at: as far as an alert on a tension that does not change counts.
 _PAST = 50

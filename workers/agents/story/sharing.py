@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from contracts.analysis_roster import ROSTER, roster_of
-from contracts.stories import StorySettings
+from contracts.analysis.roster import ROSTER, roster_of
+from contracts.analysis.stories import StorySettings
 from workers import Context
 from workers.agents.story.asking import ask, patience_s
 from workers.agents.story.parts import PARTS, A, Judged, Part, S

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from contracts.stories import Entity, StoryMemory
+from contracts.analysis.stories import Entity, StoryMemory
 from memory.rendering.quoting import plain
 from memory.stories.arithmetic import countdowns, thread_status
 from memory.stories.view import ThreadState

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import TypeVar
 
-from contracts.stories import Entity
+from contracts.analysis.stories import Entity
 from memory.rendering.tokens import counter
 
 T = TypeVar("T")

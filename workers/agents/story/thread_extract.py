@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from contracts.analysis_immediate import LoadedThread, ThreadExtraction
+from contracts.analysis.immediate import LoadedThread, ThreadExtraction
 from memory.stories.arithmetic import countdowns, reduction, resolve_id, thread_status
 from memory.stories.view import ThreadState
 from workers import Agent, Context

@@ -11,8 +11,8 @@ from workers.agents.switchboard.answer import Heard, HeardFact
 from workers.agents.switchboard.checks import Checked, Checker, Fault
 from workers.agents.switchboard.facts import fact_id, heard_fact, set_aside
 from workers.agents.switchboard.prompt import Scene, categories_of, question_of
+from workers.context.llm import TaskLlm
 from workers.listening.context import ListenContext
-from workers.task_llm import TaskLlm
 
 #: Facts of one answer that are looked at: more is no message of a person about themselves.
 MOST_FACTS = 40

@@ -1,0 +1,134 @@
+"""Who takes part in an analysis: for each section of the document the task that finds it, and whom it waits for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from contracts.analysis.background import Background
+from contracts.analysis.immediate import Immediate
+from contracts.analysis.pieces import Section
+from contracts.analysis.stories import AnalysisGroup, SeatSettings
+from contracts.errors import InvalidInput
+
+_MODELS: Mapping[str, type[Section]] = {
+    field.alias or name: next(one for one in get_args(field.annotation) if one is not type(None))
+    for group in (Background, Immediate)
+    for name, field in group.model_fields.items()
+}
+
+#: The long name of each section in Python, by which the document is read, too.
+_LONG_NAMES: Mapping[str, str] = {
+    name: field.alias or name for group in (Background, Immediate) for name, field in group.model_fields.items()
+}
+
+#: Seconds from dispatch until a section is marked late: the next response waits for the immediate ones.
+IMMEDIATE_S, BACKGROUND_S = 20.0, 60.0
+#: The task of each of our agents.
+TASK = "analyse"
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One section of the document, and which task of which agent finds it.
+
+    `after` are sections whose findings it would use: it waits for them as long as the story's patience lasts, and then
+    does without. `deadline_s` is seconds from its dispatch.
+    """
+
+    section: str
+    group: AnalysisGroup
+    agent_id: str
+    task: str = TASK
+    after: tuple[str, ...] = ()
+    deadline_s: float = BACKGROUND_S
+    enabled: bool = True
+
+
+def _immediate(section: str, agent_id: str, *after: str) -> Seat:
+    return Seat(section, "immediate", agent_id, after=after, deadline_s=IMMEDIATE_S)
+
+
+#: The ten, in the order of the document.
+ROSTER = (
+    Seat("resp_analyzer", "background", "StoryResponseAgent"),
+    Seat("memory_create", "background", "StoryMemoryCreationAgent"),
+    Seat("relationship", "background", "StoryRelationshipAgent"),
+    Seat("plot_threads", "background", "StoryThreadAgent"),
+    Seat("knowledge", "background", "StoryKnowledgeAgent"),
+    # It asks most of a model, so a story switches it on.
+    Seat("contradiction", "background", "StoryContradictionAgent", after=("knowledge",), enabled=False),
+    _immediate("entity_analysis", "StoryEntityAgent"),
+    _immediate("fact_extract", "StoryFactAgent", "entity_analysis"),
+    _immediate("memory_extract", "StoryMemoryRecallAgent", "memory_create", "plot_threads"),
+    _immediate("thread_extract", "StoryThreadRecallAgent", "plot_threads", "memory_create"),
+)
+
+
+def roster_of(agents: Mapping[str, SeatSettings]) -> tuple[Seat, ...]:
+    """Return who takes part in the analyses of a story that says *agents*: the ten as it changes them, then its own.
+
+    Raises:
+        InvalidInput: an agent of its own lacks what it needs or finds a section under a name of ours, or one waits for
+            a section that nobody finds, or for itself.
+    """
+    seats = [_changed(seat, agents.get(seat.section)) for seat in ROSTER]
+    known = {seat.section for seat in ROSTER}
+    seats += [_own(section, said) for section, said in agents.items() if section not in known]
+    by_section = {seat.section: seat for seat in seats}
+    for seat in seats:
+        for other in seat.after:
+            if other not in by_section:
+                raise InvalidInput(
+                    f"agents.{seat.section}.after names {other!r}, which nobody finds; sections are "
+                    f"{', '.join(by_section)}"
+                )
+    _demand_no_circle(by_section)
+    return tuple(seats)
+
+
+def model_of(section: str) -> type[Section] | None:
+    """Return the model of a section of ours, by its key; None for one of somebody else's."""
+    return _MODELS.get(section)
+
+
+def _changed(seat: Seat, said: SeatSettings | None) -> Seat:
+    if said is None:
+        return seat
+    changes = {
+        "group": said.group,
+        "agent_id": said.agent,
+        "task": said.task,
+        "after": said.after,
+        "deadline_s": said.deadline_s,
+        "enabled": said.enabled,
+    }
+    given = {name: value for name, value in changes.items() if value is not None}
+    return replace(seat, **given)  # type: ignore[arg-type]
+
+
+def _own(section: str, said: SeatSettings) -> Seat:
+    if section in _LONG_NAMES:
+        raise InvalidInput(
+            f"agents.{section} would be read as our section {_LONG_NAMES[section]!r}; name it that if you mean it, or "
+            "choose another name"
+        )
+    if said.agent is None or said.task is None:
+        raise InvalidInput(
+            f"agents.{section} is no section of ours, so it needs 'agent' and 'task': whose task finds it"
+        )
+    group = said.group or "background"
+    otherwise_s = IMMEDIATE_S if group == "immediate" else BACKGROUND_S
+    deadline_s = said.deadline_s or otherwise_s
+    return Seat(section, group, said.agent, said.task, said.after or (), deadline_s, said.enabled is not False)
+
+
+def _demand_no_circle(seats: Mapping[str, Seat]) -> None:
+    free: set[str] = set()
+    waiting = set(seats)
+    while ready := {section for section in waiting if free.issuperset(seats[section].after)}:
+        free |= ready
+        waiting -= ready
+    if waiting:
+        raise InvalidInput(
+            f"agents wait for each other in a circle: {', '.join(sorted(waiting))}; change their 'after'"
+        )

@@ -1,0 +1,349 @@
+"""Parameters of a task: one frozen, closed class is the contract, the schema a supervisor fills and the key."""
+
+import re
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import Field as _PydanticField
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+
+from contracts.errors import InvalidAmount, InvalidParameters
+from contracts.faults import complaint_of, fault_of
+from contracts.message_parts import FailFastModel
+from contracts.parameters.annotations import (
+    NUMBERS,
+    held_types,
+    is_typed,
+    leaf_types,
+    lone_kind,
+    may_be_bool,
+    may_be_text,
+    takes_only_lists,
+)  # fmt: skip
+from contracts.parameters.neighbours import Neighbourhood, neighbourhood
+from contracts.parameters.questions import question_key, spell_field
+from contracts.parameters.tolerances import Tolerance, read_tolerance
+from quantities.amounts import Amount
+from quantities.amounts.frozen import TextValue
+
+if TYPE_CHECKING:
+    from quantities.amounts import Duration, Percent, Quantity
+
+#: Annotations that let every value in.
+_OPEN = frozenset({Any, object, dict, list})
+#: What pydantic makes of text, but not of a default that is text.
+_OF_TEXT = frozenset({date, datetime, time, timedelta})
+#: Months in ISO 8601, which pydantic takes for 30 days. A year passes: pydantic itself writes 400 days as P1Y35D.
+_WITH_MONTHS = re.compile(r"\s*[-+]?P[^T]*[1-9][\d.,]*M")
+_LONGEST_ISO = 100
+#: Unknown names of one call that are told one by one.
+_MOST_UNKNOWN = 20
+
+
+def Field(  # noqa: N802 - the name pydantic users expect
+    default: Any = ...,
+    *,
+    aliases: tuple[str, ...] = (),
+    cues: tuple[str, ...] = (),
+    unit: str | None = None,
+    tolerance: "str | int | Decimal | timedelta | Percent | Quantity | Duration | None" = None,
+    examples: tuple[Any, ...] = (),
+    description: str | None = None,
+    **constraints: Any,
+) -> Any:
+    """Declare one parameter: what pydantic's `Field` takes, and what lets a sentence be read into it.
+
+    Args:
+        default: The value when nothing is said; left out means required, and a supervisor asks for it.
+        aliases: Other names under which callers may send it.
+        cues: Words that announce it in a sentence ("limit", "budget of"), beside its name and aliases; `{}` says on
+            which side the value stands ("{} stars", "out of {}"), without it either.
+        unit: The unit of an amount, such as "USD" or "km": a bare number means it, cents convert, another is refused.
+        tolerance: How far the value of a remembered question may be away for its answer to serve this one ("near"), in
+            the terms of the field: a number in its unit or a percentage of what is asked ("1%"); of a `Percent` percent
+            points; of a `Quantity` a quantity ("500 m"); of a `Duration` or `Moment` a length of time ("1 hour"). Left
+            out, not at all.
+        examples: Values that help a person or a model to see what is meant.
+        description: One sentence for a person or a model.
+        constraints: Anything else of pydantic's `Field`: `ge`, `le`, `max_length`, `pattern`, ...
+    """
+    extra: dict[str, Any] = {}
+    if aliases:
+        extra["aliases"] = list(aliases)
+    if cues:
+        extra["cues"] = list(cues)
+    if unit is not None:
+        extra["unit"] = unit
+    if tolerance is not None:
+        # Only the class knows in whose terms; what has no exact text is refused there.
+        is_told = isinstance(tolerance, str | int | Decimal | TextValue) and not isinstance(tolerance, bool)
+        extra["tolerance"] = str(tolerance) if is_told else tolerance
+    return _PydanticField(
+        default,
+        description=description,
+        examples=list(examples) or None,
+        json_schema_extra=extra or None,
+        **constraints,
+    )
+
+
+class _Reading:
+    """How raw values of one field are made ready: its type and unit, and whether numbers in words are understood."""
+
+    __slots__ = (
+        "bare_list", "is_checked", "is_read", "is_span", "name", "takes_bools", "takes_int", "typed", "unit", "whole",
+    )  # fmt: skip
+
+    def __init__(self, name: str, field: FieldInfo) -> None:
+        kinds = leaf_types(field.annotation)
+        typed, numbers = set(filter(is_typed, kinds)), bool(kinds.intersection(NUMBERS))
+        self.name = name
+        self.unit = _declared(field, "unit")
+        self.typed: Any = next(iter(typed)) if len(typed) == 1 and not numbers else None
+        self.is_read = str not in kinds and (self.typed is not None or (numbers and not typed))
+        self.whole = Amount not in kinds
+        # The field's own validation takes a whole number as it is, unless a unit or a type has to be put to it.
+        self.takes_int = self.unit is None and self.typed is None
+        if self.typed is not None and self.unit is not None:
+            _check_unit(name, self.typed, self.unit)
+        # What is not read here (a mapping, a model, a timedelta, anything) would take True for 1, and NaN.
+        held = held_types(kinds)
+        is_open = bool(held & _OPEN)
+        self.is_checked = not self.is_read and (is_open or not held.isdisjoint((*NUMBERS, timedelta)))
+        self.takes_bools = is_open or any(map(may_be_bool, held))
+        # Inside a model, a text is not known to be that of a timedelta.
+        self.is_span = timedelta in kinds and str not in kinds
+        self.bare_list = takes_only_lists(field.annotation)
+
+    def read(self, raw: Any) -> Any:
+        """Return *raw* with every number and typed value in it normalised; lists item by item."""
+        kind = type(raw)
+        if (kind is int and self.takes_int) or raw is None:
+            return raw
+        if kind is list or kind is tuple:
+            return [item if type(item) is int and self.takes_int else self.read(item) for item in raw]
+        if kind is set or kind is frozenset:
+            return {self.read(item) for item in raw}
+        if self.typed is not None:
+            return self.typed.read(raw) if self.unit is None else self.typed.read(raw, unit=self.unit)
+        amount = Amount.read(raw, unit=self.unit)
+        if not self.whole:
+            return amount
+        return int(amount.value) if amount.value == amount.value.to_integral_value() else amount.value
+
+    def fault(self, raw: Any) -> str | None:
+        """Return where *raw* has a boolean among numbers, what is not finite, or months where a `timedelta` is meant.
+
+        Pydantic takes them for 1 or 0, for a number, and for 30 days each.
+        """
+        waiting = [(self.name, raw)]
+        while waiting:
+            place, item = waiting.pop()
+            if isinstance(item, bool):
+                if not self.takes_bools:
+                    return f"{place}: {item!r} is no number; send a number such as 1"
+            elif isinstance(item, float | Decimal):
+                if not Decimal(item).is_finite():
+                    return f"{place}: {item!r} is no finite number; send a number"
+            elif isinstance(item, str):
+                if self.is_span and _WITH_MONTHS.match(item[:_LONGEST_ISO]):
+                    return f"{place}: {item!r} has months, which have no fixed length; send days, such as 'P90D'"
+            elif isinstance(item, Mapping):
+                waiting += ((f"{place}.{key}", inner) for key, inner in item.items())
+            elif isinstance(item, list | tuple | set | frozenset):
+                waiting += ((f"{place}.{number}", inner) for number, inner in enumerate(item))
+        return None
+
+
+class Parameters(FailFastModel):
+    """Base of a task's parameters: frozen, closed to keys it does not know, and one key however they were spelled.
+
+    Numbers may arrive as `50000`, `50000.0`, `"50,000"`, `"50k"` or `"fifty thousand"`; a boolean is no number, NaN and
+    infinity are refused, and nothing is rounded.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, str_max_length=100_000)
+
+    _readings: ClassVar[dict[str, _Reading]] = {}
+    _spelled: ClassVar[tuple[tuple[str, bool], ...]] = ()
+    _aliases: ClassVar[dict[str, str]] = {}
+    _defaults: ClassVar[dict[str, Any]] = {}
+    _tolerances: ClassVar[dict[str, Tolerance]] = {}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Prepare how each field is read and keyed; refuse defaults that cannot be, and aliases that clash.
+
+        Raises:
+            TypeError: two fields share a name or alias, a default cannot be read, or a tolerance is of no lone value or
+                not in its terms.
+        """
+        super().__pydantic_init_subclass__(**kwargs)
+        cls._readings = {name: _Reading(name, field) for name, field in cls.model_fields.items()}
+        cls._spelled = tuple((name, reading.bare_list) for name, reading in cls._readings.items())
+        cls._defaults = {
+            name: _read_default(cls, reading)
+            for name, reading in cls._readings.items()
+            if not cls.model_fields[name].is_required() and (reading.is_read or _is_raw(cls.model_fields[name]))
+        }
+        cls._tolerances = _tolerances(cls)
+        cls._aliases = {}
+        for name, field in cls.model_fields.items():
+            for alias in _declared(field, "aliases") or ():
+                if alias in cls._aliases or alias in cls.model_fields:
+                    msg = f"{cls.__name__}: {alias!r} names two fields; an alias must be used once"
+                    raise TypeError(msg)
+                cls._aliases[alias] = name
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> Self:
+        """Return the parameters that *raw* spells.
+
+        Raises:
+            InvalidParameters: with one sentence for each field that is missing, unknown or unusable.
+        """
+        try:
+            return cls.model_validate(raw)
+        except ValidationError as error:
+            raise InvalidParameters(_problems(cls, error)) from error
+
+    @classmethod
+    def schema_for_cards(cls) -> dict[str, Any]:
+        """Return the JSON schema a supervisor fills: validation form, with aliases, cues and units of each field.
+
+        `"keeps_text": true` marks a number that may be any text instead (`float | str`): by the rest it would be
+        a Decimal, whose texts are numbers in words.
+        """
+        schema = cls.model_json_schema(by_alias=False, mode="validation")
+        for name, field in cls.model_fields.items():
+            if may_be_text(field.annotation):
+                schema["properties"][name]["keeps_text"] = True
+        return schema
+
+    def key(self, task_name: str) -> str:
+        """Return the question that *task_name* with these values asks; see `parameters.questions` for its form."""
+        values = self.__dict__
+        return question_key(
+            task_name,
+            [spell_field(name, values[name], bare_list=bare_list) for name, bare_list in self._spelled],
+        )
+
+    def neighbourhood(self, task_name: str) -> Neighbourhood | None:
+        """Return which questions about *task_name* are near to this one; None when no field declares a tolerance."""
+        if not self._tolerances:
+            return None
+        values = {name: self.__dict__[name] for name in self._readings}
+        bare_lists = {name: reading.bare_list for name, reading in self._readings.items()}
+        return neighbourhood(task_name, values, bare_lists, self._tolerances)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _make_ready(cls, raw: Any) -> Any:
+        if not isinstance(raw, Mapping):
+            return raw
+        _demand_few(cls, raw)
+        ready: dict[str, Any] = {}
+        problems: list[str] = []
+        for given, value in raw.items():
+            name: Any = cls._aliases.get(given, given)
+            reading = cls._readings.get(name)
+            if name in ready:
+                problems.append(f"{name} is given twice, by two of its names; give it once")
+            elif reading is None or not (reading.is_read or reading.is_checked):
+                ready[name] = value
+            else:
+                try:
+                    ready[name] = reading.read(value) if reading.is_read else value
+                except InvalidAmount as error:
+                    problems.append(f"{name}: {error}")
+                if reading.is_checked and (fault := reading.fault(value)):
+                    problems.append(fault)
+        if problems:
+            kind, text = "unreadable", "{problems}"
+            raise PydanticCustomError(kind, text, {"problems": "; ".join(problems)})
+        # A default left out is the same question as the default sent: it is read in the same way.
+        for name, value in cls._defaults.items():
+            if name not in ready:
+                ready[name] = value
+        return ready
+
+
+def _demand_few(cls: type[Parameters], raw: Mapping[Any, Any]) -> None:
+    known = [*cls.model_fields, *cls._aliases]
+    if cls.model_config.get("extra") == "forbid" and len(raw) > len(known) + _MOST_UNKNOWN:
+        told = {"problems": f"there are {len(raw):,} parameters; known are {', '.join(known)}"}
+        raise PydanticCustomError("unreadable", "{problems}", told)
+
+
+def _check_unit(name: str, typed: Any, unit: str) -> None:
+    try:
+        typed.read(0, unit=unit)
+    except InvalidAmount as error:
+        msg = f"{name} is a {typed.__name__} and cannot be counted in {unit!r}: {error}"
+        raise TypeError(msg) from error
+
+
+def _read_default(cls: type[Parameters], reading: _Reading) -> Any:
+    default = cls.model_fields[reading.name].get_default(call_default_factory=True, validated_data={})
+    if isinstance(default, str) and (fault := reading.fault(default)):
+        raise TypeError(f"{cls.__name__}: the default of {fault}")
+    try:
+        return reading.read(default) if reading.is_read else default
+    except InvalidAmount as error:
+        msg = f"{cls.__name__}: the default of {reading.name} cannot be used: {error}"
+        raise TypeError(msg) from error
+
+
+def _is_raw(field: FieldInfo) -> bool:
+    """True for a default that is spelled as a caller spells it: it is validated like one that was sent."""
+    kinds = leaf_types(field.annotation)
+    if isinstance(field.default, str):
+        return bool(kinds & _OF_TEXT) and str not in kinds
+    is_model = any(isinstance(kind, type) and issubclass(kind, BaseModel) for kind in kinds)
+    return is_model and isinstance(field.default, Mapping)
+
+
+def _tolerances(cls: type[Parameters]) -> dict[str, Tolerance]:
+    """Return the tolerances that the fields of *cls* declare, and have its card tell them in their one spelling."""
+    found = {}
+    for name, field in cls.model_fields.items():
+        raw, extra = _declared(field, "tolerance"), field.json_schema_extra
+        if raw is None or not isinstance(extra, dict):
+            continue
+        kind = lone_kind(field.annotation)
+        if kind is None:
+            msg = (
+                f"{cls.__name__}: {name} declares a tolerance, which only a lone number, Percent, Quantity, "
+                "Duration or Moment may have, or one of them or None"
+            )
+            raise TypeError(msg)
+        try:
+            found[name] = read_tolerance(raw, kind, _declared(field, "unit"))
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}: {name}: {error}") from error
+        extra["tolerance"] = str(found[name])
+    return found
+
+
+def _problems(cls: type[Parameters], error: ValidationError) -> list[str]:
+    """Return one sentence a field, naming the field and the cure, with nothing of pydantic's own jargon."""
+    sentences = []
+    for problem in error.errors(include_url=False, include_context=False):
+        where = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "missing":
+            sentences.append(f"{where} is missing; give it")
+        elif problem["type"] == "extra_forbidden":
+            known = ", ".join([*cls.model_fields, *cls._aliases])
+            sentences.append(f"{where} is not a parameter; known are {known}")
+        else:
+            sentences.append(fault_of(problem) if where else complaint_of(problem))
+    return sentences
+
+
+def _declared(field: FieldInfo, name: str) -> Any:
+    extra = field.json_schema_extra
+    return cast("dict[str, Any]", extra).get(name) if isinstance(extra, dict) else None

@@ -1,0 +1,94 @@
+"""What the agent of a conversation sensed and did, oldest first: never a message, which belongs to the conversation."""
+
+from datetime import timedelta
+
+import structlog
+from pydantic import ValidationError
+from pydantic_core import from_json
+from redis.asyncio import Redis
+
+from contracts.observations import Observation
+from memory import keys
+from memory.command_batch import Command, Exchange
+from memory.conversations import scripts as inbox_scripts
+from memory.conversations.conversation import KEEP_FOR
+
+log = structlog.get_logger(__name__)
+
+#: Observations of one agent that are kept: far more than a prompt tells.
+KEEP = 1_000
+
+
+class Observations:
+    """Keeps the last observations of each agent, by the task in which they were made: a retry adds nothing.
+
+    Args:
+        client: A client that does not decode responses.
+        deadline_s: Seconds for one call; then MemoryUnavailable.
+        keep: Observations of one agent; older ones fall off.
+        keep_for: How long they are kept after the last one.
+    """
+
+    def __init__(
+        self, client: Redis, deadline_s: float = 1.0, *, keep: int = KEEP, keep_for: timedelta = KEEP_FOR
+    ) -> None:
+        self._keep = keep
+        self._keep_ms = keep_for // timedelta(milliseconds=1)
+        self._exchange = Exchange(client, deadline_s)
+
+    async def note(self, owner: str, task_id: str, observation: Observation) -> bool:
+        """Keep what the agent of the conversation *owner* observed in a task; False when that task did so before.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer in time; noting again is safe.
+            InvalidInput: the conversation id is empty or too long.
+        """
+        return bool((await self._exchange.run([self.to_note(owner, task_id, observation)]))[0])
+
+    async def recent(self, owner: str, count: int) -> tuple[Observation, ...]:
+        """Return the last *count*, oldest first; none of an unknown owner.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer in time.
+        """
+        return told((await self._exchange.run([self.to_recall(owner, count)]))[0])[1]
+
+    def to_note(self, owner: str, task_id: str, observation: Observation) -> Command:
+        """Return the command of `note`, for whoever has more to send in the same write."""
+        body = observation.model_dump_json()
+        observed = keys.conversation(owner)[5:]
+        return ("FCALL", inbox_scripts.NOTE, 2, *observed, self._keep, self._keep_ms, task_id, body)
+
+    def to_recall(self, owner: str, count: int, task_id: str = "") -> Command:
+        """Return the command whose reply is for `told`: the last *count* before that of *task_id*."""
+        return ("FCALL", inbox_scripts.OBSERVED, 2, *keys.conversation(owner)[5:], count, task_id)
+
+
+def told(
+    reply: tuple[bytes | None, list[bytes]], *, senses: bool = True
+) -> tuple[Observation | None, tuple[Observation, ...]]:
+    """Return the observation of the task that was asked for, None when there is none, and those before it.
+
+    Without *senses* those hold only what was done, and cost a fraction of the time.
+    """
+    own, bodies = reply
+    read = _read if senses else _read_deed
+    found = tuple(one for body in bodies if (one := read(body)) is not None)
+    return (_read(own) if own is not None else None), found
+
+
+def _read(body: bytes) -> Observation | None:
+    try:
+        return Observation.model_validate_json(body)
+    except ValidationError:
+        log.warning("unreadable_observation")
+        return None
+
+
+def _read_deed(body: bytes) -> Observation | None:
+    try:
+        raw = from_json(body)
+        return Observation(time=raw["time"], did=raw.get("did"))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        log.warning("unreadable_observation")
+        return None

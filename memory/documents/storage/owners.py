@@ -1,0 +1,39 @@
+"""Who has documents: every user, page by page, for what has to be done for all of them now and then."""
+
+from typing import NamedTuple
+
+from redis.asyncio import Redis
+
+from contracts.identifiers import user_of
+from memory import keys
+from memory.command_batch import Exchange
+
+
+class Page(NamedTuple):
+    """Some of the users, and the cursor to go on with: 0 when every key was looked at."""
+
+    users: tuple[str, ...]
+    cursor: int
+
+
+class DocumentOwners:
+    """Finds the users whose documents were ever edited.
+
+    Args:
+        client: A client that does not decode responses.
+        deadline_s: Seconds for one page; then MemoryUnavailable.
+    """
+
+    def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
+        self._exchange = Exchange(client, deadline_s)
+
+    async def page(self, cursor: int = 0, limit: int = 1_000) -> Page:
+        """Look at about *limit* keys of the server, from *cursor* on; a user may come twice.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer in time.
+        """
+        scan = ("SCAN", cursor, "MATCH", keys.plans_pattern(), "COUNT", limit)
+        reply = (await self._exchange.run([scan]))[0]
+        users = tuple(user_of(keys.parse_plans(key.decode())) for key in reply[1])
+        return Page(users, int(reply[0]))

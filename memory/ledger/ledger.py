@@ -1,0 +1,291 @@
+"""The ledger: what became of every task, so that each generation has exactly one terminal report.
+
+A hash per task; for generation 1 its fields are `state:1` (accepted, running, waiting or the report's status),
+`attempts:1` (runs begun), `worker:1`, `started_at:1` (ms since 1970, of the latest run), `leased_until:1` and
+`due_at:1` (ms by the server's clock), `crashes:1` and `crashes_alone:1` (runs that ended without a word, and those of
+them beside which nothing ran), `alone:1`, `excused:1` (runs that are not held against the task), `token:1` (names the
+latest run), `cancel:1` (why it is to be cancelled), `assignment:1` and `trace:1` (until it ends, for good when it
+failed), `report:1` (set once, and once more where REPORTS holds another) and `refused:1` (reports that came after it).
+At its end what only a run needs goes: an entry then has state, report and `user`, and what happened to it.
+Generations do not disturb one another: a redelivery of generation 1 behind a redrive still gets or repeats the report
+of generation 1, as that one is owed too. Of the whole task are `user`, the token of whose it was, once it has ended,
+and `once.{name}`, which call made its effect of that name.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+from redis.asyncio import Redis
+
+from memory import keys, scripts
+from memory.breaker import Breaker
+from memory.command_batch import Exchange, as_mapping
+from memory.ledger.runs import Beginning, Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
+
+#: Digits of no number of ours, times in ms included.
+_LONGEST_NUMBER = 19
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What the ledger knows of one generation; `report` and `assignment` are JSON bytes, None while there is none.
+
+    `wish` is why it is to be cancelled, None when nobody wants that.
+    """
+
+    state: str
+    attempts: int
+    worker_id: str | None
+    started_at_ms: int | None
+    assignment: bytes | None
+    report: bytes | None
+    refused: int
+    crashes: int = 0
+    wish: Wish | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """Every known generation of one task, by number; *user* is the token of whose it was, "" for nobody's."""
+
+    task_id: str
+    generations: dict[int, Generation]
+    user: str = ""
+
+    @property
+    def newest(self) -> int:
+        """The highest generation."""
+        return max(self.generations)
+
+
+class Ledger:
+    """Keeps the terminal report of each (task, generation): whichever attempt finishes first wins.
+
+    Args:
+        client: A client that does not decode responses.
+        keep: How long a task is known after its last event.
+        deadline_s: Seconds for one call; then MemoryUnavailable.
+        breaker: When given, a frozen server costs one deadline a rest instead of one a task.
+    """
+
+    def __init__(
+        self,
+        client: Redis,
+        *,
+        keep: timedelta = timedelta(days=7),
+        deadline_s: float = 1.0,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self._keep_ms = keep // timedelta(milliseconds=1)
+        self._exchange = Exchange(client, deadline_s, breaker)
+
+    async def begin(
+        self,
+        task_id: str,
+        generation: int,
+        worker_id: str,
+        now_ms: int,
+        lease_ms: int,
+        *,
+        before: int = 0,
+        alone: bool = False,
+        most_crashes: int = 0,
+        token: str = "",
+    ) -> Beginning:
+        """Return which run this is, why there is none, or the stored report, to be published again.
+
+        *before* is how many runs others have counted, when that is more than is known here. A run is leased for
+        *lease_ms* milliseconds of the server's clock; `hold` renews it. Every *token* that may run is a run, however
+        often it asks: one that ended without a word counts, and after more than *most_crashes* of them there is no run
+        unless it is *alone*: that promises that nothing else runs in this process until the end.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        key = keys.task(task_id)
+        leased = now_ms, self._keep_ms, lease_ms, before, int(alone), token, most_crashes
+        command = ("FCALL", scripts.BEGIN, 1, key, generation, worker_id, *leased)
+        found = (await self._exchange.run([command]))[0]
+        return found if isinstance(found, bytes) else _beginning(found)
+
+    async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> list[tuple[str, int]]:
+        """Lease *runs*, each a task id and its generation, for *lease_ms* from now.
+
+        A run that was released, or parked, is not leased again. Returns those of them that another worker runs
+        meanwhile: theirs here are of no use to anybody.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        script = scripts.HOLD
+        held = await self._exchange.run(
+            [("FCALL", script, 1, keys.task(task_id), generation, worker_id, lease_ms) for task_id, generation in runs]
+        )
+        return [run for run, answer in zip(runs, held, strict=True) if answer == -1]
+
+    async def release(self, runs: Sequence[Ended]) -> None:
+        """Note that *runs* ended with a word, each unless it has done so already.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        await self._exchange.run(
+            [
+                ("FCALL", scripts.RELEASE_RUN, 1, keys.task(run.task_id), run.generation, run.token, run.weight)
+                for run in runs
+            ]
+        )
+
+    async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
+        """Note that *run* ended and another follows, not before *wait_ms* have passed; 0 is whenever it is offered.
+
+        *assignment* is what is known of the task by now, for a time when its stream is lost.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        parked = run.generation, run.token, wait_ms, assignment or b"", self._keep_ms, run.weight
+        await self._exchange.run([("FCALL", scripts.PARK, 1, keys.task(run.task_id), *parked)])
+
+    async def cancel(self, task_id: str, generation: int | None, reason: str) -> Cancelled | bytes:
+        """Note that somebody wishes *generation* cancelled, None the newest; return its report when it has ended.
+
+        From here on no run of it begins and no other report than a cancelled one is taken.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        wished = generation or 0, reason, self._keep_ms
+        found = (await self._exchange.run([("FCALL", scripts.CANCEL, 1, keys.task(task_id), *wished)]))[0]
+        if isinstance(found, bytes):
+            return found
+        return Cancelled(int(found[0]), found[1].decode() or "unknown", found[2] or None)
+
+    async def wish(self, task_id: str) -> Wish | None:
+        """Return why the newest known generation of *task_id* is to be cancelled, or was; None when neither.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        entry = await self.read(task_id)
+        return entry.generations[entry.newest].wish if entry is not None else None
+
+    async def once(self, task_id: str, generation: int, worker_id: str, name: str, token: str) -> bool | None:
+        """Return whether the call *token* is the one that makes the effect *name* of the task, in any generation.
+
+        None when it may not even ask: another worker runs the task meanwhile, or it has ended or is to be cancelled.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time; ask again with the same *token*.
+        """
+        asked = generation, worker_id, quote(name, safe=""), token, self._keep_ms
+        found = (await self._exchange.run([("FCALL", scripts.ONCE, 1, keys.task(task_id), *asked)]))[0]
+        return None if found < 0 else bool(found)
+
+    async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | Wish | None:
+        """Return None when *report* is the one of its generation; else the earlier one, to be published instead.
+
+        A wish is returned where only a report of status `cancelled` is taken.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time; the report may or may not have been stored.
+        """
+        return (await self.finish_many([(task_id, generation, status, report)]))[0]
+
+    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
+        """Return `finish` of each of *reports*, in one round trip; of two for one generation the first wins."""
+        earlier = await self._finish(reports)
+        return [Wish(found[0].decode()) if isinstance(found, list) else found for found in earlier]
+
+    async def adopt_many(self, reports: Sequence[Finish]) -> None:
+        """Make each of *reports*, which REPORTS holds, the one of its generation, whatever the ledger had before.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time; adopt them again.
+        """
+        await self._finish([(*report, 1) for report in reports])
+
+    async def _finish(self, reports: Iterable[tuple[str | int | bytes, ...]]) -> list[Any]:
+        return await self._exchange.run(
+            [
+                ("FCALL", scripts.FINISH, 2, key, keys.ended(key), *report[:3], self._keep_ms, *report[3:])
+                for task_id, *report in reports
+                for key in (keys.task(str(task_id)),)
+            ]
+        )
+
+    async def accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> None:
+        """Note that *assignment* is durably published; a worker that was quicker is not undone.
+
+        *trace* is what it belongs to, as a `TraceContext` is spelled: it is published again under that.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        key = keys.task(task_id)
+        traced = (trace,) if trace else ()
+        await self._exchange.run([("FCALL", scripts.ACCEPT, 1, key, generation, assignment, self._keep_ms, *traced)])
+
+    async def read(self, task_id: str) -> LedgerEntry | None:
+        """Return all that is known of *task_id*, or None when it never was or is past its time.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        fields = as_mapping((await self._exchange.run([("HGETALL", keys.task(task_id))]))[0])
+        return entry_of(task_id, fields)
+
+
+def entry_of(task_id: str, fields: dict[bytes, bytes]) -> LedgerEntry | None:
+    """Return the ledger entry that the hash *fields* spell, or None when they tell of no generation."""
+    by_generation: dict[int, dict[str, bytes]] = {}
+    for field, value in fields.items():
+        name, _, number = field.rpartition(b":")
+        # A field of a newer writer, of the task as a whole, is passed over.
+        if (generation := number_in(number)) is not None and name:
+            by_generation.setdefault(generation, {})[name.decode(errors="replace")] = value
+    generations = {number: _generation(named) for number, named in sorted(by_generation.items())}
+    return LedgerEntry(task_id, generations, fields.get(b"user", b"").decode(errors="replace")) if generations else None
+
+
+def number_in(spelled: bytes | None) -> int | None:
+    """Return the whole number that *spelled* is, None for anything else: workers may write what they like."""
+    return int(spelled) if spelled is not None and spelled.isdigit() and len(spelled) < _LONGEST_NUMBER else None
+
+
+def _generation(named: dict[str, bytes]) -> Generation:
+    worker = named.get("worker")
+    return Generation(
+        state=named.get("state", b"unknown").decode(errors="replace"),
+        attempts=number_in(named.get("attempts")) or 0,
+        worker_id=None if worker is None else worker.decode(errors="replace"),
+        started_at_ms=number_in(named.get("started_at")),
+        assignment=named.get("assignment"),
+        report=named.get("report"),
+        refused=number_in(named.get("refused")) or 0,
+        crashes=number_in(named.get("crashes")) or 0,
+        wish=_wish_in(named),
+    )
+
+
+def _wish_in(named: dict[str, bytes]) -> Wish | None:
+    """Return the wish to cancel; a child that ended with its parent has none of its own, but ended as wished."""
+    if "cancel" in named:
+        return Wish(named["cancel"].decode(errors="replace"))
+    return Wish("it was cancelled") if named.get("state") == b"cancelled" else None
+
+
+def _beginning(found: list[Any]) -> Run | Held | NotDue | Suspect | Wish:
+    """Return what the script BEGIN says when there is no report."""
+    kind = found[0]
+    if kind == 1:
+        number, crashes, excused, is_news = found[1:]
+        return Run(number, crashes, excused, bool(is_news))
+    if kind == 2:
+        return Held(found[1])
+    if kind == 5:
+        return NotDue(found[1])
+    return Wish(found[1].decode()) if kind == 3 else Suspect(found[1], found[2], found[3], bool(found[4]))

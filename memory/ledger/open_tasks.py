@@ -1,0 +1,139 @@
+"""The tasks that are still to be done, read out of the whole ledger without holding it.
+
+A generation of a task is open while the ledger has no report of it. Field names tell that, so that of a million
+finished tasks neither assignments nor reports are moved: only what is open and has an assignment is read.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from redis.asyncio import Redis
+
+from memory import keys
+from memory.command_batch import Command, Exchange, as_mapping
+from memory.ledger.ledger import LedgerEntry, entry_of, number_in
+
+#: Keys looked at in one step of the server: under a millisecond of its time.
+SCAN_COUNT = 1000
+#: Tasks asked for at once: some milliseconds of our time, which is how long whoever else is served waits.
+_BATCH = 200
+#: Assignments read at once; each may have almost a mebibyte.
+_BODIES = 16
+#: Seconds for one step: a server that is busy loading its data may take a while.
+STEP_S = 5.0
+
+#: What is read of an open generation.
+_READ = ("assignment", "attempts", "state", "trace", "report")
+_FIELD = re.compile(rb"(assignment|report):([1-9][0-9]{0,17})")
+
+
+class OpenTask(NamedTuple):
+    """A generation without a report: *assignment* is its JSON bytes, *attempts* how many runs of it began.
+
+    *is_waiting* is True when one of them ended and the next one is to follow. *trace* is what it belongs to, as a
+    `TraceContext` is spelled, "" for nothing.
+    """
+
+    task_id: str
+    generation: int
+    assignment: bytes
+    attempts: int
+    is_waiting: bool
+    trace: str = ""
+
+
+class OpenTasks:
+    """Reads what is open in the ledger.
+
+    Args:
+        client: A client that does not decode responses.
+        keep: How long the ledger knows a task after its last event.
+        step_s: Seconds for each step; then MemoryUnavailable.
+    """
+
+    def __init__(self, client: Redis, *, keep: timedelta = timedelta(days=7), step_s: float = STEP_S) -> None:
+        self._keep_ms = keep // timedelta(milliseconds=1)
+        self._exchange = Exchange(client, step_s)
+
+    async def read(self) -> AsyncIterator[list[OpenTask]]:
+        """Yield what is open, in small batches; what the ledger has from the beginning to the end is never left out.
+
+        A task may come twice, and one that ends meanwhile may come although it has ended.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time; what was yielded is true.
+        """
+        async for found in self._keys():
+            open_ones = await self._open_among(found)
+            for start in range(0, len(open_ones), _BODIES):
+                yield await self._with_bodies(open_ones[start : start + _BODIES])
+
+    async def read_recent(self, seconds: float) -> AsyncIterator[list[LedgerEntry]]:
+        """Yield whatever had an event in the last *seconds*, in small batches; each has its time to live from that.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time; what was yielded is true.
+        """
+        async for found in self._keys():
+            left = await self._exchange.run([("PTTL", key) for key in found])
+            recent = [key for key, ms in zip(found, left, strict=True) if ms >= self._keep_ms - seconds * 1000]
+            for start in range(0, len(recent), _BODIES):
+                batch = recent[start : start + _BODIES]
+                replies = await self._exchange.run([("HGETALL", key) for key in batch])
+                read = (
+                    entry_of(keys.parse_task(key), as_mapping(reply)) for key, reply in zip(batch, replies, strict=True)
+                )
+                yield [entry for entry in read if entry is not None]
+
+    async def _keys(self) -> AsyncIterator[list[bytes]]:
+        """Yield the key of every task, in batches."""
+        cursor = b"0"
+        while True:
+            # Of another type is nothing of ours: asking it for fields would fail the whole step.
+            scan = ("SCAN", cursor, "MATCH", keys.task_pattern(), "COUNT", SCAN_COUNT, "TYPE", "hash")
+            cursor, found = (await self._exchange.run([scan]))[0]
+            for first in range(0, len(found), _BATCH):
+                yield found[first : first + _BATCH]
+            if int(cursor) == 0:
+                return
+
+    async def _open_among(self, found: Sequence[bytes]) -> list[tuple[bytes, int]]:
+        """Return key and generation of whatever is open and has an assignment."""
+        asked: list[Command] = [("HKEYS", key) for key in found]
+        names = await self._exchange.run(asked)
+        return [
+            (key, generation)
+            for key, fields in zip(found, names, strict=True)
+            for generation in open_generations(fields)
+        ]
+
+    async def _with_bodies(self, open_ones: Sequence[tuple[bytes, int]]) -> list[OpenTask]:
+        asked: list[Command] = [
+            ("HMGET", key, *(f"{name}:{generation}" for name in _READ)) for key, generation in open_ones
+        ]
+        found = await self._exchange.run(asked)
+        return [
+            OpenTask(
+                keys.parse_task(key),
+                generation,
+                assignment,
+                number_in(attempts) or 0,
+                state == b"waiting",
+                (trace or b"").decode(errors="replace"),
+            )
+            for (key, generation), (assignment, attempts, state, trace, report) in zip(open_ones, found, strict=True)
+            # It may have ended, or been forgotten, since its fields were looked at.
+            if assignment is not None and report is None
+        ]
+
+
+def open_generations(fields: Sequence[bytes]) -> list[int]:
+    """Return the generations that *fields*, names of a task's hash, tell of an assignment and of no report."""
+    named: dict[bytes, set[int]] = defaultdict(set)
+    for field in fields:
+        if match := _FIELD.fullmatch(field):
+            named[match[1]].add(int(match[2]))
+    return sorted(named[b"assignment"] - named[b"report"])

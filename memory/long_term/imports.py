@@ -1,0 +1,38 @@
+"""Which memory files were imported already: a file is imported once, also when its answers were forgotten since."""
+
+import hashlib
+
+from redis.asyncio import Redis
+
+from memory import keys
+from memory.command_batch import Exchange
+
+#: Seconds for one look; a worker that starts waits for it.
+_DEADLINE_S = 1.0
+
+
+class ImportLog:
+    """Files by what they hold: one that was changed counts as another."""
+
+    def __init__(self, client: Redis) -> None:
+        self._exchange = Exchange(client, _DEADLINE_S)
+
+    async def knows(self, agent_id: str, content: bytes) -> bool:
+        """Return whether *content* was noted for *agent_id*.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer in time.
+        """
+        return bool((await self._exchange.run([("SISMEMBER", keys.imports(agent_id), _digest(content))]))[0])
+
+    async def note(self, agent_id: str, content: bytes) -> None:
+        """Note that all of *content* was imported.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer in time.
+        """
+        await self._exchange.run([("SADD", keys.imports(agent_id), _digest(content))])
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

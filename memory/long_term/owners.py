@@ -1,0 +1,89 @@
+"""Whose questions the long-term memory answers: what only one user asked for goes when that user is forgotten.
+
+Beside the list of entries that a user's tasks stored stands how often that user was served each of them. An entry that
+was served more often than that was asked for by somebody else too, and stays.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from redis.asyncio import Redis
+
+from memory import keys, scripts
+from memory.command_batch import Command, Exchange
+from memory.long_term.neighbours import forgetting
+
+#: Entries in one round trip: two small reads each.
+PAGE = 500
+
+
+class Released(NamedTuple):
+    """How many entries were removed with a user, and how many stay, since others asked for them too."""
+
+    removed: int
+    kept: int
+
+
+def noted_hits(own: Mapping[tuple[str, str], int]) -> list[Command]:
+    """Return the commands that note how often each user, by token, was served each entry.
+
+    Of entries that others stored nothing is noted: a user's part in them is only their count of hits.
+    """
+    by_user: dict[str, list[str | int]] = defaultdict(list)
+    for (token, entry_key), count in own.items():
+        by_user[token] += (entry_key, count)
+    return [
+        ("FCALL", scripts.NOTE_SERVED, 2, keys.ltm_users(token), keys.ltm_served(token), *words)
+        for token, words in by_user.items()
+    ]
+
+
+class Askers:
+    """Removes from the long-term memory what only one user asked for.
+
+    Args:
+        client: A client that does not decode responses.
+        deadline_s: Seconds for one step; then MemoryUnavailable, which every method may raise.
+    """
+
+    def __init__(self, client: Redis, *, deadline_s: float = 5.0) -> None:
+        self._exchange = Exchange(client, deadline_s)
+
+    async def listed(self, token: str) -> int:
+        """Return how many entries are listed as stored by the tasks of the user *token*."""
+        return int((await self._exchange.run([("ZCARD", keys.ltm_users(token))]))[0])
+
+    async def release(self, token: str) -> Released:
+        """Remove the entries that only the user *token* asked for, and the list of what their tasks stored.
+
+        Safe to repeat: an entry leaves the list after it is gone.
+        """
+        index, removed, kept = keys.ltm_users(token), 0, 0
+        while True:
+            listed: list[bytes] = (await self._exchange.run([("ZRANGE", index, 0, PAGE - 1)]))[0]
+            if not listed:
+                break
+            page = [key.decode(errors="replace") for key in listed]
+            doomed = await self._only_theirs(token, page)
+            removed += sum(await self._exchange.run([forgetting(key) for key in doomed]))
+            kept += len(page) - len(doomed)
+            await self._exchange.run([("ZREM", index, *listed)])
+        await self._exchange.run([("UNLINK", index, keys.ltm_served(token))])
+        return Released(removed, kept)
+
+    async def _only_theirs(self, token: str, page: Sequence[str]) -> list[str]:
+        """Return which entries of *page* nobody else was served."""
+        asked: list[Command] = [("HMGET", keys.ltm_served(token), *page)]
+        asked += [("GET", keys.hits_of(key)) for key in page if keys.parse_ltm(key) is not None]
+        own, *hits = await self._exchange.run(asked)
+        served = iter(hits)
+        doomed = []
+        for key, mine in zip(page, own, strict=True):
+            parts = keys.parse_ltm(key)
+            if parts is None:
+                continue
+            by_all = int(next(served) or 0)
+            if parts.user_token is not None or by_all <= int(mine or 0):
+                doomed.append(key)
+        return doomed

@@ -1,0 +1,379 @@
+"""The long-term memory: results by question, served again until their time is over.
+
+An optimisation, never a need: every call that a task waits for has a small budget; MemoryUnavailable means "compute".
+"""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+
+from redis.asyncio import Redis
+
+from contracts.errors import MemoryUnavailable
+from contracts.parameters.neighbours import Neighbourhood
+from memory import keys, scripts
+from memory.breaker import Breaker
+from memory.command_batch import Command, Exchange, as_mapping
+from memory.long_term.entries import (
+    Entry,
+    LongTermStats,
+    Near,
+    Quarantined,
+    Remembered,
+    Selection,
+    Standing,
+    checked_entry,
+    checked_selection,
+    decode,
+    decode_entry,
+    encode,
+    summarise,
+)
+from memory.long_term.neighbours import find_nearest, forgetting, remembering
+from memory.long_term.owners import noted_hits
+
+#: Seconds for one step of what a person asked for (list, forget, stats): no task waits for it.
+PATIENT_S = 5.0
+
+#: Seconds for counting hits: the host flushes once a second.
+FLUSH_S = 1.0
+
+#: Keys a page: one page is well under the 10 ms for which a script or a scan may hold Redis.
+PAGE = 500
+
+
+class LongTermMemory:
+    """Remembers results under the keys of `memory.keys.ltm` and recalls them while they live.
+
+    Args:
+        client: A client that does not decode responses.
+        budget_s: Seconds that recalling or remembering may cost a task.
+        breaker: Shared with others of this server when given; a frozen server costs one budget a rest.
+    """
+
+    def __init__(self, client: Redis, *, budget_s: float = 0.05, breaker: Breaker | None = None) -> None:
+        self.breaker = breaker or Breaker()
+        #: Values found under our keys that nobody can read; each was dropped and counted as a miss.
+        self.corrupt_entries = 0
+        self._quick = Exchange(client, budget_s, self.breaker)
+        self._flush = Exchange(client, FLUSH_S, self.breaker)
+        self._patient = Exchange(client, PATIENT_S)
+
+    async def recall(self, key: str) -> Remembered | None:
+        """Return the answer remembered at *key*, or None when there is none or its time is over.
+
+        Raises:
+            MemoryUnavailable: no answer within the budget, or the server is resting after failures.
+        """
+        return (await self.recall_many((key,)))[0]
+
+    async def recall_many(self, entry_keys: Sequence[str]) -> list[Remembered | None]:
+        """Return `recall` of each key with one MGET; all of one agent, whose entries share a hash tag."""
+        if not entry_keys:
+            return []
+        values = (await self._quick.run([("MGET", *entry_keys)]))[0]
+        answers = [None if value is None else decode(value) for value in values]
+        if None in answers:
+            await self._drop_corrupt(entry_keys, values, answers)
+        return answers
+
+    async def nearest(self, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
+        """Return for each question, by its entry key, the nearest neighbour that is remembered; None without one.
+
+        What is remembered at the key itself is not looked at: an exact answer is asked for first.
+
+        Raises:
+            MemoryUnavailable: no answer within the budget, or the server is resting after failures.
+        """
+        return await find_nearest(self._quick, asked)
+
+    async def _drop_corrupt(
+        self, entry_keys: Sequence[str], values: list[bytes | None], answers: list[Remembered | None]
+    ) -> None:
+        broken = [
+            key
+            for key, value, answer in zip(entry_keys, values, answers, strict=True)
+            if answer is None and value is not None
+        ]
+        if broken:
+            self.corrupt_entries += len(broken)
+            with suppress(MemoryUnavailable):
+                await self._quick.run([("UNLINK", *broken)])
+
+    async def remember(
+        self,
+        key: str,
+        result_json: bytes,
+        *,
+        computed_ms: int,
+        ttl: timedelta | None,
+        now_ms: int,
+        user_token: str | None = None,
+        parameters_json: bytes = b"{}",
+        near: Standing | None = None,
+    ) -> None:
+        """Store *result_json* at *key* until *ttl* from now, for ever when None; being served does not prolong it.
+
+        *user_token* is whose task stored it, so that forgetting the user finds it; known already for a user's own key.
+        With *near* it may also be found by questions next to it.
+
+        Raises:
+            MemoryUnavailable: not stored within the budget, or the server is resting after failures.
+            InvalidInput: *key* is not a long-term memory key, or *ttl* is under a millisecond.
+        """
+        parts, lifetime_ms = checked_entry(key, ttl)
+        value = encode(
+            result_json,
+            created_at_ms=now_ms,
+            computed_ms=computed_ms,
+            agent_version=parts.version,
+            parameters_json=parameters_json,
+            near=near,
+        )
+        token = user_token or parts.user_token
+        commands: list[Command] = []
+        if token is not None:
+            # First, so that no entry of a user is ever unknown to forgetting.
+            expires_at: int | str = "+inf" if lifetime_ms is None else now_ms + lifetime_ms
+            commands.append(("FCALL", scripts.NOTE_USER, 1, keys.ltm_users(token), key, expires_at, now_ms))
+        hits = keys.hits_of(key)
+        if near is not None:
+            commands.append(remembering(key, value, lifetime_ms, near, now_ms))
+        elif lifetime_ms is None:
+            commands += [("SET", key, value), ("PERSIST", hits)]
+        else:
+            commands += [("SET", key, value, "PX", lifetime_ms), ("PEXPIRE", hits, lifetime_ms)]
+        await self._quick.run(commands)
+
+    async def count_hits(self, served: Mapping[str, int], own: Mapping[tuple[str, str], int] | None = None) -> int:
+        """Add how often each entry key was *served* since the last call; return how many of them still live.
+
+        An entry whose time is over is not counted and never brought back. *own* is how many of these hits were of
+        whom, by user token and entry: it tells an answer that only they asked for from one that others did too.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer in time; some may have been counted.
+        """
+        by_agent: dict[str, list[str]] = defaultdict(list)
+        for key in served:
+            by_agent[_tag(key)].append(key)
+        # First: counted twice after a lost reply, it is too many of their own, and the answer goes with them.
+        commands = noted_hits(own or {})
+        noted = len(commands)
+        for agent_keys in by_agent.values():
+            for page in _pages(agent_keys):
+                named = [name for key in page for name in (key, keys.hits_of(key))]
+                commands.append(("FCALL", scripts.COUNT_HITS, len(named), *named, *[served[key] for key in page]))
+        return sum((await self._flush.run(commands))[noted:])
+
+    async def put(self, key: str, result_json: bytes, *, ttl: timedelta | None, now_ms: int) -> None:
+        """Store a result by hand, keeping what is known of how the old one was asked and computed.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer in time.
+            InvalidInput: *key* is not a long-term memory key.
+        """
+        known = await self.show(key)
+        await self.remember(
+            key,
+            result_json,
+            computed_ms=known.answer.computed_ms if known else 0,
+            ttl=ttl,
+            now_ms=now_ms,
+            parameters_json=known.parameters_json if known else b"{}",
+            near=known.standing if known else None,
+        )
+
+    async def show(self, key: str) -> Entry | None:
+        """Return everything about the entry at *key*, or None when there is none.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer in time.
+        """
+        found = await self._load([key])
+        return found[0] if found else None
+
+    async def entries(
+        self, *, agent_id: str | None = None, task: str | None = None, since_ms: int | None = None
+    ) -> AsyncIterator[Entry]:
+        """Yield every entry of the agent and task that was created at *since_ms* or later, in no order.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer a page in time.
+        """
+        wanted = Selection(agent_id=agent_id, task=task, created_since_ms=since_ms)
+        seen: set[str] = set()
+        async for page in self._scan(keys.ltm_pattern(agent_id)):
+            # A scan may name a key twice while Redis resizes its table.
+            fresh = [key for key in dict.fromkeys(_select(page, wanted)) if key not in seen]
+            seen.update(fresh)
+            for entry in await self._load(fresh):
+                if wanted.holds(entry.answer):
+                    yield entry
+
+    async def stats(self, agent_id: str | None = None) -> LongTermStats:
+        """Return how many entries there are, how often they were served and the time that saved.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer a page in time.
+        """
+        return summarise(
+            [
+                (entry.parts.task_name, entry.hits, entry.answer.computed_ms)
+                async for entry in self.entries(agent_id=agent_id)
+            ]
+        )
+
+    async def left_behind(self, in_force: Mapping[tuple[str, str], str]) -> dict[str, int]:
+        """Return how many entries of each agent are of other versions than those *in_force*, by agent and task.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer a page in time.
+        """
+        wanted, counts = Selection(in_force=in_force), defaultdict[str, int](int)
+        async for page in self._scan(keys.ltm_pattern()):
+            for key in _select(page, wanted):
+                counts[_tag(key)] += 1
+        return dict(counts)
+
+    async def forget(
+        self,
+        key: str | None = None,
+        *,
+        agent_id: str | None = None,
+        task: str | None = None,
+        created_before_ms: int | None = None,
+        user_token: str | None = None,
+        in_force: Mapping[tuple[str, str], str] | None = None,
+        everything: bool = False,
+    ) -> int:
+        """Remove the entries that fit every given condition and return how many there were.
+
+        *user_token* means what the user's tasks stored, shared answers included; *in_force* what other versions than
+        these, by agent and task, left behind. An agent as a whole, or everything,
+        takes the quarantine along.
+
+        Raises:
+            InvalidInput: no condition is given; say `everything=True` to mean it.
+            MemoryUnavailable: Redis did not answer a step in time; what was removed so far stays removed.
+        """
+        wanted = checked_selection(key, agent_id, task, created_before_ms, user_token, everything, in_force)
+        if key is not None:
+            return await self._forget_page([key], wanted)
+        if user_token is not None:
+            return await self._forget_user(user_token, wanted)
+        count, is_whole = 0, task is None and created_before_ms is None and in_force is None
+        async for page in self._scan(keys.ltm_pattern(agent_id)):
+            count += await self._forget_page(page, wanted)
+            if is_whole:
+                await self._patient.run([("UNLINK", key) for key in page if keys.is_near(key)])
+        if is_whole:
+            count += await self._forget_quarantine(agent_id)
+            if agent_id is None:
+                await self._forget_indexes()
+        return count
+
+    async def _forget_indexes(self) -> None:
+        async for page in self._scan(keys.ltm_users_pattern()):
+            await self._patient.run([("UNLINK", index) for index in page])
+
+    async def _forget_user(self, user_token: str, wanted: Selection) -> int:
+        index = keys.ltm_users(user_token)
+        listed = _texts((await self._patient.run([("ZRANGE", index, 0, -1)]))[0])
+        count = 0
+        for page in _pages(listed):
+            count += await self._forget_page(page, wanted)
+            left = await self._exist(page)
+            gone = [key for key, there in zip(page, left, strict=True) if not there]
+            if gone:
+                await self._patient.run([("ZREM", index, *gone)])
+        return count
+
+    async def _exist(self, entry_keys: Sequence[str]) -> list[int]:
+        return await self._patient.run([("EXISTS", key) for key in entry_keys])
+
+    async def _forget_page(self, page: Sequence[str], wanted: Selection) -> int:
+        chosen = _select(page, wanted)
+        if wanted.needs_values:
+            chosen = [entry.key for entry in await self._load(chosen) if wanted.holds(entry.answer)]
+        return sum(await self._patient.run([forgetting(key) for key in chosen]))
+
+    async def _forget_quarantine(self, agent_id: str | None) -> int:
+        held = await self._quarantines(agent_id)
+        counts = await self._patient.run([("HLEN", key) for key in held])
+        await self._patient.run([("UNLINK", key) for key in held])
+        return sum(counts)
+
+    async def quarantine(self, agent_id: str, results: Mapping[str, bytes]) -> None:
+        """Keep imported *results* by seed key for people to look at; nothing here is ever served.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer in time.
+        """
+        if results:
+            fields = [part for pair in results.items() for part in pair]
+            await self._patient.run([("HSET", keys.quarantine(agent_id), *fields)])
+
+    async def quarantined(self, agent_id: str | None = None) -> list[Quarantined]:
+        """Return what is in quarantine, of one agent when given, ordered by agent and seed key.
+
+        Raises:
+            MemoryUnavailable: Redis did not answer in time.
+        """
+        held = await self._quarantines(agent_id)
+        replies = await self._patient.run([("HGETALL", key) for key in held])
+        return sorted(
+            (
+                Quarantined(keys.parse_quarantine(key), name.decode(), value)
+                for key, reply in zip(held, replies, strict=True)
+                for name, value in as_mapping(reply).items()
+            ),
+            key=lambda one: (one.agent_id, one.seed_key),
+        )
+
+    async def _quarantines(self, agent_id: str | None) -> list[str]:
+        if agent_id is not None:
+            return [keys.quarantine(agent_id)]
+        return sorted({key async for page in self._scan(keys.quarantine_pattern()) for key in page})
+
+    async def _scan(self, pattern: str) -> AsyncIterator[list[str]]:
+        cursor: bytes | str = "0"
+        while True:
+            reply = (await self._patient.run([("SCAN", cursor, "MATCH", pattern, "COUNT", PAGE)]))[0]
+            cursor = reply[0]
+            yield _texts(reply[1])
+            if cursor == b"0":
+                return
+
+    async def _load(self, entry_keys: Sequence[str]) -> list[Entry]:
+        if not entry_keys:
+            return []
+        commands: list[Command] = [("MGET", key, keys.hits_of(key)) for key in entry_keys]
+        replies = await self._patient.run(commands + [("PTTL", key) for key in entry_keys])
+        found = (
+            decode_entry(key, value, int(hits) if hits and hits.isdigit() else 0, left if left >= 0 else None)
+            for key, (value, hits), left in zip(entry_keys, replies, replies[len(entry_keys) :], strict=False)
+            if value is not None and left != _GONE
+        )
+        return [entry for entry in found if entry is not None]
+
+
+#: PTTL's word for a key that is not there.
+_GONE = -2
+
+
+def _select(page: Iterable[str], wanted: Selection) -> list[str]:
+    return [key for key in page if (parts := keys.parse_ltm(key)) is not None and wanted.names(parts)]
+
+
+def _texts(names: Iterable[bytes]) -> list[str]:
+    return [name.decode(errors="replace") for name in names]
+
+
+def _tag(key: str) -> str:
+    return key[key.index("{") + 1 : key.index("}")]
+
+
+def _pages(names: Sequence[str]) -> list[Sequence[str]]:
+    return [names[start : start + PAGE] for start in range(0, len(names), PAGE)]

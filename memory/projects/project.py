@@ -1,0 +1,216 @@
+"""Project memory: decisions, standards and the history of runs, appended and never deleted."""
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from memory import keys
+from memory.command_batch import Command
+from memory.projects import scripts
+from memory.projects.reader import BATCH, ProjectReader
+from memory.projects.records import (
+    LETTERS,
+    Kind,
+    LoadReport,
+    ProjectInfo,
+    Record,
+    Refusal,
+    author_of,
+    body_of,
+    checked_loaded,
+    checked_new,
+    checked_token,
+    difference,
+    redacted,
+    superseded,
+    unknown,
+    younger,
+)
+from memory.projects.search import indexes_of, line_of
+
+__all__ = ["Kind", "LoadReport", "ProjectInfo", "ProjectMemory", "Record"]
+
+#: What lies beside a project's records, in the order in which the script that appends takes it.
+_TABLES = ("words", "timeline", "state", "successors", "predecessors", "tokens", "marks", "vocabulary")
+
+
+#: Characters of texts that are loaded in one write: the server takes half a second for them when each is a word.
+_BATCH_LETTERS = 50_000
+#: Records that are redacted in one write: one of 8,000 words takes the server 40 ms.
+_REDACTED = 10
+
+
+class ProjectMemory(ProjectReader):
+    """Appends records to projects and finds them; nothing takes one away, and no time ends one.
+
+    A project is there as soon as it has a record.
+
+    Args:
+        client: A client that does not decode responses.
+        deadline_s: Seconds for one look at the server; then MemoryUnavailable.
+        clock_ms: The time in ms since 1970, by which projects are listed; records have the server's.
+    """
+
+    async def append(
+        self,
+        project_id: str,
+        kind: Kind,
+        text: str,
+        *,
+        tags: Sequence[str] = (),
+        by: str | None = None,
+        supersedes: str | None = None,
+        session_id: str | None = None,
+        data: Mapping[str, JsonValue] | None = None,
+        token: str | None = None,
+    ) -> Record:
+        """Add a record and return it; with a *token* that was used before, return the record of that time.
+
+        *supersedes* is a record of the same kind that stays readable and is no longer in force.
+
+        Raises:
+            InvalidInput: a field has what it may not have, or *supersedes* is not there or superseded already.
+            MemoryUnavailable: no answer in time; appending again with the same token is safe.
+        """
+        record = checked_new(kind, text, tags, by=by, supersedes=supersedes, session_id=session_id, data=data)
+        # A lost reply has the script sent again: without a token of its own it would append twice.
+        named = checked_token(token) if token is not None else secrets.token_hex(8)
+        # Listed first: what is not listed is not found when somebody is to be forgotten.
+        word, *found = (await self._exchange.run([self._listed(project_id), _append(project_id, record, named)]))[1]
+        match word:
+            case b"new":
+                return replace(record, record_id=found[0].decode(), at_ms=int(found[1]))
+            case b"known":
+                stored = await self.read(project_id, found[0].decode())
+                if stored is not None:
+                    return stored
+        raise _refused(project_id, record, word, found)
+
+    async def load(self, project_id: str, records: Iterable[Record]) -> LoadReport:
+        """Add *records* under the ids and times that they have; what they supersede has to come before them.
+
+        Loading them again changes nothing. One that does not fit what is stored is refused, and the others are loaded.
+
+        Raises:
+            InvalidInput: *project_id* can be none.
+            MemoryUnavailable: no answer in time; some are loaded, so load again.
+        """
+        report, sound = LoadReport(), list[Record]()
+        for record in records:
+            try:
+                sound.append(checked_loaded(record))
+            except InvalidInput as error:
+                report = _with_refusal(report, record, str(error))
+        for batch in _batches(sound):
+            report = await self._load(project_id, batch, report)
+        return report
+
+    async def redact(self, user_id: str) -> int:
+        """Take what *user_id* said, and their name, out of all records, and return how many those were.
+
+        The records stay, with kind, tags, times and links; nothing finds them by their words any more.
+
+        Raises:
+            InvalidInput: *user_id* can be none.
+            MemoryUnavailable: no answer in time; some are redacted, so redact again.
+        """
+        count = 0
+        async for project_id, ids in self._signed(user_id):
+            for start in range(0, len(ids), _REDACTED):
+                count += await self._redact(project_id, ids[start : start + _REDACTED], author_of(user_id))
+        return count
+
+    def _listed(self, project_id: str) -> Command:
+        return ("ZADD", keys.projects(), "GT", self._clock_ms(), project_id)
+
+    async def _load(self, project_id: str, records: Sequence[Record], report: LoadReport) -> LoadReport:
+        """Return *report* with what came of loading *records*."""
+        stored = await self._stored(project_id, records)
+        missing = [record for record in records if record.record_id not in stored]
+        for record in records:
+            if record.record_id in stored:
+                report = _compared(report, stored[record.record_id], record)
+        commands = [_append(project_id, record, "", is_loaded=True) for record in missing]
+        _, *replies = await self._exchange.run([self._listed(project_id), *commands])
+        if any(word == b"exists" for word, *_ in replies):
+            # Twice in what is loaded, or loaded by somebody else meanwhile.
+            stored = await self._stored(project_id, missing)
+        for record, (word, *found) in zip(missing, replies, strict=True):
+            if word == b"new":
+                report = replace(report, added=report.added + 1)
+            elif word == b"exists":
+                report = _compared(report, stored[record.record_id], record)
+            else:
+                report = _with_refusal(report, record, str(_refused(project_id, record, word, found)))
+        return report
+
+    async def _stored(self, project_id: str, records: Sequence[Record]) -> dict[str, Record]:
+        found = await self._read(project_id, [record.record_id for record in records])
+        return {record.record_id: record for record in found if record is not None}
+
+    async def _redact(self, project_id: str, record_ids: Sequence[str], author: str) -> int:
+        part = keys.project_part
+        by, words_key = part(project_id, "by", author), part(project_id, "words")
+        tables = (keys.project(project_id), words_key, part(project_id, "marks"), part(project_id, "vocabulary"), by)
+        lines = (await self._exchange.run([("HMGET", words_key, *record_ids)]))[0]
+        commands: list[Command] = []
+        for record, line in zip(await self._read(project_id, record_ids), lines, strict=True):
+            if record is None:
+                continue
+            words = [word for word in line.decode().split(" ") if word and word[0] not in ":#"]
+            indexes = [part(project_id, "word", word) for word in words]
+            bare = replace(redacted(record), redacted_ms=0)
+            changed = (record.record_id, line, line_of(bare), body_of(bare), *words)
+            commands.append(("FCALL", scripts.REDACT, len(tables) + len(words), *tables, *indexes, *changed))
+        return sum(await self._exchange.run(commands))
+
+
+def _batches(records: Sequence[Record]) -> Iterator[list[Record]]:
+    """Yield *records* in batches of which each is written well within a deadline."""
+    batch, letters = list[Record](), 0
+    for record in records:
+        if batch and (len(batch) == BATCH or letters + len(record.text) > _BATCH_LETTERS):
+            yield batch
+            batch, letters = [], 0
+        batch.append(record)
+        letters += len(record.text)
+    if batch:
+        yield batch
+
+
+def _compared(report: LoadReport, stored: Record, loaded: Record) -> LoadReport:
+    why = difference(stored, loaded)
+    return replace(report, known=report.known + 1) if why is None else _with_refusal(report, loaded, why)
+
+
+def _with_refusal(report: LoadReport, record: Record, why: str) -> LoadReport:
+    return replace(report, refused=(*report.refused, Refusal(record.record_id, why)))
+
+
+def _append(project_id: str, record: Record, token: str, *, is_loaded: bool = False) -> Command:
+    part = keys.project_part
+    tables = [keys.project(project_id), *(part(project_id, table) for table in _TABLES)]
+    indexes = indexes_of(project_id, record)
+    if record.by is not None:
+        indexes.append(part(project_id, "by", author_of(record.by)))
+    own = (record.record_id, record.at_ms, record.redacted_ms or 0) if is_loaded else ("", 0, 0)
+    return (
+        "FCALL", scripts.APPEND, len(tables) + len(indexes), *tables, *indexes,
+        LETTERS[record.kind], body_of(record), token, record.supersedes or "", line_of(record), *own,
+    )  # fmt: skip
+
+
+def _refused(project_id: str, record: Record, word: bytes, found: Sequence[Any]) -> InvalidInput:
+    """Return the error that tells why *record* was not appended."""
+    old = record.supersedes or ""
+    match word:
+        case b"superseded":
+            return superseded(old, found[0].decode())
+        case b"younger":
+            return younger(old)
+        case _:
+            return unknown(project_id, old, "supersedes")

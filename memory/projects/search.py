@@ -1,0 +1,146 @@
+"""What is looked for in a project's records: conditions, and the indexes that lead to the records that meet them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import quote
+
+from contracts.errors import InvalidInput
+from memory import keys
+from memory.command_batch import Command
+from memory.projects.records import END_OF_TIME_MS, LETTERS, Kind, Record, checked_tags, kind_of
+from memory.projects.words import tag_name, words_of
+
+#: Records of one answer; whoever wants more goes on `before` the last.
+MAX_LIMIT = 1_000
+#: Words of one question: a long sentence.
+MAX_WORDS = 64
+#: Words of the vocabulary that the words of a question may begin, together; a beginning of more is met by so many
+#: records that walking another index is quicker.
+_MOST_INDEXES = 512
+_FEWEST_INDEXES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is looked for; every condition has to be met.
+
+    `any_tag` tells whether one of the tags is enough. Times are ms since 1970: from `since_ms` on, before `until_ms`.
+    """
+
+    kind: Kind | None = None
+    tags: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    since_ms: int = 0
+    until_ms: int = END_OF_TIME_MS
+    in_force: bool = False
+    limit: int = 20
+    before: str | None = None
+    any_tag: bool = False
+
+    def is_met_by(self, record: Record) -> bool:
+        """Return whether *record* is looked for, `before` and `limit` aside."""
+        tags, own = {tag_name(tag) for tag in self.tags}, {tag_name(tag) for tag in record.tags}
+        words = () if record.redacted_ms is not None else words_of(record.text)
+        return (
+            self.kind in (None, record.kind)
+            and (not tags or bool(tags & own) if self.any_tag else tags <= own)
+            and all(any(word.startswith(beginning) for word in words) for beginning in self.words)
+            and self.since_ms <= record.at_ms < self.until_ms
+            and not (self.in_force and record.superseded_by is not None)
+        )
+
+
+def wish_of(
+    *,
+    kind: Kind | None,
+    tags: Sequence[str],
+    text: str,
+    since_ms: int | None,
+    until_ms: int | None,
+    in_force: bool,
+    limit: int,
+    before: str | None,
+) -> Wish | None:
+    """Return what is looked for, None when nothing can be it: *text* has no word, or no time is left.
+
+    Raises:
+        InvalidInput: a field has what it may not have; the message names the field and the cure.
+    """
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidInput(f"limit {limit} must be 1 to {MAX_LIMIT:,}; go on `before` the last record for more")
+    words = tuple(words_of(text))
+    if len(words) > MAX_WORDS:
+        raise InvalidInput(f"text has {len(words)} different words, at most {MAX_WORDS} are looked for; leave some out")
+    since, until = max(0, since_ms or 0), END_OF_TIME_MS if until_ms is None else min(until_ms, END_OF_TIME_MS)
+    if (text.strip() and not words) or since >= until:
+        return None
+    if kind is not None:
+        kind_of(kind)
+    return Wish(kind, checked_tags(tags), words, since, until, in_force, limit, before)
+
+
+class Condition(NamedTuple):
+    """A condition: one of *texts* stands in a record's line of words; *indexes* hold all that meet it.
+
+    Without *texts* every line does; without *indexes* there are too many that do.
+    """
+
+    texts: tuple[str, ...]
+    indexes: tuple[str, ...]
+
+
+def line_of(record: Record) -> str:
+    """Return the line of words of *record*: its kind, tags and words, each behind a space."""
+    words = [] if record.redacted_ms is not None else words_of(record.text)
+    return " ".join(("", f":{record.kind}", *map(tag_text, record.tags), *words, ""))
+
+
+def tag_text(tag: str) -> str:
+    """Return how *tag* stands in a line of words, and behind the letter of a kind among the marks."""
+    return f"#{quote(tag_name(tag), safe='')}"
+
+
+def indexes_of(project_id: str, record: Record) -> list[str]:
+    """Return the keys of every index that *record* stands in, that of its kind in force first."""
+    part = keys.project_part
+    return [
+        part(project_id, "in-force", record.kind),
+        part(project_id, "kind", record.kind),
+        *(part(project_id, "tag", tag_name(tag)) for tag in record.tags),
+        *(part(project_id, "word", word) for word in line_of(record).split(" ") if word and word[0] not in ":#"),
+    ]
+
+
+def vocabulary_lookup(project_id: str, words: Sequence[str]) -> list[Command]:
+    """Return what asks for the words of the vocabulary that begin with each of *words*, one more than may be."""
+    vocabulary, most = keys.project_part(project_id, "vocabulary"), _most(len(words))
+    return [
+        ("ZRANGEBYLEX", vocabulary, b"[" + word.encode(), b"[" + word.encode() + b"\xff", "LIMIT", 0, most + 1)
+        for word in words
+    ]
+
+
+def conditions_of(project_id: str, wish: Wish, known: Sequence[Sequence[bytes]]) -> list[Condition]:
+    """Return the conditions of *wish*; *known* are the replies to `vocabulary_lookup`."""
+    part, most = keys.project_part, _most(len(known))
+    conditions = []
+    index = "in-force" if wish.in_force else "kind"
+    if wish.kind is not None:
+        conditions.append(Condition((f" :{wish.kind} ",), (part(project_id, index, wish.kind),)))
+    elif wish.in_force:
+        conditions.append(Condition((), tuple(part(project_id, index, kind) for kind in LETTERS)))
+    by_tag = [Condition((f" {tag_text(tag)} ",), (part(project_id, "tag", tag_name(tag)),)) for tag in wish.tags]
+    if wish.any_tag and by_tag:
+        texts, indexes = zip(*by_tag, strict=True)
+        by_tag = [Condition(sum(texts, ()), sum(indexes, ()))]
+    conditions += by_tag
+    for beginning, words in zip(wish.words, known, strict=True):
+        indexes = tuple(part(project_id, "word", word.decode()) for word in words) if len(words) <= most else ()
+        conditions.append(Condition((f" {beginning}",), indexes))
+    return conditions
+
+
+def _most(words: int) -> int:
+    """Return how many indexes one of so many words may lead to."""
+    return max(_FEWEST_INDEXES, _MOST_INDEXES // max(1, words))

@@ -1,0 +1,43 @@
+"""What was said and is not learned yet, or could not be: rows of turns and facts with the reason and what helps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from memory.queues.queue import PersonalQueue
+
+#: Rows of a table that are looked through for those that wait.
+_MOST_ROWS = 1_000
+#: What helps where a row says nothing else, by its state.
+CURES = {
+    "waiting": "its turn comes",
+    "needs_model": "configure a model, or wait until it answers",
+    "failed": "say it again in other words",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """A turn or a fact that waits or was set aside; `reason` says why, `cure` what helps."""
+
+    kind: Literal["turn", "fact"]
+    row_id: str
+    state: str
+    reason: str
+    cure: str
+    attempts: int
+
+
+async def rows_waiting(owner: str, turns: PersonalQueue, facts: PersonalQueue) -> Sequence[WaitingRow]:
+    """Return what of *owner* waits in *turns* and *facts*, turns first.
+
+    Raises:
+        MemoryUnavailable: the store did not answer in time.
+    """
+    tables: tuple[tuple[Literal["turn", "fact"], PersonalQueue], ...] = (("turn", turns), ("fact", facts))
+    return [
+        WaitingRow(kind, row.row_id, row.state, row.reason, CURES[row.state], row.attempts)
+        for kind, rows in tables
+        for row in await rows.rows(owner, _MOST_ROWS)
+        if row.state in CURES
+    ]

@@ -1,0 +1,56 @@
+"""A message as a durable consumer delivers it, under a lease that whoever works on it gives back with a word."""
+
+from dataclasses import dataclass
+
+from contracts import subjects
+from contracts.traces import TraceContext, read_context
+from runtime.messaging.link import Arrival
+from runtime.tracing import NO_SPAN, Span
+
+
+@dataclass(slots=True, eq=False)
+class Delivery:
+    """One message under lease. `deliveries` counts from 1; `headers` is None when there are none.
+
+    `span` ends when its word is said: when it is settled, handed back or forgotten.
+    """
+
+    subject: str
+    body: bytes
+    headers: dict[str, str] | None
+    reply: str
+    deliveries: int
+    sequence: int
+    arrived_at: float
+    span: Span = NO_SPAN
+
+    @property
+    def generation(self) -> int:
+        """The generation of the task that it is; 1 where its header is missing or no number."""
+        return self.number(subjects.GENERATION_HEADER)
+
+    def number(self, name: str) -> int:
+        """Return the counting header *name*; 1 when it is missing or no number."""
+        text = (self.headers or {}).get(name, "")
+        return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+
+    @property
+    def trace(self) -> TraceContext | None:
+        """What is done for it belongs to: its span, or else what its sender said."""
+        return self.span.context or read_context(self.headers)
+
+
+def delivery_of(arrival: Arrival, headers: dict[str, str] | None, arrived_at: float) -> Delivery:
+    """Return *arrival* with what its acknowledgement subject tells: attempts and sequence (JetStream's ack format)."""
+    tokens = arrival.reply.split(".")
+    # Newer servers put domain and account before the stream name.
+    first = 6 if len(tokens) >= 11 else 4
+    return Delivery(
+        subject=arrival.subject,
+        body=arrival.body,
+        headers=headers,
+        reply=arrival.reply,
+        deliveries=int(tokens[first]),
+        sequence=int(tokens[first + 1]),
+        arrived_at=arrived_at,
+    )

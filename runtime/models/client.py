@@ -1,0 +1,90 @@
+"""The HTTP half of asking a model: one request by `openai.AsyncOpenAI`, imported only when somebody asks."""
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel
+
+from contracts.errors import LlmMalformed
+from runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
+from runtime.models.wire import classify, redact
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from openai.types.chat import ChatCompletionMessageParam
+    from openai.types.shared_params import ResponseFormatJSONSchema
+
+#: Sent where a server wants no key: the client refuses to be built without one, and would look for one elsewhere.
+_NO_KEY = "none"
+
+
+def build_client(settings: LlmSettings) -> "AsyncOpenAI":
+    """Import the client library and open nothing yet; 0.3 s of CPU or more, so call it in a thread."""
+    import openai
+
+    client = openai.AsyncOpenAI(
+        api_key=settings.api_key.get_secret_value() if settings.api_key else _NO_KEY,
+        base_url=settings.base_url or OPENAI_URL,
+        # Retries and deadlines are ours: its own would multiply attempts unseen, and wait 600 s.
+        max_retries=0,
+        timeout=None,
+    )
+    # Taken from the environment otherwise, and sent to whatever server the base URL names.
+    client.organization = client.project = None
+    return client
+
+
+async def complete(
+    client: "AsyncOpenAI",
+    role: LlmRole,
+    answer: type[BaseModel],
+    system: str,
+    user: str,
+    malformed: LlmMalformed | None = None,
+) -> bytes:
+    """Return the body of a successful response, unread: whatever the client would make of it, we judge ourselves.
+
+    With *malformed*, the model is shown the answer that it gave before, and what is wrong with it.
+
+    Raises:
+        LlmError: the request failed; without the key in its words, or in those of its causes.
+    """
+    import openai
+
+    messages: list[ChatCompletionMessageParam]
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    if malformed is not None:
+        fault = f"That cannot be used: {malformed}. Answer again, in full, in the schema that was asked for."
+        messages += [{"role": "assistant", "content": malformed.answer}, {"role": "user", "content": fault}]
+    try:
+        response = await client.chat.completions.with_raw_response.create(
+            model=role.model,
+            messages=messages,
+            response_format=_response_format(answer),
+            max_completion_tokens=role.max_output_tokens,
+            temperature=openai.omit if role.temperature is None else role.temperature,
+            reasoning_effort="none" if role.reasons else openai.omit,
+        )
+    except openai.OpenAIError as error:
+        redact(error, client.api_key)
+        host = urlsplit(str(client.base_url)).netloc.rpartition("@")[2]
+        raise classify(error, role.model, host) from error
+    return response.content
+
+
+@lru_cache(maxsize=256)
+def _response_format(answer: type[BaseModel]) -> "ResponseFormatJSONSchema":
+    """Return *answer* as the strict JSON schema that structured outputs are asked with."""
+    import openai
+
+    function = openai.pydantic_function_tool(answer)["function"]
+    return {
+        "type": "json_schema",
+        "json_schema": {
+            "name": re.sub(r"\W", "_", answer.__name__)[:64],
+            "strict": True,
+            "schema": function["parameters"],
+        },
+    }

@@ -1,0 +1,315 @@
+"""The only door to a language model: ask a role, get a value of a pydantic model or a typed error.
+
+Any OpenAI-compatible server will do. Tokens and cost of every attempt are accounted, also of those that failed after an
+answer. Whatever comes back is data: it has the asked shape, and nothing more is promised. In particular digits never
+come from a model, so whoever asks checks that each value stands in the text it gave.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Protocol, Self
+
+import structlog
+
+from contracts.errors import LlmError, LlmMalformed, LlmNotConfigured, LlmTimeout
+from runtime.models.breaker import ModelBreaker
+from runtime.models.client import build_client, complete
+from runtime.models.prices import Expense, ModelPrice, Tokens, expense_of, load_prices
+from runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
+from runtime.models.tracing import answered, asked
+from runtime.models.wire import T, check_answer_model, read_answer, read_body, read_tokens, retry_after_s
+from runtime.tracing import span
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+__all__ = [
+    "Expense",
+    "Llm",
+    "LlmRole",
+    "LlmSettings",
+    "Meter",
+    "ModelPrice",
+    "Reply",
+    "Spent",
+    "check_answer_model",
+]
+
+_log = structlog.get_logger(__name__)
+
+
+class Meter(Protocol):
+    """Whoever counts attempts for the whole process; `error_class` is None for an attempt that succeeded."""
+
+    def record(self, role: str, model: str, usage: Expense, duration_s: float, error_class: str | None) -> None:
+        """Count one attempt."""
+
+    def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
+        """Export by model for how long its provider has been away."""
+
+
+@dataclass
+class Spent:
+    """What one task has spent so far: hand the same one to every `ask` of the task, and read it also after errors."""
+
+    usage: Expense = field(default_factory=Expense)
+    attempts: int = 0
+
+    def add(self, usage: Expense) -> None:
+        """Count one more attempt."""
+        self.usage += usage
+        self.attempts += 1
+
+
+@dataclass(frozen=True)
+class Reply(Generic[T]):
+    """An answer, and what all attempts for it took together; `model` is the one that was asked."""
+
+    value: T
+    usage: Expense
+    model: str
+    attempts: int
+    duration_ms: float
+
+
+@dataclass(frozen=True)
+class _Question(Generic[T]):
+    """One question as every attempt sends it.
+
+    `ends_at` is a reading of the clock, None without a deadline; `malformed` the answer that the model has to correct.
+    """
+
+    role_name: str
+    role: LlmRole
+    answer: type[T]
+    system: str
+    user: str
+    ends_at: float | None
+    malformed: LlmMalformed | None = None
+
+
+@dataclass(frozen=True)
+class _Outcome(Generic[T]):
+    """What came of one attempt, and what it cost."""
+
+    result: T | LlmError
+    usage: Expense
+
+
+class Llm:
+    """The language models of this process; one instance, so that all roles share one limit on requests under way.
+
+    An async context manager. Nothing is imported or connected before the first question (see `warm_up`).
+    """
+
+    def __init__(
+        self,
+        settings: LlmSettings,
+        *,
+        meter: Meter | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        uniform: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self.settings = settings
+        self._meter = meter
+        if meter is not None:
+            meter.watch_models(self.open_seconds)
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._uniform = uniform
+        self._slots = asyncio.Semaphore(settings.max_concurrency)
+        self._under_way = 0
+        self._breakers: dict[str, ModelBreaker] = {}
+        self._connecting = asyncio.Lock()
+        self._client: AsyncOpenAI | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    @property
+    def configured(self) -> bool:
+        """Say whether asking can succeed; when not, the built-in rules are all there is."""
+        return self.settings.configured
+
+    @property
+    def has_room(self) -> bool:
+        """Whether half of the slots stay free when one more is taken: for questions that others must not wait for."""
+        return 2 * (self._under_way + 1) <= self.settings.max_concurrency
+
+    def open_seconds(self) -> dict[str, float]:
+        """Return by model for how many seconds its provider has been away, 0 when it is not; for any thread."""
+        return {model: breaker.open_s for model, breaker in list(self._breakers.items())}
+
+    def role(self, name: str) -> LlmRole:
+        """Return which model answers for the role *name*, and within which limits."""
+        return self.settings.role(name)
+
+    async def warm_up(self) -> None:
+        """Import client library and prices now, a second of CPU or more, instead of within the first deadline."""
+        if self.configured:
+            await self._connect()
+
+    async def ask(
+        self,
+        role: str,
+        answer: type[T],
+        *,
+        system: str,
+        user: str,
+        deadline_s: float | None = None,
+        spent: Spent | None = None,
+    ) -> Reply[T]:
+        """Return what the model of *role* answers, as an instance of *answer*, whose first field is `reasoning`.
+
+        Args:
+            role: names model, temperature and limits in the settings; an unknown one is served by `default`.
+            answer: the pydantic model to fill; its JSON schema goes with the question.
+            system: what the model is to do.
+            user: what it is to do it with; data, never trusted.
+            deadline_s: seconds left for everything: waiting for a free slot, every attempt and the pauses between.
+            spent: the account of the task; every attempt is added to it, failed ones too.
+
+        Raises:
+            ConfigurationError: *answer* does not begin with `reasoning`.
+            LlmNotConfigured: there is neither a key nor a base URL.
+            LlmError: the last attempt's error; those that are `retryable` were retried as far as attempts, deadline
+                and the provider's Retry-After allow. An answer that does not fit is sent back with its fault, once.
+        """
+        check_answer_model(answer)
+        if not self.configured:
+            raise LlmNotConfigured(
+                "no language model: set TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL, or rely on the built-in rules"
+            )
+        started = self._monotonic()
+        ends_at = None if deadline_s is None else started + deadline_s
+        question = _Question(role, self.settings.role(role), answer, system, user, ends_at)
+        usage = Expense()
+        for attempt in count(1):
+            outcome = await self._attempt(question, spent)
+            usage += outcome.usage
+            if not isinstance(outcome.result, LlmError):
+                duration_ms = (self._monotonic() - started) * 1000
+                return Reply(outcome.result, usage, question.role.model, attempt, duration_ms)
+            breaker = self._breaker(question.role.model)
+            pause_s = None if breaker.is_open else self._pause_s(question, attempt, outcome.result)
+            self._log_failure(question, attempt, outcome.result, pause_s)
+            if pause_s is None:
+                raise breaker.mark(outcome.result)
+            if isinstance(outcome.result, LlmMalformed) and outcome.result.answer is not None:
+                question = replace(question, malformed=outcome.result)
+            await self._sleep(pause_s)
+        raise AssertionError("count() never ends")
+
+    async def _attempt(self, question: _Question[T], spent: Spent | None) -> _Outcome[T]:
+        """Ask once and account for it, whatever came of it."""
+        started = self._monotonic()
+        tokens = Tokens()
+        result: T | LlmError
+        model = question.role.model
+        with span(f"chat {model}", kind="client", attributes=asked(question.role_name, model)) as told:
+            try:
+                body = read_body(await self._send(question))
+                tokens = read_tokens(body)
+                told.note(answered(body, tokens))
+                result = read_answer(body, question.answer)
+            except LlmError as error:
+                told.fail(type(error).__name__)
+                if error.away_s is not None:
+                    # Refused here: nothing was asked, and nothing is to be accounted.
+                    raise
+                result = error
+        usage = expense_of(tokens, model, self.settings.base_url or OPENAI_URL, self.settings.prices)
+        if spent is not None:
+            spent.add(usage)
+        if self._meter is not None:
+            error_class = type(result).__name__ if isinstance(result, LlmError) else None
+            self._meter.record(question.role_name, model, usage, self._monotonic() - started, error_class)
+        return _Outcome(result, usage)
+
+    def _pause_s(self, question: _Question[T], attempt: int, error: LlmError) -> float | None:
+        """Return the seconds to wait before the next attempt, None when there is to be none."""
+        settings = self.settings
+        if not error.retryable or attempt >= settings.max_attempts:
+            return None
+        left_s = self._left_s(question)
+        if isinstance(error, LlmMalformed) and error.answer is not None:
+            return None if question.malformed is not None or (left_s is not None and left_s <= 0) else 0.0
+        wanted_s = retry_after_s(error.__cause__) or 0.0
+        # Full jitter, on top of the provider's wish: all who were sent away together must not come back together.
+        pause_s = wanted_s + self._uniform(
+            0.0, min(settings.backoff_cap_s, settings.backoff_base_s * 2 ** (attempt - 1))
+        )
+        if wanted_s > settings.patience_s or (left_s is not None and pause_s >= left_s):
+            return None
+        return pause_s
+
+    def _log_failure(self, question: _Question[T], attempt: int, error: LlmError, pause_s: float | None) -> None:
+        _log.warning(
+            "llm_attempt_failed",
+            role=question.role_name,
+            model=question.role.model,
+            error=type(error).__name__,
+            attempt=attempt,
+            pause_s=pause_s,
+        )
+
+    def _left_s(self, question: _Question[T]) -> float | None:
+        return None if question.ends_at is None else question.ends_at - self._monotonic()
+
+    async def _send(self, question: _Question[T]) -> bytes:
+        """Return the raw body of a successful response; holds one of the slots while the request is under way."""
+        role = question.role
+        left_s = self._left_s(question)
+        if left_s is not None and left_s <= 0:
+            raise LlmTimeout(f"no time is left to ask {role.model!r} for {question.role_name!r}")
+        breaker = self._breaker(role.model)
+        breaker.demand()
+        try:
+            async with asyncio.timeout(left_s), self._slots:
+                with breaker.asking():
+                    return await self._complete(question)
+        except TimeoutError as error:
+            raise _late(question, left_s or 0.0) from error
+
+    async def _complete(self, question: _Question[T]) -> bytes:
+        role = question.role
+        self._under_way += 1
+        try:
+            client = await self._connect()
+            async with asyncio.timeout(role.attempt_deadline_s):
+                return await complete(client, role, question.answer, question.system, question.user, question.malformed)
+        except TimeoutError as error:
+            raise _late(question, role.attempt_deadline_s) from error
+        finally:
+            self._under_way -= 1
+
+    def _breaker(self, model: str) -> ModelBreaker:
+        if model not in self._breakers:
+            # A question alone is asked as often as it may be before its provider counts as away.
+            limits = self.settings.max_attempts, self.settings.patience_s
+            self._breakers[model] = ModelBreaker(model, *limits, monotonic=self._monotonic, uniform=self._uniform)
+        return self._breakers[model]
+
+    async def _connect(self) -> "AsyncOpenAI":
+        async with self._connecting:
+            if self._client is None:
+                self._client = await asyncio.to_thread(build_client, self.settings)
+                await asyncio.to_thread(load_prices)
+            return self._client
+
+
+def _late(question: _Question[T], limit_s: float) -> LlmTimeout:
+    return LlmTimeout(f"{question.role.model!r} did not answer {question.role_name!r} within {limit_s:.3g} s")

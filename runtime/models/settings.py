@@ -1,0 +1,105 @@
+"""Which language model answers for which role, within which limits."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
+
+from runtime.models.prices import ModelPrice
+
+#: Asked when neither a base URL nor another provider is set; the client's own environment variables are not read.
+OPENAI_URL = "https://api.openai.com/v1"
+#: The models that answer unless another is set: the least and the next dearer one of OpenAI's present generation.
+SMALL_MODEL, MEDIUM_MODEL = "gpt-6-luna", "gpt-6.1-terra"
+#: The role whose settings serve every role that has none of its own.
+DEFAULT_ROLE = "default"
+
+
+class LlmRole(BaseModel):
+    """One kind of question: the model that answers it and how far it may go.
+
+    The models that are shipped refuse a temperature, and would think out of the tokens of their answer, which begins
+    with its reasoning anyway: they have none, and are told not to.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = Field(default=MEDIUM_MODEL, min_length=1)
+    #: None leaves it to the provider.
+    temperature: float | None = Field(default=0.2, ge=0, le=2, validate_default=True)
+    max_output_tokens: int = Field(default=2_048, ge=1)
+    #: Seconds for one attempt; the task's own deadline shortens it.
+    attempt_deadline_s: float = Field(default=30.0, gt=0)
+
+    @property
+    def reasons(self) -> bool:
+        """Whether it is one of the shipped models, or a dated name of one."""
+        return self.model.startswith((SMALL_MODEL, MEDIUM_MODEL))
+
+    @field_validator("temperature", mode="after")
+    @classmethod
+    def _drop_temperature(cls, temperature: float | None, info: ValidationInfo) -> float | None:
+        return None if str(info.data.get("model", "")).startswith((SMALL_MODEL, MEDIUM_MODEL)) else temperature
+
+
+_ROLES = {
+    "finder": LlmRole(model=SMALL_MODEL, temperature=0.1),
+    "editor": LlmRole(model=MEDIUM_MODEL, temperature=0.2),
+    "supervisor": LlmRole(model=MEDIUM_MODEL, temperature=0.0),
+    DEFAULT_ROLE: LlmRole(),
+}
+
+
+class LlmSettings(BaseModel):
+    """Everything that `Llm` is told; without a key and a base URL it is not configured and the rules answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    #: Roles given here are added to the shipped ones or replace them by name.
+    roles: dict[str, LlmRole] = Field(default_factory=lambda: dict(_ROLES))
+    #: Prices that the shipped list lacks or has otherwise, by model name.
+    prices: dict[str, ModelPrice] = Field(default_factory=dict)
+    #: Requests under way at once in this process, over all roles.
+    max_concurrency: int = Field(default=8, ge=1)
+    #: Requests for one question, the first included.
+    max_attempts: int = Field(default=3, ge=1)
+    #: The pause before attempt n + 1 is drawn from 0 to min(cap, base * 2 ** (n - 1)) seconds.
+    backoff_base_s: float = Field(default=0.5, ge=0)
+    backoff_cap_s: float = Field(default=8.0, ge=0)
+    #: A provider that asks for a longer pause (Retry-After) is not waited for: the error goes to the caller at once.
+    patience_s: float = Field(default=30.0, ge=0)
+
+    @property
+    def configured(self) -> bool:
+        """Say whether there is anybody to ask."""
+        return self.api_key is not None or self.base_url is not None
+
+    def role(self, name: str) -> LlmRole:
+        """Return the settings of role *name*; a role nobody described is served by `default`."""
+        return self.roles.get(name) or self.roles[DEFAULT_ROLE]
+
+    @field_validator("roles", mode="after")
+    @classmethod
+    def _add_shipped_roles(cls, roles: dict[str, LlmRole]) -> dict[str, LlmRole]:
+        return {**_ROLES, **roles}
+
+    @field_validator("base_url", mode="after")
+    @classmethod
+    def _check_url(cls, url: str | None) -> str | None:
+        url = (url or "").strip()
+        if url and not url.startswith(("http://", "https://")):
+            raise ValueError("begins with http:// or https://, for example http://127.0.0.1:8080/v1")
+        return url or None
+
+    @field_validator("api_key", mode="before")
+    @classmethod
+    def _check_key(cls, key: Any) -> Any:
+        """Drop the newline that secret files end with, and refuse what no header can carry without quoting it."""
+        text = key.get_secret_value() if isinstance(key, SecretStr) else key
+        if not isinstance(text, str):
+            return text
+        text = text.strip()
+        if not (text.isascii() and text.isprintable()):
+            raise ValueError("holds characters that no HTTP header carries; copy the key again")
+        return SecretStr(text) if text else None

@@ -1,0 +1,29 @@
+"""What a trace tells of a question to a language model: by the conventions for generative AI, and not a word of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.models.prices import Tokens
+from runtime.tracing.spans import Value
+
+#: Characters of a model's name, which a provider chooses.
+_LONGEST_NAME = 100
+
+
+def asked(role: str, model: str) -> dict[str, Value]:
+    """Return the attributes of a question that is about to be asked."""
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": model,
+        "tasklore.llm.role": role,
+    }
+
+
+def answered(body: Mapping[str, Any], tokens: Tokens) -> dict[str, Value]:
+    """Return the attributes of an answer: who gave it, and what it took."""
+    model = body.get("model")
+    named: dict[str, Value] = {}
+    if isinstance(model, str):
+        named["gen_ai.response.model"] = model[:_LONGEST_NAME]
+    return named | {"gen_ai.usage.input_tokens": tokens.input, "gen_ai.usage.output_tokens": tokens.output}

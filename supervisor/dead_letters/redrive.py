@@ -1,0 +1,132 @@
+"""What a dead letter becomes when it is sent again: the task it was, as the next generation, in a time of its own."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from contracts import subjects
+from contracts.errors import InvalidInput
+from contracts.identifiers import checked_name
+from contracts.messages import TaskAssignment
+from memory.ledger.ledger import LedgerEntry
+from supervisor.dead_letters.letters import FOREIGN, Letter
+
+#: A subject of tasks in printable ASCII, without wildcards.
+_SUBJECT = re.compile(re.escape(subjects.TASKS_ALL.removesuffix(">")) + r"[!-)+-=?-~]+")
+#: Where only what cannot be read is given up: sending that again does not change it.
+_SAID = subjects.MESSAGES_ALL.removesuffix(">")
+#: What may stand in a header line: a letter in DEAD is whatever somebody wrote there.
+_HEADER_NAME = re.compile(r"(?!Nats-)[A-Za-z0-9-]{1,64}")
+_HEADER_VALUE = re.compile(r"[ -~]{0,1024}")
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What becomes of the deadline that a sender had set: kept by default, moved to so far from now, or dropped."""
+
+    deadline: timedelta | None = None
+    drops_deadline: bool = False
+
+
+KEEP_DEADLINE = Renewal()
+
+
+@dataclass(frozen=True, slots=True)
+class Redrive:
+    """A letter that is about to be sent again; `task_id` is None when not even that could be read."""
+
+    subject: str
+    body: bytes
+    message_id: str
+    generation: int
+    task_id: str | None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def redrive_of(letter: Letter, body: bytes, now: datetime, renewal: Renewal = KEEP_DEADLINE) -> Redrive:
+    """Return what *letter*, which carried *body*, is sent again as.
+
+    Generation and message id follow from the letter alone: however often this is done, it is one more run. The body
+    stays as it was but for `created_at`, from which the queue time and a task's own deadline count, and the deadline.
+
+    Raises:
+        InvalidInput: it cannot be sent again as it is; the message names the cure.
+    """
+    content = letter.content
+    if content.reason == FOREIGN:
+        raise InvalidInput(f"letter {letter.sequence} is none of Tasklore's: {content.error.message}; purge it")
+    if content.subject.startswith(_SAID):
+        msg = f"letter {letter.sequence} is no task: somebody has to say it anew, as its error tells; purge it"
+        raise InvalidInput(msg)
+    if not _SUBJECT.fullmatch(content.subject):
+        raise InvalidInput(f"letter {letter.sequence} came from {content.subject!r}, where no tasks are sent; purge it")
+    generation = letter.generation + 1
+    if content.task_id is not None:
+        message_id = subjects.task_message_id(checked_name(content.task_id, "task_id"), generation)
+    else:
+        message_id = f"redrive:{letter.sequence}:{content.body_digest[:16]}"
+    headers = {
+        name: value
+        for name, value in content.headers.items()
+        if _HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)
+    } | {subjects.GENERATION_HEADER: str(generation), subjects.ATTEMPT_HEADER: "1"}
+    renewed = _renewed(letter.sequence, body, now, renewal)
+    return Redrive(content.subject, renewed, message_id, generation, content.task_id, headers)
+
+
+def end_after(letter: Letter, entry: LedgerEntry | None) -> str | None:
+    """Return why *letter* is not to be sent again, by the ledger's *entry* of its task; None when it may be.
+
+    It was written before the ledger decided: where another run had been quicker, or somebody had wished the task
+    cancelled, that is how its generation ended. A next generation that was completed does not count, since it is what
+    an interrupted redrive of this very letter made: sent again, it is found finished.
+    """
+    if entry is None:
+        return None
+    own = entry.generations.get(letter.generation)
+    if own is not None and own.report is not None and own.state != "failed":
+        end = own.state
+    elif any(
+        number > letter.generation + 1 and one.report is not None and one.state == "completed"
+        for number, one in entry.generations.items()
+    ):
+        end = "completed"
+    else:
+        return None
+    said = "expired" if end == "expired" else f"was {end}"
+    return (
+        f"task {entry.task_id!r} {said} after this letter was written; purge letter {letter.sequence}, "
+        "or send it all the same with --force"
+    )
+
+
+def _renewed(sequence: int, body: bytes, now: datetime, renewal: Renewal) -> bytes:
+    """Return *body* in a time of its own; what is no assignment stays as it is."""
+    try:
+        assignment = TaskAssignment.model_validate_json(body)
+    except ValidationError:
+        return body
+    fields = from_json(body)
+    fields["created_at"] = _written(now)
+    if renewal.drops_deadline:
+        fields.pop("deadline", None)
+    elif renewal.deadline is not None:
+        fields["deadline"] = _written(now + renewal.deadline)
+    elif assignment.deadline is not None and _aware(assignment.deadline) <= now:
+        msg = (
+            f"the deadline of letter {sequence} passed at {_written(assignment.deadline)}; give it another one with "
+            "--new-deadline 10m, or none with --no-deadline"
+        )
+        raise InvalidInput(msg)
+    return to_json(fields)
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _written(moment: datetime) -> str:
+    return _aware(moment).astimezone(UTC).isoformat().replace("+00:00", "Z")

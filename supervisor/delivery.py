@@ -1,0 +1,141 @@
+"""What is said to agents over NATS goes into their inboxes: once each, and in order within a conversation.
+
+Every supervisor reads the same partitions, of which the server gives one message at a time to one of them.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from contracts import subjects
+from contracts.agent_messages import AgentMessage, read_agent_message
+from contracts.errors import InvalidInput
+from contracts.identifiers import user_of, user_token
+from memory.conversations.inbox import Inbox
+from runtime.messaging.erasure import Eraser
+from runtime.messaging.outbox import Outbox
+from runtime.messaging.partitions import ACK_WAIT_S, PartitionDesk, Whose, ordered_sources
+from runtime.messaging.pull import Delivery, PullEngine
+from runtime.messaging.signatures import Publishers
+from runtime.messaging.streams import Source
+from runtime.metrics import Metrics
+
+log = structlog.get_logger(__name__)
+
+#: Seconds at the end for what is under way: a message takes milliseconds, and is offered again if it takes longer.
+_LAST_WORDS_S = 2.0
+
+
+class MessageDesk(PartitionDesk):
+    """Puts each message into the inbox of its conversation, once for its sender and id, however often it comes.
+
+    *eraser* overwrites it on the server's disk, once it is there.
+    """
+
+    def __init__(
+        self,
+        whose: Whose,
+        *,
+        inbox: Inbox,
+        outbox: Outbox,
+        meter: Metrics,
+        eraser: Eraser | None = None,
+        publishers: Publishers | None = None,
+    ) -> None:
+        super().__init__(
+            subjects.MESSAGES, self._post, whose, outbox=outbox, meter=meter, eraser=eraser, publishers=publishers
+        )
+        self._inbox = inbox
+        self._messages = meter
+
+    async def _post(self, delivery: Delivery) -> None:
+        message = read_message(delivery)
+        said, owner = message.as_utterance(), message.conversation_id
+        is_new = await self._inbox.post(owner, said, user_id=message.user_id, known_as=known_as(message))
+        self._messages.count_message("delivered" if is_new else "known")
+
+
+class Delivering:
+    """The partitions of messages, and tasks that are pipelines, as one part of a process: `run` until `drain`.
+
+    *leave* hands back what is waited for longer than an end may take.
+    """
+
+    def __init__(self, engines: Sequence[PullEngine], leave: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._engines = engines
+        self._leave = leave
+
+    async def run(self) -> None:
+        """Read every partition; returns after `drain`."""
+        async with asyncio.TaskGroup() as group:
+            for engine in self._engines:
+                group.create_task(engine.run())
+
+    def reconnected(self) -> None:
+        """Ask anew in every partition."""
+        for engine in self._engines:
+            engine.reconnected()
+
+    async def drain(self) -> None:
+        """Take nothing more, and return when what is under way is acknowledged or handed back."""
+        for engine in self._engines:
+            engine.stop()
+        try:
+            async with asyncio.timeout(_LAST_WORDS_S):
+                if self._leave is not None:
+                    await self._leave()
+                await asyncio.gather(*(engine.emptied() for engine in self._engines))
+        except TimeoutError:
+            log.warning("messages_left_under_way")
+
+    def vital_sign(self) -> tuple[bool, str]:
+        """Return whether every partition makes progress or is provably idle, and a word on the first that does not."""
+        signs = [engine.vital_sign() for engine in self._engines]
+        return next((sign for sign in signs if not sign[0]), signs[0])
+
+    @property
+    def ready(self) -> bool:
+        """Whether every partition can be read."""
+        return all(engine.ready for engine in self._engines)
+
+
+def inbox_sources(ack_wait_s: float = ACK_WAIT_S) -> list[Source]:
+    """Return the partitions of MESSAGES, durables `inbox-0` to `inbox-15`; the seconds are at most `ACK_WAIT_S`."""
+    return ordered_sources(subjects.MESSAGES, "inbox", min(ACK_WAIT_S, ack_wait_s))
+
+
+def known_as(message: AgentMessage) -> str:
+    """Return what *message* is known by in its conversation, where one sender's ids are not another's.
+
+    There is no blank in an id, so it is the name behind the first one, and the whole is the id of no other message.
+    """
+    return f"{message.message_id} {message.sender}"
+
+
+def read_message(delivery: Delivery) -> AgentMessage:
+    """Return the message in *delivery*.
+
+    Raises:
+        InvalidInput: it is none, or lies where others are spoken to, or where somebody else speaks.
+    """
+    message = read_agent_message(delivery.body)
+    wanted = subjects.messages(message.conversation_id, message.sender)
+    if delivery.subject == wanted:
+        return message
+    *whose, speaks = delivery.subject.split(".")
+    # Who may speak as whom is held by the server to the subject, so that it counts, and not what the body says.
+    if whose == wanted.split(".")[:-1]:
+        raise InvalidInput(f"sender is {message.sender!r}, but it was sent as {_named(speaks)}; speak as yourself")
+    raise InvalidInput(
+        f"conversation_id is {message.conversation_id!r}, but it lies on {delivery.subject!r}; publish it to {wanted!r}"
+    )
+
+
+def _named(token: str) -> str:
+    try:
+        name = user_of(token)
+    except InvalidInput:
+        name = ""
+    # What is no base64 at all is passed over when it is read.
+    return repr(name) if user_token(name) == token else f"{token!r}, which is nobody's token"

@@ -1,0 +1,206 @@
+"""What was said and is remembered of a user, found by a question; and turns handed in from elsewhere."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, ClassVar, Literal
+
+import structlog
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
+
+from contracts.errors import MemoryUnavailable
+from contracts.identifiers import Name
+from contracts.messages import ChatTurn
+from memory.documents.paths import lookup, place_name
+from memory.documents.storage.reader import DocumentReader
+from memory.episodes.recall import quotation_of
+from memory.episodes.store import Episodes
+from memory.recall import MAX_LIMIT, Within, search_memory, turns_for
+from memory.rendering.documents import BUDGET_TOKENS, Quotation, render
+from supervisor.http.memory.owner import AskedBy, ReadBy
+from supervisor.http.parts import Parts
+from supervisor.http.problems import answers, unavailable
+from supervisor.requests.incoming import digest_of
+
+log = structlog.get_logger(__name__)
+
+#: Turns of one request, and characters of each.
+MOST_TURNS, LONGEST_TURN = 100, 20_000
+#: Seconds that storing all turns of one request may take.
+WITHIN_S = 20.0
+
+Question = Annotated[str, Query(alias="q", min_length=1, max_length=2_000, description="A question, in any words.")]
+
+
+class Match(BaseModel):
+    """One thing that was found: an item of a document or a turn, with the days on which it was said and held."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
+
+    source: Literal["item", "turn"]
+    text: str
+    reference: str
+    at: date | None
+    speaker: str
+    subject: str | None
+    since: date | None
+    until: date | None
+    score: float
+
+
+class Matches(BaseModel):
+    """What answers a question, best first; `is_nothing_said` when nothing does.
+
+    `is_complete` is false when turns could not be looked up just now, so that items alone were.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    user: str
+    is_nothing_said: bool
+    is_complete: bool = True
+    memories: tuple[Match, ...]
+
+
+class Block(BaseModel):
+    """What is remembered, as a prompt quotes it; `text` is empty when nothing is."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    user: str
+    text: str
+    tokens: int
+
+
+class Said(BaseModel):
+    """One turn of a chat; `at` is when it was said, now unless given. Its `turn_id` makes a repeat change nothing."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    turn_id: Name
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST_TURN)]
+    speaker: Literal["person", "assistant"] = "person"
+    conversation_id: Annotated[str, Field(min_length=1, max_length=256)]
+    at: AwareDatetime | None = None
+
+    @field_validator("at", mode="before")
+    @classmethod
+    def _demand_text(cls, at: object) -> object:
+        if at is not None and not isinstance(at, str | datetime):
+            raise ValueError("must be a time as text, such as 2026-11-24T09:00:00Z")
+        if isinstance(at, str) and at.strip().lstrip("+-").replace(".", "", 1).isdigit():
+            raise ValueError("must be a time such as 2026-11-24T09:00:00Z, not a number")
+        return at
+
+    @field_validator("at")
+    @classmethod
+    def _demand_past(cls, at: datetime | None) -> datetime | None:
+        if at is not None and at > datetime.now(UTC) + timedelta(days=1):
+            raise ValueError("lies in the future; send when it was said, with its zone")
+        return at
+
+
+class SaidTurns(BaseModel):
+    """Turns in the order in which they were said."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    turns: Annotated[tuple[Said, ...], Field(min_length=1, max_length=MOST_TURNS)]
+
+
+class Taken(BaseModel):
+    """How many turns were taken; they are learned from soon."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    user: str
+    taken: int
+
+
+def add_search(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
+    """Add the routes that read to *router*."""
+    episodes = Episodes(parts.redis)
+
+    @router.get("/{user}/search", summary="Find what was said and is remembered", responses=answers())
+    async def search(
+        user: ReadBy,
+        question: Question,
+        at: Annotated[date | None, Query(description="As it stood on that day.")] = None,
+        since: Annotated[date | None, Query(description="Said on that day or later.")] = None,
+        until: Annotated[date | None, Query(description="Said by the end of that day.")] = None,
+        speaker: Annotated[Literal["person", "assistant", "agent"] | None, Query(description="Who said it.")] = None,
+        conversation_id: Annotated[str | None, Query(max_length=256, description="Said in it.")] = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How much at most.")] = 20,
+    ) -> Matches:
+        bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
+        now = datetime.now(UTC)
+        within = Within(since, until, speaker, conversation_id)
+        found = await search_memory(
+            question,
+            user_id=user,
+            bodies=bodies,
+            kinds=parts.kinds,
+            episodes=episodes,
+            now=now,
+            at=at,
+            limit=limit,
+            within=within,
+        )
+        return Matches(
+            user=user,
+            is_nothing_said=found.is_nothing_said,
+            is_complete=found.is_complete,
+            memories=tuple(map(Match.model_validate, found.memories)),
+        )
+
+    @router.get("/{user}/block", summary="Read what is remembered, as a prompt quotes it", responses=answers())
+    async def block(
+        user: ReadBy,
+        question: Annotated[str, Query(alias="q", max_length=2_000, description="What it is for.")] = "",
+        tokens: Annotated[int, Query(ge=0, le=100_000, description="For what answers that.")] = BUDGET_TOKENS,
+    ) -> Block:
+        return await _block_of(parts, reader, episodes, user, question, tokens)
+
+
+async def _block_of(
+    parts: Parts, reader: DocumentReader, episodes: Episodes, user: str, question: str, tokens: int
+) -> Block:
+    """Return the block, and note what it shows as read; without turns where these cannot be looked up."""
+    bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
+    now = datetime.now(UTC)
+    said: Sequence[Quotation] = ()
+    try:
+        found = await turns_for(question, user, episodes, now)
+        said = () if found.is_nothing_said else tuple(map(quotation_of, found.hits))
+        shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
+        places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in shown.shown]
+        await reader.note_reads(user, places, now)
+    except MemoryUnavailable as error:
+        log.info("block_without_turns_or_note", error=str(error))
+        shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
+    return Block(user=user, text=shown.text, tokens=shown.tokens)
+
+
+def add_turns(router: APIRouter, parts: Parts) -> None:
+    """Add the route that takes turns to *router*; it answers once all of them are stored."""
+
+    @router.post("/{user}/turns", status_code=202, summary="Hand in what was said elsewhere", responses=answers())
+    async def turns(user: AskedBy, body: SaidTurns) -> Taken:
+        now, ends = datetime.now(UTC), time.monotonic() + WITHIN_S
+        for taken, one in enumerate(body.turns):
+            turn = ChatTurn(
+                turn_id=one.turn_id,
+                # Beside the conversations that are held here: the words of one of those are not shown with these.
+                conversation_id=f"in-{digest_of(user, one.conversation_id)}",
+                user_id=user,
+                speaker=one.speaker,
+                text=one.text,
+                at=one.at or now,
+            )
+            left_s = ends - time.monotonic()
+            if left_s <= 0:
+                told = f"{taken} of {len(body.turns)} turns were stored in {WITHIN_S:g} s"
+                raise unavailable(f"{told}; send all of them again, none counts twice")
+            await parts.dispatch.hand_in(turn, patience_s=min(10.0, left_s))
+        return Taken(user=user, taken=len(body.turns))

@@ -1,0 +1,252 @@
+"""Requests in plain words: ask, look what became of it, listen, cancel."""
+
+import time
+from typing import Annotated, ClassVar, Literal
+
+import structlog
+from fastapi import APIRouter, Depends, Header, Path
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from contracts.errors import InvalidInput, MemoryUnavailable, TaskloreError
+from contracts.identifiers import NAME_PATTERN, Name, checked_name, new_id
+from contracts.messages import PersonRequest
+from contracts.zones import TimeZone
+from memory.ledger.requests import RequestRecord, place_of
+from supervisor.http.admission.keys import CALLER, Caller, allowed
+from supervisor.http.owners import demand_conversation, own_conversation, task_place
+from supervisor.http.parts import Parts
+from supervisor.http.problems import Refused, answers, not_found, response_of_error, unavailable
+from supervisor.http.replies import EVENTS, Cancelled, digest_of, json_response, under_way, while_heard
+from supervisor.http.requests.events import EventStream, events_of
+from supervisor.http.requests.outcome import Asked, Place, begin, look, wait_for
+from supervisor.http.requests.parts import cancelled_whole
+from supervisor.http.requests.work import HOLD_MS, is_unstarted
+
+log = structlog.get_logger(__name__)
+
+PATH = "/v1/requests"
+
+#: Milliseconds that a request is waited for in the process that took it; after that the ledger knows its end.
+_WAIT_MS = 600_000
+
+#: Seconds within which the words of a request are kept, also where a model reads them.
+_KEPT_S = 1.0
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        pattern=NAME_PATTERN,
+        description="The id of what is asked for: the same again starts nothing twice. Without it each is a new one.",
+    ),
+]
+RequestId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a request: its Idempotency-Key.")]
+LastEventId = Annotated[
+    str | None, Header(alias="Last-Event-ID", pattern=r"^[0-9]{1,9}$", description="Events up to this are left out.")
+]
+
+
+class Ask(BaseModel):
+    """What a person wants, in plain words; `wait_seconds` 0 does not wait for the answer.
+
+    `time_zone`, by IANA's name, is where the person is: whose day "tomorrow" is.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    text: Annotated[str, Field(min_length=1, max_length=20_000)]
+    user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    conversation: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    memory: Literal["use", "refresh", "bypass"] = "use"
+    wait_seconds: Annotated[float, Field(ge=0, le=600)] = 30.0
+    time_zone: TimeZone | None = None
+
+
+_ASKING = Depends(allowed("ask"))
+
+
+def routes(parts: Parts) -> APIRouter:
+    """Return the routes below `/v1/requests`."""
+    router = APIRouter(prefix=PATH, tags=["requests"])
+
+    @router.post(
+        "",
+        summary="Ask in plain words",
+        response_model=Asked,
+        responses={202: under_way(Asked), **answers(409)},
+    )
+    async def ask(
+        body: Ask, request: Request, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
+    ) -> Response:
+        return await _answered(parts, request.receive, caller, body, idempotency_key)
+
+    @router.get("/{request_id}", summary="See what became of a request", responses=answers(404))
+    async def see(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Asked:
+        return await look(parts, _place(caller, request_id))
+
+    @router.get(
+        "/{request_id}/events",
+        summary="Hear what becomes of a request",
+        response_class=Response,
+        responses={
+            200: {"description": "Server-sent events.", "content": EVENTS},
+            204: {"description": "The last event was heard: there will be no other."},
+            **answers(404),
+        },
+    )
+    async def hear(
+        request_id: RequestId, caller: Annotated[Caller, _ASKING], last_event_id: LastEventId = None
+    ) -> Response:
+        place = _place(caller, request_id)
+        record = (await parts.records.find(place.key)).record
+        if record is None:
+            raise not_found(f"there is no request {request_id!r}, or it is more than a day old")
+        events = events_of(parts, place, record.task_id, int(last_event_id or 0))
+        return EventStream.of(parts, caller, events, last_event_id)
+
+    @router.delete("/{request_id}", summary="Cancel a request", responses=answers(404))
+    async def cancel(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Cancelled:
+        record = (await parts.records.find(_place(caller, request_id).key)).record
+        if record is None:
+            raise not_found(f"there is no request {request_id!r}, or it is more than a day old")
+        return await cancelled_whole(parts, record.task_id, f"cancelled by {caller.name}")
+
+    return router
+
+
+class ShortWay:
+    """Wraps an application: answers a request in words that can be read as it stands, past the framework.
+
+    Whatever cannot goes on to the application, whose route does the same and says what is wrong with the request.
+    """
+
+    def __init__(self, app: ASGIApp, parts: Parts) -> None:
+        self._app = app
+        self._parts = parts
+        self._route = Route(PATH, self, methods=["POST"])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request in words; pass everything else on."""
+        if scope["type"] != "http" or scope["path"] != PATH or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        try:
+            first = await receive()
+            asked = _readable(scope, first)
+            if asked is not None:
+                scope["route"] = self._route
+                response = await _answered(self._parts, receive, *asked)
+        except (ClientDisconnect, Refused, TaskloreError) as error:
+            await response_of_error(error)(scope, receive, send)
+            return
+        if asked is not None:
+            await response(scope, receive, send)
+            return
+        unread = [first]
+
+        async def replay() -> Message:
+            return unread.pop() if unread else await receive()
+
+        await self._app(scope, replay, send)
+
+
+def _readable(scope: Scope, message: Message) -> tuple[Caller, Ask, Name | None] | None:
+    """Return who asks, what, and under which id of their own; None for what the framework is to read, or refuse."""
+    caller, ids = scope.get(CALLER), Headers(scope=scope).getlist("idempotency-key")
+    if not isinstance(caller, Caller) or len(ids) > 1:
+        return None
+    try:
+        caller.demand_role("ask")
+        chosen = checked_name(ids[0], "Idempotency-Key") if ids else None
+        return caller, Ask.model_validate_json(message.get("body", b"")), chosen
+    except (Refused, InvalidInput, ValidationError):
+        return None
+
+
+async def _answered(parts: Parts, receive: Receive, caller: Caller, body: Ask, chosen: Name | None) -> Response:
+    """Return the answer to *body*, or where to ask for it later; *receive* tells when nobody waits for it any more.
+
+    Raises:
+        ClientDisconnect: nobody does.
+        Refused: as `accepted`; 503, nothing was started; 500, the fault is ours.
+    """
+    place, text = await accepted(parts, caller, body, chosen)
+    asked = await while_heard(receive, wait_for(parts, place, body.wait_seconds, text))
+    if asked.reply is not None and is_unstarted(asked.reply):
+        raise unavailable(asked.reply.text)
+    return json_response(asked, f"{PATH}/{place.request_id}", is_done=asked.state == "done")
+
+
+async def accepted(parts: Parts, caller: Caller, body: Ask, chosen: Name | None) -> tuple[Place, str]:
+    """Take up what *body* asks, once for an id that was *chosen*; return where it lies, and what was asked.
+
+    Raises:
+        Refused: 403, it is another user's; 409, another body came under that id.
+    """
+    user_id = caller.demand_user(body.user)
+    request_id = chosen or new_id(time.time_ns() // 1_000_000)
+    conversation_id = body.conversation or own_conversation(caller, request_id)
+    await demand_conversation(parts, caller, body.conversation)
+    request = PersonRequest(
+        text=body.text,
+        request_id=request_id,
+        conversation_id=conversation_id,
+        user_id=user_id,
+        memory=body.memory,
+        wait_ms=_WAIT_MS,
+        time_zone=body.time_zone,
+    )
+    record = RequestRecord(
+        digest=digest_of(request.model_dump(mode="json")),
+        task_id=parts.service.task_id_of(request),
+        at_ms=time.time_ns() // 1_000_000,
+        conversation_id=conversation_id,
+        memory=body.memory,
+        time_zone=body.time_zone,
+    )
+    place = _place(caller, request_id)
+    # What has an id and a conversation of its own, both made here, is kept and held at once: nobody else knows of it.
+    fresh = chosen is None and body.conversation is None
+    if fresh and caller.user_scope is None and body.wait_seconds >= _KEPT_S:
+        # Nor does its sender for a while, so that the store takes it together with the words.
+        await begin(parts, place, request, is_new=True, claim=parts.records.claiming(place.key, record, HOLD_MS))
+    elif await is_new(parts, place.key, record, chosen, HOLD_MS if fresh else 0):
+        if caller.user_scope is not None:
+            # Its task is looked for under its own id, too.
+            await is_new(parts, task_place(caller, record.task_id), record, None)
+        await begin(parts, place, request, is_new=fresh)
+    else:
+        asked = await look(parts, place, body.text)
+        is_unstarted_yet = asked.reply is not None and is_unstarted(asked.reply)
+        if is_unstarted_yet:
+            await parts.work.forget_end(place.key)
+        if is_unstarted_yet or asked.state == "accepted":
+            await begin(parts, place, request)
+    return place, body.text
+
+
+async def is_new(parts: Parts, key: str, record: RequestRecord, chosen: str | None, hold_ms: int = 0) -> bool:
+    """Keep *record* and return True; False when the same request is there already. *hold_ms* as in `claim`.
+
+    Raises:
+        Refused: 409, another one came under the id that was *chosen*.
+    """
+    try:
+        earlier = await parts.records.claim(key, record, hold_ms)
+    except MemoryUnavailable as error:
+        # Without the store it is still asked, and its answer goes back; only a later look at it has to wait.
+        log.warning("request_not_kept", error=str(error))
+        return True
+    if earlier is not None and earlier.digest != record.digest:
+        detail = f"the Idempotency-Key {chosen!r} was used with another body; use a new one for another request"
+        raise Refused(409, "other-body", detail)
+    return earlier is None
+
+
+def _place(caller: Caller, request_id: str) -> Place:
+    return Place(place_of(caller.space, "request", request_id), request_id, caller)

@@ -1,0 +1,218 @@
+"""Requests under way in this process: each goes on when whoever asked has gone away, and any number wait for it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from contracts.errors import MemoryUnavailable
+from contracts.messages import PersonReply, PersonRequest, ReplyPart, TaskAssignment
+from memory.command_batch import Commands
+from memory.ledger.requests import PartEnd, RequestEnd, RequestRecords
+from supervisor.http.problems import crowded, unavailable
+from supervisor.requests.incoming import Alongside
+from supervisor.service import Service
+
+log = structlog.get_logger(__name__)
+
+#: Requests under way at once; each mostly waits for its report.
+MOST = 2000
+#: Milliseconds for which a request is this process's; renewed three times within it.
+HOLD_MS = 9000
+_RENEW_S = 3.0
+
+
+class Underway:
+    """One request of the key *name*: `routed` are the tasks it became so far; `reply` is there at its end.
+
+    `parts` are those of several that have been answered, by the ids of their tasks. `changed` is set, once, when there
+    is more to tell than there was when it was looked up.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.routed: list[TaskAssignment] = []
+        self.parts: dict[str, ReplyPart] = {}
+        self.reply: PersonReply | None = None
+        self.error: Exception | None = None
+        self.ended = asyncio.Event()
+        self.changed = asyncio.Event()
+
+    def note_routed(self, assignment: TaskAssignment) -> None:
+        """Take note of a task that it became."""
+        self.routed.append(assignment)
+        self._change()
+
+    def note_ended(self, _place: int, part: ReplyPart) -> None:
+        """Take note of one of several parts, unless it became no task or is still worked at."""
+        if part.task_id is not None and part.kind != "pending":
+            self.parts[part.task_id] = part
+            self._change()
+
+    def end(self) -> None:
+        """Let everybody who waits for it know that it has ended."""
+        self.ended.set()
+        self._change()
+
+    def _change(self) -> None:
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    async def wait(self, within_s: float) -> bool:
+        """Return whether it has ended, after *within_s* seconds at the latest."""
+        if not self.ended.is_set() and within_s > 0:
+            try:
+                async with asyncio.timeout(within_s):
+                    await self.ended.wait()
+            except TimeoutError:
+                return False
+        return self.ended.is_set()
+
+
+class Work:
+    """Runs requests by *service*, each under its place in *records*, and each once in this process."""
+
+    def __init__(self, service: Service, records: RequestRecords) -> None:
+        self._service = service
+        self._records = records
+        self._under_way: dict[str, Underway] = {}
+        self._of_key: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    async def forget_end(self, place: str) -> None:
+        """Let what ended without a task at *place* be begun again.
+
+        Raises:
+            MemoryUnavailable: the store does not answer.
+        """
+        await self._records.let_go(place, None)
+
+    def find(self, place: str) -> Underway | None:
+        """Return what is under way at *place* here, or None."""
+        return self._under_way.get(place)
+
+    async def begin(
+        self,
+        place: str,
+        request: PersonRequest,
+        name: str = "",
+        most: int = MOST,
+        *,
+        is_new: bool = False,
+        claim: Commands = (),
+    ) -> Underway | None:
+        """Begin *request*, or return what is under way at *place*; None when another process works on it.
+
+        *name* is the key that it came with, which may have *most* under way. *is_new* tells that its ids were just made
+        here: its conversation is empty, and it is held already, or by *claim*, which the store takes with its words.
+
+        Raises:
+            Refused: 429, too much with that key is under way; 503, too much of all.
+        """
+        if (known := self._under_way.get(place)) is not None:
+            return known
+        if len(self._under_way) >= MOST:
+            raise unavailable(f"{MOST} requests are under way here; ask again with the same Idempotency-Key")
+        if self._of_key[name] >= most:
+            raise crowded(f"{most} requests with this key are under way; ask again with the same Idempotency-Key")
+        underway = self._under_way[place] = Underway(name)
+        self._of_key[name] += 1
+        try:
+            is_ours = is_new or await self._records.hold(place, HOLD_MS)
+        except MemoryUnavailable:
+            # The service itself starts nothing twice.
+            is_ours = True
+        except BaseException:
+            self._end(place, underway)
+            raise
+        if not is_ours:
+            self._end(place, underway)
+            return None
+        task = asyncio.create_task(self._run(place, request, underway, is_new=is_new, claim=claim))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return underway
+
+    async def idle(self, within_s: float) -> None:
+        """Return when nothing is under way, after *within_s* seconds at the latest."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=within_s)
+
+    @asynccontextmanager
+    async def going(self) -> AsyncIterator[None]:
+        """Keep hold of what is under way within the block, and end it after: any other process may go on with it."""
+        renewing = asyncio.create_task(self._renew())
+        try:
+            yield
+        finally:
+            ending = {renewing, *self._tasks}
+            for task in ending:
+                task.cancel()
+            await asyncio.gather(*ending, return_exceptions=True)
+
+    async def _run(
+        self, place: str, request: PersonRequest, underway: Underway, *, is_new: bool, claim: Commands
+    ) -> None:
+        end: RequestEnd | None = None
+        alongside = Alongside(claim, lambda reply: self._records.letting_go(place, _end_of(reply)))
+        try:
+            reply = await self._service.answer(
+                request,
+                routed=underway.note_routed,
+                before=() if is_new else None,
+                ended=underway.note_ended,
+                is_new=is_new,
+                alongside=alongside,
+            )
+            underway.reply = reply
+            if reply.kind != "pending":
+                end = _end_of(reply)
+        except Exception as error:
+            log.exception("http_work_failed")
+            underway.error = error
+            end = RequestEnd(kind="failed")
+        finally:
+            if not alongside.has_ended:
+                await self._let_go(place, end)
+            self._end(place, underway)
+
+    async def _let_go(self, place: str, end: RequestEnd | None) -> None:
+        try:
+            await self._records.let_go(place, end)
+        except MemoryUnavailable as error:
+            log.info("request_end_not_kept", error=str(error))
+
+    def _end(self, place: str, underway: Underway) -> None:
+        if self._under_way.get(place) is underway:
+            del self._under_way[place]
+            self._of_key[underway.name] -= 1
+            if not self._of_key[underway.name]:
+                del self._of_key[underway.name]
+        underway.end()
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_S)
+            if places := list(self._under_way):
+                try:
+                    await self._records.keep_holding(places, HOLD_MS)
+                except MemoryUnavailable as error:
+                    log.info("requests_not_held", error=str(error))
+
+
+def _end_of(reply: PersonReply) -> RequestEnd:
+    ends = tuple(PartEnd(kind=part.kind, missing=part.missing) for part in reply.parts)
+    return RequestEnd(kind=reply.kind, missing=reply.missing, elapsed_ms=reply.elapsed_ms, parts=ends)
+
+
+def is_unstarted(reply: PersonReply) -> bool:
+    """Tell whether *reply* says that nothing was started, so that the same request may be sent again."""
+    if reply.parts:
+        is_nothing = all(part.report is None for part in reply.parts)
+        return is_nothing and any(part.kind == "failed" for part in reply.parts)
+    return reply.kind == "failed" and reply.report is None

@@ -1,0 +1,92 @@
+"""Reports of tasks that no worker runs to their end: the ledger takes one of a generation, and that is published."""
+
+import secrets
+from datetime import UTC, datetime
+from typing import Any
+
+from contracts import subjects
+from contracts.errors import MessageTooLarge
+from contracts.identifiers import user_token
+from contracts.messages import CompletionReport, ErrorNote, MemoryNote, Status, TaskAssignment
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import Finish, Wish
+from runtime.messaging.outbox import Outbox
+
+#: Seconds to wait for the report to be stored.
+_STORED_WITHIN_S = 10.0
+
+
+class Reporter:
+    """Reports tasks under the name *name*."""
+
+    def __init__(self, outbox: Outbox, ledger: Ledger, name: str) -> None:
+        self._outbox = outbox
+        self._ledger = ledger
+        self._name = name
+
+    def report(
+        self,
+        assignment: TaskAssignment,
+        generation: int,
+        status: Status,
+        *,
+        result: Any = None,
+        error: ErrorNote | None = None,
+        attempt: int = 0,
+        run_ms: int = 0,
+    ) -> CompletionReport:
+        """Return the report that *assignment* ended now as *status*, in which *attempt*, 0 for none, of *run_ms*."""
+        now, created_at = datetime.now(UTC), assignment.created_at
+        created_at = created_at if created_at.tzinfo else created_at.replace(tzinfo=UTC)
+        return CompletionReport(
+            task_id=assignment.task_id,
+            generation=generation,
+            agent_id=assignment.agent_id,
+            supervisor_id=assignment.supervisor_id,
+            task_name=assignment.task.name,
+            status=status,
+            result=result,
+            error=error,
+            memory=MemoryNote(outcome="off"),
+            attempt=attempt,
+            worker_id=self._name,
+            queued_ms=max(0, int((now - created_at).total_seconds() * 1000) - run_ms),
+            run_ms=run_ms,
+            finished_at=now,
+        )
+
+    async def conclude(self, assignment: TaskAssignment, report: CompletionReport) -> bytes:
+        """Return the report that stands for *assignment*, published: *report*, or the earlier one of its generation.
+
+        Raises:
+            MemoryUnavailable: the ledger does not answer.
+            NotAccepted: it stands, but was not stored yet; do it again.
+            MessageTooLarge: nothing was written.
+        """
+        body = report.model_dump_json().encode()
+        if len(body) > subjects.MAX_BODY:
+            raise MessageTooLarge(f"the report has {len(body):,} bytes, at most {subjects.MAX_BODY:,} are taken")
+        where = subjects.report(report.supervisor_id, report.task_id, report.generation)
+        # Should this process die with the report in one of both stores, or be refused by one, they end alike.
+        asked = subjects.comparison(where, secrets.token_hex(8))
+        await self._outbox.put(asked, where.encode(), asked, patience_s=_STORED_WITHIN_S, waits_when_full=True)
+        user = user_token(assignment.user_id) if assignment.user_id else ""
+        finish = Finish(report.task_id, report.generation, report.status, body, user)
+        [earlier] = await self._ledger.finish_many([finish])
+        if isinstance(earlier, Wish) and report.status != "cancelled":
+            error = ErrorNote(type="TaskCancelled", message=earlier.reason)
+            return await self.conclude(assignment, self.report(assignment, report.generation, "cancelled", error=error))
+        stands = earlier if isinstance(earlier, bytes) else body
+        await self.publish(stands)
+        return stands
+
+    async def publish(self, report: bytes) -> None:
+        """Publish *report*, which the ledger has, to whom it tells; the same again changes nothing.
+
+        Raises:
+            NotAccepted: it was not stored yet; do it again.
+        """
+        told = CompletionReport.model_validate_json(report)
+        where = subjects.report(told.supervisor_id, told.task_id, told.generation)
+        message_id = subjects.report_message_id(told.task_id, told.generation)
+        await self._outbox.put(where, report, message_id, patience_s=_STORED_WITHIN_S, waits_when_full=True)

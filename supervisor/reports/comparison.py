@@ -1,0 +1,110 @@
+"""Comparison: where the ledger and REPORTS may hold different reports of a task, both end with the one in REPORTS.
+
+That one may have been read, and cannot be recalled or replaced; the ledger can be set. While the ledger answers it
+decides what is published, so that they differ only after it was away, or when somebody died between the two. Whoever
+may have caused that asks for a comparison before letting go of the task: a worker without the ledger, one that finds a
+report in the stream already, a supervisor that is about to report what was cancelled. Comparing twice, or in several
+supervisors at once, changes nothing: what lies in REPORTS stays what it is, and the ledger takes over nothing else.
+"""
+
+import asyncio
+import base64
+import time
+
+import structlog
+from nats.aio.client import Client
+
+from contracts import subjects
+from contracts.errors import InvalidInput
+from contracts.messages import CompletionReport
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import Finish
+from runtime.messaging.jetstream import ask_or_none
+from runtime.messaging.link import read_headers
+from runtime.messaging.outbox import Outbox
+from runtime.messaging.pull import Delivery, PullEngine
+from runtime.messaging.streams import REPORTS_KEPT_S, Source
+
+log = structlog.get_logger(__name__)
+
+#: Seconds before a comparison that could not be made is tried again.
+_RETRY_S = 2.0
+#: How often one is tried that finds no report in either: somebody asked before reporting, and may be about to.
+_TRIES = 15
+#: Seconds an unheard-of comparison stays with a supervisor before another is offered it.
+_ACK_WAIT_S = 10.0
+
+SOURCE = Source(subjects.REPORTS, subjects.COMPARISONS, subjects.COMPARISONS_ALL, _ACK_WAIT_S)
+
+
+class ComparisonDesk:
+    """Compares what it is asked to, for every program whose reports lie in the stream."""
+
+    def __init__(self, client: Client, ledger: Ledger, outbox: Outbox) -> None:
+        self._client = client
+        self._ledger = ledger
+        self._outbox = outbox
+
+    async def work(self, batch: list[Delivery], line: PullEngine) -> None:
+        """Compare all of *batch* side by side; what cannot be compared now is offered again."""
+        found = await asyncio.gather(*(self._compare(delivery.body) for delivery in batch), return_exceptions=True)
+        for delivery, outcome in zip(batch, found, strict=True):
+            is_unreadable = isinstance(outcome, ValueError | InvalidInput)
+            if is_unreadable:
+                log.warning("unreadable_comparison", subject=delivery.subject, error=str(outcome))
+            if outcome is True or is_unreadable or (outcome is False and delivery.deliveries >= _TRIES):
+                line.settle(delivery)
+            else:
+                line.hand_back(delivery, _RETRY_S)
+        errors = [outcome for outcome in found if not isinstance(outcome, bool | ValueError | InvalidInput)]
+        if errors:
+            log.warning("comparisons_postponed", number=len(errors), error=repr(errors[0]))
+
+    async def _compare(self, asked: bytes) -> bool:
+        """Give both stores one report of the generation whose subject is *asked*; False when neither has any yet.
+
+        Raises:
+            TaskloreError: a server does not answer.
+            InvalidInput: no task can be called so.
+            ValueError: that is no subject of a report, or what lies there is not the report that belongs there.
+        """
+        _, _, task_id, generation = (where := asked.decode()).split(".")
+        entry = await self._ledger.read(task_id)
+        known = entry.generations.get(int(generation)) if entry is not None else None
+        # As the leader has it: another node may not have it yet.
+        found = await ask_or_none(self._client, f"STREAM.MSG.GET.{subjects.REPORTS}", {"last_by_subj": where})
+        if found is None and entry is not None and known is not None and known.report is not None:
+            return await self._publish(where, known.report, entry.user)
+        if found is None:
+            return False
+        message = found["message"]
+        body = base64.b64decode(message.get("data", ""))
+        if known is None or known.report != body:
+            report = _read(where, body)
+            headers = read_headers(base64.b64decode(message.get("hdrs", ""))) or {}
+            user = headers.get(subjects.USER_HEADER, "")
+            await self._ledger.adopt_many([Finish(task_id, int(generation), report.status, body, user)])
+            was = known.state if known is not None else None
+            log.warning("ledger_took_over_report", task_id=task_id, status=report.status, was=was)
+        return True
+
+    async def _publish(self, where: str, body: bytes, user: str) -> bool:
+        """Publish what only the ledger has, unless it is older than anything in the stream; False when beaten to it."""
+        report = _read(where, body)
+        if time.time() - report.finished_at.timestamp() > REPORTS_KEPT_S:
+            return True
+        message_id = subjects.report_message_id(report.task_id, report.generation)
+        headers = {subjects.USER_HEADER: user} if user else None
+        await self._outbox.put(where, body, message_id, headers=headers, waits_when_full=True)
+        log.warning("report_published_again", task_id=report.task_id, status=report.status)
+        # Somebody else may have published another one meanwhile: look once more.
+        return False
+
+
+def _read(where: str, body: bytes) -> CompletionReport:
+    """Return the report in *body*; raises ValueError when it is none, or belongs elsewhere than *where*."""
+    report = CompletionReport.model_validate_json(body)
+    if subjects.report(report.supervisor_id, report.task_id, report.generation) != where:
+        msg = f"{where} holds a report on {report.task_id!r} for {report.supervisor_id!r}"
+        raise ValueError(msg)
+    return report

@@ -1,0 +1,221 @@
+"""Reports: the one report of each assignment, found for whoever waits for it.
+
+A report reaches the waiter three ways, whichever is first: the supervisor's durable consumer, of which another replica
+may be given it; a hint on the core subject; and a look into stream and ledger every two seconds. The core subject also
+carries what the stream refused: so a hint only says that the stream is to be read, unless the consumer is faster.
+"""
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from datetime import UTC, datetime
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from pydantic import ValidationError
+
+from contracts import subjects
+from contracts.errors import MemoryUnavailable
+from contracts.messages import CompletionReport, TaskAssignment
+from contracts.traces import read_context
+from memory.ledger.ledger import Ledger
+from runtime import tracing
+from runtime.messaging.link import Arrival
+from runtime.messaging.pull import Delivery, PullEngine
+from runtime.tracing.letters import processing
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between looks at the ledger while a report is awaited: both other ways may have missed it.
+_LOOK_S = 2.0
+#: Seconds until a report is read again that was not stored yet when it was heard of; doubled each time.
+_STORING_S = 0.002
+#: Seconds for one direct read of a stored report.
+_READ_S = 1.0
+
+#: Seconds that the consumer has to bring a report before it is read by itself: of several replicas one is given it.
+HINT_PAUSE_S = 0.002
+#: Parts of that pause, each at least a turn of the loop: a busy one takes these to read what the consumer brought.
+_CONSUMER_LOOKS = 5
+#: Words of the subject of a report: `reports`, the supervisor, the task and its generation.
+_REPORT_WORDS = 4
+
+#: Seconds that a task takes of which no report was seen yet.
+UNKNOWN_S = 1.0
+#: How much a report weighs against all before it: the last twenty or so tell nearly all.
+_WEIGHT = 0.1
+#: Names of which run times are kept; task names may come from strangers.
+_MOST_NAMES = 1000
+
+_Waiter = asyncio.Future[CompletionReport]
+
+
+class RunTimes:
+    """How long tasks take a slot, enough to say what a backlog will cost: a moving mean by agent and task.
+
+    Of runs only, as a remembered answer takes no slot worth counting.
+    """
+
+    def __init__(self) -> None:
+        self._means: dict[tuple[str, str], float] = {}
+
+    def note(self, report: CompletionReport) -> None:
+        """Take *report* into account when its task ran to an end of its own."""
+        if report.run_ms <= 0 or report.status not in {"completed", "failed"}:
+            return
+        name, run_s = (report.agent_id, report.task_name), report.run_ms / 1000
+        mean = self._means.get(name)
+        if mean is not None:
+            self._means[name] = mean + _WEIGHT * (run_s - mean)
+        elif len(self._means) < _MOST_NAMES:
+            self._means[name] = run_s
+
+    def of(self, agent_id: str, task_name: str) -> float:
+        """Return the seconds that such a task takes, `UNKNOWN_S` before the first report."""
+        return self._means.get((agent_id, task_name), UNKNOWN_S)
+
+
+class ReportDesk:
+    """Where stored reports are worked on, and where requests wait for theirs.
+
+    *hint_pause_s* is how long a report that was heard of is left to the consumer, where there is one.
+    """
+
+    def __init__(self, client: Client, ledger: Ledger, *, hint_pause_s: float = 0.0) -> None:
+        self._client = client
+        self._ledger = ledger
+        self._hint_pause_s = hint_pause_s
+        self._waiters: dict[str, list[_Waiter]] = defaultdict(list)
+        self._looking: set[asyncio.Task[None]] = set()
+        self.run_times = RunTimes()
+        """How long tasks took, as the reports that came here tell."""
+
+    async def report_of(
+        self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
+    ) -> CompletionReport | None:
+        """Return the terminal report of *assignment*, or None when there is none within *within_s* seconds.
+
+        *is_new* tells that it was not sent before this is called, so that there is nothing to look for yet.
+        """
+        loop = asyncio.get_running_loop()
+        waiter: _Waiter = loop.create_future()
+        waiters = self._waiters[assignment.task_id]
+        waiters.append(waiter)
+        gives_up_at = loop.time() + within_s
+        try:
+            # It may have come before anybody waited, or long ago when the request is a repeated one.
+            if not is_new:
+                await self._look(assignment.supervisor_id, assignment.task_id)
+            while not waiter.done():
+                left_s = gives_up_at - loop.time()
+                if left_s <= 0:
+                    return None
+                await asyncio.wait([waiter], timeout=min(left_s, _LOOK_S))
+                if not waiter.done():
+                    await self._look(assignment.supervisor_id, assignment.task_id)
+            return waiter.result()
+        finally:
+            waiters.remove(waiter)
+            if not waiters:
+                self._waiters.pop(assignment.task_id, None)
+
+    async def is_under_way(self, task_id: str) -> bool:
+        """Return whether somebody runs *task_id*, as far as is known: its report may be about to come."""
+        try:
+            entry = await self._ledger.read(task_id)
+        except MemoryUnavailable:
+            return True
+        return entry is not None and entry.generations[entry.newest].state == "running"
+
+    def hear_hint(self, arrival: Arrival) -> None:
+        """Look soon for what the stream has of the report that was just published: this one, or an earlier one."""
+        words = arrival.subject.split(".")
+        if len(words) == _REPORT_WORDS and words[2] in self._waiters:
+            self._follow(words, _CONSUMER_LOOKS if self._hint_pause_s else 0)
+
+    def _follow(self, words: list[str], looks: int) -> None:
+        """Read the report of a hint, unless it comes another way before *looks* pauses are over."""
+        _, supervisor_id, task_id, generation = words
+        if task_id in self._waiters and looks:
+            pause_s = self._hint_pause_s / _CONSUMER_LOOKS
+            asyncio.get_running_loop().call_later(pause_s, self._follow, words, looks - 1)
+        elif task_id in self._waiters:
+            # Of a task that was sent again an earlier report may be published once more.
+            is_first = generation == "1"
+            confirm = self._confirm(supervisor_id, task_id) if is_first else self._look(supervisor_id, task_id)
+            look = asyncio.create_task(confirm)
+            self._looking.add(look)
+            look.add_done_callback(self._looking.discard)
+
+    async def work(self, batch: list[Delivery], line: PullEngine) -> None:
+        """Serve who waits for these reports, and note how long their tasks took."""
+        for delivery in batch:
+            report = _read_report(delivery.body)
+            if report is not None:
+                _note_report(delivery, report)
+                self._serve(report)
+                self.run_times.note(report)
+            line.settle(delivery)
+
+    async def _look(self, supervisor_id: str, task_id: str) -> None:
+        """Serve the newest report there is: what the stream has stands, the ledger has what is older."""
+        entry = None
+        with contextlib.suppress(MemoryUnavailable):
+            entry = await self._ledger.read(task_id)
+        newest = entry.newest if entry is not None else 1
+        stored = await self._read_stored(subjects.report(supervisor_id, task_id, newest))
+        if stored is None and entry is not None:
+            stored = entry.generations[newest].report
+        report = _read_report(stored) if stored is not None else None
+        if report is not None:
+            self._serve(report)
+
+    async def _confirm(self, supervisor_id: str, task_id: str) -> None:
+        """Serve the first report of *task_id* once the stream has stored it."""
+        subject = subjects.report(supervisor_id, task_id, 1)
+        pause_s = _STORING_S
+        while task_id in self._waiters and pause_s < _LOOK_S:
+            stored = await self._read_stored(subject)
+            report = _read_report(stored) if stored is not None else None
+            if report is not None:
+                self._serve(report)
+                return
+            await asyncio.sleep(pause_s)
+            pause_s *= 2
+
+    async def _read_stored(self, subject: str) -> bytes | None:
+        try:
+            async with asyncio.timeout(_READ_S + 1):
+                stored = await self._client.request(f"$JS.API.DIRECT.GET.{subjects.REPORTS}.{subject}", timeout=_READ_S)
+        except (TimeoutError, OSError, nats.errors.Error):
+            return None
+        return None if (stored.headers or {}).get("Status") else stored.data
+
+    def _serve(self, report: CompletionReport) -> None:
+        for waiter in self._waiters.get(report.task_id, ()):
+            if not waiter.done():
+                waiter.set_result(report)
+
+
+def _read_report(body: bytes) -> CompletionReport | None:
+    try:
+        return CompletionReport.model_validate_json(body)
+    except ValidationError as error:
+        log.warning("unreadable_report", problems=error.error_count(), at=datetime.now(UTC).isoformat())
+        return None
+
+
+def _note_report(delivery: Delivery, report: CompletionReport) -> None:
+    """Tell in the trace of its task that *report* arrived in *delivery*."""
+    if not tracing.is_on() or (parent := read_context(delivery.headers)) is None:
+        return
+    attributes = processing(delivery.subject) | {
+        "tasklore.agent": report.agent_id,
+        "tasklore.task": report.task_name,
+        "tasklore.task_id": report.task_id,
+        "tasklore.status": report.status,
+        "tasklore.memory.outcome": report.memory.outcome,
+    }
+    name = f"process {subjects.place(delivery.subject)}"
+    delivery.span = tracing.begin(name, kind="consumer", parent=parent, attributes=attributes)

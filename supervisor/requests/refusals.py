@@ -1,0 +1,37 @@
+"""What a request over NATS is told that cannot be read, or that failed."""
+
+import structlog
+from faststream import ExceptionMiddleware
+
+from contracts.errors import TaskloreError
+from contracts.messages import PersonReply
+from runtime.messaging.broker import UnreadableMessage
+
+log = structlog.get_logger(__name__)
+
+#: What a person is told when the fault is ours.
+_APOLOGY = "Something went wrong here, not with what you asked. Ask again; if it stays, the supervisor's log says why."
+
+
+def readable_refusals() -> ExceptionMiddleware:
+    """Return a middleware that answers an unusable request with a sentence instead of silence."""
+    refusals = ExceptionMiddleware()
+
+    @refusals.add_handler(UnreadableMessage, publish=True)
+    async def refuse(error: UnreadableMessage) -> PersonReply:
+        return _refusal(f"This request cannot be read: {error}")
+
+    @refusals.add_handler(TaskloreError, publish=True)
+    async def explain(error: TaskloreError) -> PersonReply:
+        return _refusal(str(error))
+
+    @refusals.add_handler(Exception, publish=True)
+    async def apologise(error: Exception) -> PersonReply:
+        log.error("handler_failed", exc_info=error)
+        return _refusal(_APOLOGY)
+
+    return refusals
+
+
+def _refusal(text: str) -> PersonReply:
+    return PersonReply(request_id="unknown", conversation_id="unknown", kind="failed", text=text)

@@ -1,0 +1,133 @@
+"""Asking the supervisor: one request over core NATS, sent again without harm while nobody takes it."""
+
+import asyncio
+import shlex
+import time
+from typing import Any
+
+from nats.aio.client import Client
+from pydantic import ValidationError
+
+from contracts import subjects
+from contracts.errors import InvalidInput, Unreachable
+from contracts.faults import fault_of
+from contracts.identifiers import new_id
+from contracts.messages import PersonReply, PersonRequest
+from runtime.messaging.connection import Listener, connected
+from tasklore.ask.call import Call
+from tasklore.exits import FAILED, OK
+from tasklore.places import current_endpoints, current_supervisor, demand_listener
+from tasklore.render.screen import patience, printable, say
+
+#: Seconds that the answer may be late after the time the supervisor was given for it.
+LATE_S = 2.0
+#: Seconds for asking once more when it was late: a supervisor that was replaced meanwhile finds what was started.
+LAST_S = 3.0
+
+
+def make_request(text: str, **fields: Any) -> PersonRequest:
+    """Return the request that says *text*, with an id of its own; a field that is None is left out.
+
+    Raises:
+        InvalidInput: a value cannot be sent; the message names it.
+    """
+    if not text.strip():
+        raise InvalidInput("there is no question; say what you want to know")
+    given: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+    given.setdefault("request_id", new_id(time.time_ns() // 1_000_000))
+    try:
+        return PersonRequest(text=text.strip(), **given)
+    except ValidationError as error:
+        raise InvalidInput(fault_of(error.errors(include_url=False)[0])) from error
+
+
+async def ask_aloud(request: PersonRequest, *, as_json: bool = False) -> int:
+    """Ask, print the answer (or the whole reply as JSON) and return the exit code.
+
+    Raises:
+        Unreachable: nobody answers.
+    """
+    try:
+        async with patience("asking"):
+            reply = await ask(current_endpoints().nats, current_supervisor(), request)
+    except asyncio.CancelledError:
+        say(f"it may go on without you; {_how_to_fetch(request)}")
+        raise
+    kinds = {reply.kind, *(part.kind for part in reply.parts)}
+    if as_json:
+        print(reply.model_dump_json(indent=2), flush=True)
+    else:
+        print(printable(reply.text), flush=True)
+        if reply.kind == "question":
+            say(f'answer with: {_command(request, "--conversation", reply.conversation_id)} "..."')
+        elif "pending" in kinds:
+            say(_how_to_fetch(request))
+    return FAILED if kinds & {"failed", "pending"} else OK
+
+
+def _how_to_fetch(request: PersonRequest) -> str:
+    """Return the command that asks the same again, under the same id: it starts nothing twice."""
+    conversation = () if request.conversation_id is None else ("--conversation", request.conversation_id)
+    memory = ("--no-memory",) if request.memory == "bypass" else ()
+    command = _command(request, "--request-id", str(request.request_id), *conversation, *memory)
+    return f"for the answer: {command} {shlex.quote(request.text)}"
+
+
+def _command(request: PersonRequest, *options: str) -> str:
+    """Return the beginning of a command with *options* that asks as the same person, from the same place."""
+    user = () if request.user_id is None else ("--user", request.user_id)
+    zone = () if request.time_zone is None else ("--time-zone", request.time_zone)
+    return shlex.join(("tasklore", "ask", *options, *user, *zone))
+
+
+async def ask(nats_url: str, supervisor_id: str, request: PersonRequest) -> PersonReply:
+    """Return the answer to *request*; one of kind `pending` when it takes longer than its `wait_ms`.
+
+    Raises:
+        Unreachable: no NATS server, or nobody takes the request, or whoever took it fell silent.
+    """
+    await demand_listener(nats_url)
+    calls: list[Call] = []
+
+    def ask_again() -> None:
+        # A reply on its way is lost with the connection.
+        for call in calls:
+            call.ask_again()
+
+    async with connected(nats_url, "tasklore-ask", Listener(reconnected=ask_again)) as client:
+        calls.append(_call(client, supervisor_id, request))
+        return await _replied(calls[0], request)
+
+
+async def ask_over(client: Client, supervisor_id: str, request: PersonRequest) -> PersonReply:
+    """Return the answer to *request* over a connection that is open, as `ask` does.
+
+    Raises:
+        Unreachable: as `ask`.
+    """
+    return await _replied(_call(client, supervisor_id, request), request)
+
+
+def _call(client: Client, supervisor_id: str, request: PersonRequest) -> Call:
+    wait_until = time.monotonic() + request.wait_ms / 1000
+
+    def body() -> bytes:
+        left_s = wait_until - time.monotonic()
+        # Whoever took it may be gone; its successor finds what was started under the same id.
+        left_ms = int((max(0.0, left_s) if left_s > -LATE_S else LAST_S / 2) * 1000)
+        return request.model_copy(update={"wait_ms": left_ms}).model_dump_json(exclude_none=True).encode()
+
+    return Call(client, subjects.requests(supervisor_id), body)
+
+
+async def _replied(call: Call, request: PersonRequest) -> PersonReply:
+    late_s = request.wait_ms / 1000 + LATE_S
+    return _read(await call.reply(late_s + LAST_S, late_s))
+
+
+def _read(body: bytes) -> PersonReply:
+    try:
+        return PersonReply.model_validate_json(body)
+    except ValidationError as error:
+        msg = f"the supervisor answered with something else than a reply: {body[:200]!r}; are the versions the same?"
+        raise Unreachable(msg) from error

@@ -1,0 +1,163 @@
+"""`tasklore demo`: questions, a chat, a pipeline and a story, in a whole system that leaves nothing behind."""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import IO
+
+from nats.aio.client import Client
+
+from contracts.errors import TaskloreError, Unreachable
+from contracts.messages import PersonReply
+from runtime.messaging.connection import connected
+from runtime.servers.endpoints import Endpoints
+from tasklore.ask.ask import ask_over, make_request
+from tasklore.demo import analysis as demonstration_analysis
+from tasklore.demo import chat as demonstration_chat
+from tasklore.demo import pipeline as demonstration_pipeline
+from tasklore.exits import FAILED, OK
+from tasklore.memory.stores import user_memory
+from tasklore.places import DEFAULT_SUPERVISOR
+from tasklore.render.screen import patience, print_paragraph, printable, say, styled
+from tasklore.up.system import Plan, running
+
+AGENT = "workers.agents.budget"
+
+#: Three questions, two of them one and the same in other words.
+QUESTIONS = (
+    "Check my budget: the limit is 50000 and I have spent 42000.",
+    "How is my budget doing? $50,000.00 limit, forty-two thousand spent so far.",
+    "Budget of 50k, and by now 45,000 is spent.",
+)
+
+_CHAT_MORAL = (
+    "Nothing of that asked a model: rules read the chat, and every edit is kept with its inverse.\n"
+    "With TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL a model proposes what they cannot read; what may be written is "
+    "still decided here."
+)
+
+_PIPELINE_MORAL = (
+    "What failed had the rest wait and lose nothing: each phase leaves its results in a session before it says that it "
+    "is done.\nAnother supervisor, another worker or another day could have gone on as well."
+)
+
+_ANALYSIS_MORAL = (
+    "Without a model a story is read for names and counts only; with one, each agent asks it, and what it finds is "
+    "looked up. What one does not find in time is marked, and the rest stands."
+)
+
+_SERVED = frozenset({"hit", "joined", "near"})
+#: Seconds in which a supervisor has heard of an agent that is ready.
+_HEARS_WITHIN_S = 5.0
+
+
+async def demonstrate() -> int:
+    """Start everything in a temporary directory, ask, print, stop everything; return the exit code.
+
+    Raises:
+        TaskloreError: something cannot start here; the message says what.
+    """
+    started = time.perf_counter()
+    with _log_file() as log, _folder() as folder:
+        plan = Plan(
+            agents=(AGENT, *demonstration_chat.AGENTS, demonstration_pipeline.AGENT, demonstration_analysis.AGENT),
+            log=log,
+            grace_s=5.0,
+            variables={"TASKLORE_EVIDENCE_DIR": str(folder / "evidence"), "TASKLORE_PIPELINE_ROOTS": str(folder)},
+        )
+        async with _started(plan, log) as endpoints:
+            up_s = time.perf_counter() - started
+            print_paragraph(
+                f"Tasklore  NATS, Valkey, a supervisor and a worker are up ({up_s:.1f} s)\n\n", style="bold"
+            )
+            async with connected(endpoints.nats, "tasklore-demo") as client:
+                played = [await _play(client, question) for question in QUESTIONS]
+                print_paragraph(f"{_moral(played)}\n\n")
+                async with user_memory(endpoints.redis_url) as memory:
+                    has_learned = await demonstration_chat.chat(client, memory)
+                    print_paragraph(
+                        f"{_CHAT_MORAL if has_learned else 'The chat went another way than it should.'}\n\n"
+                    )
+                    has_resumed = await demonstration_pipeline.run_pipeline(client, memory.client, folder)
+                    print_paragraph(
+                        f"{_PIPELINE_MORAL if has_resumed else 'The pipeline went another way than it should.'}\n\n"
+                    )
+                    has_analysed = await demonstration_analysis.analyse(client, memory.client, folder)
+    print_paragraph(_ANALYSIS_MORAL if has_analysed else "The analysis went another way than it should.")
+    is_answered = all(reply.kind == "answer" for reply, _ in played)
+    return OK if is_answered and has_learned and has_resumed and has_analysed else FAILED
+
+
+async def _play(client: Client, question: str) -> tuple[PersonReply, float]:
+    """Ask *question*, print it with its answer, and return both the reply and the milliseconds it took."""
+    reply, took_ms = await _asked(client, question)
+    print_paragraph(f"> {question}", style="bold")
+    if reply.report is not None and reply.report.memory.key is not None:
+        print(f"  {styled('understood as', 'dim')} {printable(reply.report.memory.key)}")
+    is_served = reply.report is not None and reply.report.memory.outcome in _SERVED
+    verdict = styled("remembered", "green") if is_served else styled("computed", "yellow")
+    body = printable(reply.text).splitlines()
+    # The heading repeats the question, the last line tells what our own line does.
+    lines = body[1:-1] if reply.kind == "answer" else body
+    for line in lines:
+        print_paragraph(line.strip(), "    " if line.startswith("    ") else "  ")
+    print(f"  {verdict if reply.kind == 'answer' else styled(reply.kind, 'red')} in {took_ms:.1f} ms\n")
+    return reply, took_ms
+
+
+async def _asked(client: Client, question: str) -> tuple[PersonReply, float]:
+    """Ask until the supervisor has heard of the agent, which it does within milliseconds of its start."""
+    give_up_at = time.monotonic() + _HEARS_WITHIN_S
+    while True:
+        started = time.perf_counter()
+        reply = await ask_over(client, DEFAULT_SUPERVISOR, make_request(question))
+        took_ms = (time.perf_counter() - started) * 1000
+        if reply.kind != "unable" or time.monotonic() > give_up_at:
+            return reply, took_ms
+
+
+def _moral(played: list[tuple[PersonReply, float]]) -> str:
+    second = played[1][1]
+    outcomes = [reply.report.memory.outcome if reply.report is not None else reply.kind for reply, _ in played]
+    if outcomes != ["miss", "hit", "miss"]:
+        return f"That went another way than it should: {', '.join(outcomes)}."
+    return (
+        "The second question is the first one in other words, and nothing was computed for it: "
+        f"{second:.1f} ms from memory.\n"
+        "A budget takes no time to compute; what a memory saves is what an agent takes: a model's seconds, for example."
+    )
+
+
+@contextlib.asynccontextmanager
+async def _started(plan: Plan, log: IO[bytes]) -> AsyncIterator[Endpoints]:
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            async with patience("starting NATS, Valkey, a supervisor and a worker"):
+                system = await stack.enter_async_context(running(plan))
+        except (TaskloreError, Unreachable):
+            _show_end_of(log)
+            raise
+        yield system.endpoints
+
+
+@contextlib.contextmanager
+def _log_file() -> Iterator[IO[bytes]]:
+    with tempfile.TemporaryFile(prefix="tasklore-demo-") as log:
+        yield log
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="tasklore-demo-") as folder:
+        yield Path(folder)
+
+
+def _show_end_of(log: IO[bytes]) -> None:
+    log.seek(0)
+    for line in log.read().decode(errors="replace").splitlines()[-5:]:
+        say(printable(line))
+
+
+__all__ = ["QUESTIONS", "demonstrate"]

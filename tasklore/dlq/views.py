@@ -1,0 +1,170 @@
+"""`tasklore dlq list|show`: looking at what was given up."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from contracts.errors import InvalidInput
+from supervisor.dead_letters.letters import Letter
+from tasklore.dlq.stores import Wish, dead_letters
+from tasklore.render.durations import read_aloud
+from tasklore.render.screen import patience, print_json, print_table, printable, say, styled
+
+#: Characters of an error in a table, and of a body that is no JSON: what is longer is seen with `show` and `--json`.
+_ERROR_WIDTH, _TEXT_WIDTH = 80, 2000
+
+
+async def print_letters(wish: Wish, limit: int, *, before: int | None, oldest_first: bool, as_json: bool) -> None:
+    """Print a line for each of at most *limit* letters.
+
+    Raises:
+        InvalidInput: a condition cannot be read.
+        Unreachable: NATS does not answer.
+    """
+    selection = wish.selection()
+    async with dead_letters() as letters, patience("reading dead letters"):
+        page = await letters.page(selection, limit, before=before, oldest_first=oldest_first)
+    if as_json:
+        print_json([_as_row(letter) for letter in page.letters])
+        return
+    if not page.letters:
+        print("No dead letter fits." if wish.is_filter or before is not None else "There are no dead letters.")
+        return
+    print_table(
+        ("SEQUENCE", "AGE", "AGENT", "TASK", "REASON", "RUNS", "GENERATION", "ERROR"),
+        [_as_line(letter) for letter in page.letters],
+        right=("SEQUENCE", "AGE", "RUNS", "GENERATION"),
+    )
+    if page.has_more:
+        shown = f"{len(page.letters):,}" + (f" of {page.total:,}" if page.total is not None else "")
+        more = "raise --limit" if oldest_first else f"--before {page.letters[-1].sequence} shows the next"
+        say(f"these are {shown}; {more}")
+
+
+async def print_letter(which: str, *, as_json: bool) -> None:
+    """Print everything about the letter at sequence *which*, or about every letter of the task of that id.
+
+    Raises:
+        InvalidInput: there is none.
+        Unreachable: NATS does not answer.
+    """
+    async with dead_letters() as letters, patience("reading dead letters"):
+        found = [await letters.read(int(which))] if which.isdecimal() else await letters.of_task(which)
+    if not found:
+        raise InvalidInput(f"there is no dead letter of a task {which!r}; `tasklore dlq list` shows those there are")
+    if as_json:
+        documents = [_as_document(letter) for letter in found]
+        print_json(documents[0] if which.isdecimal() else documents)
+        return
+    for number, letter in enumerate(found):
+        if number:
+            print()
+        _print_whole(letter)
+
+
+def _print_whole(letter: Letter) -> None:
+    content = letter.content
+    usage = content.usage
+    cost = "a price that is not known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    facts = (
+        ("sequence", str(letter.sequence)),
+        ("task id", content.task_id),
+        ("agent", letter.agent_id),
+        ("task", letter.task_name),
+        ("subject", content.subject),
+        ("generation", str(letter.generation)),
+        ("reason", content.reason),
+        ("runs", str(content.attempts)),
+        ("error", f"{content.error.type}: {content.error.message}"),
+        ("sent", None if content.created_at is None else _written(content.created_at)),
+        ("queued", None if content.queued_ms is None else read_aloud(content.queued_ms)),
+        ("last run", None if content.run_ms is None else read_aloud(content.run_ms)),
+        ("died", f"{_written(content.died_at)}, {_age(letter)} ago"),
+        ("cost", f"{cost} for {usage.input_tokens:,} tokens in and {usage.output_tokens:,} out"),
+        ("trace id", letter.trace_id),
+        ("worker", content.worker_id),
+        ("supervisor", content.supervisor_id),
+    )
+    for name, value in facts:
+        if value is not None:
+            print(f"{styled(name.ljust(12), 'dim')}{printable(value)}")
+    if content.traceback is not None:
+        print(f"\n{printable(content.traceback).rstrip()}")
+    print(f"\n{_told_body(letter)}")
+
+
+def _told_body(letter: Letter) -> str:
+    """Return what the letter carried, for people: JSON in lines of its own, else the beginning of the text."""
+    payload = _payload(letter)
+    if not isinstance(payload, str):
+        return printable(json.dumps(payload, indent=2, ensure_ascii=False))
+    size = letter.content.body_bytes
+    more = "" if len(payload) <= _TEXT_WIDTH and letter.is_whole else f"\n... ({size:,} bytes in all)"
+    return f"{printable(payload[:_TEXT_WIDTH])}{more}"
+
+
+def _payload(letter: Letter) -> Any:
+    """Return the JSON that the letter carried, or text when it is none."""
+    body = letter.body
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode(errors="replace")
+
+
+def _as_line(letter: Letter) -> tuple[str, ...]:
+    content = letter.content
+    said = " ".join(printable(f"{content.error.type}: {content.error.message}").split())
+    return (
+        str(letter.sequence),
+        _age(letter),
+        printable(letter.agent_id or "-"),
+        printable(letter.task_name or "-"),
+        printable(content.reason),
+        str(content.attempts),
+        str(letter.generation),
+        said if len(said) <= _ERROR_WIDTH else f"{said[: _ERROR_WIDTH - 3]}...",
+    )
+
+
+def _as_row(letter: Letter) -> dict[str, Any]:
+    """Return the letter without its body and what hangs on it."""
+    content = letter.content
+    return {
+        "sequence": letter.sequence,
+        "reason": content.reason,
+        "error": content.error.model_dump(mode="json"),
+        "agent_id": letter.agent_id,
+        "task": letter.task_name,
+        "task_id": content.task_id,
+        "generation": letter.generation,
+        "attempts": content.attempts,
+        "supervisor_id": content.supervisor_id,
+        "worker_id": content.worker_id,
+        "trace_id": letter.trace_id,
+        "created_at": None if content.created_at is None else _written(content.created_at),
+        "died_at": _written(content.died_at),
+        "queued_ms": content.queued_ms,
+        "run_ms": content.run_ms,
+        "usage": content.usage.model_dump(mode="json"),
+        "subject": content.subject,
+    }
+
+
+def _as_document(letter: Letter) -> dict[str, Any]:
+    return _as_row(letter) | {
+        "traceback": letter.content.traceback,
+        "headers": letter.content.headers,
+        "body_bytes": letter.content.body_bytes,
+        "is_whole": letter.is_whole,
+        "payload": _payload(letter),
+    }
+
+
+def _age(letter: Letter) -> str:
+    return read_aloud(max(0, (datetime.now(UTC) - letter.stored_at) // timedelta(milliseconds=1)))
+
+
+def _written(moment: datetime) -> str:
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,4 @@
+"""`tasklore ltm`: remembered results, what they save, and forgetting them.
+
+Here belongs what these commands print and their files; the store is `memory.long_term`.
+"""

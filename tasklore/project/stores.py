@@ -1,0 +1,106 @@
+"""What the commands on projects share: the memory, open, which project is meant, and times as they are typed."""
+
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+from contracts.errors import InvalidInput
+from contracts.identifiers import checked_name
+from memory.projects.project import ProjectMemory
+from memory.projects.records import Record, kind_of_id
+from runtime.servers import valkey
+from tasklore.places import current_endpoints, demand_listener
+from tasklore.render.durations import parse_span
+
+#: The project that is meant when none is named.
+PROJECT_VARIABLE = "TASKLORE_PROJECT_ID"
+
+#: Seconds for one look: a person waits, and an answer late is better than none.
+_DEADLINE_S = 5.0
+#: Projects that an error names.
+_NAMED = 8
+
+
+@contextlib.asynccontextmanager
+async def open_projects() -> AsyncIterator[ProjectMemory]:
+    """Open the project memory of the system that runs here.
+
+    Raises:
+        Unreachable: there is none, or its Redis does not answer.
+    """
+    url = current_endpoints().redis_url
+    await demand_listener(url)
+    async with valkey.connect(url, name="tasklore-project", deadline_s=2 * _DEADLINE_S) as client:
+        await client.check()
+        yield ProjectMemory(client, deadline_s=_DEADLINE_S)
+
+
+async def meant_project(memory: ProjectMemory, project: str | None, *, may_be_new: bool = False) -> str:
+    """Return the project that is meant: *project*, else the one in the environment, else the only one there is.
+
+    Never the current folder's: what is noted in a wrong project can never be taken back.
+
+    Raises:
+        InvalidInput: it is no name, or there is no such project (unless it *may_be_new*), or none is said of several.
+    """
+    named, source = (project, "--project") if project is not None else (_of_environment(), PROJECT_VARIABLE)
+    if named is not None:
+        checked_name(named, source)
+        if may_be_new:
+            return named
+    known = [info.project_id for info in await memory.projects()]
+    if named is not None:
+        if named not in known:
+            raise InvalidInput(f"{source} {named!r} remembers nothing; {_told(known)}")
+        return named
+    if len(known) != 1:
+        raise InvalidInput(f"say which project, with --project ID or {PROJECT_VARIABLE}; {_told(known)}")
+    return known[0]
+
+
+async def found_record(memory: ProjectMemory, project: str, record_id: str) -> Record:
+    """Return a record.
+
+    Raises:
+        InvalidInput: *record_id* is none, or there is none of that id.
+    """
+    kind_of_id(record_id)
+    record = await memory.read(project, record_id)
+    if record is None:
+        raise InvalidInput(
+            f"project {project!r} has no record {record_id!r}; `tasklore project search` shows what there is"
+        )
+    return record
+
+
+def time_of(text: str | None, option: str, now: datetime) -> int | None:
+    """Return the moment that *text* means in ms since 1970: so long before *now* (2h, 7d), or a time, UTC without zone.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        try:
+            moment = now - parse_span(text, option)
+        except OverflowError:
+            return 0
+        except InvalidInput as error:
+            raise InvalidInput(f"{error}, or a time such as 2026-11-21T10:00:00Z") from error
+    at = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(0, int(at.timestamp() * 1000))
+
+
+def _of_environment() -> str | None:
+    return os.environ.get(PROJECT_VARIABLE) or None
+
+
+def _told(known: list[str]) -> str:
+    if not known:
+        return "no project remembers anything yet: `tasklore project decide TEXT --project ID` begins one"
+    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    return f"there {'is' if len(known) == 1 else 'are'} {', '.join(known[:_NAMED])}{more}"

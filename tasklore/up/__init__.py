@@ -1,0 +1,4 @@
+"""`tasklore up`, `worker` and `supervisor`: processes that serve until they are stopped.
+
+Here belongs starting and ending them; what each does is its own room's business.
+"""

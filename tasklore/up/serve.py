@@ -1,0 +1,185 @@
+"""`tasklore up`, `worker` and `supervisor`: processes that serve until somebody stops them."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from contracts.errors import ConfigurationError
+from runtime import logs
+from runtime.servers.claims import DirectoryLock
+from runtime.servers.endpoints import Endpoints, masked_url, remove_endpoints, write_endpoints
+from runtime.settings import Settings
+from runtime.watchdog import LEAVE_S, Watchdog
+from tasklore.exits import OK
+from tasklore.places import current_endpoints
+from tasklore.render.screen import patience, say
+from tasklore.up.roles import API, READY
+from tasklore.up.startup import wait_for_servers
+from tasklore.up.system import Plan, System, running
+
+#: What is served when nothing is installed under the entry points.
+_FALLBACK = "workers.agents.budget"
+_GROUP = "tasklore.agents"
+
+
+async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) -> int:
+    """Run a whole system until cancelled, and say where it is; returns 0 after Ctrl-C: that is how it ends.
+
+    Raises:
+        TaskloreError: it cannot start here.
+    """
+    settings = Settings.load(data_dir=data_dir)
+    plan = Plan(
+        agents=agents or installed_agents(),
+        workers=workers,
+        data_dir=settings.data_dir if settings.source("data_dir") != "default" else None,
+        durability=settings.durability,
+        nats_url=settings.nats_url,
+        redis_url=settings.redis_url,
+        grace_s=settings.grace_s,
+        variables={"TASKLORE_PIPELINE_ROOTS": settings.pipeline_roots or _own_folder()},
+    )
+    async with contextlib.AsyncExitStack() as stack:
+        place = await stack.enter_async_context(_claimed(settings.data_dir, is_kept=plan.data_dir is not None))
+        async with patience("starting servers, supervisor and workers"):
+            system = await stack.enter_async_context(running(plan))
+        _announce(place, system)
+        with contextlib.suppress(asyncio.CancelledError):
+            await system.supervise(say, lambda: _note(place, system.endpoints))
+        if sys.stderr.isatty():
+            say("stopping; Ctrl-C again kills what is still at work")
+    return OK
+
+
+def serve_worker(references: Sequence[str], config: Path | None, slots: int | None) -> None:
+    """Serve agents in the foreground until SIGTERM or SIGINT.
+
+    Raises:
+        TaskloreError: an agent, file or setting is unusable, or a server refuses us; one that is away is waited for.
+    """
+    from tasklore.agents.check import warn_of_unread
+    from tasklore.up.worker_setup import prepare
+    from workers.wiring import run_worker
+
+    prepared = prepare(references, config)
+    settings = _settings(slots=slots, supervisor_id=prepared.supervisor_id)
+    warn_of_unread(prepared.agents)
+
+    async def serve() -> None:
+        if not await wait_for_servers(settings):
+            return
+        await prepared.import_memory(settings)
+        await run_worker(prepared.agents, settings, remembers=prepared.remembers, on_ready=_say_ready)
+
+    _run(serve())
+
+
+def serve_supervisor() -> None:
+    """Serve requests in the foreground until SIGTERM or SIGINT.
+
+    Raises:
+        TaskloreError: a setting is unusable, or a server refuses us; one that is away is waited for.
+    """
+    from supervisor.wiring import run_supervisor
+
+    settings = _settings()
+
+    async def serve() -> None:
+        if await wait_for_servers(settings):
+            await run_supervisor(settings, on_ready=_say_ready, on_api=_say_api)
+
+    _run(serve())
+
+
+def installed_agents() -> list[str]:
+    """Return the agents that installed distributions declare, ours among them, by name."""
+    return sorted({point.name for point in entry_points(group=_GROUP)}) or [_FALLBACK]
+
+
+def _settings(**arguments: object) -> Settings:
+    """Return the settings of a serving process, with the servers of `endpoints.json` when no variable names any."""
+    settings = Settings.load(**arguments)
+    logs.configure(settings.log_level, settings.log_format)
+    if settings.nats_url is not None and settings.redis_url is not None:
+        return settings
+    found = current_endpoints()
+    return Settings.load(**arguments, nats_url=found.nats, redis_url=found.redis_url)
+
+
+def _run(serve: Coroutine[Any, Any, None]) -> None:
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    if sys.platform != "win32":
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        try:
+            runner.run(serve)
+        finally:
+            # A thread that is still busy keeps no process from leaving.
+            Watchdog(LEAVE_S).beat()
+
+
+def _say_api(address: str) -> None:
+    print(f"{API}{address}", flush=True)
+
+
+def _say_ready(address: str) -> None:
+    print(f"{READY}{address}", flush=True)
+
+
+@contextlib.asynccontextmanager
+async def _claimed(directory: Path, *, is_kept: bool) -> AsyncIterator[Path]:
+    """Claim *directory* for this system alone; without data to keep, nothing is left in it at the end.
+
+    Raises:
+        ConfigurationError: another system runs from there.
+    """
+    existed = _exists(directory)
+    lock = DirectoryLock(directory, "`tasklore up`")
+    await lock.acquire()
+    try:
+        yield directory
+    finally:
+        remove_endpoints(directory)
+        if not is_kept:
+            (directory / "lock").unlink(missing_ok=True)
+        lock.release()
+        if not is_kept and not existed:
+            _remove_empty(directory)
+
+
+def _own_folder() -> str:
+    """Return the folder in which pipelines of this system may read files: where it is started, unless that is all."""
+    folder = Path.cwd()
+    return "" if folder == folder.parent else str(folder)
+
+
+def _exists(directory: Path) -> bool:
+    return directory.exists()
+
+
+def _remove_empty(directory: Path) -> None:
+    with contextlib.suppress(OSError):
+        directory.rmdir()
+
+
+def _announce(place: Path, system: System) -> None:
+    found = system.endpoints
+    write_endpoints(place, found)
+    redis = masked_url(found.redis_url)
+    api = f" api={found.api}" if found.api is not None else ""
+    print(f"ready nats={masked_url(found.nats)} redis={redis} http={found.http}{api}", flush=True)
+    if sys.stderr.isatty():
+        say('ask in another terminal: tasklore ask "limit 50k, spent 42000: how is my budget?"')
+
+
+def _note(place: Path, endpoints: Endpoints) -> None:
+    try:
+        write_endpoints(place, endpoints)
+    except ConfigurationError as error:
+        say(str(error))

@@ -1,0 +1,395 @@
+"""What a running task may touch: its assignment, progress, cancellation, and what it declared to use."""
+
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from pydantic import BaseModel
+
+from contracts.errors import InvalidInput, UndeclaredAccess
+from contracts.messages import ChatTurn, Progress, TaskAssignment, Usage
+from runtime.models.llm import Spent
+from workers.context.documents import ReadsDocuments, UserDocuments
+from workers.context.edits import UserEdits
+from workers.context.history import HistoryStore, TaskHistory
+from workers.context.llm import LanguageModel, TaskLlm
+from workers.context.project import ProjectStore, TaskProject
+from workers.context.session import SessionServices, TaskSession
+from workers.context.story import KeepsAnswers, StoryStore, TaskStory
+from workers.context.user_memory import UserMemory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from memory.documents.kinds import Kinds
+    from memory.documents.storage.store import DocumentStore
+    from memory.episodes.recall import KeepsTurns
+    from workers.forgetting.erasure import ForgetsUser
+    from workers.task import Task
+
+#: Turns; a model is seldom helped by more, and the store keeps 200.
+RECENT_TURNS = 20
+
+#: Characters of a word on progress: one that is too large for the server would end the connection of all.
+_PROGRESS_TEXT = 4_000
+
+#: What tells who asked; a result that serves everybody must not depend on it.
+_WHO_ASKED = (
+    "user_id",
+    "conversation_id",
+    "session_id",
+    "phase",
+    "writes",
+    "keep_ms",
+    "request_id",
+    "parent_id",
+    "story_id",
+    "response_number",
+)
+
+
+class Services(SessionServices, Protocol):
+    """What a host lends to all of its contexts."""
+
+    @property
+    def llm(self) -> LanguageModel:
+        """The language models of this process."""
+
+    def now(self) -> datetime:
+        """Return the current time with its time zone."""
+
+    @property
+    def documents(self) -> ReadsDocuments:
+        """The JSON memory of everybody, to be bound to one user before it is lent."""
+
+    @property
+    def episodes(self) -> "KeepsTurns":
+        """What was said to and by everybody, to be bound to one user before it is lent."""
+
+    @property
+    def edits(self) -> "DocumentStore":
+        """The edits of everybody's JSON memory, to be bound to one user before they are lent."""
+
+    @property
+    def words(self) -> "Sequence[ForgetsUser]":
+        """Where the words of users lie, in the order in which they are forgotten."""
+
+    @property
+    def kinds(self) -> "Kinds":
+        """Which documents there are."""
+
+    @property
+    def projects(self) -> ProjectStore:
+        """What projects remember, to be bound to that of one session before it is lent."""
+
+    @property
+    def stories(self) -> StoryStore:
+        """What is known of stories, to be bound to one response of one before it is lent."""
+
+    @property
+    def story_answers(self) -> KeepsAnswers:
+        """What questions that agents of a story share were answered, to be bound to one response before it is lent."""
+
+    @property
+    def inbox(self) -> HistoryStore:
+        """What was said to agents, to be bound to one conversation before it is lent."""
+
+    @property
+    def agent_files(self) -> "Path | None":
+        """The folder that the operator laid over the agents' own files; None without one."""
+
+    async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:
+        """Send *progress* to whoever listens; a failure is counted there and never reaches the task."""
+
+    async def recent_turns(self, conversation_id: str, count: int) -> Sequence[ChatTurn]:
+        """Return the last *count* turns, oldest first; none for an unknown conversation."""
+
+
+class Conversation:
+    """The conversation in which a task was asked for; an assignment without one has no turns."""
+
+    def __init__(self, conversation_id: str | None, services: Services) -> None:
+        self._conversation_id = conversation_id
+        self._services = services
+
+    async def recent(self, count: int = RECENT_TURNS) -> tuple[ChatTurn, ...]:
+        """Return the last *count* turns, oldest first.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time; the task is run again.
+        """
+        if self._conversation_id is None or count < 1:
+            return ()
+        return tuple(await self._services.recent_turns(self._conversation_id, count))
+
+
+class Context:
+    """What the host hands to a handler that asks for it; one for every run of a task.
+
+    Whatever can make two runs differ is declared: the clock and the LLM with `uses`, the person who asks with
+    `remember="user"` (or False), since a shared answer is served to everybody, and session and project with
+    `remember=False`. `started` is when the run began, a reading of `time.monotonic`.
+    """
+
+    def __init__(
+        self,
+        task: "Task",
+        assignment: TaskAssignment,
+        services: Services,
+        *,
+        settings: BaseModel | None = None,
+        attempt: int = 1,
+        claim: Callable[[str], Awaitable[bool]] | None = None,
+    ) -> None:
+        self._task = task
+        self._assignment = assignment
+        self._services = services
+        self._settings = settings
+        self._attempt = attempt
+        self._claim = claim
+        self._cancelled = False
+        self._spent = Spent()
+        self.started = time.monotonic()
+
+    @cached_property
+    def assignment(self) -> TaskAssignment:
+        """The assignment as it came; for a task whose answers are shared, without the fields that tell who asked."""
+        if self._task.remember != "shared":
+            return self._assignment
+        return self._assignment.model_copy(update=dict.fromkeys(_WHO_ASKED))
+
+    @property
+    def settings(self) -> BaseModel | None:
+        """The agent's settings, None when it has none; a handler that takes its settings class gets them typed."""
+        return self._settings
+
+    @property
+    def attempt(self) -> int:
+        """Which run of the task this is, 1 for the first."""
+        return self._attempt
+
+    @property
+    def user_id(self) -> str | None:
+        """Who asked; None for a task that is remembered for nobody and was asked by nobody known.
+
+        Raises:
+            UndeclaredAccess: the task's answers are shared.
+        """
+        self._demand_owner("user_id")
+        return self._assignment.user_id
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation the task was asked in.
+
+        Raises:
+            UndeclaredAccess: the task's answers are shared.
+        """
+        self._demand_owner("conversation")
+        return Conversation(self._assignment.conversation_id, self._services)
+
+    @property
+    def documents(self) -> UserDocuments:
+        """The JSON memory of the user who asked, to be read.
+
+        Raises:
+            UndeclaredAccess: the task's answers are shared.
+            InvalidInput: nobody known asked.
+        """
+        self._demand_owner("documents")
+        services = self._services
+        return UserDocuments(self._assignment.user_id, services.documents, services.kinds, services.now())
+
+    @property
+    def memory(self) -> UserMemory:
+        """What is remembered of the user who asked: items and what was said, to be searched and shown in a prompt.
+
+        Raises:
+            UndeclaredAccess: the task's answers are shared.
+            InvalidInput: nobody known asked.
+        """
+        self._demand_owner("memory")
+        return UserMemory(self.documents, self._services.episodes)
+
+    @property
+    def edits(self) -> UserEdits:
+        """What may be changed of what is remembered of the user who asked: edits, taking them back, forgetting all.
+
+        Raises:
+            UndeclaredAccess: the task does not declare `uses=("edits",)`, or its answers are remembered.
+            InvalidInput: nobody known asked.
+        """
+        self._demand_use("edits", "edits")
+        self._demand_forgotten("edits", "what is done to documents")
+        lent, user_id = self._services, self._assignment.user_id
+        return UserEdits(user_id, lent.edits, self._attempt, lent.now(), lent.words, lent.episodes)
+
+    @cached_property
+    def session(self) -> TaskSession:
+        """The session of the pipeline run that the task is a phase of.
+
+        Raises:
+            UndeclaredAccess: the task's answers are remembered.
+            InvalidInput: it was asked for outside of any session.
+        """
+        return TaskSession(self._assignment, self._demand_session("session"), self._services)
+
+    @cached_property
+    def project(self) -> TaskProject:
+        """The memory of the project that the task's session belongs to.
+
+        Raises:
+            UndeclaredAccess: the task's answers are remembered.
+            InvalidInput: it was asked for outside of any session.
+        """
+        session_id, services = self._demand_session("project"), self._services
+        return TaskProject(self._assignment, session_id, services.projects, services.sessions)
+
+    @cached_property
+    def story(self) -> TaskStory:
+        """The story whose response the task analyses, as it stood then.
+
+        Raises:
+            UndeclaredAccess: the task's answers are remembered.
+            InvalidInput: it was asked for outside of any analysis.
+        """
+        self._demand_forgotten("story", "the story")
+        story_id, number = self._assignment.story_id, self._assignment.response_number
+        if story_id is None or number is None:
+            msg = f"{self._task.name} analyses a response of a story; ask for it with `tasklore analysis run`"
+            raise InvalidInput(msg)
+        lent, run = self._services, self._assignment.request_id or self._assignment.created_at.isoformat()
+        return TaskStory(story_id, number, lent.stories, lent.story_answers, run=run)
+
+    @cached_property
+    def history(self) -> TaskHistory:
+        """What was said in the task's conversation and which of it is new, and what the agent sensed and did.
+
+        Raises:
+            UndeclaredAccess: the task's answers are remembered.
+            InvalidInput: it was asked for outside of any conversation.
+        """
+        self._demand_forgotten("history", "the conversation")
+        conversation_id = self._assignment.conversation_id
+        if not conversation_id:
+            msg = f"conversation_id is missing; {self._task.name} hears what was said, so send it with a conversation"
+            raise InvalidInput(msg)
+        return TaskHistory(self._assignment, conversation_id, self._services.inbox)
+
+    @property
+    def agent_files(self) -> "Path | None":
+        """The folder that the operator laid over the agents' own files, for `workers.agent_files`; None without one."""
+        return self._services.agent_files
+
+    @property
+    def llm(self) -> TaskLlm:
+        """The language models.
+
+        Raises:
+            UndeclaredAccess: the task does not declare `uses=("llm",)`.
+        """
+        self._demand_use("llm", "llm")
+        return TaskLlm(self._services.llm, self._spent, _aware(self._assignment.deadline), self._services.now)
+
+    @property
+    def usage(self) -> Usage:
+        """What this run has spent on language models so far; the host puts it on the report."""
+        return self._spent.usage.as_usage()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody wishes the task to stop; a long one looks here now and then and returns."""
+        return self._cancelled
+
+    async def once(self, name: str) -> bool:
+        """Return True in the one run of this task that may make the effect called *name*, False in every other one.
+
+        It holds over workers, retries and redrives. The right is given before the effect: a run that is killed between
+        the two leaves it undone. What must not be left undone belongs to a system that knows idempotency keys, such as
+        `effect_id`.
+
+        Raises:
+            UndeclaredAccess: the task is remembered without a time to live of its own: a served answer makes no effect.
+            RunReplaced: another worker has taken the task meanwhile.
+            MemoryUnavailable: the ledger did not answer; the task is run again.
+        """
+        if self._task.remember != "never" and not self._task.says_how_long:
+            msg = (
+                f"{self._task.name} uses context.once, but its answers are remembered, and a remembered one makes no "
+                "effect; leave remember out, or say with remember_for=timedelta(...) for how long none is made again"
+            )
+            raise UndeclaredAccess(msg)
+        if not name:
+            raise InvalidInput("context.once takes the name of an effect, which must not be empty")
+        return self._claim is None or await self._claim(name)
+
+    def effect_id(self, name: str) -> str:
+        """Return an idempotency key for the effect called *name*: the same in every run of this task, no other's."""
+        return f"{self._assignment.task_id}:{name}"
+
+    def now(self) -> datetime:
+        """Return the current time in UTC.
+
+        Raises:
+            UndeclaredAccess: the task does not declare `uses=("clock",)`.
+        """
+        self._demand_use("clock", "now()")
+        return self._services.now().astimezone(UTC)
+
+    async def progress(self, fraction: float | None, text: str = "") -> None:
+        """Tell how far the task is: *fraction* from 0 to 1 (cut to that), None when the end is not known.
+
+        *text* is cut to 4,000 characters. Nobody may be listening, and nothing is kept: it never fails a task.
+        """
+        if fraction is not None:
+            fraction = None if math.isnan(fraction) else min(1.0, max(0.0, fraction))
+        assignment = self._assignment
+        told = Progress(
+            task_id=assignment.task_id,
+            agent_id=assignment.agent_id,
+            fraction=fraction,
+            text=text[:_PROGRESS_TEXT],
+            at=self._services.now(),
+        )
+        await self._services.publish_progress(assignment.supervisor_id, told)
+
+    def request_stop(self) -> None:
+        """Make `cancelled` true; for the host."""
+        self._cancelled = True
+
+    def _demand_use(self, use: str, what: str) -> None:
+        if use not in self._task.uses:
+            msg = f"{self._task.name} touches context.{what}; declare @agent.task(uses=({use!r},))"
+            raise UndeclaredAccess(msg)
+
+    def _demand_session(self, what: str) -> str:
+        self._demand_forgotten(what, "the session")
+        if not self._assignment.session_id:
+            msg = f"session_id is missing; {self._task.name} works on a session, so send it as a phase of a pipeline"
+            raise InvalidInput(msg)
+        return self._assignment.session_id
+
+    def _demand_forgotten(self, what: str, holder: str) -> None:
+        if self._task.remember != "never":
+            msg = (
+                f"{self._task.name} touches context.{what}, but its answers are remembered under its parameters, which "
+                f"do not tell what {holder} holds, and a remembered one writes nothing there; declare "
+                "@agent.task(remember=False), or take what it reads as parameters and let the phase write the result"
+            )
+            raise UndeclaredAccess(msg)
+
+    def _demand_owner(self, what: str) -> None:
+        if self._task.remember == "shared":
+            msg = (
+                f"{self._task.name} reads context.{what}, but its answers are shared by everybody; "
+                f'declare @agent.task(remember="user") or remember=False'
+            )
+            raise UndeclaredAccess(msg)
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    # Other programs may leave the zone out; the wire is in UTC.
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment

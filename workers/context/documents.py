@@ -1,0 +1,123 @@
+"""What an agent may read of one user's JSON memory: whose documents these are was settled before it got them."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from contracts.errors import InvalidInput, MemoryUnavailable
+
+if TYPE_CHECKING:
+    from memory.documents.items import Body
+    from memory.documents.kinds import Kinds
+    from memory.documents.paths import Path
+    from memory.documents.plans import Snapshot
+    from memory.documents.storage.history import PlanRecord
+    from memory.rendering.documents import Quotation
+
+log = structlog.get_logger(__name__)
+
+#: Tokens of documents in a prompt, about: a page and a half, a fifth of what recalling whole histories costs elsewhere.
+BUDGET_TOKENS = 800
+
+
+class OwnReads(Protocol):
+    """What is needed of `memory.documents.storage.reader.OwnDocuments`."""
+
+    async def snapshot(self, resources: Sequence[str] | None = None) -> "Snapshot":
+        """Return *resources*, None for all, as they all are at one moment."""
+
+    async def history(self, resource: str | None = None, limit: int = 100) -> "tuple[PlanRecord, ...]":
+        """Return the last applied plans, newest first."""
+
+    async def explain(self, resource: str, path: "Path | str") -> "tuple[PlanRecord, ...]":
+        """Return the plans that touched what is now at *path*, newest first."""
+
+    async def note_reads(self, places: Iterable[tuple[str, str]], at: datetime) -> None:
+        """Note that *places* were shown to somebody."""
+
+
+class ReadsDocuments(Protocol):
+    """What is needed of `memory.documents.storage.reader.DocumentReader`."""
+
+    def of(self, user_id: str) -> OwnReads:
+        """Return a reader that can read the documents of *user_id* alone."""
+
+
+class UserDocuments:
+    """The documents of one user, to be read; nobody else's can be named here.
+
+    Raises:
+        InvalidInput: there is no user: a task that nobody known asked for reads nobody's documents.
+    """
+
+    def __init__(self, user_id: str | None, reader: ReadsDocuments, kinds: "Kinds", now: datetime) -> None:
+        if not user_id:
+            raise InvalidInput("user_id is missing; documents are somebody's, so say who asks")
+        self.user_id = user_id
+        self._own = reader.of(user_id)
+        self.kinds = kinds
+        self.now = now
+
+    async def snapshot(self, resources: Sequence[str] | None = None) -> "Snapshot":
+        """Return *resources* as they all are at one moment; None: all kinds, and whatever else is stored.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        return await self._own.snapshot(resources)
+
+    async def rendered(
+        self,
+        resource: str | None = None,
+        *,
+        query: str = "",
+        budget_tokens: int = BUDGET_TOKENS,
+        said: "Sequence[Quotation]" = (),
+    ) -> str:
+        """Return *resource*, None for all documents, as a block of Markdown for a prompt; "" when nothing is there.
+
+        What is pinned comes first, beside the budget; then what answers *query*, as far as *budget_tokens* reach, and
+        turns that were *said*. All stands in it as quoted data, so that no sentence of it can act as an instruction.
+        What is shown is noted as read, for whoever asks later which memories were never of use.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        from memory.documents.paths import lookup, place_name
+        from memory.rendering.documents import render
+
+        bodies = await self.bodies(None if resource is None else [resource])
+        block = render(bodies, self.kinds, today=self.now.date(), query=query, budget_tokens=budget_tokens, said=said)
+        if block.shown:
+            places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in block.shown]
+            try:
+                await self._own.note_reads(places, self.now)
+            except MemoryUnavailable as error:
+                log.info("reads_not_noted", error=str(error))
+        return block.text
+
+    async def bodies(self, resources: Sequence[str] | None = None) -> "dict[str, Body]":
+        """Return the bodies of *resources*, None for all, by resource id.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        return {name: document.body for name, document in (await self.snapshot(resources)).documents.items()}
+
+    async def history(self, resource: str | None = None, limit: int = 100) -> "tuple[PlanRecord, ...]":
+        """Return the last *limit* applied plans, newest first; those of one document when *resource* is given.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        return await self._own.history(resource, limit)
+
+    async def explain(self, resource: str, path: "Path | str") -> "tuple[PlanRecord, ...]":
+        """Return the plans that touched what is now at *path*, newest first.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        return await self._own.explain(resource, path)

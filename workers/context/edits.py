@@ -1,0 +1,118 @@
+"""What a task changes of what is remembered of one user: whose it is was settled before the task got it."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from contracts.errors import InvalidInput, MemoryUnavailable, UndoRefused
+from workers.forgetting.erasure import ForgetsUser, Forgotten, forget_user
+
+if TYPE_CHECKING:
+    from memory.documents.draft import Draft
+    from memory.documents.plans import Plan
+    from memory.documents.storage.history import PlanRecord
+    from memory.documents.storage.store import DocumentStore
+    from memory.episodes.recall import KeepsTurns
+
+#: Plans that are looked through for what an earlier run of the same task did, moments ago.
+_LOOKED_THROUGH = 100
+#: Tries to store a change while others store theirs.
+_ATTEMPTS = 10
+
+
+class UserEdits:
+    """The edits of one user's documents; nobody else's can be named here.
+
+    Args:
+        user_id: Whose they are.
+        store: Where they lie.
+        attempt: Which run of the task this is: one after the first may find done what it is to do.
+        now: When it is done.
+        parts: Where else something of the user lies, in the order in which it is forgotten.
+        episodes: Where their turns are kept.
+
+    Raises:
+        InvalidInput: there is no user.
+    """
+
+    def __init__(
+        self,
+        user_id: str | None,
+        store: "DocumentStore",
+        attempt: int,
+        now: datetime,
+        parts: Sequence[ForgetsUser] = (),
+        episodes: "KeepsTurns | None" = None,
+    ) -> None:
+        if not user_id:
+            raise InvalidInput("user_id is missing; edits are of somebody's documents, so say whose")
+        self._user_id = user_id
+        self._store = store
+        self._attempt = attempt
+        self._now = now
+        self._parts = parts
+        self._episodes = episodes
+
+    async def keep_turns(self, *, is_on: bool, days: int | None) -> None:
+        """Say whether turns of the user are kept, and for how many days; None leaves that to the deployment.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        if self._episodes is not None:
+            await self._episodes.settle(self._user_id, is_on=is_on, days=days)
+
+    async def change(self, plan_id: str, plan_of: "Callable[[Draft], Plan]") -> dict[str, int]:
+        """Apply and store the plan *plan_id*, which *plan_of* makes of the documents as they are; return the revisions.
+
+        What an earlier run of the same task stored is not applied again.
+
+        Raises:
+            EditRefused: the documents' guard refuses it.
+            MemoryUnavailable: the store did not answer in time, or others changed the documents each time.
+        """
+        from memory.documents.draft import Draft
+        from memory.documents.guard import LIMITS
+        from memory.documents.storage.commits import Stale
+
+        if self._attempt > 1:
+            recent = await self._store.history(self._user_id, limit=_LOOKED_THROUGH)
+            for record in recent:
+                if record.plan_id == plan_id:
+                    return dict(record.revisions)
+        for _ in range(_ATTEMPTS):
+            draft = Draft(await self._store.snapshot(self._user_id), LIMITS, self._now)
+            draft.apply(plan_of(draft))
+            done = await self._store.commit(draft)
+            if not isinstance(done, Stale):
+                return dict(done.revisions)
+        raise MemoryUnavailable(f"the documents were changed by others {_ATTEMPTS} times in a row; ask again")
+
+    async def forget(self) -> Forgotten:
+        """Remove what is remembered of the user where this worker may, and tell what that was and what is left.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time; what was removed by then stays removed.
+        """
+        return await forget_user(self._user_id, self._parts)
+
+    async def undo(self, plan_id: str) -> "PlanRecord":
+        """Take *plan_id* back in all its documents and return the plan that did, also when an earlier run was that.
+
+        Raises:
+            UndoRefused: a later plan touched the same place, or the plan does not stand.
+            MemoryUnavailable: the store did not answer in time; the task is run again.
+        """
+        try:
+            return await self._store.undo(self._user_id, plan_id, at=self._now)
+        except UndoRefused:
+            done = await self._done_before(plan_id) if self._attempt > 1 else None
+            if done is None:
+                raise
+            return done
+
+    async def _done_before(self, plan_id: str) -> "PlanRecord | None":
+        """Return the plan that took *plan_id* back and stands, None when there is none."""
+        recent = await self._store.history(self._user_id, limit=_LOOKED_THROUGH)
+        taking = (record for record in recent if record.undoes == plan_id and record.kind == "undo")
+        return next((record for record in taking if record.undone_by is None), None)

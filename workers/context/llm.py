@@ -1,0 +1,76 @@
+"""The language models as a task sees them: its deadline and its account go with every question."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Protocol
+
+from runtime.models.llm import LlmRole, Reply, Spent
+from runtime.models.wire import T
+
+
+class LanguageModel(Protocol):
+    """What a context needs of `runtime.models.llm.Llm`."""
+
+    @property
+    def configured(self) -> bool:
+        """Say whether asking can succeed."""
+
+    @property
+    def has_room(self) -> bool:
+        """Say whether a question more keeps nobody else waiting."""
+
+    def role(self, name: str) -> LlmRole:
+        """Return which model answers for the role *name*."""
+
+    async def ask(
+        self,
+        role: str,
+        answer: type[T],
+        *,
+        system: str,
+        user: str,
+        deadline_s: float | None = None,
+        spent: Spent | None = None,
+    ) -> Reply[T]:
+        """Return the model's answer within *deadline_s*, adding every attempt to *spent*."""
+
+
+class TaskLlm:
+    """The language models of one task."""
+
+    def __init__(
+        self, model: LanguageModel, spent: Spent, deadline: datetime | None, now: Callable[[], datetime]
+    ) -> None:
+        self._model = model
+        self._spent = spent
+        self._deadline = deadline
+        self._now = now
+
+    @property
+    def configured(self) -> bool:
+        """Say whether asking can succeed; when not, answer by rules."""
+        return self._model.configured
+
+    @property
+    def has_room(self) -> bool:
+        """Say whether half of the worker's questions at once stay free for others when one more is asked now."""
+        return self._model.has_room
+
+    def role(self, name: str) -> LlmRole:
+        """Return which model answers for the role *name*, for whoever writes down who said something."""
+        return self._model.role(name)
+
+    async def ask(self, role: str, answer: type[T], *, system: str, user: str) -> T:
+        """Return what the model of *role* says, as an *answer*, whose first field must be `reasoning`.
+
+        Its shape is checked, its content is not: look up every value in the text you gave before you trust it.
+
+        Raises:
+            LlmNotConfigured: no model is configured.
+            LlmError: it refused, was cut off, did not answer before the task's deadline, or answered another shape.
+        """
+        deadline_s = None
+        if self._deadline is not None:
+            deadline_s = (self._deadline - self._now()).total_seconds()
+        reply = await self._model.ask(role, answer, system=system, user=user, deadline_s=deadline_s, spent=self._spent)
+        return reply.value

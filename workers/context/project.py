@@ -1,0 +1,117 @@
+"""What a running task may know of its project, and add to it: standards, decisions and what was done before."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from contracts.errors import InvalidInput, UnknownSession
+
+if TYPE_CHECKING:
+    from contracts.messages import TaskAssignment
+    from memory.projects.records import Kind, Record
+    from workers.context.session import SessionStore
+
+#: Records that a search returns unless it says another number.
+FOUND = 20
+
+
+class ProjectStore(Protocol):
+    """What is needed of `memory.projects.project.ProjectMemory`."""
+
+    async def append(
+        self,
+        project_id: str,
+        kind: "Kind",
+        text: str,
+        *,
+        tags: Sequence[str] = (),
+        by: str | None = None,
+        supersedes: str | None = None,
+        session_id: str | None = None,
+        token: str | None = None,
+    ) -> "Record":
+        """Add a record and return it; with a *token* that was used before, return the record of that time."""
+
+    async def search(
+        self,
+        project_id: str,
+        *,
+        kind: "Kind | None" = None,
+        tags: Sequence[str] = (),
+        text: str = "",
+        limit: int = FOUND,
+    ) -> "list[Record]":
+        """Return what fits all conditions, newest first."""
+
+    async def standards(self, project_id: str, tags: Sequence[str] = ()) -> "list[Record]":
+        """Return the standards in force with any of *tags* (none: all of them), newest first."""
+
+
+class TaskProject:
+    """The memory of the project that the task's session belongs to; no other project can be named here.
+
+    Every method raises InvalidInput when the session belongs to no project, UnknownSession when its time to live is
+    over, and MemoryUnavailable when the store did not answer in time: then the task is run again.
+    """
+
+    def __init__(
+        self, assignment: "TaskAssignment", session_id: str, projects: ProjectStore, sessions: "SessionStore"
+    ) -> None:
+        self._assignment = assignment
+        self._session_id = session_id
+        self._projects = projects
+        self._sessions = sessions
+        self._project_id: str | None = None
+
+    async def standards(self, *tags: str) -> "list[Record]":
+        """Return the standards in force with any of *tags*, all of them without a tag, newest first."""
+        return await self._projects.standards(await self.project_id(), tags)
+
+    async def search(
+        self, text: str = "", tags: Sequence[str] = (), kind: "Kind | None" = None, limit: int = FOUND
+    ) -> "list[Record]":
+        """Return records that hold every word of *text* and every one of *tags*, newest first.
+
+        *kind* is `decision`, `standard` or `history`, None for all. What was superseded is found too.
+        """
+        return await self._projects.search(await self.project_id(), kind=kind, tags=tags, text=text, limit=limit)
+
+    async def decide(
+        self, text: str, tags: Sequence[str] = (), supersedes: str | None = None, *, name: str | None = None
+    ) -> "Record":
+        """Note a decision for good and return it; *supersedes* is the record it takes the place of.
+
+        Another run of the task that decides the same again notes nothing new. What may come in other words then, such
+        as those of a model, is given a *name* of its own among the decisions of the task: the first run's words stay.
+        """
+        tags = tuple(tags)
+        said = f"={name}" if name is not None else _digest(text, tags, supersedes)
+        return await self._projects.append(
+            await self.project_id(),
+            "decision",
+            text,
+            tags=tags,
+            by=self._assignment.user_id,
+            supersedes=supersedes,
+            session_id=self._session_id,
+            token=f"{self._assignment.task_id}:{said}",
+        )
+
+    async def project_id(self) -> str:
+        """Return the id of the project."""
+        if self._project_id is None:
+            root = await self._sessions.root(self._session_id)
+            if root is None:
+                msg = f"session {self._session_id!r} is not there, or its time to live is over; run its pipeline anew"
+                raise UnknownSession(msg)
+            if not root.project:
+                msg = f"session {self._session_id!r} belongs to no project; create it with one"
+                raise InvalidInput(msg)
+            self._project_id = root.project
+        return self._project_id
+
+
+def _digest(*said: object) -> str:
+    """Return what tells one decision of a task from another: other words are another decision."""
+    return hashlib.blake2b(json.dumps(said).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,125 @@
+"""What a running task may know of the story whose response it analyses: as it stood then, and never another story."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from contracts.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from contracts.analysis.background import KnownFact
+    from contracts.analysis.stories import Entity, Relations, StoryMemory, StoryResponse, StorySettings
+    from memory.stories.view import PastScene, StandingStory, ThreadState
+
+
+class StoryStore(Protocol):
+    """What is needed of `memory.stories.store.StoryStore`.
+
+    Every method raises UnknownStory when there is no such story, MemoryUnavailable when the store did not answer.
+    """
+
+    async def settings(self, story_id: str) -> "StorySettings":
+        """Return how it is analysed."""
+
+    async def entities(self, story_id: str) -> "tuple[Entity, ...]":
+        """Return everybody and everything with a file, in the order of their names."""
+
+    async def relations(self, story_id: str) -> "Relations":
+        """Return tiers, tastes and the scores that it begins with."""
+
+    async def standing(self, story_id: str, number: int, sections: Collection[str], *, after: bool) -> "StandingStory":
+        """Return the story before response *number*, or *after* it, as far as the agents of *sections* tell."""
+
+    async def response(self, story_id: str, number: int) -> "StoryResponse | None":
+        """Return one response, None when it is not there (any more)."""
+
+    async def section(self, story_id: str, number: int, section: str) -> "JsonValue":
+        """Return what stands in one section of the analysis of a response, None when nothing does yet."""
+
+
+class KeepsAnswers(Protocol):
+    """What is needed of `memory.stories.shared_answers.SharedAnswers`."""
+
+    calls: str
+
+    async def get_or_compute(
+        self, story_id: str, number: int, name: str, compute: "Callable[[], Awaitable[JsonValue]]", *, wait_s: float
+    ) -> "JsonValue":
+        """Return the answer *name*, or what *compute* returns in one of all who ask at once."""
+
+
+class TaskStory:
+    """The story of a task: `before` leaves out what the response itself changed, the others have it as far as known.
+
+    Every method raises UnknownStory when the story is gone, and MemoryUnavailable when the store did not answer in
+    time: then the task is run again.
+    """
+
+    def __init__(self, story_id: str, number: int, store: StoryStore, answers: KeepsAnswers, *, run: str) -> None:
+        self.story_id = story_id
+        self.number = number
+        #: How agents share questions to models: `ten`, `grouped` or `one`.
+        self.calls = answers.calls
+        self._store = store
+        self._answers = answers
+        self._run = run
+
+    async def response(self) -> "StoryResponse":
+        """Return the response that is analysed.
+
+        Raises:
+            InvalidInput: it is not there (any more).
+        """
+        found = await self._store.response(self.story_id, self.number)
+        if found is None:
+            msg = f"response {self.number} of story {self.story_id!r} is not there any more; analyse it with its text"
+            raise InvalidInput(msg)
+        return found
+
+    async def settings(self) -> "StorySettings":
+        """Return how the story is analysed."""
+        return await self._store.settings(self.story_id)
+
+    async def entities(self) -> "tuple[Entity, ...]":
+        """Return everybody and everything with a file, in the order of their names."""
+        return await self._store.entities(self.story_id)
+
+    async def relations(self) -> "Relations":
+        """Return tiers, tastes and the scores that the story began with."""
+        return await self._store.relations(self.story_id)
+
+    async def memories(self, *, before: bool = False) -> "tuple[StoryMemory, ...]":
+        """Return what characters remember, the oldest first."""
+        return (await self._standing("memory_create", before)).memories
+
+    async def knowledge(self, *, before: bool = False) -> "tuple[KnownFact, ...]":
+        """Return what is known of the story's world, the oldest first."""
+        return (await self._standing("knowledge", before)).knowledge
+
+    async def threads(self, *, before: bool = False) -> "tuple[ThreadState, ...]":
+        """Return every plot thread and how it stands, resolved ones too."""
+        return (await self._standing("plot_threads", before)).threads
+
+    async def scores(self, *, before: bool = False) -> "Mapping[str, float]":
+        """Return the score of each pair, in points, by `contracts.analysis.stories.pair_of`."""
+        return (await self._standing("relationship", before)).scores
+
+    async def past_scenes(self, count: int) -> "tuple[PastScene, ...]":
+        """Return the last *count* scenes before this response, the latest first."""
+        return (await self._standing("resp_analyzer", before=True)).scenes[:count]
+
+    async def section(self, section: str) -> "JsonValue":
+        """Return what another agent found in this response, by the key of its section; None when nothing yet."""
+        return await self._store.section(self.story_id, self.number, section)
+
+    async def share(self, name: str, compute: "Callable[[], Awaitable[JsonValue]]", *, wait_s: float) -> "JsonValue":
+        """Return what *compute* returns in the first of the tasks of this analysis that ask for *name*.
+
+        The others wait for it, *wait_s* at most, then compute for themselves; so they do without the store.
+        """
+        name = f"{self._run}:{name}"
+        return await self._answers.get_or_compute(self.story_id, self.number, name, compute, wait_s=wait_s)
+
+    async def _standing(self, section: str, before: bool) -> "StandingStory":
+        return await self._store.standing(self.story_id, self.number, (section,), after=not before)

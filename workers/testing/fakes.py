@@ -1,0 +1,290 @@
+"""Stand-ins for what a host lends, for tests without servers."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from contracts.errors import InvalidInput, LlmError
+from contracts.messages import ChatTurn, Progress
+from memory.documents.kinds import Kinds
+from memory.documents.plans import Document, Snapshot
+from runtime.models.llm import Expense, LlmRole, Reply, Spent, check_answer_model
+from runtime.models.wire import T
+
+if TYPE_CHECKING:
+    from pathlib import Path as FilePath
+
+    from memory.conversations.fake import FakeInbox
+    from memory.documents.items import Body
+    from memory.documents.paths import Path
+    from memory.documents.storage.fake import FakeDocumentStore
+    from memory.documents.storage.history import PlanRecord
+    from memory.episodes.store import Found
+    from memory.long_term.single_flight import SingleFlight
+    from memory.projects.fake import FakeProject
+    from memory.sessions.fake import FakeSessions
+    from memory.sessions.once import Computed
+    from memory.stories.fake import FakeSharedAnswers, FakeStories
+    from workers.forgetting.erasure import ForgetsUser
+
+
+@cache
+def shipped_kinds() -> Kinds:
+    """Return the kinds of documents that come with the house."""
+    return Kinds.load()
+
+
+class FakeDocuments:
+    """Stands for `documents.storage.reader.DocumentReader`: everybody has *bodies*, by resource id, and no history.
+
+    `read` keeps what was noted as shown to somebody, by user id.
+    """
+
+    def __init__(self, bodies: "Mapping[str, Body] | None" = None, kinds: Kinds | None = None) -> None:
+        self.bodies = dict(bodies or {})
+        self.kinds = kinds or shipped_kinds()
+        self.read: dict[str, list[tuple[str, str]]] = {}
+
+    def of(self, user_id: str) -> "FakeOwnDocuments":
+        """Return a reader of the documents of *user_id*."""
+        if not user_id:
+            raise InvalidInput("documents belong to one user each; say whose")
+        return FakeOwnDocuments(self, user_id)
+
+
+class FakeOwnDocuments:
+    """Stands for `memory.documents.storage.reader.OwnDocuments`."""
+
+    def __init__(self, documents: FakeDocuments, user_id: str) -> None:
+        self._documents = documents
+        self._user_id = user_id
+
+    async def snapshot(self, resources: Sequence[str] | None = None) -> Snapshot:
+        """Return what was given as revision 1, and templates of the other kinds as 0."""
+        kinds, bodies = self._documents.kinds, self._documents.bodies
+        wanted = [*kinds.ids, *bodies] if resources is None else resources
+        found: dict[str, Document] = {}
+        for resource_id in dict.fromkeys(wanted):
+            kind = kinds.get(resource_id)
+            if resource_id in bodies:
+                found[resource_id] = Document(resource_id, 1, bodies[resource_id])
+            elif kind is not None:
+                found[resource_id] = Document(resource_id, 0, kind.template)
+        return Snapshot(self._user_id, found)
+
+    async def history(
+        self,
+        resource: str | None = None,  # noqa: ARG002 - as in the class it stands for
+        limit: int = 100,  # noqa: ARG002
+    ) -> "tuple[PlanRecord, ...]":
+        """Return nothing."""
+        return ()
+
+    async def explain(self, resource: str, path: "Path | str") -> "tuple[PlanRecord, ...]":  # noqa: ARG002 - as above
+        """Return nothing."""
+        return ()
+
+    async def note_reads(self, places: Iterable[tuple[str, str]], at: datetime) -> None:  # noqa: ARG002 - as above
+        """Keep what was shown for the test to look at."""
+        self._documents.read.setdefault(self._user_id, []).extend(places)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question that a task put to a model."""
+
+    role: str
+    answer: type[BaseModel]
+    system: str
+    user: str
+
+
+class ScriptedLlm:
+    """A model that gives prepared answers in order and notes what it was asked; an LlmError in the script is raised."""
+
+    def __init__(self, script: Iterable[BaseModel | LlmError] = ()) -> None:
+        self._script = deque(script)
+        self.asked: list[Asked] = []
+        self.configured = bool(self._script)
+        self.has_room = True
+
+    def role(self, name: str) -> LlmRole:  # noqa: ARG002 - one script answers for all
+        """Return a model of that name: scripted."""
+        return LlmRole(model="scripted", temperature=None)
+
+    async def ask(
+        self,
+        role: str,
+        answer: type[T],
+        *,
+        system: str,
+        user: str,
+        deadline_s: float | None = None,  # noqa: ARG002 - the script never waits
+        spent: Spent | None = None,
+    ) -> Reply[T]:
+        """Return the next answer of the script.
+
+        Raises:
+            AssertionError: the script is at its end, or its next answer is of another class than asked for.
+        """
+        check_answer_model(answer)
+        self.asked.append(Asked(role, answer, system, user))
+        if not self._script:
+            msg = f"the task asks {role!r} for a {answer.__name__}, but the script has no answer left; add one to llm="
+            raise AssertionError(msg)
+        said = self._script.popleft()
+        if spent is not None:
+            spent.add(Expense())
+        if isinstance(said, LlmError):
+            raise said
+        if not isinstance(said, answer):
+            msg = f"the task asks {role!r} for a {answer.__name__}, but the script holds {said!r}"
+            raise AssertionError(msg)  # noqa: TRY004 - the test is wrong, not a type at run time
+        return Reply(said, Expense(), "scripted", 1, 0.0)
+
+
+class KitEpisodes:
+    """Stands for `memory.episodes.store.Episodes`: ranks the turns of the conversation, whoever asks."""
+
+    def __init__(self, turns: Sequence[ChatTurn]) -> None:
+        self._turns = turns
+
+    async def search(
+        self,
+        owner: str,  # noqa: ARG002 - the kit knows one person
+        query: str,
+        *,
+        limit: int = 20,
+        since: date | None = None,
+        until: date | None = None,
+        speaker: str | None = None,
+        conversation_id: str | None = None,
+        asked: str | None = None,
+    ) -> "Found":
+        """Return the best of the turns that meet the conditions."""
+        from memory.episodes.ranking import rank
+        from memory.episodes.store import Episode, Found, Hit
+
+        turns = [
+            turn
+            for turn in self._turns
+            if (since is None or turn.at.date() >= since)
+            and (until is None or turn.at.date() <= until)
+            and speaker in (None, turn.speaker)
+            and conversation_id in (None, turn.conversation_id)
+            and (asked is None or turn.text.strip().casefold() != asked.strip().casefold())
+        ]
+        scores = rank(query, [turn.text for turn in turns])
+        hits = [
+            Hit(Episode.model_validate(turn, from_attributes=True), score, 1.0)
+            for turn, score in zip(turns, scores, strict=True)
+            if score > 0
+        ]
+        return Found(tuple(sorted(hits, key=lambda hit: -hit.score)[:limit]), len(turns))
+
+    async def settle(self, owner: str, *, is_on: bool = True, days: int | None = None) -> None:
+        """Keep nothing of it: the kit keeps no turns."""
+
+
+@dataclass
+class KitServices:
+    """What the kit lends to contexts; fits `workers.context.context.Services`."""
+
+    llm: ScriptedLlm
+    at: datetime
+    turns: tuple[ChatTurn, ...] = ()
+    progress: list[Progress] = field(default_factory=list)
+    documents: FakeDocuments = field(default_factory=FakeDocuments)
+    #: Entries of sessions that were read, and not computed.
+    session_hits: int = 0
+    agent_files: "FilePath | None" = None
+    #: How agents of a story share questions: `ten`, `grouped` or `one`.
+    story_calls: str = "ten"
+
+    @property
+    def kinds(self) -> Kinds:
+        """Return the kinds that its documents have."""
+        return self.documents.kinds
+
+    @property
+    def episodes(self) -> KitEpisodes:
+        """Return what was said, the turns of the conversation, to be searched."""
+        return KitEpisodes(self.turns)
+
+    @property
+    def words(self) -> "Sequence[ForgetsUser]":
+        """Return where words lie: nowhere but in the kit."""
+        return ()
+
+    @cached_property
+    def edits(self) -> "FakeDocumentStore":
+        """Return a store without any edit to take back; a test puts there what it wants taken back."""
+        from memory.documents.storage.fake import FakeDocumentStore
+
+        return FakeDocumentStore(self.kinds)
+
+    @cached_property
+    def sessions(self) -> "FakeSessions":
+        """Return the sessions that tasks work on; what stands for a store is loaded when one does."""
+        from memory.sessions.fake import FakeSessions
+
+        return FakeSessions()
+
+    @cached_property
+    def session_flights(self) -> "SingleFlight[Computed]":
+        """Return what lets one of many compute an entry."""
+        from memory.long_term.fake_single_flight import FakeSingleFlight
+
+        return FakeSingleFlight()
+
+    @cached_property
+    def projects(self) -> "FakeProject":
+        """Return what projects remember."""
+        from memory.projects.fake import FakeProject
+
+        return FakeProject()
+
+    @cached_property
+    def stories(self) -> "FakeStories":
+        """Return what is known of stories."""
+        from memory.stories.fake import FakeStories
+
+        return FakeStories()
+
+    @cached_property
+    def story_answers(self) -> "FakeSharedAnswers":
+        """Return what questions that agents of a story share were answered."""
+        from memory.stories.fake import FakeSharedAnswers
+
+        return FakeSharedAnswers(self.story_calls)
+
+    @cached_property
+    def inbox(self) -> "FakeInbox":
+        """Return what was said in conversations, in the prepared turns to begin with, and what agents observed."""
+        from memory.conversations.fake import FakeInbox
+
+        inbox = FakeInbox()
+        for turn in self.turns:
+            inbox.turn(turn)
+        return inbox
+
+    def count_session_hits(self, number: int) -> None:
+        """Count them."""
+        self.session_hits += number
+
+    def now(self) -> datetime:
+        """Return the time that was set."""
+        return self.at
+
+    async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:  # noqa: ARG002 - no subject here
+        """Keep *progress* for the test to look at."""
+        self.progress.append(progress)
+
+    async def recent_turns(self, conversation_id: str, count: int) -> Sequence[ChatTurn]:
+        """Return the last *count* prepared turns of *conversation_id*."""
+        return [turn for turn in self.turns if turn.conversation_id == conversation_id][-count:]

@@ -1,0 +1,387 @@
+"""The kit that tests an agent without servers: the worker's own reading, running and writing, on fakes.
+
+```python
+report = await run_task(agent, "share_trip", {"hotel": "300", "travellers": 3})
+assert report.result == {"each": 100, "dearest_ticket": None}
+
+heard = await listen(agent, "I love omelettes")
+assert [fact.text for fact in heard.facts] == ["User loves omelettes"]
+```
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from contracts import subjects
+from contracts.errors import ConfigurationError, LlmError
+from contracts.messages import ChatTurn, CompletionReport, Fact, MemoryMode, Progress, TaskAssignment
+from contracts.parameters.model import Parameters
+from memory.documents.draft import Draft
+from memory.documents.guard import LIMITS
+from memory.long_term.entries import Remembered
+from runtime.messaging.pull import Delivery
+from workers.agent import Agent
+from workers.context.context import Context
+from workers.context.phase_outputs import entries_of
+from workers.execution.job import Order, Unfit, read_order
+from workers.execution.outcome import Verdict, elapsed_ms, verdict_on
+from workers.execution.retry_decision import RetryPolicy, judge
+from workers.listening.context import ListenContext
+from workers.listening.declaration import Listener
+from workers.listening.rulings import closings_of
+from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch
+from workers.testing.answers import KitAnswers
+from workers.testing.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
+from workers.testing.history import KitHistory
+from workers.testing.session import KitSession
+from workers.testing.story import KitStory
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from memory.documents.items import Body
+    from memory.projects.records import Record
+
+__all__ = [
+    "NOW",
+    "AgentKit",
+    "Asked",
+    "Heard",
+    "KitHistory",
+    "KitServices",
+    "KitStory",
+    "ScriptedLlm",
+    "listen",
+    "run_task",
+]
+
+#: The time in a kit unless another is given: fixed, so that a test says the same every day.
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+_CONVERSATION = "conversation-1"
+
+
+class AgentKit:
+    """One agent on fakes: what it remembers lives as long as the kit.
+
+    Args:
+        agent: whose tasks to run.
+        llm: answers of the model, in order; an LlmError among them is raised instead.
+        now: the time that tasks see; change it with `kit.services.at = ...`.
+        conversation: what was said before, oldest first; a string is something the person said.
+        documents: the JSON memory of whoever asks, bodies by resource id; templates stand for the others.
+        session: what earlier phases wrote, values by key; None, without a phase or standards: tasks have no session.
+        phase: the phase that tasks run as.
+        writes: what of a result goes into the session, as in an assignment; look with `entries`.
+        story: the response that tasks analyse, with its story; None: they analyse none.
+        history: what the agent has heard, said and observed; None, without a conversation: tasks have none.
+        standards: what is in force in the session's project: texts, or tuples of a text and its tags.
+        remembers: the agent's memory switch.
+    """
+
+    __test__ = False
+
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        llm: Iterable[BaseModel | LlmError] = (),
+        now: datetime = NOW,
+        conversation: Iterable[ChatTurn | str] = (),
+        documents: "Mapping[str, Body] | None" = None,
+        session: "Mapping[str, JsonValue] | None" = None,
+        phase: str | None = None,
+        writes: Sequence[str] | None = None,
+        standards: Iterable[str | tuple[str, ...]] = (),
+        story: KitStory | None = None,
+        history: KitHistory | None = None,
+        remembers: bool = True,
+    ) -> None:
+        self.agent = agent
+        turns = tuple(_turn(number, said, now) for number, said in enumerate(conversation, start=1))
+        self.services = KitServices(ScriptedLlm(llm), now, turns, documents=FakeDocuments(documents))
+        self.raised: list[Exception] = []
+        self._session = KitSession(self.services, session, phase, writes, tuple(standards))
+        self._story = story
+        if story is not None:
+            story.put_into(self.services.stories)
+        self._history = history
+        self._conversation_id = turns[-1].conversation_id if turns else _CONVERSATION if history is not None else None
+        self._remembers = remembers
+        self._answers = KitAnswers()
+        self._effects: set[tuple[str, str]] = set()
+        self._runs = 0
+
+    @property
+    def progress(self) -> list[Progress]:
+        """What the tasks told while they ran, in order."""
+        return self.services.progress
+
+    @property
+    def asked(self) -> list[Asked]:
+        """What the model was asked, in order."""
+        return self.services.llm.asked
+
+    async def entries(self) -> "dict[str, JsonValue]":
+        """Return what is in the session, values by key; looking counts as no use of them."""
+        return await self._session.entries()
+
+    async def decisions(self) -> "list[Record]":
+        """Return what was decided in the session's project, newest first."""
+        return await self._session.decisions()
+
+    async def run(
+        self,
+        task_name: str,
+        parameters: Mapping[str, Any] | Parameters,
+        *,
+        user_id: str | None = None,
+        memory: MemoryMode = "use",
+        max_attempts: int = 5,
+    ) -> CompletionReport:
+        """Return the report of one assignment, as a supervisor would receive it.
+
+        A task that raises is run again at once, as often as it and *max_attempts* allow; `raised` keeps every
+        exception with its traceback. An AssertionError is the test's own and is not caught.
+        """
+        order = self._read(task_name, parameters, user_id, memory, max_attempts)
+        if isinstance(order, Unfit):
+            self.raised.append(order.problem)
+            assignment = order.assignment
+            assert assignment is not None, order.problem  # noqa: S101 - the kit wrote it itself
+            return _report(Verdict(order.delivery, assignment, 1, 1, "rejected", "kit", "off", error=order.problem))
+        await self._session.open()
+        await self._open_history()
+        if (answer := self._answers.find(order)) is not None:
+            return await self._serve(order, answer)
+        return await self._compute(order)
+
+    async def _open_history(self) -> None:
+        history, self._history = self._history, None
+        if history is not None:
+            await history.put_into(self.services.inbox, self._conversation_id or _CONVERSATION)
+
+    def _read(
+        self,
+        task_name: str,
+        parameters: Mapping[str, Any] | Parameters,
+        user_id: str | None,
+        memory: MemoryMode,
+        max_attempts: int,
+    ) -> Order | Unfit:
+        self._runs += 1
+        raw = parameters.model_dump(mode="json") if isinstance(parameters, Parameters) else dict(parameters)
+        assignment = TaskAssignment.model_validate(
+            {
+                "task_id": f"task-{self._runs}",
+                "agent_id": self.agent.agent_id,
+                "supervisor_id": "kit",
+                "task": {"name": task_name, "parameters": raw},
+                "created_at": self.services.now(),
+                "max_attempts": max_attempts,
+                "memory": memory,
+                "user_id": user_id,
+                "conversation_id": self._conversation_id,
+                **self._session.fields,
+                **(self._story.fields if self._story is not None else {}),
+            }
+        )
+        subject = subjects.task(self.agent.agent_id, task_name)
+        delivery = Delivery(subject, assignment.model_dump_json().encode(), None, "", 1, self._runs, time.monotonic())
+        return read_order(delivery, self.agent, self.services.now(), remembers=self._remembers)
+
+    @property
+    def effects(self) -> set[tuple[str, str]]:
+        """Which effects were made: pairs of task id and the name given to `context.once`."""
+        return self._effects
+
+    def _context(self, order: Order) -> Context:
+        async def claim(name: str) -> bool:
+            effect = order.assignment.task_id, name
+            is_first = effect not in self._effects
+            self._effects.add(effect)
+            return is_first
+
+        return Context(
+            order.task,
+            order.assignment,
+            self.services,
+            settings=self.agent.settings,
+            attempt=order.attempt,
+            claim=claim,
+        )
+
+    async def _serve(self, order: Order, answer: Remembered) -> CompletionReport:
+        order.outcome = "hit" if order.near is None else "near"
+        try:
+            await self._put_into_session(order, answer.result_json, answer.computed_ms)
+        except Exception as error:  # noqa: BLE001 - as below
+            return self._failure(order, error) or await self._compute(order)
+        verdict = verdict_on(order, "completed", "kit", result_json=answer.result_json)
+        verdict.age_ms = self._now_ms() - answer.created_at_ms
+        return _report(verdict)
+
+    def _now_ms(self) -> int:
+        return int(self.services.now().timestamp() * 1000)
+
+    async def _compute(self, order: Order) -> CompletionReport:
+        while True:
+            context = self._context(order)
+            try:
+                result = await order.task.run(order.parameters, context)
+                run_ms = elapsed_ms(context.started)
+                self._answers.keep(order, Remembered(self._now_ms(), run_ms, result))
+                await self._put_into_session(order, result, run_ms)
+            except (AssertionError, asyncio.CancelledError):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report
+                failure = self._failure(order, error, context)
+                if failure is not None:
+                    return failure
+                order.attempt += 1
+                continue
+            verdict = verdict_on(order, "completed", "kit", result_json=result, run_ms=run_ms)
+            verdict.usage = context.usage
+            return _report(verdict)
+
+    async def _put_into_session(self, order: Order, result: bytes, computed_ms: int) -> None:
+        assignment = order.assignment
+        if assignment.writes:
+            entries = entries_of(assignment, result, computed_ms)
+            await self.services.sessions.set_many(assignment.session_id or "", entries, task_id=assignment.task_id)
+
+    def _failure(self, order: Order, error: Exception, context: Context | None = None) -> CompletionReport | None:
+        """Keep *error* and return the report it leads to, None when the task runs again."""
+        self.raised.append(error)
+        judgement = judge(
+            error,
+            task=order.task,
+            attempt=order.attempt,
+            max_attempts=order.runs_allowed,
+            retry=RetryPolicy().of(order.task),
+            now=self.services.now(),
+        )
+        if judgement.pause_s is not None:
+            return None
+        verdict = verdict_on(order, judgement.status, "kit")
+        verdict.error, verdict.usage = error, context.usage if context is not None else None
+        return _report(verdict)
+
+
+async def run_task(
+    agent: Agent,
+    task_name: str,
+    parameters: Mapping[str, Any] | Parameters,
+    *,
+    llm: Iterable[BaseModel | LlmError] = (),
+    now: datetime = NOW,
+    conversation: Iterable[ChatTurn | str] = (),
+    documents: "Mapping[str, Body] | None" = None,
+    session: "Mapping[str, JsonValue] | None" = None,
+    phase: str | None = None,
+    standards: Iterable[str | tuple[str, ...]] = (),
+    story: KitStory | None = None,
+    history: KitHistory | None = None,
+    user_id: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> CompletionReport:
+    """Return the report of one task of *agent*, run on fakes with nothing remembered; arguments as in `AgentKit`.
+
+    Raises:
+        ConfigurationError: *settings* do not fit the agent.
+    """
+    configured = agent.configured(settings) if settings is not None else agent
+    kit = AgentKit(
+        configured,
+        llm=llm,
+        now=now,
+        conversation=conversation,
+        documents=documents,
+        session=session,
+        phase=phase,
+        standards=standards,
+        story=story,
+        history=history,
+    )
+    return await kit.run(task_name, parameters, user_id=user_id)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a listener made of what it was told: `facts` of a turn, or `rulings` on facts and `documents` after them."""
+
+    facts: tuple[Fact, ...] = ()
+    rulings: tuple[Ruling, ...] = ()
+    documents: "Mapping[str, Body]" = field(default_factory=dict)
+    draft: Draft | None = None
+    asked: Sequence[Asked] = ()
+
+    def ruling_on(self, number: int) -> Ruling:
+        """Return the ruling on fact *number*, 0 for the first, in whatever order they were returned."""
+        return next(ruling for ruling in self.rulings if ruling.fact_id == f"fact-{number + 1}")
+
+
+async def listen(
+    agent: Agent,
+    said: ChatTurn | str | Sequence[Fact | str],
+    *,
+    llm: Iterable[BaseModel | LlmError] = (),
+    now: datetime = NOW,
+    documents: "Mapping[str, Body] | None" = None,
+    user_id: str = "user-1",
+    settings: Mapping[str, Any] | None = None,
+) -> Heard:
+    """Return what the listener of *agent* makes of *said*: of a turn, or of facts in the order in which they came.
+
+    Arguments are as in `AgentKit`; a text among facts is what one says, and they are called `fact-1` and on. What the
+    host would not store is refused here too.
+
+    Raises:
+        ConfigurationError: *agent* has no such listener, or *settings* do not fit it.
+        TaskloreError: the rulings do not fit the facts or the draft.
+        Exception: whatever the listener raises.
+    """
+    agent = agent.configured(settings) if settings is not None else agent
+    services = KitServices(ScriptedLlm(llm), now, documents=FakeDocuments(documents))
+    if isinstance(said, str | ChatTurn):
+        turn = _turn(1, said, now, user_id)
+        context = ListenContext(user_id, services, settings=agent.settings)
+        (*learned,) = await _listener(agent, "turns").learn(TurnBatch(user_id, (turn,)), context)
+        return Heard(tuple(fact for one in learned for fact in one.facts), asked=services.llm.asked)
+    draft = Draft(await services.documents.of(user_id).snapshot(), LIMITS, now)
+    context = ListenContext(user_id, services, draft=draft, settings=agent.settings)
+    pending = [_pending(number, fact) for number, fact in enumerate(said, start=1)]
+    batch, listener = FactBatch(user_id, tuple(pending)), _listener(agent, "facts")
+    rulings = await listener.rule(batch, context)
+    closings_of(listener.label, batch, rulings, draft.applied)
+    bodies = {name: document.body for name, document in draft.documents.items()}
+    return Heard(rulings=rulings, documents=bodies, draft=draft, asked=services.llm.asked)
+
+
+def _listener(agent: Agent, queue: str) -> Listener:
+    if queue not in agent.listeners:
+        msg = f"{agent.agent_id} does not listen to {queue!r}; decorate a function with @agent.listen({queue!r})"
+        raise ConfigurationError(msg)
+    return agent.listeners[queue]
+
+
+def _pending(number: int, said: Fact | str) -> PendingFact:
+    fact = said if isinstance(said, Fact) else Fact(fact_id=f"fact-{number}", text=said, evidence=said)
+    return PendingFact(fact, f"turn-{number}")
+
+
+def _report(verdict: Verdict) -> CompletionReport:
+    return CompletionReport.model_validate_json(verdict.body("none"))
+
+
+def _turn(number: int, said: ChatTurn | str, now: datetime, user_id: str | None = None) -> ChatTurn:
+    if isinstance(said, ChatTurn):
+        return said
+    name = f"turn-{number}"
+    return ChatTurn(turn_id=name, conversation_id=_CONVERSATION, user_id=user_id, speaker="person", text=said, at=now)

@@ -1,0 +1,69 @@
+"""The session and the project that tasks of a testing kit work on, on fakes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from workers.testing.fakes import KitServices
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from memory.projects.records import Record
+
+#: What they are called in every kit.
+SESSION, PROJECT = "session-1", "project-1"
+
+
+@dataclass
+class KitSession:
+    """What tasks of a kit find in their session, and the fields of an assignment that name it.
+
+    `given` None, without a phase or standards, means that there is none. A standard is a text, or a text and its tags.
+    """
+
+    services: KitServices
+    given: "Mapping[str, JsonValue] | None"
+    phase: str | None
+    writes: Sequence[str] | None
+    standards: Sequence[str | tuple[str, ...]]
+    _is_open: bool = field(default=False, init=False)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of an assignment that name the session; none without one."""
+        if not self._is_wanted:
+            return {}
+        return {"session_id": SESSION, "phase": self.phase, "writes": self.writes}
+
+    async def open(self) -> None:
+        """Make the session and its project, the first time."""
+        if self._is_open or not self._is_wanted:
+            return
+        from memory.sessions.entries import NewEntry
+
+        self._is_open = True
+        await self.services.sessions.create(SESSION, project=PROJECT)
+        entries = [NewEntry(key, value) for key, value in (self.given or {}).items()]
+        if entries:
+            await self.services.sessions.set_many(SESSION, entries)
+        for said in self.standards:
+            text, *tags = (said,) if isinstance(said, str) else said
+            await self.services.projects.append(PROJECT, "standard", text, tags=tags)
+
+    async def entries(self) -> "dict[str, JsonValue]":
+        """Return every value by its key, sorted."""
+        if not self._is_wanted:
+            return {}
+        await self.open()
+        keys = sorted(entry.key for entry in await self.services.sessions.entries(SESSION))
+        found = await self.services.sessions.peek(SESSION, keys)
+        return {key: one.value for key, one in zip(keys, found, strict=True) if one is not None}
+
+    async def decisions(self) -> "list[Record]":
+        """Return what was decided in the project, newest first; all of it up to a thousand."""
+        return await self.services.projects.search(PROJECT, kind="decision", limit=1000)
+
+    @property
+    def _is_wanted(self) -> bool:
+        return self.given is not None or self.phase is not None or bool(self.standards) or self.writes is not None
