@@ -1,4 +1,4 @@
-"""A worker and a program of 0.1 beside processes of today, scripted by what 0.1.0 wrote (`tests/unit/golden/0.1.0`)."""
+"""A worker and a program of 0.1 beside processes of today, scripted by what 0.1.0 wrote (`contracts/golden/0.1.0`)."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from nats.js.api import ConsumerConfig
 from tests.acceptance.conftest import Standing
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 from tests.http_client import ask
-from tests.unit.test_messages_of_0_1 import old_message, refusals
+from tests.unit.contracts.test_messages_of_0_1 import old_message, refusals
 
 BUDGET = {"budget_limit": 50000, "spent": 42000, "history": [5000, 7000, 8000, 6000]}
 

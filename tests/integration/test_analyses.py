@@ -13,7 +13,7 @@ from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
 from supervisor.analyses.parts import Parts
 from tests.servers import PATIENCE_S
-from tests.unit.analyses.house import STORY, TEXT, House
+from tests.unit.supervisor.analyses.house import STORY, TEXT, House
 
 RESPONSES = range(1, 9)
 

@@ -25,7 +25,7 @@ from runtime.servers.embedded import EmbeddedServers
 from supervisor.reports.comparison import ComparisonDesk
 from supervisor.reports.reports import ReportDesk
 from tests.servers import PATIENCE_S
-from tests.unit.office import Line
+from tests.unit.workers.office import Line
 
 
 @dataclass

@@ -19,7 +19,7 @@ from quantities.amounts import Amount
 from runtime.servers.embedded import ValkeyServer
 from tests.fakes.stores import FakeLongTermMemory
 from tests.servers import PATIENCE_S
-from tests.unit.test_near_matches import a_plan, an_office
+from tests.unit.quantities.test_near_matches import a_plan, an_office
 
 Store = LongTermMemory | FakeLongTermMemory
 

@@ -18,7 +18,7 @@ from memory.long_term.store import LongTermMemory
 from memory.sessions.once import Computed
 from memory.sessions.session import EntryInfo, SessionCache
 from runtime.messaging.pull import Delivery
-from tests.unit.office import Office, a_task
+from tests.unit.workers.office import Office, a_task
 from workers import Context
 
 #: Seconds that a store may take on a busy machine.

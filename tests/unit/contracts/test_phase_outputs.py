@@ -1,0 +1,333 @@
+"""What a phase leaves in its session, in which order, and what follows when the session does not take it."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from contracts import subjects
+from contracts.errors import (
+    EntryTooLarge,
+    GiveUp,
+    MemoryUnavailable,
+    PhaseReplaced,
+    ResultTooLarge,
+    UnknownSession,
+)
+from contracts.messages import CompletionReport, TaskAssignment
+from memory.sessions.entries import EntryInfo
+from tests.unit.workers.office import NOW, Office, a_task, raising
+from workers import Context
+from workers.context.phase_outputs import entries_of
+
+PHASE: dict[str, Any] = {"session_id": "s1", "phase": "say", "writes": ["results"]}
+
+
+@pytest.fixture
+async def office() -> Office:
+    """Open an office and a session."""
+    office = Office()
+    await office.sessions.create("s1")
+    return office
+
+
+async def entry(office: Office, key: str = "say:results", session_id: str = "s1") -> EntryInfo:
+    """Return what is known of an entry that is there."""
+    [found] = [entry for entry in await office.sessions.entries(session_id) if entry.key == key]
+    return found
+
+
+async def values(office: Office, session_id: str = "s1") -> dict[str, Any]:
+    """Return what lies in a session."""
+    keys = sorted(entry.key for entry in await office.sessions.entries(session_id))
+    found = await office.sessions.peek(session_id, keys)
+    return {key: one.value for key, one in zip(keys, found, strict=True) if one is not None}
+
+
+def an_assignment(*writes: str) -> TaskAssignment:
+    """Return one of a phase that writes *writes*."""
+    whole = PHASE | {"task_id": "t1", "agent_id": "DeskAgent", "supervisor_id": "S", "task": {"name": "speak"}}
+    return TaskAssignment.model_validate(whole | {"created_at": NOW, "writes": writes})
+
+
+def test_a_result_is_written_whole_or_by_its_properties() -> None:
+    """Each took as long as the whole: none of them comes without it."""
+    result = b'{"map":{"a":1},"results":[0],"other":null}'
+    entries = entries_of(an_assignment("results", "map", "other", "map"), result, 11)
+    assert [(entry.key, entry.value, entry.computation_ms) for entry in entries] == [
+        ("say:results", {"map": {"a": 1}, "results": [0], "other": None}, 11),
+        ("say:map", {"a": 1}, 11),
+        ("say:other", None, 11),
+    ]
+    assert {entry.agent for entry in entries} == {"DeskAgent"}
+    assert [entry.value for entry in entries_of(an_assignment("results"), b"false", 1)] == [False]
+
+
+@pytest.mark.parametrize(
+    ("result", "there"),
+    [
+        (b'{"b":1,"a":2}', "has a, b;"),
+        (b"{}", "is an object without properties"),
+        (b"[1]", "is a list, which has no properties"),
+        (b'"map"', "is a text, which has no properties"),
+        (b"1.5", "is a number, which has no properties"),
+        (b"null", "is null, which has no properties"),
+        (b"{" + b",".join(b'"p%02d":0' % number for number in range(25)) + b"}", "p18, p19 and 5 more;"),
+    ],
+)
+def test_a_property_that_is_not_there_is_named_with_those_that_are(result: bytes, there: str) -> None:
+    """No other run would have it."""
+    with pytest.raises(GiveUp, match="phase 'say' writes 'map', but the result of 'speak'") as caught:
+        entries_of(an_assignment("map"), result, 1)
+    assert there in str(caught.value)
+
+
+async def test_the_session_has_a_result_before_anybody_is_told(office: Office) -> None:
+    """Memory, session, ledger, report: whoever reads the report finds the entry."""
+    delivery = a_task(**PHASE)
+    await office.work(delivery)
+    assert office.order == ["memory", "session", "ledger", "reports"]
+    assert await values(office) == {"say:results": {"word": "hello"}}
+    assert (await entry(office)).computation_ms == office.report().run_ms
+    assert (await entry(office)).agent == "DeskAgent"
+    assert office.line.settled == [delivery]
+
+
+async def test_a_remembered_result_is_put_into_the_session_before_it_is_reported(office: Office) -> None:
+    """Served in a batch beside others that have no session, with the time that computing it once took."""
+    key = await _remember(office, 1234)
+    office.order.clear()
+    await office.work(a_task(task_id="t2", **PHASE), a_task(task_id="t3"), a_task(task_id="t4", **PHASE))
+    assert Counter(office.order) == {"session": 2, "ledger": 3, "reports": 3}
+    assert office.order.index("session") < len(office.order) - 1 - office.order[::-1].index("ledger")
+    assert office.runs == ["hello"]
+    assert (await entry(office)).computation_ms == 1234
+    reports = office.post.reports()[1:]
+    assert {(report.status, report.memory.outcome, report.run_ms) for report in reports} == {("completed", "hit", 0)}
+    assert office.hits == {key: 3}
+    assert office.counts.seen["saved"] == 3
+
+
+async def _remember(office: Office, computed_ms: int) -> str:
+    """Have the answer remembered as one that took *computed_ms*; return its key."""
+    await office.work(a_task(task_id="t1"))
+    [key] = office.memory._values
+    await office.memory.remember(
+        key, b'{"word":"hello"}', computed_ms=computed_ms, ttl=None, now_ms=int(NOW.timestamp() * 1000) - 5
+    )
+    return key
+
+
+async def test_who_joins_a_computation_has_its_result_in_the_own_session(office: Office) -> None:
+    """Each session gets it, with what the one computation took."""
+    await office.sessions.create("s2")
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def wait(_word: str, _context: Context) -> None:
+        begun.set()
+        await may_end.wait()
+
+    office.does = wait
+    work = asyncio.create_task(office.work(a_task(**PHASE), a_task(task_id="t2", **PHASE | {"session_id": "s2"})))
+    await begun.wait()
+    may_end.set()
+    await work
+    assert office.runs == ["hello"]
+    computed, joined = office.post.reports()
+    assert (computed.memory.outcome, joined.memory.outcome) == ("miss", "joined")
+    assert await values(office, "s1") == await values(office, "s2") == {"say:results": {"word": "hello"}}
+    assert (await entry(office, session_id="s2")).computation_ms == computed.run_ms
+    assert office.order == ["memory", "session", "ledger", "reports", "session", "ledger", "reports"]
+
+
+@pytest.mark.parametrize("memory", ["bypass", "refresh"])
+async def test_a_result_that_is_not_to_be_recalled_is_put_there_too(office: Office, memory: str) -> None:
+    """Computed anew."""
+    await office.work(a_task(task_id="t0"))
+    await office.work(a_task(memory=memory, **PHASE))
+    assert office.runs == ["hello", "hello"]
+    assert await values(office) == {"say:results": {"word": "hello"}}
+
+
+@pytest.mark.parametrize("writes", [None, []])
+async def test_a_phase_that_writes_nothing_leaves_nothing(office: Office, writes: list[str] | None) -> None:
+    """Computed or remembered."""
+    await office.work(a_task(**PHASE | {"writes": writes}))
+    await office.work(a_task(task_id="t2", **PHASE | {"writes": writes}))
+    assert await values(office) == {}
+    assert [report.memory.outcome for report in office.post.reports()] == ["miss", "hit"]
+
+
+@pytest.mark.parametrize("task", ["speak", "mutter"])
+async def test_a_redelivery_whose_report_is_out_leaves_the_session_alone(office: Office, task: str) -> None:
+    """Others have read the entry since: their uses still count."""
+    await office.work(a_task(task=task, **PHASE))
+    await office.sessions.get("s1", "say:results", reader="t9")
+    await office.work(a_task(task=task, deliveries=2, **PHASE))
+    first, second = (body for _, body, _ in office.post.stored)
+    assert first == second
+    assert (await entry(office)).hits == 1
+    assert office.order.count("session") == 1
+
+
+async def test_a_redelivered_hit_whose_report_is_out_leaves_the_session_alone(office: Office) -> None:
+    """Also when what it was served is remembered still."""
+    await office.work(a_task(task_id="t0"))
+    await office.work(a_task(**PHASE))
+    await office.sessions.get("s1", "say:results", reader="t9")
+    await office.work(a_task(deliveries=2, **PHASE))
+    assert (await entry(office)).hits == 1
+    assert len(office.line.settled) == 3
+
+
+@pytest.mark.parametrize("remembered", [False, True])
+async def test_a_phase_that_was_replaced_is_cancelled_and_not_buried(office: Office, remembered: bool) -> None:
+    """Whoever began it anew needs nothing of this run."""
+    if remembered:
+        await office.work(a_task(task_id="t0"))
+    office.sessions.error = PhaseReplaced("phase 'say' is task 't2' now")
+    await office.work(a_task(**PHASE))
+    report = office.post.reports()[-1]
+    assert report.error is not None
+    assert (report.task_id, report.status, report.error.type) == ("t1", "cancelled", "PhaseReplaced")
+    assert "dead" not in office.order
+
+
+@pytest.mark.parametrize("error", [UnknownSession("no session 's1'; start it again"), EntryTooLarge("say:results")])
+@pytest.mark.parametrize("remembered", [False, True])
+async def test_what_the_session_refuses_fails_once_and_is_kept_in_dead(
+    office: Office, error: Exception, remembered: bool
+) -> None:
+    """No other run would fare better."""
+    if remembered:
+        await office.work(a_task(task_id="t0"))
+    office.sessions.error = error
+    await office.work(a_task(**PHASE))
+    report = office.post.reports()[-1]
+    assert report.error is not None
+    assert (report.task_id, report.status, report.attempt) == ("t1", "failed", 1)
+    assert (report.error.type, report.error.message) == (type(error).__name__, str(error))
+    assert office.order[-3:] == ["dead", "ledger", "reports"]
+    assert office.counts.seen["dead:gave_up"] == 1
+
+
+@pytest.mark.parametrize("remembered", [False, True])
+async def test_a_session_that_is_away_has_the_task_run_again_at_no_cost_to_it(office: Office, remembered: bool) -> None:
+    """Though it may run but once."""
+    if remembered:
+        await office.work(a_task(task_id="t0"))
+    office.sessions.error = MemoryUnavailable("away")
+    for number in (1, 2, 3):
+        await office.work(a_task(deliveries=number, max_attempts=1, **PHASE))
+    told = [report.task_id for report in office.post.reports()]
+    assert (told, len(office.line.handed_back)) == (["t0"] * remembered, 3)
+    office.sessions.error = None
+    await office.work(a_task(deliveries=4, max_attempts=1, **PHASE))
+    assert office.post.reports()[-1].status == "completed"
+    assert await values(office) == {"say:results": {"word": "hello"}}
+    # What was computed is remembered meanwhile.
+    assert office.runs == ["hello"]
+
+
+async def test_a_result_without_what_is_to_be_written_fails_and_writes_nothing(office: Office) -> None:
+    """Not even the part that it has."""
+    await office.work(a_task(**PHASE | {"writes": ["word", "map"]}))
+    report = office.report()
+    assert report.error is not None
+    assert (report.status, report.error.type, report.result) == ("failed", "GiveUp", None)
+    assert "writes 'map', but the result of 'speak' has word" in report.error.message
+    assert await values(office) == {}
+
+
+@pytest.mark.parametrize("is_remembered", [True, False])
+async def test_who_joins_does_not_fail_with_the_one_that_computed(
+    office: Office, monkeypatch: pytest.MonkeyPatch, is_remembered: bool
+) -> None:
+    """What is missing for one phase may be all that another one wants."""
+
+    async def away(*_arguments: Any, **_options: Any) -> None:
+        raise MemoryUnavailable("away")
+
+    if not is_remembered:
+        monkeypatch.setattr(office.memory, "remember", away)
+    one, other = a_task(**PHASE | {"writes": ["map"]}), a_task(task_id="t2", **PHASE | {"writes": ["word"]})
+    await office.work(one, other)
+    statuses = {report.task_id: report.status for report in office.post.reports()}
+    assert statuses == {"t1": "failed", "t2": "completed"}
+    assert (await values(office), office.runs) == ({"say:word": "hello"}, ["hello"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"session_id": None}, "session_id or phase is missing"),
+        ({"phase": None}, "session_id or phase is missing"),
+        ({"phase": "a:b"}, "phase 'a:b' must be"),
+        ({"session_id": "a b"}, "session_id 'a b' must be"),
+        ({"writes": ["a:b"]}, "writes"),
+    ],
+)
+async def test_outputs_without_a_place_are_rejected_before_anything_runs(
+    office: Office, fields: dict[str, Any], word: str
+) -> None:
+    """With the field and the cure."""
+    await office.work(a_task(**PHASE | fields))
+    report = office.report()
+    assert report.error is not None
+    assert (report.status, office.runs) == ("rejected", [])
+    assert word in report.error.message
+
+
+def test_a_result_that_no_report_can_carry_is_not_written() -> None:
+    """The phase is going to fail: the message says where else its result could go."""
+    with pytest.raises(ResultTooLarge, match=r"put what is large into the session by context\.session"):
+        entries_of(an_assignment("results"), b'"' + b"x" * subjects.MAX_BODY + b'"', 1)
+
+
+async def test_a_failed_run_leaves_nothing(office: Office) -> None:
+    """Only what is completed goes into the session."""
+    office.does = raising(GiveUp("no"))
+    await office.work(a_task(**PHASE))
+    assert (office.report().status, await values(office)) == ("failed", {})
+
+
+async def test_what_a_run_returns_took_as_long_as_the_run_whatever_it_wrote_itself(office: Office) -> None:
+    """A value that it wrote without a word on it was measured by nobody."""
+
+    async def write(_word: str, context: Context) -> None:
+        await asyncio.sleep(0.002)
+        await context.session.set("say:part", 1)
+
+    office.does = write
+    await office.work(a_task(task="mutter", **PHASE | {"writes": ["word", "results"]}))
+    run_ms = office.report().run_ms
+    took = {one.key: one.computation_ms for one in await office.sessions.entries("s1")}
+    assert took == {"say:part": 0, "say:word": run_ms, "say:results": run_ms}
+    assert run_ms >= 2
+
+
+async def test_a_task_cancelled_before_its_answer_is_handed_on_writes_nothing(office: Office) -> None:
+    """The ledger is asked before the session is touched."""
+    await office.work(a_task(task_id="t0"))
+    await office.ledger.cancel("t1", None, "changed my mind")
+    await office.work(a_task(**PHASE))
+    report: CompletionReport = office.post.reports()[-1]
+    assert (report.task_id, report.status, await values(office)) == ("t1", "cancelled", {})
+
+
+async def test_an_answer_is_handed_on_though_runs_of_its_task_crashed(office: Office) -> None:
+    """Nothing runs: it need not run alone."""
+    await office.work(a_task(task_id="t0"))
+    await office.ledger.begin("t1", 1, "dead", 0, 0, token="earlier")
+    await office.work(a_task(deliveries=2, **PHASE))
+    assert (office.post.reports()[-1].status, office.counts.seen["crashed"]) == ("completed", 1)
+    assert await values(office) == {"say:results": {"word": "hello"}}
+
+
+async def test_an_answer_is_handed_on_while_the_ledger_is_away(office: Office) -> None:
+    """Unfenced, as a run would be."""
+    await office.work(a_task(task_id="t0"))
+    office.ledger.begins_away = office.ledger.finishes_away = True
+    await office.work(a_task(**PHASE))
+    assert (office.post.reports()[-1].fence, await values(office)) == ("none", {"say:results": {"word": "hello"}})

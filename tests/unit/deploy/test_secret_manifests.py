@@ -1,0 +1,169 @@
+"""What a cluster reads out of a folder of credentials: each secret that is mounted is printed, and no other."""
+
+import base64
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from contracts.errors import ConfigurationError
+from deploy.credentials import add_roles, main, make_api_certificate, make_credentials
+from deploy.privileges.roles import Cast
+from deploy.secret_manifests import secret_manifests
+from tasklore.k8s.printing import agent_text
+from tasklore.k8s.workers import Wanted
+
+K8S = Path(__file__).resolve().parents[3] / "k8s"
+#: Keys below which a manifest, or the values of a chart, names one that it reads.
+_REFERENCES = {"secret", "secretRef", "secretKeyRef", "configMap", "configMapRef", "configMapKeyRef"}
+_IN_VALUES = {"secretName", "existingSecret"}
+
+PRICE = '''
+from workers import Agent, Parameters
+
+agent = Agent("PriceAgent")
+
+@agent.task
+async def price(parameters: Parameters) -> str:
+    """Tell a price."""
+    return "1"
+'''
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make what a deployment begins with."""
+    folder = tmp_path_factory.mktemp("credentials") / "made"
+    make_credentials(folder, Cast().roles())
+    (folder / "api.keys").write_text("shop ask digest\n")
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """Return a copy of it for one test."""
+    return Path(shutil.copytree(made, tmp_path / "own"))
+
+
+def read(folder: Path) -> dict[str, dict[str, str]]:
+    """Return what is printed of *folder*: the text below each key, by the name of its secret or ConfigMap."""
+    found = {}
+    for one in secret_manifests(folder):
+        metadata, data = one["metadata"], one["data"]
+        assert isinstance(metadata, dict)
+        assert isinstance(data, dict)
+        is_plain = one["kind"] == "ConfigMap"
+        texts = {key: text if is_plain else base64.b64decode(text).decode() for key, text in data.items()}
+        found[metadata["name"]] = texts
+    return found
+
+
+def wanted(node: Any) -> Iterator[tuple[str, set[str]]]:
+    """Yield the name of each secret or ConfigMap that *node* needs, with the keys that it takes by name."""
+    if isinstance(node, list):
+        for one in node:
+            yield from wanted(one)
+    if not isinstance(node, dict):
+        return
+    for key, value in node.items():
+        if key in _IN_VALUES and isinstance(value, str):
+            yield value, set()
+        elif key == "extraValkeySecrets":
+            yield from ((one["name"], set()) for one in value)
+        elif key == "patch" and isinstance(value, str):
+            yield from wanted(yaml.safe_load(value))
+        elif key in _REFERENCES and isinstance(value, dict) and not value.get("optional"):
+            yield value.get("name") or value["secretName"], {one["key"] for one in value.get("items", [])}
+        else:
+            yield from wanted(value)
+
+
+def missing(manifests: list[Any], printed: dict[str, dict[str, str]]) -> set[str]:
+    """Return what *manifests* need, and neither have themselves nor find in *printed*."""
+    own = {one["metadata"]["name"] for one in manifests if one.get("kind") in ("ConfigMap", "Secret")}
+    needed = [(name, keys) for name, keys in wanted(manifests) if name not in own]
+    assert needed
+    return {
+        f"{name} {sorted(keys)}"
+        for name, keys in needed
+        if not keys <= printed.get(name, {}).keys() or not printed.get(name)
+    }
+
+
+def test_everything_that_is_mounted_is_printed_with_its_keys(folder: Path) -> None:
+    """By pods of the base, its overlays and components, and by both charts; what a comment names is there too."""
+    add_roles(folder, Cast({"decision-agent": ("DecisionAgent",)}, {}))
+    make_api_certificate(folder)
+    files = sorted(K8S.rglob("*.yaml"))
+    manifests = [one for file in files for one in yaml.safe_load_all(file.read_text("utf-8")) if one]
+    printed = read(folder)
+
+    assert missing(manifests, printed) == set()
+    told = {name for file in (K8S / "values").iterdir() for name in re.findall(r"\btasklore-[a-z-]+", file.read_text())}
+    assert told <= printed.keys()
+
+
+def test_the_servers_find_files_under_the_names_that_their_values_say(made: Path) -> None:
+    """Certificates as `tls.crt`, not as the files are called; the rest as the folder calls it."""
+    printed, tls = read(made), made / "tls"
+
+    for server in ("nats", "valkey"):
+        files = {"tls.crt": f"{server}.crt", "tls.key": f"{server}.key", "ca.crt": "ca.crt"}
+        assert printed[f"tasklore-{server}-tls"] == {key: (tls / file).read_text() for key, file in files.items()}
+    assert printed["tasklore-valkey-acl"] == {"users.acl": (made / "users.acl").read_text()}
+    assert printed["tasklore-nats-accounts"] == {"accounts.conf": (made / "accounts.conf").read_text()}
+    keys = (made / "nats.env").read_text().splitlines()
+    assert [f"{name}={key}" for name, key in printed["tasklore-nats-keys"].items()] == keys
+
+
+def test_what_no_pod_needs_stays_in_the_folder(made: Path) -> None:
+    """The authority's key, and whatever proves that somebody is the operator, a program or the system user."""
+    held = "".join(text for texts in read(made).values() for text in texts.values())
+
+    private = [made / "tls" / "ca.key", *(made / role / "nats.nkey" for role in ("operator", "program", "sys"))]
+    private += [made / role / "valkey.password" for role in ("operator", "program")]
+    assert [file.name for file in private if file.read_text().strip() in held] == []
+    assert (made / "memory" / "nats.nkey").read_text() in held
+
+
+def test_an_agent_of_ones_own_finds_its_secrets_once_it_was_added(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `tasklore k8s agent` prints names them; nobody wrote them down twice."""
+    (tmp_path / "price.py").write_text(PRICE)
+    monkeypatch.chdir(tmp_path)
+    text = agent_text(Wanted(("./price.py",), "registry.example/price:1.0", name="prices"))
+    manifests = list(yaml.safe_load_all(text))
+
+    assert len(missing(manifests, read(folder))) == 2
+    (added,) = re.findall(r"--worker prices=(\S+)", text)
+    add_roles(folder, Cast({"prices": (added,)}, {}))
+    assert missing(manifests, read(folder)) == set()
+
+
+def test_a_key_for_a_language_model_is_printed_when_there_is_one(folder: Path) -> None:
+    """An empty file, which compose wants there, is none."""
+    for text, names in (("", set()), ("sk-1\n", {"tasklore-llm"})):
+        (folder / "llm.key").write_text(text)
+        assert {name for name in read(folder) if name == "tasklore-llm"} == names
+    assert read(folder)["tasklore-llm"] == {"tasklore_llm_api_key": "sk-1"}
+
+
+def test_it_is_printed_as_yaml_for_kubectl(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every document has a kind, and the namespace that the base makes."""
+    assert main([str(made), "--print-secrets"]) == 0
+
+    documents = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert {one["kind"] for one in documents} == {"Secret", "ConfigMap"}
+    assert {one["metadata"]["namespace"] for one in documents} == {"tasklore"}
+
+
+def test_a_file_that_is_missing_is_named_with_the_cure(folder: Path) -> None:
+    """Keys of the API are made by another command; a pod would wait for them without a word."""
+    (folder / "api.keys").unlink()
+    with pytest.raises(ConfigurationError, match=r"api\.keys.*tasklore api-key"):
+        secret_manifests(folder)

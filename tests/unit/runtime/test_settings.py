@@ -1,0 +1,255 @@
+"""Settings: read from the environment, explained, refused with a cure; and the file that says where the servers are."""
+
+import os
+from pathlib import Path
+
+import pytest
+import structlog
+from pydantic import ValidationError
+
+from contracts.errors import ConfigurationError
+from runtime.models.settings import LlmSettings
+from runtime.servers.endpoints import (
+    Endpoints,
+    find_endpoints,
+    masked_url,
+    read_endpoints,
+    remove_endpoints,
+    write_endpoints,
+)
+from runtime.settings import Settings, unknown_variables
+from runtime.settings_table import Row, explain, reference_page
+
+PAGE = Path(__file__).parents[3] / "docs" / "settings.md"
+RUNNING = Endpoints("nats://127.0.0.1:4", "redis://127.0.0.1:5", "http://127.0.0.1:6", {"w-1": "http://127.0.0.1:7"})
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take our variables away from whoever runs the tests."""
+    for name in [name for name in os.environ if name.upper().startswith("TASKLORE_")]:
+        monkeypatch.delenv(name)
+
+
+def rows(settings: Settings) -> dict[str, Row]:
+    """Return the explanation by name."""
+    return {row.name: row for row in explain(settings)}
+
+
+def test_every_setting_has_a_default_a_reason_and_if_it_measures_something_a_unit() -> None:
+    """A process starts without any variable, and whoever reads the table knows what a number means."""
+    explained = explain(Settings.load())
+    assert all(row.description.endswith(".") and row.source == "default" for row in explained)
+    assert {row.unit for row in explained if row.name.endswith(("_s", "_ms", "_days", "_bytes"))} == {
+        "seconds",
+        "milliseconds",
+        "days",
+        "bytes",
+    }
+
+
+def test_an_argument_comes_before_the_environment_which_comes_before_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The table says which of the three it was; an option that was not given counts for nothing."""
+    monkeypatch.setenv("TASKLORE_SLOTS", "7")
+    monkeypatch.setenv("TASKLORE_REPLICAS", "3")
+    settings = Settings.load(slots=9, replicas=None)
+    found = {name: (row.value, row.source) for name, row in rows(settings).items()}
+    assert found["slots"] == ("9", "argument")
+    assert found["replicas"] == ("3", "environment")
+    assert found["llm_max_attempts"] == ("3", "default")
+
+
+def test_an_empty_variable_is_no_setting_and_none_is_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Manifests leave variables empty; reasoning models need a temperature that is not sent."""
+    monkeypatch.setenv("TASKLORE_NATS_URL", "")
+    monkeypatch.setenv("TASKLORE_LLM_TEMPERATURE", "none")
+    settings = Settings.load()
+    assert settings.nats_url is None
+    assert settings.llm_temperature is None
+    assert rows(settings)["nats_url"].source == "default"
+
+
+def test_settings_never_change() -> None:
+    """Two parts of a process cannot see two values."""
+    with pytest.raises(ValidationError):
+        Settings.load().slots = 3  # type: ignore[misc]  # that is what is refused
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "cure"),
+    [
+        ("TASKLORE_SLOTS", "0", "greater than or equal to 1"),
+        ("TASKLORE_SLOTS", "many", "a valid integer"),
+        ("TASKLORE_ACK_WAIT_S", "nan", "TASKLORE_ACK_WAIT_S"),
+        ("TASKLORE_LLM_ATTEMPT_DEADLINE_S", "inf", "finite"),
+        ("TASKLORE_PUBLISH_DEADLINE_S", "300", "equal to 270"),
+        ("TASKLORE_PROVISION", "maybe", "'auto' or 'never'"),
+        ("TASKLORE_NATS_URL", "localhost:4222", "begins with nats://"),
+        ("TASKLORE_REDIS_URL", "http://localhost", "begins with redis://"),
+        ("TASKLORE_SUPERVISOR_ID", "a.b", "TASKLORE_SUPERVISOR_ID"),
+        ("TASKLORE_HTTP_PORT", "70000", "less than or equal to 65535"),
+        ("TASKLORE_LLM_BASE_URL", "localhost", "begins with http://"),
+        ("TASKLORE_LLM_PRICES", "own=cheap", "write MODEL=INPUT/OUTPUT"),
+        ("TASKLORE_TIME_ZONE", "Europe/Berln", "did you mean 'Europe/Berlin'?"),
+        ("TASKLORE_API_TRUSTED_PROXIES", "10.0.0.1/8", "write one such as 10.0.0.0/8"),
+        ("TASKLORE_RETRY_BASE_S", "1000", "must not exceed TASKLORE_RETRY_CAP_S"),
+    ],
+)
+def test_an_unusable_value_is_refused_by_the_name_of_its_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, cure: str
+) -> None:
+    """Whoever set it reads what to set instead."""
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigurationError) as caught:
+        Settings.load()
+    assert variable in str(caught.value)
+    assert cure in str(caught.value)
+
+
+def test_all_unusable_values_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process is not started once for each mistake."""
+    monkeypatch.setenv("TASKLORE_SLOTS", "0")
+    with pytest.raises(ConfigurationError) as caught:
+        Settings.load(replicas=9, htp_port=1)
+    for part in ("TASKLORE_SLOTS cannot be '0'", "TASKLORE_REPLICAS (given as an argument)", "no setting 'htp_port'"):
+        assert part in str(caught.value)
+
+
+def test_a_secret_is_nowhere_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in the table, nor in what settings print of themselves."""
+    monkeypatch.setenv("TASKLORE_LLM_API_KEY", "sk-hush")
+    monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://me:hush@host:1/0")
+    monkeypatch.setenv("TASKLORE_NATS_URL", "nats://hush@host:2")
+    settings = Settings.load()
+    assert settings.llm_api_key is not None
+    assert settings.llm_api_key.get_secret_value() == "sk-hush"
+    assert rows(settings)["redis_url"].value == "redis://me:***@host:1/0"
+    assert "hush" not in repr((settings, explain(settings)))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("TASKLORE_LLM_API_KEY", "hush\N{SNOWMAN}"),
+        ("TASKLORE_NATS_URL", "me:hush@host"),
+        ("TASKLORE_REDIS_URL", "x://:hush@h"),
+    ],
+)
+def test_a_refused_secret_is_not_repeated_in_the_refusal(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    """Errors end up in logs."""
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigurationError) as caught:
+        Settings.load()
+    assert variable in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+def test_a_mistyped_variable_is_warned_about_with_the_one_that_was_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit that nobody reads is worse than none."""
+    monkeypatch.setenv("TASKLORE_ACK_WAIT", "5")
+    with structlog.testing.capture_logs() as events:
+        Settings.load()
+    assert events == [
+        {
+            "event": "unknown_setting",
+            "variable": "TASKLORE_ACK_WAIT",
+            "nearest": "TASKLORE_ACK_WAIT_S",
+            "log_level": "warning",
+        }
+    ]
+
+
+def test_only_our_unknown_variables_are_strangers() -> None:
+    """Other programs' variables and ours in another case are none of that."""
+    environ = {"HOME": "/", "tasklore_slots": "1", "TASKLORE_SLOTS": "1", "TASKLORE_QQQQ": "1"}
+    assert unknown_variables(environ) == {"TASKLORE_QQQQ": None}
+
+
+def test_the_shipped_roles_of_the_language_model_are_the_defaults_here() -> None:
+    """What the settings say and what the client would do by itself is one thing."""
+    assert Settings.load().llm() == LlmSettings()
+
+
+def test_a_role_of_the_language_model_is_set_by_its_own_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits are common to all roles."""
+    monkeypatch.setenv("TASKLORE_LLM_FINDER_MODEL", "tiny")
+    monkeypatch.setenv("TASKLORE_LLM_ATTEMPT_DEADLINE_S", "3")
+    llm = Settings.load(llm_base_url="http://127.0.0.1:1/v1").llm()
+    assert llm.configured
+    assert (llm.role("finder").model, llm.role("editor").model) == ("tiny", "gpt-6.1-terra")
+    assert {llm.role(name).attempt_deadline_s for name in ("finder", "editor", "anybody")} == {3.0}
+
+
+def test_the_page_of_settings_is_up_to_date() -> None:
+    """Made anew with `python -m runtime.settings_table > docs/settings.md`."""
+    assert PAGE.read_text("utf-8") == reference_page()
+
+
+def test_the_environment_says_where_the_servers_are(tmp_path: Path) -> None:
+    """Both variables need no file."""
+    environ = {"TASKLORE_NATS_URL": "nats://a:1", "TASKLORE_REDIS_URL": "redis://b:2"}
+    assert find_endpoints(environ, tmp_path) == Endpoints("nats://a:1", "redis://b:2")
+
+
+def test_the_file_of_the_data_directory_says_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory is the argument, else the variable, else the usual one below the current."""
+    write_endpoints(tmp_path / ".tasklore", RUNNING)
+    monkeypatch.chdir(tmp_path)
+    assert find_endpoints({}) == RUNNING
+    assert find_endpoints({"TASKLORE_DATA_DIR": str(tmp_path / ".tasklore")}) == RUNNING
+    assert find_endpoints({"TASKLORE_NATS_URL": RUNNING.nats}, tmp_path / ".tasklore") == RUNNING
+
+
+def test_a_file_of_another_system_is_not_mixed_with_the_environment(tmp_path: Path) -> None:
+    """One system's NATS with another's Redis would remember in the wrong place; asking needs no Redis."""
+    write_endpoints(tmp_path, RUNNING)
+    found = find_endpoints({"TASKLORE_NATS_URL": "nats://elsewhere:1"}, tmp_path)
+    assert found == Endpoints("nats://elsewhere:1")
+    with pytest.raises(ConfigurationError, match="TASKLORE_REDIS_URL"):
+        _ = found.redis_url
+
+
+def test_nowhere_to_go_names_both_ways_out(tmp_path: Path) -> None:
+    """Start one, or say where one is."""
+    with pytest.raises(ConfigurationError, match=r"tasklore up.*TASKLORE_NATS_URL"):
+        find_endpoints({"TASKLORE_REDIS_URL": "redis://b:2"}, tmp_path)
+
+
+def test_the_file_is_for_its_owner_alone_and_goes_when_nobody_serves(tmp_path: Path) -> None:
+    """Addresses may hold passwords."""
+    path = write_endpoints(tmp_path / "data", RUNNING)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert read_endpoints(tmp_path / "data") == RUNNING
+    write_endpoints(tmp_path / "data", Endpoints("nats://c:1"))
+    assert [entry.name for entry in (tmp_path / "data").iterdir()] == ["endpoints.json"]
+    remove_endpoints(tmp_path / "data")
+    assert read_endpoints(tmp_path / "data") is None
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"redis": null}', "\xff"])
+def test_a_broken_file_is_named(tmp_path: Path, content: str) -> None:
+    """It says which file to remove."""
+    (tmp_path / "endpoints.json").write_bytes(content.encode("latin-1"))
+    with pytest.raises(ConfigurationError, match=r"endpoints\.json"):
+        find_endpoints({}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("redis://127.0.0.1:6379/0", "redis://127.0.0.1:6379/0"),
+        ("redis://:hush@h:1/0", "redis://:***@h:1/0"),
+        ("redis://me:h@u/sh@h:1/0?db=1", "redis://me:***@h:1/0?db=1"),
+        ("redis://h:1/0?password=hush&db=1", "redis://h:1/0?password=***&db=1"),
+        ("nats://token@h:1,nats://me:hush@h2:1", "nats://***@h:1,nats://me:***@h2:1"),
+        ("nats://h:1,h2:2", "nats://h:1,h2:2"),
+        ("me:hush@h", "me:***@h"),
+    ],
+)
+def test_an_address_is_shown_without_its_password(url: str, masked: str) -> None:
+    """A user name may be seen, a token is a password."""
+    assert masked_url(url) == masked

@@ -1,0 +1,158 @@
+"""Values that are said by their difference from earlier ones."""
+
+from typing import Any
+
+import pytest
+
+from contracts.messages import ChatTurn, TaskCall
+from contracts.parameters.model import Parameters
+from supervisor.catalogue import Catalogue
+from supervisor.replies.wording import report_reply
+from supervisor.understanding import Clarification, Understood, Unfitting
+from tests.understanding_cases import EVERYBODY, budget_turn, card_for, parameters_of, said, understand
+from tests.unit.supervisor.test_replies import ASSIGNMENT, report
+
+EARLIER = {"budget_limit": 800, "spent": 250, "history": [30, 40]}
+BEFORE = budget_turn(**EARLIER)
+
+
+class Stay(Parameters):
+    """Two counts."""
+
+    nights: int
+    rooms: int = 1
+
+
+STAY = card_for("StayAgent", "book_stay", Stay, "Book a stay in an inn.", ("stay", "inn"))
+ALL = Catalogue([*EVERYBODY.cards.values(), STAY])
+
+
+def after(agent: str, task: str, **parameters: Any) -> list[ChatTurn]:
+    """Return a conversation in which a task was asked for."""
+    return [said("person", "x"), said("assistant", "Done.", TaskCall(name=task, parameters=parameters), agent)]
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("double the limit", {"budget_limit": 1600}),
+        ("Twice the limit, please", {"budget_limit": 1600}),
+        ("again, but with the limit tripled", {"budget_limit": 2400}),
+        ("half the limit", {"budget_limit": 400}),
+        ("twice as much spent", {"spent": 500}),
+        ("increase the limit by 5k", {"budget_limit": 5800}),
+        ("raise spent by 10 %", {"spent": 275}),
+        ("lower the limit by 2.5 percent", {"budget_limit": 780}),
+        ("limit 10% higher", {"budget_limit": 880}),
+        ("what if I spend 50 less?", {"spent": 200}),
+        ("and with 75 more spent?", {"spent": 325}),
+        ("add 100 to the limit", {"budget_limit": 900}),
+        ("take 100 off the limit", {"budget_limit": 700}),
+        ("double the limit and 10 more spent", {"budget_limit": 1600, "spent": 260}),
+        ("raise the limit to 900", {"budget_limit": 900}),
+        ("again, but with 300 spent", {"spent": 300}),
+    ],
+)
+def test_a_difference_is_reckoned_exactly_and_all_else_stays(text: str, changed: dict[str, Any]) -> None:
+    """Multiples, shares, percentages and steps."""
+    assert parameters_of(understand(text, BEFORE)) == {**EARLIER, **changed}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the same but for 4 nights", {"nights": 4, "rooms": 2}),
+        ("one more night", {"nights": 4, "rooms": 2}),
+        ("two more nights", {"nights": 5, "rooms": 2}),
+        ("one room less", {"nights": 3, "rooms": 1}),
+        ("twice as many rooms", {"nights": 3, "rooms": 4}),
+    ],
+)
+def test_counts_go_up_and_down_by_their_own_names(text: str, expected: dict[str, int]) -> None:
+    """No currency and no cue but the name of the field."""
+    assert parameters_of(understand(text, after("StayAgent", "book_stay", nights=3, rooms=2), ALL)) == expected
+
+
+def test_many_digits_lose_none() -> None:
+    """No float ever holds them."""
+    before = budget_turn(budget_limit="123456789012345678901", spent="0.1234567890123456789")
+    found = parameters_of(understand("double the limit and 10 % more spent", before))
+    assert found == {"budget_limit": "246913578024691357802", "spent": "0.13580246791358024679"}
+
+
+def test_the_words_are_pointed_to_and_the_turn_that_held_the_value() -> None:
+    """And what it was made of is kept for the reply."""
+    found = understand("please double the limit", BEFORE)
+    assert isinstance(found, Understood)
+    [span] = [span for span in found.spans if span.field == "budget_limit"]
+    assert (span.text, span.turn_id, dict(found.computed)) == (
+        "double the limit",
+        "turn-assistant",
+        {"budget_limit": "double 800"},
+    )
+
+
+def test_the_reply_tells_what_was_reckoned() -> None:
+    """Whoever meant something else sees it at once."""
+    found = understand("double the limit", BEFORE)
+    assert isinstance(found, Understood)
+    assignment = ASSIGNMENT.model_copy(update={"task": found.task})
+    reply = report_reply(
+        report(), None, assignment=assignment, request_id="r", conversation_id="c", computed=found.computed
+    )
+    assert "budget limit 1,600 (double 800); spent 250" in reply.text
+
+
+def test_a_difference_without_a_name_is_asked_about() -> None:
+    """Two values may be meant."""
+    found = understand("10 % more", BEFORE)
+    assert isinstance(found, Clarification)
+    assert found.question == "What is '10 % more': budget limit or spent?"
+
+
+def test_without_an_earlier_value_it_is_asked_for() -> None:
+    """Also when another task had a field of that name."""
+    found = understand("double the limit")
+    assert isinstance(found, Clarification)
+    assert found.question.startswith("This conversation has no earlier budget limit.")
+    other = understand("double the limit", after("TripAgent", "share_trip", hotel=1200, travellers=4))
+    assert isinstance(other, Clarification)
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("three times the limit", "I cannot work out 'three times the limit' of the earlier 800."),
+        ("a quarter of the limit", "I cannot work out 'quarter of the limit' of the earlier 800."),
+        ("cut the limit by a quarter", "I cannot work out 'a quarter' of the earlier 800."),
+        ("half as many nights", "Half of 3 is 1.5."),
+        ("limit 900, spent 250, double the limit", "Is budget limit 900 or 1600?"),
+        ("double the history", "of the earlier [30, 40]."),
+        ("add 50 to the history", "of the earlier [30, 40]."),
+        ("remove 40 from the history", "of the earlier [30, 40]."),
+    ],
+)
+def test_what_comes_to_no_plain_value_is_asked_about(text: str, question: str) -> None:
+    """It is never rounded and never guessed."""
+    previous = after("StayAgent", "book_stay", nights=3, rooms=2) if "nights" in text else BEFORE
+    found = understand(text, previous, ALL)
+    assert isinstance(found, Clarification)
+    assert question in found.question
+
+
+@pytest.mark.parametrize("text", ["10% more or less", "tell me 5 more jokes", "one more song", "double trouble"])
+def test_more_of_something_else_is_no_difference(text: str) -> None:
+    """Nothing in these is said of the earlier task."""
+    assert isinstance(understand(text, BEFORE), Unfitting)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Double check my budget: limit 800, spent 250", {"budget_limit": 800, "spent": 250}),
+        ("limit half a million, spent 250", {"budget_limit": 500_000, "spent": 250}),
+    ],
+)
+def test_words_of_multiples_in_a_sentence_of_its_own_are_just_words(text: str, expected: dict[str, int]) -> None:
+    """Nothing earlier is asked for."""
+    assert parameters_of(understand(text)) == expected

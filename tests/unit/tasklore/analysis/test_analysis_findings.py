@@ -1,0 +1,101 @@
+"""What is said of each agent's section in a table, and what a page says of the agents."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from contracts.analysis.document import read_document
+from contracts.analysis.pieces import UNJUDGED
+from contracts.analysis.roster import ROSTER
+from tasklore.analysis.findings import DONE, WAITING, finding_of, findings
+
+HERE = Path(__file__).parent
+EXAMPLE = read_document((HERE / "example.json").read_bytes())
+PAGE = HERE.parents[3] / "docs" / "analysis.md"
+
+
+def test_each_section_of_the_example_is_told_in_a_few_words() -> None:
+    """What is in it, not how much of it is there."""
+    said = {one.section: one.told for one in findings(EXAMPLE)}
+
+    assert said == {
+        "resp_analyzer": "dialogue, tension 6/10; Marcus Thompson, Lily Chen; Last 4/5 dialogue-heavy; "
+        "Tension steady at 6/10 for 3 responses",
+        "memory_create": "2 memories; Marcus: Marcus revealed fear of commitment from parents' divorce",
+        "relationship": "Marcus \u2194 Lily +10 (now 28, Acquaintance)",
+        "plot_threads": "1 new, 2 mentioned (1 critical); Marcus's Commitment Issues",
+        "knowledge": "3 facts; Coffee Corner Cafe, Marcus Thompson, Local Art Scene",
+        "contradiction": "skipped: switched off",
+        "entity_analysis": "1 in full, 2 condensed, 13 by name; Marcus Thompson",
+        "fact_extract": "10 facts of 2 names; 4,000 -> 110 tokens",
+        "memory_extract": "5 memories of 2 characters; 14,700 -> 590 tokens",
+        "thread_extract": "3 loaded (1 critical); 22 monitored; 5,500 -> 785 tokens",
+    }
+
+
+@pytest.mark.parametrize(
+    ("section", "body", "said"),
+    [
+        ("memory_create", {"memories": []}, "none"),
+        ("relationship", {"interactions": []}, "unchanged"),
+        (
+            "relationship",
+            {"interactions": [{"chars": ["A", other], "change": -2} for other in "BCD"]},
+            "A \u2194 B -2; A \u2194 C -2; 1 more",
+        ),
+        ("plot_threads", {}, "none touched"),
+        ("knowledge", {}, "nothing new"),
+        ("contradiction", {"enabled": True, "found": []}, "none"),
+        (
+            "contradiction",
+            {"found": [{"subj": "the lamp", "old": "a", "new": "b", "sev": "major"}]},
+            "1 contradiction; 1 major; the lamp",
+        ),
+        ("fact_extract", {"facts": {}}, "none"),
+        ("memory_extract", {"memories": {}, "reduction": {"before": 0, "after": 0, "pct": 0}}, "none"),
+        ("knowledge", {"status": "failed", "error": "KeyError:\n 'x'"}, "failed: KeyError: 'x'"),
+        ("knowledge", {"status": "failed"}, "failed: it did not say why"),
+        ("knowledge", {"by": "rules", "note": UNJUDGED, "facts": []}, UNJUDGED),
+        ("plot_threads", {"note": UNJUDGED, "mentioned": [{"id": "T"}]}, f"1 mentioned ({UNJUDGED})"),
+        ("thread_extract", {"status": "late"}, "late: it did not answer in time"),
+        ("contradiction", {"status": "skipped"}, "skipped"),
+        ("weather", {"sky": ["grey", "low"], "wind": {"from": "north"}, "note": "a\x1b[31m"}, "sky: 2, wind: 1"),
+        ("weather", {"status": "unsure"}, "unsure"),
+        ("weather", {"status": "unsure", "sky": ["low"]}, "unsure: sky: 1"),
+        # As somebody else wrote it: nothing of it is as ours.
+        ("knowledge", {"facts": [{"nonsense": 1}]}, "facts: 1"),
+    ],
+)
+def test_a_section_that_is_empty_failed_or_not_ours_is_told_too(
+    section: str, body: dict[str, JsonValue], said: str
+) -> None:
+    """In one line without what would steer a terminal."""
+    assert finding_of(section, body).told == said
+
+
+def test_what_is_waited_for_is_listed_in_the_order_of_the_seats() -> None:
+    """Then what somebody else put beside it; who found it, and how long that took."""
+    document = read_document(
+        EXAMPLE.body() | {"background": {"weather": {"by": "m-1", "dur": 7}}, "immediate": {}, "stats": {}}
+    )
+    found = findings(document, ["knowledge", "fact_extract"])
+
+    assert [(one.section, one.status, one.by, one.took_ms) for one in found] == [
+        ("knowledge", WAITING, "", None),
+        ("fact_extract", WAITING, "", None),
+        ("weather", DONE, "m-1", 7),
+    ]
+    assert [one.is_there for one in found] == [False, False, True]
+    assert found[0].told == "at work"
+    assert [one.section for one in findings(None, ["knowledge"])] == ["knowledge"]
+
+
+def test_the_page_lists_the_agents_as_they_are() -> None:
+    """Section, agent, group, and whom it waits for."""
+    part = PAGE.read_text("utf-8").split("\n## The agents\n", 1)[1].split("\n## ", 1)[0]
+    rows = [line.strip("|").split("|") for line in part.splitlines() if line.startswith("| `")]
+    listed = [(*(re.findall(r"\w+", cell) for cell in row[:4]),) for row in rows]
+
+    assert listed == [([seat.section], [seat.agent_id], [seat.group], list(seat.after)) for seat in ROSTER]

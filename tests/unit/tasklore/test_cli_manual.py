@@ -1,0 +1,23 @@
+"""docs/cli.md and the help it is made from."""
+
+from pathlib import Path
+
+from tasklore.manual import page
+
+MANUAL = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
+
+
+def test_the_manual_is_what_the_commands_say_of_themselves() -> None:
+    """Run `python -m tasklore.manual > docs/cli.md` when this fails."""
+    assert MANUAL.read_text("utf-8") == page()
+
+
+def test_every_help_ends_with_an_example() -> None:
+    """Which begins with the command itself, somewhere in it."""
+    sections = page().split("\n## `")[1:]
+    assert len(sections) >= 18
+    for section in sections:
+        name = section.partition("`")[0]
+        example = section.partition("  Example:\n")[2]
+        assert example.startswith("    tasklore "), name
+        assert f"{name} " in f"{example.rstrip('`').rstrip()} ".replace("\n", " "), name

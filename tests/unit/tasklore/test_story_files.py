@@ -1,0 +1,747 @@
+"""Stories in folders: what a good one becomes, and what is told of a broken one."""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from contracts.analysis.background import KnownFact
+from contracts.analysis.stories import TIERS, Bond, Entity, Relations, SeatSettings, Tastes
+from contracts.errors import InvalidInput
+from memory.rendering.tokens import counter
+from tasklore.exits import OK, USAGE
+from tasklore.story import texts as story_texts
+from tasklore.story.check import check_aloud
+from tasklore.story.example import copy_into
+from tasklore.story.files import InvalidStory, look_at_story, read_response, read_story, responses_in
+from tasklore.story.texts import LARGEST_FILE
+
+#: A whole story; tests change a file of it, or take one away.
+GOOD = {
+    "story.toml": """\
+story_id = "quay"
+title = "The Quay"
+critical_countdown = 4
+
+[traits]
+honesty = ["told the truth"]
+secrecy = ["would not say"]
+
+[agents.contradiction]
+enabled = true
+
+[agents.foreshadowing]
+group = "immediate"
+agent = "ForeshadowingAgent"
+task = "look_ahead"
+after = ["plot_threads"]
+deadline_s = 5
+""",
+    "entities/ana.md": "# Ana Reyes\n\n- Also called: the pilot, Annie\n\nSteers the ferry.\n",
+    "entities/ben.md": "# Ben Okafor\n\nMends nets.\n",
+    "entities/quay.md": "# The Old Quay\n\n- **Kind:** location\n\n## Notes\n\n- Kind: stone and rope\n",
+    "relationships.toml": """\
+[tastes.Ana.likes]
+honesty = 10
+
+[tastes."Ben Okafor".dislikes]
+secrecy = 2.5
+
+[[bonds]]
+characters = ["the pilot", "Ben"]
+score = 18
+""",
+    "memories.toml": """\
+[[memories]]
+id = "MEM-000-storm"
+character = "Annie"
+summary = "The storm took the small boat."
+significance = 9
+tags = ["storm"]
+""",
+    "threads.toml": """\
+[[threads]]
+id = "THREAD-001"
+title = "The licence"
+characters = ["Ana", "the pilot", "Ben"]
+consequence_at = 12
+""",
+    "knowledge.toml": """\
+[[facts]]
+category = "location"
+subject = "The Old Quay"
+fact = "The bell has no clapper"
+confidence = "high"
+source = "before"
+""",
+    "responses/Ch1-R001.md": "Ana tied the ferry up.\n",
+}
+
+NOBODY = "no entity is called 'Elias'; correct it, or add a file in entities"
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write the good story with some files changed, or left out with None, and return its folder."""
+
+    def put(changed: Mapping[str, str | bytes | None] | None = None) -> Path:
+        folder = tmp_path / "quay"
+        for name, text in {**GOOD, **(changed or {})}.items():
+            file = folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if text is not None:
+                file.write_bytes(text.encode() if isinstance(text, str) else text)
+        return folder
+
+    return put
+
+
+def told(folder: Path) -> list[str]:
+    """Return every problem of the story in *folder*, without its path."""
+    with pytest.raises(InvalidStory) as raised:
+        look_at_story(folder, with_responses=True)
+    return [one.removeprefix(f"{folder}/") for one in raised.value.problems]
+
+
+def odd(folder: Path) -> list[str]:
+    """Return every warning about the story in *folder*, without its path."""
+    return [one.removeprefix(f"{folder}/") for one in look_at_story(folder).warnings]
+
+
+def test_a_folder_is_read_whole(write: Write) -> None:
+    """Every file of it, and nothing about it is odd."""
+    reading = look_at_story(write(), with_responses=True)
+    base = reading.base
+
+    assert (reading.warnings, reading.responses) == ((), ("responses/Ch1-R001.md",))
+    assert (base.settings.story_id, base.settings.title, base.settings.critical_countdown) == ("quay", "The Quay", 4)
+    assert base.settings.traits == {"honesty": ("told the truth",), "secrecy": ("would not say",)}
+    assert base.settings.agents == {
+        "contradiction": SeatSettings(enabled=True),
+        "foreshadowing": SeatSettings(
+            group="immediate",
+            agent="ForeshadowingAgent",
+            task="look_ahead",
+            after=("plot_threads",),
+            deadline_s=5,
+        ),
+    }
+    assert [(one.name, one.kind, one.aliases) for one in base.entities] == [
+        ("Ana Reyes", "character", ("the pilot", "Annie")),
+        ("Ben Okafor", "character", ()),
+        ("The Old Quay", "location", ()),
+    ]
+    assert [one.id for one in base.memories] == ["MEM-000-storm"]
+    assert [(one.id, one.consequence_at) for one in base.threads] == [("THREAD-001", 12)]
+    assert base.knowledge == (
+        KnownFact(
+            category="location",
+            subject="The Old Quay",
+            fact="The bell has no clapper",
+            confidence="high",
+            source="before",
+        ),
+    )
+
+
+def test_everybody_is_given_the_whole_name(write: Write) -> None:
+    """Whatever each file calls them, so that a pair is one pair and a memory has its owner."""
+    base = read_story(write())
+
+    assert base.relations.bonds == (Bond(characters=("Ana Reyes", "Ben Okafor"), score=18),)
+    assert base.relations.tastes == {
+        "Ana Reyes": Tastes(likes={"honesty": 10}),
+        "Ben Okafor": Tastes(dislikes={"secrecy": 2.5}),
+    }
+    assert base.memories[0].character == "Ana Reyes"
+    assert base.threads[0].characters == ("Ana Reyes", "Ben Okafor")
+
+
+def test_an_entity_is_its_file(write: Write) -> None:
+    """The whole text, what that takes in a prompt, and where it was."""
+    text = "# Ana Reyes\n\n- Also called: the pilot, Annie\n\nSteers the ferry."
+    assert read_story(write()).entities[0] == Entity(
+        name="Ana Reyes", aliases=("the pilot", "Annie"), file="entities/ana.md", text=text, tokens=counter()(text)
+    )
+
+
+def test_only_the_settings_have_to_be_there(tmp_path: Path) -> None:
+    """Everything else begins empty, and the tiers are those that a story without its own has."""
+    (tmp_path / "story.toml").write_text('story_id = "bare"\n')
+    base = read_story(tmp_path)
+
+    assert (base.entities, base.memories, base.threads, base.knowledge, base.relations.bonds) == ((), (), (), (), ())
+    assert [tier.name for tier in base.relations.tiers][4] == "Friend"
+    assert responses_in(tmp_path) == []
+
+
+def test_a_folder_without_settings_is_no_story(write: Write, tmp_path: Path) -> None:
+    """Nor is one that is not there; each is told with its cure."""
+    folder = write()
+    (folder / "story.toml").unlink()
+
+    [problem] = told(folder)
+    assert problem.startswith('story.toml: a story needs this file; write one with story_id = "name", or `tasklore ')
+    with pytest.raises(InvalidStory, match="none: the folder of a story is not there; `tasklore story example DIR`"):
+        read_story(tmp_path / "none")
+    with pytest.raises(InvalidStory, match="the folder of a story is a file"):
+        read_story(folder / "threads.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("story.toml", 'title = "x"\n', "story.toml: story_id is missing; give it"),
+        (
+            "story.toml",
+            'story_id = "a b"\n',
+            "story.toml:1: story_id 'a b' must be 1 to 64 letters, digits, '_' or '-'",
+        ),
+        ("story.toml", 'story_id = "a"\ntitel = "x"\n', "story.toml:2: titel is not known; did you mean 'title'?"),
+        (
+            "story.toml",
+            'story_id = "a"\npatience_s = "long"\n',
+            "story.toml:2: patience_s must be a number, not 'long'",
+        ),
+        (
+            "story.toml",
+            'story_id = "a"\ncritical_countdown = "five"\n',
+            "story.toml:2: critical_countdown must be a whole number, not 'five'",
+        ),
+        (
+            "story.toml",
+            'story_id = "a"\n[traits]\nhonesty = "truth"\n',
+            "story.toml:3: traits.honesty must be a list in [ ], not 'truth'",
+        ),
+        (
+            "story.toml",
+            'story_id = "a"\nlate_s = inf\n',
+            "story.toml:2: late_s must be less than or equal to 86400, not inf",
+        ),
+        (
+            "story.toml",
+            'story_id = "a"\n\n[agents.Own]\nagent = "A"\n',
+            "story.toml:3: the name 'Own' must begin with a small letter, and go on with small letters, digits or '_'",
+        ),
+        (
+            "story.toml",
+            'story_id = "a"\n[agents.own]\nagent = "A"\n',
+            "story.toml:2: agents.own is no section of ours, so it needs 'agent' and 'task': whose task finds it",
+        ),
+        (
+            "story.toml",
+            'story_id = "a"\n[agents.knowledge]\nenable = false\n',
+            "story.toml:3: agents.knowledge.enable is not known; did you mean 'enabled'?",
+        ),
+        (
+            "story.toml",
+            'story_id = "a\n',
+            "story.toml:1: this is no TOML: Illegal character '\\n'; close the quotes at the end of the text, or put",
+        ),
+        (
+            "story.toml",
+            'story_id = "a"\n\n[traits]\nhonesty = [\n',
+            "story.toml:4: this is no TOML: Invalid value at the end of the file; close the bracket",
+        ),
+        (
+            "story.toml",
+            'story id = "a"\n',
+            "story.toml:1: this is no TOML: Expected '=' after a key in a key/value pair; write",
+        ),
+        (
+            "relationships.toml",
+            "[tastes.Ana.likes]\nhonesty = -1\n",
+            "relationships.toml:2: tastes.Ana.likes.honesty must be greater than 0, not -1",
+        ),
+        (
+            "relationships.toml",
+            '[[bonds]]\ncharacters = ["Ana"]\n',
+            "relationships.toml:2: bond 1: characters needs one more; give two names",
+        ),
+        (
+            "relationships.toml",
+            '[[bonds]]\ncharacters = ["Ana", "Ben", "Cy"]\n',
+            "relationships.toml:2: bond 1: characters has more than 2 items; shorten it",
+        ),
+        (
+            "relationships.toml",
+            '[[bonds]]\ncharacters = ["Ana", "the pilot"]\n',
+            "relationships.toml:2: bond 1: 'Ana Reyes' stands twice; a bond is of two",
+        ),
+        (
+            "relationships.toml",
+            '[[tiers]]\nname = "A"\nthreshold = 5\n[[tiers]]\nname = "B"\nthreshold = 5\n',
+            "relationships.toml:1: tiers: 'B' must begin above 'A'; order them by threshold",
+        ),
+        (
+            "relationships.toml",
+            '[[tiers]]\nname = "A"\n',
+            "relationships.toml:1: tier 1 ('A'): threshold is missing; give it",
+        ),
+        (
+            "relationships.toml",
+            "tiers = []\n",
+            "relationships.toml:1: tiers is empty; write something, or leave it out",
+        ),
+        (
+            "memories.toml",
+            '[[memories]]\nid = "MEM-1"\n',
+            "memories.toml:1: memory 1 ('MEM-1'): character is missing; give it",
+        ),
+        (
+            "memories.toml",
+            '[[memories]]\nid = "MEM-1"\ncharacter = "Ana"\nsignificance = 11\n',
+            "memories.toml:4: memory 1 ('MEM-1'): significance must be less than or equal to 10, not 11",
+        ),
+        ("memories.toml", '[[memory]]\nid = "x"\n', "memories.toml:1: memory is not known; did you mean 'memories'?"),
+        (
+            "threads.toml",
+            '[[threads]]\nid = "T"\npriority = "urgent"\n',
+            "threads.toml:3: thread 1 ('T'): priority must be 'low', 'medium' or 'high', not 'urgent'",
+        ),
+        (
+            "knowledge.toml",
+            '[[facts]]\nsubject = "x"\nfact = "y"\nfrom = "b"\n',
+            "knowledge.toml:4: fact 1: from is not known; known are 'category', 'subject', 'fact', 'confidence', 'sour",
+        ),
+        ("entities/ana.md", "Steers the ferry.\n", "entities/ana.md: it does not say of whom it is; begin it with"),
+        (
+            "entities/ana.md",
+            "# Ana\n\n- Kind: locaton\n",
+            "entities/ana.md:3: kind 'locaton' is not known; did you mean 'location'?",
+        ),
+        ("responses/later.md", "x", "responses/later.md: its name has no number; call it such as Ch1-R001.md"),
+        ("responses/Ch2-R1.md", "x", "responses/Ch2-R1.md: responses/Ch1-R001.md is response 1 already; numbers go on"),
+        ("responses/R002.md", " \n", "responses/R002.md: it is empty; write the response into it, or remove it"),
+        (
+            "responses/R002.doc",
+            "x",
+            "responses/R002.doc: a response is a file that ends in .md or .txt; rename it, or remove it",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_place_and_its_cure(write: Write, name: str, text: str, problem: str) -> None:
+    """One sentence, and no other beside it."""
+    [found] = told(write({name: text}))
+    assert found.startswith(problem)
+
+
+def test_every_problem_is_told_at_once(write: Write) -> None:
+    """Of all files, by file and line, so that one look mends them."""
+    folder = write(
+        {
+            "story.toml": 'story_id = "a b"\nlong = 1\n',
+            "memories.toml": '[[memories]]\nid = "m"\n[[memories]]\nwhy = 1\n',
+            "entities/cy.md": "no title",
+        }
+    )
+    assert [one.partition(": ")[0] for one in told(folder)] == [
+        "entities/cy.md",
+        "memories.toml:1",
+        "memories.toml:3",
+        "memories.toml:3",
+        "memories.toml:4",
+        "story.toml:1",
+        "story.toml:2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        (
+            {"entities/other.md": "# ana  reyes\n"},
+            "entities/other.md:1: 'ana reyes' has a file already, entities/ana.md; put both into one, or rename one",
+        ),
+        (
+            {"entities/cy.md": "# Cy\n\n- Also called: Cyrus, The Pilot\n"},
+            "entities/cy.md:3: 'The Pilot' also means 'Ana Reyes' (entities/ana.md); let it mean one of them",
+        ),
+        (
+            {"entities/cy.md": "# Cy\n\n- Also called: Ben Okafor\n"},
+            "entities/cy.md:3: 'Ben Okafor' also means 'Ben Okafor' (entities/ben.md); let it mean one of them",
+        ),
+        (
+            {"memories.toml": '[[memories]]\nid = "m"\ncharacter = "Ana"\ntext = "x"\n' * 2},
+            "memories.toml:5: memory 2: 'm' is memory 1 already; rename it, or remove one of them",
+        ),
+        (
+            {"threads.toml": '[[threads]]\nid = "t"\ntitle = "x"\n' * 2},
+            "threads.toml:4: thread 2: 't' is thread 1 already; rename it, or remove one of them",
+        ),
+        (
+            {"relationships.toml": 'bonds = [\n{characters = ["Ana", "Ben"]},\n{characters = ["Ben", "Annie"]}\n]\n'},
+            "relationships.toml:3: bond 2: 'Ana Reyes and Ben Okafor' is bond 1 already; rename it, or remove one of",
+        ),
+        (
+            {"relationships.toml": '[tastes.Ana.likes]\nhonesty = 1\n[tastes."the pilot".likes]\nhonesty = 2\n'},
+            "relationships.toml:3: the tastes of 'Ana Reyes' are given under another name already; put both under one",
+        ),
+        (
+            {
+                "relationships.toml": '[[tiers]]\nname = "A"\nthreshold = 1\n[[tiers]]\nname = "A"\nthreshold = 2\n',
+            },
+            "relationships.toml:4: tier 2: 'A' is tier 1 already; rename it, or remove one of them",
+        ),
+    ],
+)
+def test_what_is_there_twice_is_refused(write: Write, changed: Mapping[str, str], problem: str) -> None:
+    """Nobody could say which of the two is meant."""
+    [found] = told(write(changed))
+    assert found.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("changed", "warning"),
+    [
+        (
+            {"relationships.toml": '[[bonds]]\ncharacters = ["Ana", "Elias"]\n'},
+            f"relationships.toml:2: bond 1: characters: {NOBODY}",
+        ),
+        (
+            {"relationships.toml": "[tastes.Anna.likes]\nhonesty = 1\n"},
+            "relationships.toml:1: tastes: no entity is called 'Anna'; did you mean 'Ana'?",
+        ),
+        (
+            {"memories.toml": '[[memories]]\nid = "m"\ncharacter = "Elias"\ntext = "x"\n'},
+            f"memories.toml:3: memory 1 ('m'): character: {NOBODY}",
+        ),
+        (
+            {"memories.toml": '[[memories]]\nid = "m"\ncharacter = "Ana"\n'},
+            "memories.toml:1: memory 1 ('m') says nothing; give a summary or a text",
+        ),
+        (
+            {"threads.toml": '[[threads]]\nid = "t"\ntext = "x"\ncharacters = ["Elias"]\n'},
+            f"threads.toml:4: thread 1 ('t'): characters: {NOBODY}",
+        ),
+        (
+            {"threads.toml": '[[threads]]\nid = "t"\n'},
+            "threads.toml:1: thread 1 ('t') says nothing; give a title or a text",
+        ),
+        (
+            {"knowledge.toml": '[[facts]]\nsubject = "s"\nfact = "f"\n' * 2},
+            "knowledge.toml:4: fact 2 says the same as fact 1; it counts once",
+        ),
+        ({"thread.toml": ""}, "thread.toml: this is not read; did you mean 'threads.toml'?"),
+        ({"zz.toml": ""}, "zz.toml: this is not read; a story has no such file, remove it"),
+        (
+            {"entities/old/cy.md": "# Cy\n"},
+            "entities/old: this folder is not read; move what is in it to entities itself",
+        ),
+        (
+            {"entities/old.md/cy.md": "# Cy\n"},
+            "entities/old.md: this folder is not read; move what is in it to entities itself",
+        ),
+        ({"entities/map.png": b"\x89"}, "entities/map.png: this file is not read; an entity's file ends in .md"),
+    ],
+)
+def test_what_is_only_odd_is_told_and_taken(write: Write, changed: Mapping[str, str | bytes], warning: str) -> None:
+    """A mistyped name of nobody does no harm, and is probably a mistake."""
+    assert odd(write(changed)) == [warning]
+
+
+@pytest.mark.parametrize("beside", ["README.md", "state/agent_analysis.json", ".git/config", "entities/.hidden.md"])
+def test_what_else_lies_in_a_folder_is_nobodys_business(write: Write, beside: str) -> None:
+    """Hidden files, notes, and the analyses that are written there."""
+    assert odd(write({beside: "x"})) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "whole"),
+    [
+        ("ana  REYES", "Ana Reyes"),
+        ("Ana", "Ana Reyes"),
+        ("Okafor", "Ben Okafor"),
+        ("reyes", "Cy Moss"),
+        ("old quay", "The Old Quay"),
+        ("The Pilot", "Ana Reyes"),
+    ],
+)
+def test_somebody_may_be_called_in_many_ways(write: Write, said: str, whole: str) -> None:
+    """By the whole name, by another one, by a part of it; what a file says comes before a part of a name."""
+    cy = "# Cy Moss\n\n- Also called: the smith\n- Also called: Reyes\n"
+    memories = f'[[memories]]\nid = "m"\ncharacter = "{said}"\ntext = "x"\n'
+
+    assert read_story(write({"entities/cy.md": cy, "memories.toml": memories})).memories[0].character == whole
+    assert read_story(write()).entities[2].aliases == ("the smith", "Reyes")
+
+
+def test_a_name_that_two_share_means_nobody(write: Write) -> None:
+    """Part of a name stands for its owner only while nobody else has it."""
+    folder = write({"entities/ana2.md": "# Ana Moss\n", "memories.toml": GOOD["memories.toml"].replace("Annie", "Ana")})
+    base = read_story(folder)
+
+    assert base.memories[0].character == "Ana"
+    assert "Ana Reyes" in base.threads[0].characters
+    assert any("no entity is called 'Ana'" in one for one in odd(folder))
+
+
+def test_a_kind_counts_only_below_the_title(write: Write) -> None:
+    """What a later part lists is text."""
+    assert [one.kind for one in read_story(write()).entities] == ["character", "character", "location"]
+
+
+def test_text_of_other_systems_is_read(write: Write) -> None:
+    """A byte order mark and other ends of lines make no difference."""
+    plain = read_story(write())
+    marked = {name: b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode() for name, text in GOOD.items()}
+
+    assert read_story(write(marked)) == plain
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("# Ren\u00e9\n".encode("latin-1"), "entities/ana.md:1: it is no text in UTF-8; save it as such"),
+        (b"# Ana\nfine\n\xff\n", "entities/ana.md:3: it is no text in UTF-8; save it as such"),
+        (b"# Ana\n\0\n", "entities/ana.md:2: it is no text: it has a zero byte"),
+        (b"# Ana\n" + b"a" * LARGEST_FILE, "entities/ana.md: it has more than 256 KB; split it, or shorten it"),
+    ],
+)
+def test_what_is_no_text_of_a_story_is_refused(write: Write, content: bytes, problem: str) -> None:
+    """Other encodings, binary data, whole books."""
+    assert told(write({"entities/ana.md": content})) == [problem]
+
+
+def test_the_largest_file_is_taken(write: Write) -> None:
+    """Up to the limit and not one byte more."""
+    content = b"# Ana\n".ljust(LARGEST_FILE, b"a")
+    assert len(read_story(write({"entities/ana.md": content})).entities[0].text) == LARGEST_FILE
+
+
+def test_a_story_that_is_too_large_is_refused_once(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many files are beyond the limit."""
+    monkeypatch.setattr(story_texts, "LARGEST_STORY", sum(len(text) for text in GOOD.values()))
+    assert look_at_story(write(), with_responses=True).warnings == ()
+    folder = write({"responses/R002.md": "a", "responses/R003.md": "b"})
+
+    assert told(folder) == ["responses/R002.md: up to here the story has more than 0 MB; shorten it"]
+
+
+def test_a_link_out_of_the_folder_is_not_followed(write: Write, tmp_path: Path) -> None:
+    """What lies elsewhere is no part of a story; what lies in it may be linked to."""
+    folder = write({"entities/ben.md": None})
+    (tmp_path / "secret.md").write_text("# Secret\n")
+    (folder / "entities" / "away.md").symlink_to(tmp_path / "secret.md")
+    (folder / "entities" / "gone.md").symlink_to(folder / "nowhere.md")
+    (folder / "notes.md").write_text("# Ben Okafor\n")
+    (folder / "entities" / "ben.md").symlink_to(folder / "notes.md")
+    out = "it is a link out of the story's folder, which is not followed; put the file itself here"
+
+    assert told(folder) == [
+        f"entities/away.md: {out}",
+        "entities/gone.md: it is a link that leads nowhere; put the file itself here",
+    ]
+    for name in ("away.md", "gone.md"):
+        (folder / "entities" / name).unlink()
+    assert "Ben Okafor" in [one.name for one in read_story(folder).entities]
+
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "responses" / "Ch1-R001.md").unlink()
+    (folder / "responses").rmdir()
+    (folder / "responses").symlink_to(tmp_path / "elsewhere")
+    assert told(folder) == [f"responses: {out}"]
+
+
+def test_what_is_no_file_is_not_opened(write: Write) -> None:
+    """Reading a pipe would wait for ever."""
+    folder = write()
+    os.mkfifo(folder / "entities" / "pipe.md")
+    (folder / "knowledge.toml").unlink()
+    (folder / "knowledge.toml").mkdir()
+
+    assert told(folder) == [
+        "entities/pipe.md: it is no file; put a text here, or remove it",
+        "knowledge.toml: it is no file; put a text here, or remove it",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "chapter", "number"),
+    [
+        ("Ch5-R120.md", 5, 120),
+        ("ch05_r120.txt", 5, 120),
+        ("R120.md", 1, 120),
+        ("r7.TXT", 1, 7),
+        ("Chapter 2 Response 9.md", 2, 9),
+        ("Ch0-R0.md", 0, 0),
+        ("Ch3-R031 The bell.md", 3, 31),
+    ],
+)
+def test_a_response_is_numbered_by_its_name(tmp_path: Path, name: str, chapter: int, number: int) -> None:
+    """Chapter and number; without a chapter it is the first."""
+    (tmp_path / name).write_bytes(b"\xef\xbb\xbfThe bell rang.\r\n")
+    response = read_response(tmp_path / name)
+
+    assert (response.chapter, response.number, response.text) == (chapter, number, "The bell rang.\n")
+
+
+@pytest.mark.parametrize("name", ["120.md", "Ch5.md", "R.md", "Chapter-Rx1.md", "notes R1.md", "R1a.md"])
+def test_a_name_without_a_number_is_refused(tmp_path: Path, name: str) -> None:
+    """With how to call it."""
+    (tmp_path / name).write_text("x")
+    with pytest.raises(InvalidStory, match=r"does not say which response it is; rename it like Ch1-R007\.md$"):
+        read_response(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b" \n\t", "R1.md: it is empty; write the response into it"),
+        (b"caf\xe9", "R1.md:1: it is no text in UTF-8; save it as such"),
+        (b"a" * (LARGEST_FILE + 1), "R1.md: it has more than 256 KB; give one response alone"),
+    ],
+)
+def test_a_response_that_cannot_be_read_is_told(tmp_path: Path, content: bytes, problem: str) -> None:
+    """With its file and its cure."""
+    (tmp_path / "R1.md").write_bytes(content)
+    with pytest.raises(InvalidStory, match=f"^{tmp_path}/{problem}$"):
+        read_response(tmp_path / "R1.md")
+
+
+def test_a_response_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """Whatever it is called."""
+    for name in ("R1.md", "notes.md"):
+        with pytest.raises(InvalidStory, match=f"^there is no file {tmp_path}/{name}; name one that is there"):
+            read_response(tmp_path / name)
+
+
+def test_a_response_of_the_folder_is_read_with_care(write: Write, tmp_path: Path) -> None:
+    """However it is named: no link out of the folder is followed. What lies elsewhere is read as it was meant."""
+    folder = write()
+    (tmp_path / "R4.md").write_text("Elsewhere.\n")
+    (folder / "responses" / "Ch1-R004.md").symlink_to(tmp_path / "R4.md")
+    os.mkfifo(folder / "responses" / "Ch1-R005.md")
+    (folder / "responses" / "Ch1-R006.md").write_bytes(b"a" * (LARGEST_FILE + 1))
+    (tmp_path / "way").symlink_to(folder)
+    refused = {
+        folder / "responses" / "Ch1-R004.md": "it is a link out of the story's folder",
+        tmp_path / "quay" / "entities" / ".." / "responses" / "Ch1-R004.md": "it is a link out of the story's folder",
+        tmp_path / "way" / "responses" / "Ch1-R004.md": "it is a link out of the story's folder",
+        folder / "responses" / "Ch1-R005.md": "it is no file",
+        folder / "responses" / "Ch1-R006.md": "it has more than 256 KB",
+    }
+    for file, problem in refused.items():
+        with pytest.raises(InvalidStory, match=f": {problem}"):
+            read_response(file, folder)
+    assert read_response(tmp_path / "way" / "responses" / "Ch1-R001.md", folder).text == "Ana tied the ferry up.\n"
+    assert read_response(tmp_path / "R4.md", folder).text == "Elsewhere.\n"
+
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "R7.md").write_text("x")
+    (folder / "more").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidStory, match="link out of the story's folder"):
+        read_response(folder / "more" / "R7.md", folder)
+
+
+def test_responses_are_in_the_order_of_their_numbers(write: Write) -> None:
+    """Not of their names; hidden files and folders are none."""
+    folder = write(
+        {"responses/R10.MD": "x", "responses/ch1-r9.txt": "x", "responses/.R3.md": "x", "responses/old/R2.md": "x"}
+    )
+    assert [file.name for file in responses_in(folder)] == ["Ch1-R001.md", "ch1-r9.txt", "R10.MD"]
+    assert responses_in(folder)[0].parent == folder / "responses"
+
+
+def test_responses_without_order_are_refused(write: Write) -> None:
+    """A file without a number, or with that of another one."""
+    folder = write({"responses/notes.md": "x", "responses/R1.txt": "x"})
+    with pytest.raises(InvalidStory) as raised:
+        responses_in(folder)
+    assert len(raised.value.problems) == 2
+
+
+def test_a_check_says_what_there_is(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """And what is odd on stderr; it ends with 0."""
+    folder = write({"thread.toml": ""})
+
+    assert check_aloud(folder, as_json=False) == OK
+    out, err = capsys.readouterr()
+    assert out.startswith(
+        "quay (The Quay): 3 entities, 1 memory, 1 bond, 1 thread, 1 fact, 1 response; 1 thing to look at.\n"
+    )
+    assert err == f"tasklore: {folder}/thread.toml: this is not read; did you mean 'threads.toml'?\n"
+
+
+def test_a_check_of_a_broken_story_ends_with_2(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each problem is a line, in JSON an item."""
+    folder = write({"story.toml": 'title = "x"\nlong = 1\n'})
+    lines = [
+        f"{folder}/story.toml: story_id is missing; give it",
+        f"{folder}/story.toml:2: long is not known; known are 'story_id'",
+    ]
+
+    assert check_aloud(folder, as_json=True) == USAGE
+    out, err = capsys.readouterr()
+    assert all(line in out and f"tasklore: {line}" in err for line in lines)
+    assert err.endswith("tasklore: 2 problems; the story cannot be used before they are mended\n")
+
+
+def test_what_is_odd_is_told_beside_problems(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """Everything at once; only whose file cannot be read is not called nobody."""
+    odd_thread = '[[threads]]\nid = "THREAD-001"\ntitle = "x"\ncharacters = ["Bem"]\n'
+    folder = write({"story.toml": 'title = "x"\n', "threads.toml": odd_thread})
+    warning = f"{folder}/threads.toml:4: thread 1 ('THREAD-001'): characters: no entity is called 'Bem'"
+
+    assert check_aloud(folder, as_json=True) == USAGE
+    out, err = capsys.readouterr()
+    assert [one[: len(warning)] for one in json.loads(out)["warnings"]] == [warning]
+    assert f"tasklore: {warning}" in err
+    (folder / "entities" / "ben.md").write_text("Mends nets.\n")
+    check_aloud(folder, as_json=True)
+    assert json.loads(capsys.readouterr().out)["warnings"] == []
+
+
+def test_the_example_is_sound_and_one_s_own(tmp_path: Path) -> None:
+    """Its copy has nothing wrong and nothing odd in it, and is what comes with the package."""
+    copy_into(tmp_path / "new" / "lighthouse")
+    reading = look_at_story(tmp_path / "new" / "lighthouse", with_responses=True)
+
+    assert reading.warnings == ()
+    assert reading.base.settings.story_id == "lighthouse"
+    assert reading.responses
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_the_example_writes_over_nothing(tmp_path: Path, is_file: bool) -> None:
+    """Neither into a folder with something in it, nor over a file."""
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(InvalidInput, match="is not empty; name a folder that is new or empty"):
+        copy_into(tmp_path / "notes" if is_file else tmp_path)
+
+    assert [file.name for file in tmp_path.iterdir()] == ["notes"]
+
+
+def test_the_story_on_its_page_is_sound(tmp_path: Path) -> None:
+    """Every file that is shown there, as one folder: nothing wrong, and nothing odd but whom it does not show."""
+    page = (Path(__file__).parents[3] / "docs" / "stories.md").read_text("utf-8")
+    shown = re.findall(r"^### `([^`]+)`$.*?^```(?:toml|markdown)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for name, text in [*shown, ("entities/ben.md", "# Ben Okafor\n")]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    reading = look_at_story(tmp_path, with_responses=True)
+    base = reading.base
+
+    assert (reading.warnings, reading.responses) == ((), ("responses/Ch1-R001.md",))
+    assert base.settings.agents["foreshadowing"].agent == "ForeshadowingAgent"
+    assert base.entities[0].aliases == ("the pilot", "Annie")
+    assert [len(part) for part in (base.memories, base.threads, base.knowledge, base.relations.bonds)] == [1, 1, 1, 1]
+    [tiers] = re.findall(r"^tiers = .*?^\]$", page, re.MULTILINE | re.DOTALL)
+    assert Relations.model_validate(tomllib.loads(tiers)).tiers == TIERS
+
+
+def test_the_mistakes_on_the_page_are_told_so(write: Write) -> None:
+    """Word for word."""
+    page = (Path(__file__).parents[3] / "docs" / "stories.md").read_text("utf-8")
+    wrong = GOOD["memories.toml"].replace('summary = "The storm took the small boat."\n', "").replace("= 9", "= 11")
+    folder = write({"memories.toml": wrong})
+    assert [f"tasklore: quay/{one}\n" in page for one in told(folder)] == [True]
+    names = '[[threads]]\nid = "THREAD-001"\ntitle = "x"\n\n\ncharacters = ["Bem"]\n'
+    folder = write({"threads.toml": names})
+    assert [f"tasklore: quay/{one}\n" in page for one in odd(folder)] == [True]

@@ -1,0 +1,377 @@
+"""A decision as a worker makes it: what is stored, what is shown, whose wish counts, and what a second run does."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from contracts.conversations import Taken, Utterance
+from contracts.errors import LlmRefused, MemoryUnavailable
+from contracts.observations import Action, AgentTarget, Observation, Position
+from memory.conversations.fake import FakeInbox
+from memory.rendering.tokens import counter
+from runtime.models.client import _response_format
+from tests.unit.workers.agents.decision.stage import (
+    AGENT,
+    CONVERSATION,
+    asking,
+    at,
+    coins,
+    decided,
+    kit,
+    moment,
+    said,
+    wish,
+)
+from workers.agent_files import files_of
+from workers.agents.decision import Choice, Moment, Refusal, Skill, decision_agent
+from workers.agents.decision.answer import Wish
+from workers.testing import AgentKit, KitHistory
+
+NEW = [{"sender": "Bob", "message": "Where are the coins?", "message_id": "b1", "time": 6}]
+
+
+async def stored(stand: AgentKit, conversation: str = CONVERSATION) -> list[tuple[str, str]]:
+    """Return who said what in a conversation."""
+    page = await stand.services.inbox.page(conversation)
+    return [(one.speaker, one.message) for one in page.messages]
+
+
+async def observed(stand: AgentKit) -> tuple[Observation, ...]:
+    """Return what was sensed and done."""
+    return await stand.services.inbox.recent_observations(CONVERSATION, 99)
+
+
+async def test_what_is_heard_and_said_is_one_conversation() -> None:
+    """The message first, then the answer; beside it what was sensed and done."""
+    stand = kit()
+    decision = await decided(stand, {"worldObjects": coins((5, 5))}, new_messages=NEW)
+
+    assert decision.model_dump() == {
+        "action": "text",
+        "target": {"agent": "Bob"},
+        "utterance": "I am at (2, 1) and see 1 coin at: (5, 5).",
+        "reasoning": "Bob asked.",
+        "by": "rules",
+        "refused": None,
+        "message_id": "task-1:said",
+        "delivered": False,
+        "prompt": None,
+    }
+    assert await stored(stand) == [("Bob", "Where are the coins?"), ("Ana", decision.utterance)]
+    [seen] = await observed(stand)
+    assert seen.time == 7
+    assert seen.sensed == moment({"worldObjects": coins((5, 5))}).sensory_data
+    assert seen.did == Action(action="text", target=AgentTarget(agent="Bob"), utterance=decision.utterance)
+
+
+async def test_a_message_is_new_once() -> None:
+    """In the next decision it is past, and sent again it is known."""
+    stand = kit(*[wish("wait")] * 3)
+    for _ in range(2):
+        await decided(stand, new_messages=NEW)
+    await decided(stand)
+    first, second, third = (asked.user for asked in stand.asked)
+
+    assert "New messages:\n- Bob said: 'Where are the coins?'" in first
+    for later in (second, third):
+        assert "- At time 6s Bob said: 'Where are the coins?'\nNo new messages." in later
+
+
+async def test_messages_without_an_id_are_told_apart_by_their_task() -> None:
+    """Each request brings its own."""
+    stand = kit()
+    plain = [{"sender": "Bob", "message": "Hello!"}]
+    await decided(stand, new_messages=plain * 2)
+    await decided(stand, new_messages=plain)
+
+    assert await stored(stand) == [("Bob", "Hello!")] * 3
+
+
+async def test_what_waits_in_the_inbox_is_heard() -> None:
+    """With what the request brings."""
+    stand = kit(wish("wait"), history=KitHistory(waiting=(said(3, "From afar.", "Carol"),)))
+    await decided(stand, new_messages=NEW)
+
+    assert "New messages:\n- Bob said: 'Where are the coins?'\n- Carol said: 'From afar.'" in stand.asked[0].user
+
+
+async def test_a_text_is_delivered_where_the_world_says() -> None:
+    """Once, under the id that the decision tells, into the conversation of whom it is for."""
+    stand = kit()
+    decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
+    taken = await stand.services.inbox.take("bob", "other")
+
+    assert decision.delivered
+    [message] = taken.history.current
+    assert (message.message_id, message.speaker, message.message) == (decision.message_id, "Ana", decision.utterance)
+    assert not (await decided(kit(), new_messages=NEW, conversations={"Carol": "carol"})).delivered
+
+
+async def test_a_model_decides_what_the_world_allows() -> None:
+    """Its reasoning is kept, and whose it is."""
+    decision = await decided(kit(wish("move", x=2, z=1.5)))
+
+    assert (decision.action, decision.target, decision.by) == ("move", Position(x=2, z=1.5), "scripted")
+    assert (decision.reasoning, decision.refused) == ("It is good.", None)
+
+
+async def test_a_world_that_wishes_it_is_told_what_the_agent_was_shown() -> None:
+    """The question itself when a model was asked; by rules what one would have been asked; else nothing."""
+    asked, unasked = kit(*[wish("wait")] * 3), kit()
+    for stand in (asked, unasked):
+        await decided(stand, {"worldObjects": coins((5, 5))}, simulation_time=3)
+    told = [await decided(stand, new_messages=NEW, tell_prompt=True) for stand in (asked, unasked)]
+
+    question = asked.asked[-1]
+    assert told[0].prompt == f"{question.system}\n\n{question.user}"
+    assert told[1].prompt is not None
+    assert "You are Ana, an agent" in told[1].prompt
+    assert "1 coin at: (5, 5)" in told[1].prompt
+    assert "New messages:\n- Bob said: 'Where are the coins?'" in told[1].prompt
+    assert (await decided(asked)).prompt is None
+
+
+async def test_a_policy_of_ones_own_sees_what_was_sensed() -> None:
+    """Only our rules can do without, since they look back only upon what was done."""
+    seen: list[bool] = []
+
+    def looking(_moment: Moment, taken: Taken) -> Choice:
+        seen.extend(one.sensed is not None for one in taken.observations)
+        return Choice(Action(action="wait"), "It looks.")
+
+    stand = kit(agent=decision_agent("Looker", policy=looking))
+    for _ in range(2):
+        await decided(stand)
+
+    assert seen == [True]
+
+
+@pytest.mark.parametrize("impossible", [wish("move", x=99, z=0), wish("fly"), wish("text", agent="Dan", utterance="x")])
+async def test_rules_decide_where_a_model_wishes_what_cannot_be(impossible: Wish) -> None:
+    """The same as without it, and the report says why."""
+    stand = kit(impossible)
+    decision = await decided(stand, {"worldObjects": coins((2, 2))})
+
+    assert decision.refused is not None
+    assert decision.refused.startswith("scripted wished what is not possible: ")
+    without = await decided(kit(), {"worldObjects": coins((2, 2))})
+    assert decision == without.model_copy(update={"refused": decision.refused})
+    assert (await observed(stand))[0].did == Action(action="collect", target=Position(x=2, z=2))
+
+
+async def test_rules_decide_where_no_model_answers() -> None:
+    """It refused."""
+    decision = await decided(kit(LlmRefused("no")), {"worldObjects": coins((2, 2))})
+
+    assert (decision.action, decision.by, decision.refused) == ("collect", "rules", None)
+
+
+class Failing(FakeInbox):
+    """Fails to settle or to deliver, before or after it has; as often as it is told."""
+
+    def __init__(self, *, after: bool, times: int = 0, posts: int = 0) -> None:
+        super().__init__()
+        self._times = times
+        self._posts = posts
+        self._after = after
+
+    async def post(
+        self, owner: str, message: Utterance, *, user_id: str | None = None, known_as: str | None = None
+    ) -> bool:
+        """Post, or raise, or both."""
+        self._posts -= 1
+        is_new = (self._posts < 0 or self._after) and await super().post(
+            owner, message, user_id=user_id, known_as=known_as
+        )
+        if self._posts >= 0:
+            raise MemoryUnavailable("the store did not answer")
+        return is_new
+
+    async def settle(
+        self,
+        owner: str,
+        task_id: str,
+        said: Utterance | None = None,
+        *,
+        observation: Observation | None = None,
+        user_id: str | None = None,
+    ) -> None:
+        """Settle, or raise, or both."""
+        self._times -= 1
+        if self._times < 0 or self._after:
+            await super().settle(owner, task_id, said, observation=observation, user_id=user_id)
+        if self._times >= 0:
+            raise MemoryUnavailable("the store did not answer")
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_run_that_failed_is_as_if_it_had_not_been(after: bool) -> None:
+    """What was new is new for the next run, unless the first has settled: then that one's decision stands."""
+    stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
+    stand.services.inbox = Failing(times=1, after=after)
+    decision = await decided(stand, new_messages=NEW)
+
+    utterance = "First." if after else "Second."
+    assert decision.utterance == utterance
+    assert decision.message_id == "task-1:said"
+    assert await stored(stand) == [("Bob", "Where are the coins?"), ("Ana", utterance)]
+    assert len(await observed(stand)) == 1
+    assert decision.by == ("earlier run" if after else "scripted")
+    assert len(stand.asked) == (1 if after else 2)
+    assert all("New messages:\n- Bob said: 'Where are the coins?'" in asked.user for asked in stand.asked)
+
+
+async def heard_by_bob(stand: AgentKit) -> list[tuple[str, str]]:
+    """Return what Bob hears: who said it, and what."""
+    return [(one.speaker, one.message) for one in (await stand.services.inbox.take("bob", "look")).history.current]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("seam", ["times", "posts"])
+async def test_what_is_delivered_is_what_stands(seam: str, after: bool) -> None:
+    """A model that wishes something else in the next run is not asked, or its first wish was heard by nobody."""
+    stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
+    stand.services.inbox = Failing(after=after, **{seam: 1})
+    decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
+
+    stands = "Second." if (seam, after) == ("times", False) else "First."
+    assert (decision.utterance, decision.delivered) == (stands, True)
+    assert await heard_by_bob(stand) == [("Ana", stands)]
+    assert (await stored(stand))[-1] == ("Ana", stands)
+    [seen] = await observed(stand)
+    assert seen.did is not None
+    assert seen.did.utterance == stands
+    assert len(stand.asked) == (2 if stands == "Second." else 1)
+
+
+class Halving(FakeInbox):
+    """Notes what was observed and done, and is gone before the rest of the first `settle`."""
+
+    is_whole = False
+
+    async def settle(
+        self,
+        owner: str,
+        task_id: str,
+        said: Utterance | None = None,
+        *,
+        observation: Observation | None = None,
+        user_id: str | None = None,
+    ) -> None:
+        """Settle as the store does that fails between its two keys."""
+        if not self.is_whole and observation is not None:
+            self.is_whole = True
+            await self.note(owner, task_id, observation)
+            raise MemoryUnavailable("the store did not answer")
+        await super().settle(owner, task_id, said, observation=observation, user_id=user_id)
+
+
+async def test_what_was_noted_stands_though_the_messages_are_not_settled() -> None:
+    """Its words, its deed and what Bob hears are one."""
+    stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
+    stand.services.inbox = Halving()
+    decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
+
+    assert (decision.utterance, decision.by) == ("First.", "earlier run")
+    assert await heard_by_bob(stand) == [("Ana", "First.")]
+    assert await stored(stand) == [("Bob", "Where are the coins?"), ("Ana", "First.")]
+    assert "No new messages." in (await decided(stand, tell_prompt=True)).prompt  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "words", ["I found a coin near the old mill, and there may be more of them.", "\u5f7c\u5973\u306f\u786c\u8ca8" * 20]
+)
+async def test_a_question_keeps_its_budget_with_a_thousand_of_everything(words: str) -> None:
+    """Instructions, the schema as it is sent, and the situation, counted exactly; the latest of all of it is there."""
+    past = tuple(said(number, f"{number} {words}", ("Bob", "Carol")[number % 2]) for number in range(1_000))
+    look = {"worldObjects": [{"type": f"coin {kind}", "position": at(kind / 4, 1)} for kind in range(40)]}
+    sensed = moment(look).sensory_data
+    seen = tuple(
+        Observation(time=number, sensed=sensed, did=Action(action="move", target=Position(x=2, z=1)))
+        for number in range(1_000)
+    )
+    others = [f"Agent {number} \u5f7c\u5973" for number in range(400)]
+    stand = kit(wish("wait"), history=KitHistory(past, observations=seen))
+    inbox = FakeInbox(window=1_000)
+    stand.services.inbox = inbox
+    await decided(stand, look, new_messages=NEW, agents=["Bob", "Carol", *others], simulation_time=1_001)
+    [asked] = stand.asked
+    count, schema = counter(), json.dumps(_response_format(asked.answer))
+
+    assert count(asked.system) + count(schema) + count(asked.user) <= 1_200
+    assert "New messages:\n- Bob said: 'Where are the coins?'" in asked.user
+    assert "At time 999s Carol said: '999 " in asked.user
+    assert "At time 999s I moved to position (2, 1)" in asked.user
+    assert "You can text: Bob, " in asked.system
+
+
+async def test_the_prompt_tells_what_the_world_allows() -> None:
+    """Its bounds, step and reach, whom to text, and the allowed actions alone."""
+    stand = kit(wish("wait"), wish("wait"))
+    await decided(stand, allowed=["move", "wait"])
+    await decided(stand, agents=[], reach=2.5, bounds=None, step=None)
+    first, second = (asked.system for asked in stand.asked)
+
+    assert "You are Ana, " in first
+    assert "- move: go to the place x, z\n- wait: do nothing\n" in first
+    assert "The world goes from (0, 0) to (10, 10).\nOne move goes 1 at most" in first
+    assert "text" not in first
+    assert "Within reach is 2.5.\nYou can text: nobody.\n" in second
+    assert "The world goes" not in second
+    assert "One move" not in second
+
+
+def test_the_files_of_its_role_are_found() -> None:
+    """They stand in its own folder."""
+    [files] = files_of(AGENT)
+
+    assert (files.role, Path(files.prompt).parent.parent.name) == ("decision", "decision")
+
+
+def dance(wished: Wish, now: Moment) -> Action | Refusal:
+    """Allow dancing with whoever is near."""
+    near = [one.name for one in now.sensory_data.nearby_agents]
+    if wished.agent not in near:
+        return Refusal(f"{wished.agent} is not near")
+    return Action(action="dance", target=AgentTarget(agent=wished.agent))
+
+
+DANCER = decision_agent(
+    "DancerAgent",
+    skills=(
+        Skill("dance", "dance: with agent, who must be near", dance, lambda done: f"I danced with {done.target.agent}"),
+    ),  # type: ignore[union-attr]
+    senses={"music": lambda value, tense: f"{'I hear' if tense == 'present' else 'I heard'} {value}"},
+    policy=lambda _now, _taken: Choice(Action(action="dance", target=AgentTarget(agent="Bob")), "Why not?"),
+)
+
+
+async def test_a_world_brings_actions_senses_and_rules_of_its_own() -> None:
+    """They are explained, checked, told later, and decided without a model."""
+    stand = kit(wish("dance", agent="Bob"), wish("dance", agent="Carol"), agent=DANCER)
+    ball = {"nearbyAgents": [{"name": "Bob"}], "music": "a waltz"}
+    first = await decided(stand, ball, allowed=["dance"])
+    second = await decided(stand, ball, allowed=["dance"])
+    alone = await decided(kit(agent=DANCER), allowed=["dance"])
+
+    assert (first.action, first.target, first.by) == ("dance", AgentTarget(agent="Bob"), "scripted")
+    assert (second.action, second.by, second.refused) == (
+        "dance", "rules", "scripted wished what is not possible: Carol is not near",
+    )  # fmt: skip
+    assert (alone.action, alone.reasoning) == ("wait", "No: Bob is not near.")
+    assert "- dance: with agent, who must be near" in stand.asked[0].system
+    assert stand.asked[1].user.count("- At time 7s I danced with Bob") == 1
+    assert "; I heard a waltz" in stand.asked[1].user
+    assert "; I hear a waltz" in stand.asked[1].user
+    report = await stand.run("decide", asking())
+    assert report.error is not None
+
+
+async def test_without_a_conversation_nothing_is_decided() -> None:
+    """There would be nobody to remember it."""
+    report = await AgentKit(AGENT).run("decide", asking())
+
+    assert report.status == "rejected"
+    assert report.error is not None
+    assert "conversation_id is missing" in report.error.message

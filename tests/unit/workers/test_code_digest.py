@@ -1,0 +1,181 @@
+"""Edited code serves no old answer, and what is no edit of the code leaves memory alone."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory import keys
+from workers import Agent, Parameters
+from workers.agents.budget import agent as budget
+from workers.card import card_of, same_contract
+from workers.code import code_digest
+from workers.loading import load_agents
+from workers.testing import AgentKit
+
+SOURCE = '''
+"""Prices."""
+
+from workers import Agent, Parameters
+
+agent = Agent("PriceAgent")
+TAX = 20
+
+
+class Net(Parameters):
+    """What it costs without tax."""
+
+    net: int
+
+
+def with_tax(net: int) -> int:
+    return net + TAX
+
+
+@agent.task(remember="shared")
+async def price(net: Net) -> int:
+    """Tell a price."""
+    return with_tax(net.net)
+'''
+
+
+@pytest.fixture
+def version_of(tmp_path: Path) -> Any:
+    """Return what loads a source as an agent of its own and tells the version of its memory."""
+    count = 0
+
+    def load(source: str) -> str:
+        nonlocal count
+        count += 1
+        file = tmp_path / f"prices_{count}.py"
+        file.write_text(source)
+        (agent,) = load_agents(str(file))
+        return agent.memory_version(agent.tasks["price"])
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return with_tax(net.net)", "return with_tax(net.net) + 1"),
+        ("return net + TAX", "return net - TAX"),
+        ("TAX = 20", "TAX = 19"),
+        ("without tax", "before tax"),
+        ("net: int\n", "net: int = 1\n"),
+    ],
+)
+def test_an_edit_anywhere_in_the_module_is_another_version(version_of: Any, old: str, new: str) -> None:
+    """The function, a helper, a constant, a class, and what a model may be told of one."""
+    assert old in SOURCE
+    assert version_of(SOURCE) != version_of(SOURCE.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("TAX = 20", "TAX = (\n    20  # percent\n)"),
+        ("return net + TAX", "return (net\n        + TAX)"),
+        ('"shared"', "'shared'"),
+        ("\n\ndef with_tax", "\n\n# a helper\ndef with_tax"),
+    ],
+)
+def test_formatting_and_comments_are_no_edit(version_of: Any, old: str, new: str) -> None:
+    """An answer that took a minute is not dropped for a line break."""
+    assert old in SOURCE
+    assert version_of(SOURCE) == version_of(SOURCE.replace(old, new, 1))
+
+
+def test_a_module_that_is_too_deep_to_be_read_still_loads(version_of: Any) -> None:
+    """What compiles can be an agent; every change of it counts then."""
+    deep = SOURCE.replace("TAX = 20", f"TAX = 20 + {' + '.join(['0'] * 2500)}")
+    assert version_of(deep) == version_of(deep) != version_of(f"{deep}\n# an edit\n")
+
+
+async def test_an_edited_task_computes_anew_beside_the_old_one(tmp_path: Path) -> None:
+    """Both may run side by side, with one contract and a memory each."""
+    agents = []
+    for number, source in enumerate((SOURCE, SOURCE.replace("TAX = 20", "TAX = 19"))):
+        (tmp_path / f"side_{number}.py").write_text(source)
+        agents += load_agents(str(tmp_path / f"side_{number}.py"))
+    old, new = agents
+    assert same_contract(card_of(old), card_of(new))
+    assert card_of(old).tasks[0].code != card_of(new).tasks[0].code
+    kits = AgentKit(old), AgentKit(new)
+    # The memory of a kit is its own: what the new code finds is what the old one left in it.
+    kits[1]._answers = kits[0]._answers
+    reports = [await kit.run("price", {"net": 100}) for kit in (*kits, *kits)]
+    assert [report.result for report in reports] == [120, 119, 120, 119]
+    assert [report.memory.outcome for report in reports] == ["miss", "miss", "hit", "hit"]
+
+
+def test_the_version_is_a_part_of_a_key_and_the_same_in_every_process() -> None:
+    """It stands in the key as it is shown, and on the card for programs that write entries themselves."""
+    task, card = budget.tasks["analyze_budget"], card_of(budget)
+    version = budget.memory_version(task)
+    assert version == card.memory_version(card.tasks[0]) == f"v2.1-{task.code}"
+    parts = keys.parse_ltm(keys.ltm("BudgetTrackerAgent", version, "analyze_budget:1:2:no_history"))
+    assert parts is not None
+    assert f"v{parts.version}" == version
+    code = "from workers.agents.budget import agent as a; print(a.memory_version(a.tasks['analyze_budget']))"
+    for seed in ("1", "2"):
+        ran = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            env={"PYTHONHASHSEED": seed},
+        )
+        assert ran.stdout.strip() == version
+
+
+def test_what_is_not_remembered_is_not_read() -> None:
+    """It costs nothing where nothing needs it."""
+
+    class Nothing(Parameters):
+        pass
+
+    agent = Agent("NoAgent")
+
+    @agent.task
+    async def forget(nothing: Nothing) -> None:
+        """Forget."""
+
+    assert agent.tasks["forget"].code is None
+    assert agent.memory_version(agent.tasks["forget"]) == "v1.1"
+
+
+def typed(body: str) -> Any:
+    """Return a function without a source."""
+    names: dict[str, Any] = {}
+    exec(compile(f"def typed(x):\n    {body}\n", "<typed>", "exec"), names)  # noqa: S102 - as an interpreter does
+    return names["typed"]
+
+
+def test_a_function_without_source_counts_by_its_own_code_and_says_so() -> None:
+    """Its edits are seen, those of what it calls are not."""
+    digests = []
+    for body in ("return x + 1", "return x + 2", "return  x + 1", "return x in {'a', 'b', 'c'}"):
+        with pytest.warns(UserWarning, match=r"A\.typed: its source cannot be read.*raise its version"):
+            digests.append(code_digest(typed(body), "A.typed"))
+    assert digests[0] == digests[2]
+    assert len(set(digests)) == 3
+    code = textwrap.dedent("""
+        import warnings; warnings.simplefilter("ignore")
+        from tests.unit.workers.test_code_digest import code_digest, typed
+        print(code_digest(typed("return x in {'a', 'b', 'c'}"), ""))
+    """)
+    for seed in ("1", "2"):
+        ran = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            env={"PYTHONHASHSEED": seed},
+        )
+        assert ran.stdout.strip() == digests[3]

@@ -1,0 +1,162 @@
+"""Whose a message is, in which order a user is forgotten, and what is erased before it is settled."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from contracts import subjects
+from contracts.errors import Unreachable
+from contracts.identifiers import user_token
+from runtime.messaging.direct import Stored
+from runtime.messaging.pull import Delivery, PullEngine
+from tests.unit.workers.office import Line
+from workers.execution.acknowledger import Settling
+from workers.forgetting.erasure import PASSES, forget_user
+from workers.forgetting.tasks import is_letter_of, names_user
+
+NAMES = ("ann", 'a"n\\n', "Änne 😀", "a.*")
+
+
+@pytest.mark.parametrize("user", NAMES)
+@pytest.mark.parametrize("escapes", [True, False])
+@pytest.mark.parametrize("kept", [1.0, 0.9])
+def test_a_body_names_its_user_also_when_only_its_beginning_is_there(user: str, escapes: bool, kept: float) -> None:
+    """However JSON spells the name."""
+    whole = json.dumps({"user_id": user, "text": "x" * 100}, ensure_ascii=escapes).encode()
+    body = whole[: int(len(whole) * kept)]
+    assert names_user(body, user)
+    assert not names_user(body, f"{user}e")
+    assert not names_user(body, user[:-1])
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"7", b'{"text": "user_id: ann"}', b'{"task": {"user_id": "ann"}}', b"\xff"]
+)
+def test_a_body_that_only_speaks_of_somebody_is_not_theirs(body: bytes) -> None:
+    """Nor is one without a name."""
+    assert not names_user(body, "ann")
+
+
+def letter(carried: bytes, *, subject: str = "dead.tasks.A.x", task_id: str = "t9", **headers: str) -> Stored:
+    """Return a dead letter about *carried*."""
+    fields = {
+        "reason": "attempts",
+        "error": {"type": "E", "message": "m"},
+        "subject": "tasks.A.x",
+        "sequence": 1,
+        "attempts": 1,
+        "body": base64.b64encode(carried).decode(),
+        "body_bytes": len(carried),
+        "body_digest": "d",
+        "task_id": task_id,
+        "died_at": "2026-11-21T12:00:00Z",
+    }
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Stored(1, subject, "2026-11-21T12:00:00Z", named, json.dumps(fields).encode())
+
+
+def test_a_dead_letter_is_known_by_its_header_its_subject_its_task_or_what_it_carries() -> None:
+    """Any of them is enough; another user's or nobody's is none of these."""
+    theirs = [
+        letter(b"cut off", Tasklore_User=user_token("ann")),
+        letter(b"no turn", subject=subjects.dead(subjects.turns("ann"))),
+        letter(b"no facts", subject=subjects.dead(subjects.facts("ann"))),
+        letter(b"cut off", task_id="t1"),
+        letter(b'{"user_id": "ann"}'),
+        Stored(1, "dead.tasks.A.x", "", {}, b'{"user_id": "ann"}'),
+    ]
+    others = [
+        letter(b'{"user_id": "bob"}', Tasklore_User=user_token("bob")),
+        letter(b"{}", subject=subjects.dead(subjects.turns("bob"))),
+        Stored(1, "dead.tasks.A.x", "", {}, b"unreadable"),
+    ]
+    assert [is_letter_of(one, "ann", {"t1"}) for one in theirs] == [True] * len(theirs)
+    assert [is_letter_of(one, "ann", {"t1"}) for one in others] == [False] * len(others)
+
+
+class Place:
+    """A place that tells when it was emptied, and finds something as often as it is told."""
+
+    def __init__(self, name: str, order: list[str], finds: int = 0) -> None:
+        self.name, self.order, self.finds = name, order, finds
+
+    async def forget(self, _user_id: str) -> Mapping[str, int]:
+        """Find one, or nothing any more."""
+        self.order.append(self.name)
+        self.finds -= 1
+        return {self.name: 1 if self.finds >= 0 else 0}
+
+    async def left(self, _user_id: str) -> Mapping[str, int]:
+        """Nothing is."""
+        return {}
+
+    async def rewrite(self) -> Mapping[str, int]:
+        """Tell that it was written anew."""
+        self.order.append(self.name)
+        return {}
+
+
+async def test_places_are_emptied_in_order_again_and_again_and_then_their_files() -> None:
+    """And once more after that, since writing files anew takes a while."""
+    order: list[str] = []
+    places = Place("tasks", order, finds=2), Place("words", order)
+    done = await forget_user("ann", places, [Place("files", order)])
+    assert order == ["tasks", "words"] * 3 + ["files"] + ["tasks", "words"]
+    assert (done.removed, done.left, done.beside) == ({"tasks": 2}, {}, {})
+
+
+async def test_what_never_ends_is_given_up_and_its_files_are_written_anew_at_the_end() -> None:
+    """Whoever goes on talking is not waited for."""
+    order: list[str] = []
+    done = await forget_user("ann", [Place("words", order, finds=99)], [Place("files", order)])
+    assert order == ["words"] * PASSES + ["files"] + ["words"] * PASSES + ["files"]
+    assert done.removed == {"words": 2 * PASSES}
+
+
+class Rubber:
+    """An eraser that notes what it was told, waits for a word, and may be unable."""
+
+    def __init__(self, *, is_away: bool = False) -> None:
+        self.erased: list[tuple[str, int]] = []
+        self.may_go_on = asyncio.Event()
+        self._is_away = is_away
+
+    async def erase(self, stream: str, sequence: int) -> bool:
+        """Erase it, or raise."""
+        await self.may_go_on.wait()
+        if self._is_away:
+            raise Unreachable("away")
+        self.erased.append((stream, sequence))
+        return True
+
+
+def a_delivery(sequence: int) -> Delivery:
+    """Return a delivery of TASKS."""
+    return Delivery("tasks.A.x", b"{}", None, f"$JS.ACK.{sequence}", 1, sequence, 0.0)
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+async def test_a_task_that_names_a_user_is_erased_before_it_is_settled(is_away: bool) -> None:
+    """It is settled all the same when that is not possible; one of nobody's is settled at once."""
+    line, rubber = Line(), Rubber(is_away=is_away)
+    settling, engine = Settling(rubber), cast("PullEngine", cast("Any", line))
+    anns, nobodys = a_delivery(7), a_delivery(8)
+    settling.settle(anns, "ann", engine)
+    settling.settle(nobodys, None, engine)
+    await asyncio.sleep(0)
+    assert line.settled == [nobodys]
+    rubber.may_go_on.set()
+    while anns not in line.settled:  # noqa: ASYNC110 - only the loop has to turn
+        await asyncio.sleep(0)
+    assert rubber.erased == ([] if is_away else [("TASKS", 7)])
+
+
+async def test_without_an_eraser_every_task_is_settled_at_once() -> None:
+    """That is how it is unless somebody wants it otherwise."""
+    line = Line()
+    Settling().settle(a_delivery(7), "ann", cast("PullEngine", cast("Any", line)))
+    assert [delivery.sequence for delivery in line.settled] == [7]
