@@ -111,7 +111,7 @@ def pipelines_on(
     # Another process may have this one's name and number, on another machine or later.
     holder = f"{ground.name}-{secrets.token_hex(4)}"
     desk = PipelineDesk(parts, holder=holder, lease_s=settings.pipeline_lease_s)
-    driving = Driving(desk.look_soon, desk.wish)
+    driving = Driving(desk.look_soon, desk.cancel)
     requests = PipelineRequests(parts, cards=lambda: ground.cards.catalogue.cards, driving=driving)
     if not declared:
         return desk, requests, None

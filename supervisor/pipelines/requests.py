@@ -48,7 +48,7 @@ class Driving:
     """What is told to the desk: to look for a run at once, and that one is to be cancelled (False: not driven here)."""
 
     look_soon: Callable[[str], None]
-    wish: Callable[[str, str], bool]
+    cancel: Callable[[str, str], bool]
 
 
 class PipelineRequests:
@@ -207,9 +207,9 @@ class PipelineRequests:
             InvalidInput: it does not run.
             MemoryUnavailable: the store does not answer.
         """
-        if record.state != "running" or not await self._parts.runs.wish_cancelled(record.session_id, reason):
+        if record.state != "running" or not await self._parts.runs.request_cancel(record.session_id, reason):
             raise InvalidInput(f"run {record.session_id!r} does not run: it is {record.state}")
-        if not self._driving.wish(record.session_id, reason):
+        if not self._driving.cancel(record.session_id, reason):
             # Whoever drives it hears of the wish with the first report of these.
             running = [one.task_id for one in record.phases.values() if one.status == "running" and one.task_id]
             async with asyncio.TaskGroup() as group:
