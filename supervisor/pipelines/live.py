@@ -23,10 +23,10 @@ from runtime.messaging.link import Link
 from runtime.metrics import Metrics
 from supervisor.cancellation import Canceller
 from supervisor.dispatch import Dispatch
-from supervisor.pipelines.fingerprints import Fingerprints
-from supervisor.pipelines.graph import Graph
-from supervisor.pipelines.masking import Masker
-from supervisor.pipelines.references import Reference, resolve
+from supervisor.pipelines.declaration.fingerprints import Fingerprints
+from supervisor.pipelines.declaration.graph import Graph
+from supervisor.pipelines.declaration.masking import Masker
+from supervisor.pipelines.declaration.references import Reference, resolve
 from supervisor.reports.reports import ReportDesk
 
 #: Characters of an event's text: an error may quote what it was given.
