@@ -30,9 +30,10 @@ from contracts.errors import InvalidInput, MemoryUnavailable, UnknownSession, Un
 from contracts.pipelines import Pipeline
 from contracts.session_keys import read_key
 from memory.sessions.pipeline_records import EndState, RunRecord
+from runtime.lease_loop import LeaseLost
+from supervisor.pipelines.declaration.graph import result_keys
 from supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
-from supervisor.pipelines.graph import result_keys
-from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
+from supervisor.pipelines.live import LiveRun, Parts
 
 log = structlog.get_logger(__name__)
 

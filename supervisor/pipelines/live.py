@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from contracts import subjects
-from contracts.errors import InvalidInput, TaskloreError
+from contracts.errors import InvalidInput
 from contracts.messages import PipelineEvent, PipelineEventKind
 from contracts.pipelines import Phase, Pipeline
 from memory.projects.project import ProjectMemory
@@ -23,18 +23,14 @@ from runtime.messaging.link import Link
 from runtime.metrics import Metrics
 from supervisor.cancellation import Canceller
 from supervisor.dispatch import Dispatch
-from supervisor.pipelines.fingerprints import Fingerprints
-from supervisor.pipelines.graph import Graph
-from supervisor.pipelines.masking import Masker
-from supervisor.pipelines.references import Reference, resolve
+from supervisor.pipelines.declaration.fingerprints import Fingerprints
+from supervisor.pipelines.declaration.graph import Graph
+from supervisor.pipelines.declaration.masking import Masker
+from supervisor.pipelines.declaration.references import Reference, resolve
 from supervisor.reports.reports import ReportDesk
 
 #: Characters of an event's text: an error may quote what it was given.
 _MOST_SAID = 2_000
-
-
-class LeaseLost(TaskloreError):
-    """Somebody else drives the run, or it has ended: whoever drove it stops, and says nothing more of it."""
 
 
 @dataclass(frozen=True, slots=True)

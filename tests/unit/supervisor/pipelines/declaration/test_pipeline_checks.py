@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, Phase, Pipeline
-from supervisor.pipelines.checks import (
+from supervisor.pipelines.declaration.checks import (
     Problem,
     prepared_inputs,
     problems_in_inputs,

@@ -57,10 +57,10 @@ from typing import Any
 
 from contracts.errors import InvalidPipeline
 from contracts.pipelines import MOST_LEVELS, Pipeline
-from supervisor.pipelines.declarations import pipeline_from, place_in_words, read_declaration
-from supervisor.pipelines.problems import Place, Problem, nearest
-from supervisor.pipelines.python_files import pipeline_in
-from supervisor.pipelines.toml_lines import lines_of
+from supervisor.pipelines.declaration.declarations import pipeline_from, place_in_words, read_declaration
+from supervisor.pipelines.declaration.problems import Place, Problem, nearest
+from supervisor.pipelines.declaration.python_files import pipeline_in
+from supervisor.pipelines.declaration.toml_lines import lines_of
 
 __all__ = ["Source", "described", "pipeline_from", "read_pipeline", "with_lines"]
 

@@ -7,8 +7,17 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import InvalidInput
-from supervisor.pipelines import watching
-from supervisor.pipelines.watching import DESIGN, STANDARD, Budget, changes, file_marks, tag_marks, told, without_times
+from supervisor.pipelines.declaration import watching
+from supervisor.pipelines.declaration.watching import (
+    DESIGN,
+    STANDARD,
+    Budget,
+    changes,
+    file_marks,
+    tag_marks,
+    told,
+    without_times,
+)
 
 
 def write(root: Path, **files: str) -> None:

@@ -30,7 +30,7 @@ from typing import NamedTuple, NoReturn, Self
 from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
-from supervisor.pipelines.places import Lookup, Reference, called, read_reference, value_at
+from supervisor.pipelines.declaration.places import Lookup, Reference, called, read_reference, value_at
 
 #: Characters of a condition, and parentheses, lists and `not` inside each other: what is longer belongs into a task.
 LONGEST, DEEPEST = 2_000, 32

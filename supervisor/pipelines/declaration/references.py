@@ -1,4 +1,4 @@
-"""What a phase refers to, and its parameters with the values put in; `supervisor.pipelines.places` has the grammar."""
+"""The references of a phase, and its parameters with values put in; the grammar is in `places`."""
 
 import json
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Phase
-from supervisor.pipelines.conditions import Condition
-from supervisor.pipelines.places import Lookup, Reference, read_entry, read_text, value_at
-from supervisor.pipelines.problems import Place, Problem
+from supervisor.pipelines.declaration.conditions import Condition
+from supervisor.pipelines.declaration.places import Lookup, Reference, read_entry, read_text, value_at
+from supervisor.pipelines.declaration.problems import Place, Problem
 
 __all__ = ["Lookup", "Mention", "Reference", "keys_read", "mentions_of", "references_in", "resolve"]
 

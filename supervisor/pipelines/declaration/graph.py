@@ -11,7 +11,7 @@ from typing import Self
 from contracts.errors import InvalidPipeline
 from contracts.pipelines import Phase, Pipeline
 from contracts.session_keys import read_key
-from supervisor.pipelines.references import keys_read
+from supervisor.pipelines.declaration.references import keys_read
 
 #: What a phase directly depends on, and the reason in words: "reads 'analysis:results'".
 Edges = dict[str, dict[str, str]]

@@ -8,8 +8,8 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, InputType, Pipeline
-from supervisor.pipelines.places import called
-from supervisor.pipelines.problems import MOST_PROBLEMS, Problem, known_ones
+from supervisor.pipelines.declaration.places import called
+from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Problem, known_ones
 
 _TYPES: dict[InputType, tuple[type, ...]] = {
     "text": (str,),

@@ -9,12 +9,12 @@ from pydantic import JsonValue
 from contracts.messages import AgentCard, TaskCard
 from contracts.pipelines import PIPELINE_AGENT, Input, Phase, Pipeline
 from contracts.session_keys import read_key
-from supervisor.pipelines.declarations import place_in_words
-from supervisor.pipelines.graph import Graph
-from supervisor.pipelines.problems import MOST_PROBLEMS, Place, Problem, known_ones
-from supervisor.pipelines.references import Reference, mentions_of
-from supervisor.pipelines.shapes import STANDARDS, Shape
-from supervisor.pipelines.values import misfits
+from supervisor.pipelines.declaration.declarations import place_in_words
+from supervisor.pipelines.declaration.graph import Graph
+from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Place, Problem, known_ones
+from supervisor.pipelines.declaration.references import Reference, mentions_of
+from supervisor.pipelines.declaration.shapes import STANDARDS, Shape
+from supervisor.pipelines.declaration.values import misfits
 
 #: Types of inputs whose values a sentence can hold.
 _SAYABLE = ("text", "number", "flag")

@@ -9,14 +9,14 @@ from contracts.errors import InvalidInput
 from contracts.messages import AgentCard
 from contracts.pipelines import MOST_LEVELS, Phase, Pipeline, items_phase
 from contracts.session_keys import EntryKey, read_key
-from supervisor.pipelines.against_cards import problems_with, write_problems
-from supervisor.pipelines.declarations import place_in_words
-from supervisor.pipelines.globs import MOST_GLOBS, unusable
-from supervisor.pipelines.graph import Graph, cycle_in, declared_edges, told_cycle
-from supervisor.pipelines.inputs import misfit, prepared_inputs, problems_in_inputs, typed_inputs
-from supervisor.pipelines.places import Reference, is_json, read_text
-from supervisor.pipelines.problems import MOST_PROBLEMS, Place, Problem, known_ones, listed, nearest
-from supervisor.pipelines.references import Mention, mentions_of
+from supervisor.pipelines.declaration.against_cards import problems_with, write_problems
+from supervisor.pipelines.declaration.declarations import place_in_words
+from supervisor.pipelines.declaration.globs import MOST_GLOBS, unusable
+from supervisor.pipelines.declaration.graph import Graph, cycle_in, declared_edges, told_cycle
+from supervisor.pipelines.declaration.inputs import misfit, prepared_inputs, problems_in_inputs, typed_inputs
+from supervisor.pipelines.declaration.places import Reference, is_json, read_text
+from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Place, Problem, known_ones, listed, nearest
+from supervisor.pipelines.declaration.references import Mention, mentions_of
 
 __all__ = [
     "Problem", "all_problems", "prepared_inputs", "problems_in_inputs", "problems_of", "problems_with", "typed_inputs",

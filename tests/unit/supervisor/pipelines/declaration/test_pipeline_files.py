@@ -10,11 +10,11 @@ import pytest
 
 from contracts.errors import InvalidPipeline
 from contracts.pipelines import Input, Phase, Pipeline
-from supervisor.pipelines import files
-from supervisor.pipelines.checks import problems_of
-from supervisor.pipelines.files import Source, described, pipeline_from, read_pipeline, with_lines
-from supervisor.pipelines.problems import Problem
-from supervisor.pipelines.toml_lines import lines_of
+from supervisor.pipelines.declaration import files
+from supervisor.pipelines.declaration.checks import problems_of
+from supervisor.pipelines.declaration.files import Source, described, pipeline_from, read_pipeline, with_lines
+from supervisor.pipelines.declaration.problems import Problem
+from supervisor.pipelines.declaration.toml_lines import lines_of
 
 Write = Callable[[str, str], Path]
 

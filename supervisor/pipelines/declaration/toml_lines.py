@@ -6,7 +6,7 @@ Only documents that `tomllib` has accepted are scanned, so that what is not unde
 import re
 import tomllib
 
-from supervisor.pipelines.problems import Place
+from supervisor.pipelines.declaration.problems import Place
 
 _STRING = r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\''
 _KEY = rf"(?:{_STRING}|[A-Za-z0-9_-]+)"

@@ -15,7 +15,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from contracts.errors import InvalidInput
-from supervisor.pipelines.globs import matches, unusable
+from supervisor.pipelines.declaration.globs import matches, unusable
 
 #: Files and folders that are passed on the way to those that match: a root that is a whole disk is a mistake.
 MOST_PASSED = 200_000

@@ -10,7 +10,7 @@ from contracts.errors import InvalidPipeline
 from contracts.faults import complaint_of
 from contracts.pipelines import MOST_PHASES, Input, Phase, Pipeline
 from quantities.amounts.spellings import shown
-from supervisor.pipelines.problems import Place, Problem, listed, nearest
+from supervisor.pipelines.declaration.problems import Place, Problem, listed, nearest
 
 _CLASSES: Mapping[str, type[BaseModel]] = {"Pipeline": Pipeline, "Phase": Phase, "Input": Input}
 #: What pydantic calls as Python does, in words of a declaration.

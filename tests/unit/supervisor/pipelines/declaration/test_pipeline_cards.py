@@ -11,9 +11,9 @@ from contracts.messages import AgentCard, TaskCard
 from contracts.parameters.model import Field, Parameters
 from contracts.pipelines import Phase, Pipeline
 from quantities.amounts import Amount
-from supervisor.pipelines.checks import all_problems, problems_of, problems_with
-from supervisor.pipelines.problems import Problem
-from supervisor.pipelines.shapes import KINDS, Shape
+from supervisor.pipelines.declaration.checks import all_problems, problems_of, problems_with
+from supervisor.pipelines.declaration.problems import Problem
+from supervisor.pipelines.declaration.shapes import KINDS, Shape
 from tests.acceptance.agents import exact
 from workers.agent import Agent
 from workers.card import card_of

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.errors import InvalidInput, InvalidPipeline
 from contracts.pipelines import Phase, Pipeline
-from supervisor.pipelines.graph import Graph, result_keys
+from supervisor.pipelines.declaration.graph import Graph, result_keys
 
 
 def a_phase(name: str, **fields: Any) -> Phase:

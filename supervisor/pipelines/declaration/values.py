@@ -14,8 +14,8 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidAmount, InvalidInput
 from quantities.amounts import Amount
-from supervisor.pipelines.places import Reference, called, read_text
-from supervisor.pipelines.shapes import Shape
+from supervisor.pipelines.declaration.places import Reference, called, read_text
+from supervisor.pipelines.declaration.shapes import Shape
 
 #: Gives the shape of what a reference will be, None when it cannot be known.
 ShapeOf = Callable[[Reference], Shape | None]

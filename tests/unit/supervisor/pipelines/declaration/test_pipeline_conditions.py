@@ -4,8 +4,8 @@ import pytest
 from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
-from supervisor.pipelines.conditions import DEEPEST, LONGEST, Condition
-from supervisor.pipelines.references import Reference
+from supervisor.pipelines.declaration.conditions import DEEPEST, LONGEST, Condition
+from supervisor.pipelines.declaration.references import Reference
 
 VALUES: dict[str, JsonValue] = {
     "folder": "src",

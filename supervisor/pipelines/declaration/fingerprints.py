@@ -17,7 +17,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from contracts.errors import InvalidInput
-from supervisor.pipelines.watching import over_budget
+from supervisor.pipelines.declaration.watching import over_budget
 
 #: Children at once: they share a disk and leave processors to who serves.
 _AT_ONCE = 4
@@ -115,7 +115,7 @@ class Fingerprints:
 
 
 async def _start() -> Process:
-    command = (sys.executable, "-P", "-m", "supervisor.pipelines.fingerprint_child")
+    command = (sys.executable, "-P", "-m", "supervisor.pipelines.declaration.fingerprint_child")
     # No secret of ours, and no signal of our terminal.
     environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return await asyncio.create_subprocess_exec(

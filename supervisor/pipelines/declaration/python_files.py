@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from contracts.errors import InvalidPipeline, TaskloreError
 from contracts.pipelines import Pipeline
 from runtime.source_files import execute, make_importable, name_of_its_own, place_in_package
-from supervisor.pipelines.declarations import sentences
+from supervisor.pipelines.declaration.declarations import sentences
 
 
 def pipeline_in(path: Path, label: str) -> Pipeline:

@@ -25,7 +25,7 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.session_keys import read_key
-from supervisor.pipelines.problems import listed
+from supervisor.pipelines.declaration.problems import listed
 
 _NAME = r"[A-Za-z0-9_-]{1,64}"
 _PATH = r'(?:\.(?:"[^"]*"|[^."?\s]+))*'

@@ -7,11 +7,11 @@ from pydantic import JsonValue
 from contracts.errors import InvalidInput
 from contracts.pipelines import MOST_ITEMS, Phase
 from contracts.session_keys import EntryKey, read_key
-from supervisor.pipelines.conditions import Condition
-from supervisor.pipelines.graph import result_keys
+from supervisor.pipelines.declaration.conditions import Condition
+from supervisor.pipelines.declaration.graph import result_keys
+from supervisor.pipelines.declaration.places import called
+from supervisor.pipelines.declaration.references import Reference, keys_read, references_in, resolve
 from supervisor.pipelines.live import LiveRun, Parts
-from supervisor.pipelines.places import called
-from supervisor.pipelines.references import Reference, keys_read, references_in, resolve
 
 #: Phases whose entries are gone though they were written, each with what is missed: they have to run again.
 Gone = dict[str, str]
