@@ -168,9 +168,21 @@ def _phase_problems(at: int, phase: Phase, declared: _Declared) -> Iterator[Prob
     for kind, tags in (("standards", phase.standards), ("design", phase.design)):
         if not all(tag.strip() for tag in tags):
             yield Problem((kind,), f"{kind} has an empty tag; leave it out")
-    if phase.timeout is not None and phase.timeout > LONGEST_TIMEOUT:
+    yield from _time_problems(phase)
+
+
+def _time_problems(phase: Phase) -> Iterator[Problem]:
+    if phase.longest is not None and phase.longest > LONGEST_TIMEOUT:
+        field = "timeout" if phase.longest == phase.timeout else "cancel_after"
         most = f"more than {LONGEST_TIMEOUT.days} days, after which a task is forgotten"
-        yield Problem(("timeout",), f"timeout is {phase.timeout.days} days, {most}; split the phase")
+        yield Problem((field,), f"{field} is {phase.longest.days} days, {most}; split the phase")
+    if phase.cancel_after is not None and phase.late_after is None:
+        yield Problem(("cancel_after",), "cancel_after counts from when the phase is late; give it a `late_after`, too")
+    if phase.cancel_after is not None and phase.has_parts:
+        yield Problem(("cancel_after",), "cancel_after: only a phase of one task can be cancelled by it; use `timeout`")
+    if phase.late_after is not None and phase.corrects is not None:
+        said = f"late_after: what waits for the correction of {phase.corrects!r} would mix both; leave it out"
+        yield Problem(("late_after",), said)
 
 
 def _part_problems(phase: Phase, declared: _Declared) -> Iterator[Problem]:
@@ -276,10 +288,10 @@ def _left_out_problems(declared: _Declared, graph: Graph) -> Iterator[Problem]:
                 continue
             key = read_key(reference.name)
             row = [declared.phases[name] for name in graph.replacements(key.phase, phase.name)]
-            may_be_left_out = declared.phases[key.phase].when is not None and not (row and row[0].when is None)
-            if may_be_left_out:
+            why = "" if row and row[0].when is None else _why_absent(declared.phases[key.phase])
+            if why:
                 cure = f"write {_optional(reference)!r}, which is null then"
-                why = f"{key.phase!r} may be left out by its `when`; {cure}"
+                why = f"{key.phase!r} {why}; {cure}"
                 field = "" if mention.place[0] == "reads" else f"{'.'.join(map(str, mention.place))} "
                 yield Problem(("phases", n, *mention.place), f"{field}reads {reference.text!r}, but {why}")
             for correction in row:
@@ -289,6 +301,15 @@ def _left_out_problems(declared: _Declared, graph: Graph) -> Iterator[Problem]:
                     place: Place = ("phases", declared.index[correction.name], "writes")
                     cure = "add it to `writes`, or read it with '?'"
                     yield Problem(place, f"corrects {correction.corrects!r} but {why}; {cure}")
+
+
+def _why_absent(phase: Phase) -> str:
+    """Return why the entries of *phase* may be missing when the phases after it begin, "" when they may not."""
+    if phase.when is not None:
+        return "may be left out by its `when`"
+    if phase.optional:
+        return "may fail, being `optional`"
+    return "may be late, by its `late_after`" if phase.late_after is not None else ""
 
 
 def _optional(reference: Reference) -> str:
