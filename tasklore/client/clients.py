@@ -23,7 +23,7 @@ def _waiting(flow: Callable[Concatenate[Any, P], Flow[T]]) -> Callable[Concatena
     """Return *flow* as a method of a client that waits."""
 
     @functools.wraps(flow)
-    def method(self: Any, *arguments: P.args, **options: P.kwargs) -> T:
+    def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> T:
         result: T = self.drive(flow(self.flows, *arguments, **options))
         return result
 
@@ -34,7 +34,7 @@ def _awaited(flow: Callable[Concatenate[Any, P], Flow[T]]) -> Callable[Concatena
     """Return *flow* as a method that is awaited."""
 
     @functools.wraps(flow)
-    async def method(self: Any, *arguments: P.args, **options: P.kwargs) -> T:
+    async def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> T:
         result: T = await self.drive(flow(self.flows, *arguments, **options))
         return result
 
