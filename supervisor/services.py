@@ -39,8 +39,8 @@ from supervisor.dead_letters.queue import drop_letters
 from supervisor.delivery import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
 from supervisor.pipelines.as_tasks import AT_ONCE, PipelineTasks
+from supervisor.pipelines.declaration.fingerprints import Fingerprints
 from supervisor.pipelines.desk import PipelineDesk
-from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts as PipelineParts
 from supervisor.pipelines.live import teller
 from supervisor.pipelines.requests import Driving, PipelineRequests

@@ -153,16 +153,25 @@ def worker(
     slots: Annotated[
         int | None, Option("--slots", metavar="N", min=1, max=4096, help="Tasks held at once of each agent.")
     ] = None,
-) -> None:
+    reload: Annotated[
+        bool, Option("--reload", help="Start again when a Python file of the agents changes; for developing.")
+    ] = False,
+) -> int:
     """Serve agents until SIGTERM or Ctrl-C.
 
     Prints `ready http=...`, the address of its health and metrics, once tasks are taken; logs go to stderr. A file may
     switch the memory off ("enable_ltm_cache": false) or name an old memory file to import once ("ltm_path"); every
     other field in it is a setting of the agent.
     """
+    if reload:
+        from tasklore.running import run
+        from tasklore.up.reload import serve_reloading
+
+        return run(serve_reloading(references or [], config, slots))
     from tasklore.up.serve import serve_worker
 
     serve_worker(references or [], config, slots)
+    return 0
 
 
 @app.command(cls=Command, epilog=example("tasklore supervisor"))
@@ -234,6 +243,19 @@ def api_key(
     from tasklore.api_keys import print_new_key
 
     print_new_key(name, roles or (), user, file)
+
+
+@app.command(cls=Command, epilog=example("tasklore init greeter"))
+def init(
+    name: Annotated[str, Argument(metavar="NAME", help="What the project and its folder are called.")],
+) -> None:
+    """Write a small project: an agent, its test, what installs it, and what runs it in a container or in Kubernetes.
+
+    Prints what to do next. Nothing that is there is written over.
+    """
+    from tasklore.init.project import write_project
+
+    write_project(name)
 
 
 app.add_typer(pipeline_app.app, name="pipeline")

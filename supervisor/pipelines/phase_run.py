@@ -17,11 +17,11 @@ from memory.sessions.entries import NewEntry
 from memory.sessions.pipeline_records import PhaseState
 from runtime import tracing
 from runtime.lease_loop import LeaseLost
+from supervisor.pipelines.declaration.reading import Gone, PhaseReader
+from supervisor.pipelines.declaration.watching import DESIGN, FILE, STANDARD, tag_marks
 from supervisor.pipelines.fan_out import FannedOut, FanOut, failure_words
 from supervisor.pipelines.live import LiveRun, Parts, root_of
 from supervisor.pipelines.phase_task import Failure, PhaseTask
-from supervisor.pipelines.reading import Gone, PhaseReader
-from supervisor.pipelines.watching import DESIGN, FILE, STANDARD, tag_marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class PhaseRun:
             supervisor_id=self._parts.supervisor_id,
             task=TaskCall(name=phase.task, parameters=parameters),
             created_at=since,
-            deadline=since + phase.timeout if phase.timeout is not None else None,
+            deadline=since + phase.longest if phase.longest is not None else None,
             max_attempts=phase.retries + 1,
             memory=memory,
             user_id=record.user_id,

@@ -28,10 +28,10 @@ from contracts.parameters.body_sizes import demand_few_values
 from contracts.pipelines import Pipeline
 from memory.sessions.pipeline_records import NewRun, RunRecord
 from runtime import tracing
-from supervisor.pipelines.checks import all_problems, prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.checks import all_problems, prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.files import Source, described, pipeline_from
+from supervisor.pipelines.declaration.graph import Graph
 from supervisor.pipelines.ending import digest_of
-from supervisor.pipelines.files import Source, described, pipeline_from
-from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.live import LiveRun, Parts, demand_root
 from supervisor.pipelines.resuming import Resuming
 

@@ -16,7 +16,7 @@ from contracts.messages import PersonReply, PersonRequest
 from runtime.messaging.connection import Listener, connected
 from tasklore.ask.call import Call
 from tasklore.exits import FAILED, OK
-from tasklore.places import current_endpoints, current_supervisor, demand_listener
+from tasklore.places import current_supervisor, demand_listener, endpoints_when_started
 from tasklore.render.screen import patience, printable, say
 
 #: Seconds that the answer may be late after the time the supervisor was given for it.
@@ -49,7 +49,7 @@ async def ask_aloud(request: PersonRequest, *, as_json: bool = False) -> int:
     """
     try:
         async with patience("asking"):
-            reply = await ask(current_endpoints().nats, current_supervisor(), request)
+            reply = await ask((await endpoints_when_started()).nats, current_supervisor(), request)
     except asyncio.CancelledError:
         say(f"it may go on without you; {_how_to_fetch(request)}")
         raise

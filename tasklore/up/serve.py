@@ -15,7 +15,8 @@ from runtime.servers.endpoints import Endpoints, masked_url, remove_endpoints, w
 from runtime.settings import Settings
 from runtime.watchdog import LEAVE_S, Watchdog
 from tasklore.exits import OK
-from tasklore.places import current_endpoints
+from tasklore.extras import without
+from tasklore.places import current_endpoints, starting_in
 from tasklore.render.screen import patience, say
 from tasklore.up.roles import API, READY
 from tasklore.up.startup import wait_for_servers
@@ -46,8 +47,10 @@ async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) 
     async with contextlib.AsyncExitStack() as stack:
         place = await stack.enter_async_context(_claimed(settings.data_dir, is_kept=plan.data_dir is not None))
         async with patience("starting servers, supervisor and workers"):
-            system = await stack.enter_async_context(running(plan))
-        _announce(place, system)
+            with starting_in(place):
+                system = await stack.enter_async_context(running(plan))
+                write_endpoints(place, system.endpoints)
+        _announce(system)
         with contextlib.suppress(asyncio.CancelledError):
             await system.supervise(say, lambda: _note(place, system.endpoints))
         if sys.stderr.isatty():
@@ -61,6 +64,7 @@ def serve_worker(references: Sequence[str], config: Path | None, slots: int | No
     Raises:
         TaskloreError: an agent, file or setting is unusable, or a server refuses us; one that is away is waited for.
     """
+    load_worker()
     from tasklore.agents.check import warn_of_unread
     from tasklore.up.worker_setup import prepare
     from workers.wiring import run_worker
@@ -76,6 +80,12 @@ def serve_worker(references: Sequence[str], config: Path | None, slots: int | No
         await run_worker(prepared.agents, settings, remembers=prepared.remembers, on_ready=_say_ready)
 
     _run(serve())
+
+
+def load_worker() -> None:
+    """Import what a worker runs on, without the packages of other roles that its libraries use where they find them."""
+    with without("uvicorn"):
+        import workers.wiring  # noqa: F401  # imported for whoever uses it next
 
 
 def serve_supervisor() -> None:
@@ -142,6 +152,8 @@ async def _claimed(directory: Path, *, is_kept: bool) -> AsyncIterator[Path]:
     existed = _exists(directory)
     lock = DirectoryLock(directory, "`tasklore up`")
     await lock.acquire()
+    # Of a system that was killed here; its addresses are no longer served.
+    remove_endpoints(directory)
     try:
         yield directory
     finally:
@@ -168,9 +180,8 @@ def _remove_empty(directory: Path) -> None:
         directory.rmdir()
 
 
-def _announce(place: Path, system: System) -> None:
+def _announce(system: System) -> None:
     found = system.endpoints
-    write_endpoints(place, found)
     redis = masked_url(found.redis_url)
     api = f" api={found.api}" if found.api is not None else ""
     print(f"ready nats={masked_url(found.nats)} redis={redis} http={found.http}{api}", flush=True)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from contracts.pipelines import Input, Phase, Pipeline
-from supervisor.pipelines.checks import all_problems, problems_of
+from supervisor.pipelines.declaration.checks import all_problems, problems_of
+from supervisor.pipelines.declaration.files import read_pipeline
 from supervisor.pipelines.driver import Drive
-from supervisor.pipelines.files import read_pipeline
 from tests.unit.supervisor.pipelines.house import House, a_phase, a_pipeline, until
 
 INNER = Pipeline(
