@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from supervisor.pipelines.checks import problems_of
+from supervisor.pipelines.declaration.checks import problems_of
 
 from contracts.pipelines import Phase, Pipeline
 from tests.unit.supervisor.pipelines.house import PATIENCE_S, House, a_phase, a_pipeline, echo, until
