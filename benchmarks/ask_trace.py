@@ -106,7 +106,7 @@ def _signal(number: signal.Signals, *processes: Worker) -> None:
 
 async def _passed(file: Path) -> list[tuple[str, str]]:
     async with asyncio.timeout(_ANSWER_S):
-        while not (text := _text(file)).endswith("]"):
+        while not (text := _text(file)).endswith("]"):  # noqa: ASYNC110 - another process writes it
             await asyncio.sleep(0.05)
     return [(name, function) for name, function in json.loads(text)]
 
