@@ -25,7 +25,7 @@ from supervisor.cancellation import Canceller
 from supervisor.dispatch import Dispatch
 from supervisor.pipelines.declaration.fingerprints import Fingerprints
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.masking import Masker
+from supervisor.pipelines.declaration.masker import Masker
 from supervisor.pipelines.declaration.references import Reference, resolve
 from supervisor.reports.reports import ReportDesk
 

@@ -8,8 +8,10 @@ from pydantic import JsonValue
 from contracts.errors import InvalidPipeline, Unreachable
 from contracts.messages import AgentCard
 from supervisor.cards import read_cards
-from supervisor.pipelines.declaration.checks import problems_in_inputs, problems_of, problems_with
+from supervisor.pipelines.declaration.cards import problems_with
+from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.files import Source, described
+from supervisor.pipelines.declaration.inputs import problems_in_inputs
 from tasklore.exits import OK
 from tasklore.pipeline.client import refuse_aloud
 from tasklore.pipeline.inputs import read_inputs

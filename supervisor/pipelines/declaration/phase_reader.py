@@ -9,8 +9,8 @@ from contracts.pipelines import MOST_ITEMS, Phase
 from contracts.session_keys import EntryKey, read_key
 from supervisor.pipelines.declaration.conditions import Condition
 from supervisor.pipelines.declaration.graph import result_keys
-from supervisor.pipelines.declaration.places import called
-from supervisor.pipelines.declaration.references import Reference, keys_read, references_in, resolve
+from supervisor.pipelines.declaration.mentions import keys_read
+from supervisor.pipelines.declaration.references import Reference, kind_of, references_in, resolve
 from supervisor.pipelines.live import LiveRun, Parts
 
 #: Phases whose entries are gone though they were written, each with what is missed: they have to run again.
@@ -68,7 +68,7 @@ class PhaseReader:
         """
         found = resolve(self._phase.for_each, self._look_up)
         if not isinstance(found, list):
-            raise InvalidInput(f"for_each {self._phase.for_each} is {called(found)}; refer to a list")
+            raise InvalidInput(f"for_each {self._phase.for_each} is {kind_of(found)}; refer to a list")
         if len(found) > MOST_ITEMS:
             raise InvalidInput(f"for_each {self._phase.for_each} has {len(found):,} items; keep to {MOST_ITEMS:,}")
         return found

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration import watching
-from supervisor.pipelines.declaration.watching import (
+from supervisor.pipelines.declaration import marks
+from supervisor.pipelines.declaration.marks import (
     DESIGN,
     STANDARD,
     Budget,
@@ -98,7 +98,7 @@ def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     write(tmp_path, **{f"f{number}": "" for number in range(5)})
     with pytest.raises(InvalidInput, match="FINGERPRINT_FILES"):
         file_marks(tmp_path, ["*.py"], budget=Budget(files=4))
-    monkeypatch.setattr(watching, "MOST_PASSED", 4)
+    monkeypatch.setattr(marks, "MOST_PASSED", 4)
     with pytest.raises(InvalidInput, match="nearer root"):
         file_marks(tmp_path, ["*.txt"])
 
@@ -135,7 +135,7 @@ def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path: Path, mo
         (home / "src").symlink_to(tmp_path / "out")
         return opened(path, flags)
 
-    monkeypatch.setattr(watching.os, "open", swap)
+    monkeypatch.setattr(marks.os, "open", swap)
     assert file_marks(home, ["src/*.py"]) == {}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration.globs import matches, unusable
+from supervisor.pipelines.declaration.globs import matches, reason_against
 
 #: Files and folders that are passed on the way to those that match: a root that is a whole disk is a mistake.
 MOST_PASSED = 200_000
@@ -200,7 +200,7 @@ def _starts(globs: Sequence[str]) -> list[str]:
     """
     fixed = set()
     for glob in globs:
-        if why := unusable(glob):
+        if why := reason_against(glob):
             raise InvalidInput(f"reads_files {glob!r} {why}")
         steps = glob.split("/")[:-1]
         magic = next((at for at, step in enumerate(steps) if _MAGIC.search(step)), len(steps))
