@@ -1,4 +1,4 @@
-"""`tasklore doctor`: what is unsafe about the servers of a system, and the cure."""
+"""`tasklore doctor`: the unsafe things about the servers of a system, each with its cure."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ def doctor(
 
     Ends with 0 when there is no problem, with 1 when there is, with 3 when a server cannot be reached.
     """
-    from tasklore.doctor.command import examine_aloud
+    from tasklore.doctor.examination import print_examination
     from tasklore.running import run
 
-    return run(examine_aloud(monitor, strict=strict, as_json=as_json))
+    return run(print_examination(monitor, strict=strict, as_json=as_json))
