@@ -21,9 +21,6 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """Return the result of *work*; a signal cancels it, a second one cancels what it does to clean up.
 
     Only errors are logged meanwhile, as a person reads what is printed; *work* that serves says itself what to log.
-
-    Raises:
-        Interrupted: a signal came; everything *work* had opened is closed.
     """
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),

@@ -32,12 +32,7 @@ MOST_PROCESSES = 64
 
 
 async def print_examination(monitor: str | None, *, strict: bool, as_json: bool) -> int:
-    """Examine the system of this environment, print the findings, and return the exit code.
-
-    Raises:
-        ConfigurationError: a setting, *monitor* or endpoints.json is unusable.
-        Unreachable: no system is known here.
-    """
+    """Examine the system of this environment, print the findings, and return the exit code."""
     # Complaints of the libraries arrive as findings.
     logs.configure("error")
     settings = Settings.load(nats_monitor_url=monitor)
@@ -78,12 +73,7 @@ def check(facts: Facts, settings: Settings, unknown: dict[str, str | None]) -> I
 
 
 def find_system(settings: Settings) -> tuple[Endpoints, str]:
-    """Return where everything is, and where the address of the monitoring comes from.
-
-    Raises:
-        Unreachable: no system is known here.
-        ConfigurationError: endpoints.json is there and cannot be read.
-    """
+    """Return where everything is, and where the address of the monitoring comes from."""
     found, written = current_endpoints(), read_endpoints(endpoints_dir())
     if written is not None and (written.nats, written.redis) == (found.nats, found.redis):
         # With both variables set the file is not needed to find the servers; it still knows the rest.
