@@ -5,6 +5,7 @@ from typing import Annotated
 from typer import Option
 
 from tasklore.options import Json
+from tasklore.running import run
 
 
 def doctor(
@@ -26,6 +27,5 @@ def doctor(
     Ends with 0 when there is no problem, with 1 when there is, with 3 when a server cannot be reached.
     """
     from tasklore.doctor.examination import print_examination
-    from tasklore.running import run
 
     return run(print_examination(monitor, strict=strict, as_json=as_json))

@@ -18,7 +18,7 @@ _SHOWN = ("kind", "state", "reason", "cure", "attempts")
 async def print_found(
     user: str, question: str, *, at: date | None, limit: int, as_json: bool, within: Within = ANY
 ) -> None:
-    """Print what answers *question* *within* bounds, with its day and who said it; with *at*, as it stood on that day."""
+    """Print the matches for *question* *within* bounds, with day and speaker; with *at*, as of that day."""
     async with user_memory() as memory:
         found = await search(memory, user, question, at=at, limit=limit, within=within)
     if as_json:
