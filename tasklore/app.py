@@ -15,9 +15,9 @@ from tasklore.memory import app as memory_app
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 from tasklore.pipeline import app as pipeline_app
 from tasklore.project import app as project_app
+from tasklore.running import run
 from tasklore.session import app as session_app
 from tasklore.story import app as story_app
-from tasklore.running import run
 
 app = Typer(
     name="tasklore",
@@ -162,7 +162,7 @@ def worker(
     other field in it is a setting of the agent.
     """
     if reload:
-            from tasklore.up.reload import serve_reloading
+        from tasklore.up.reload import serve_reloading
 
         return run(serve_reloading(references or [], config, slots))
     from tasklore.up.serve import serve_worker
