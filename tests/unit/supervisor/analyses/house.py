@@ -24,7 +24,6 @@ from contracts.messages import (
     TaskCard,
     Usage,
 )
-from memory.stories.fake import FakeStories
 from runtime import tracing
 from runtime.metrics import Metrics
 from supervisor.analyses.desk import AnalysisDesk
@@ -33,6 +32,7 @@ from supervisor.analyses.requests import AnalysisRequests
 from supervisor.cancellation import Cancelling
 from supervisor.catalogue import Catalogue
 from tests.fakes.analyses import FakeAnalyses
+from workers.testing.stories import FakeStories
 
 STORY = "harbour"
 TEXT = "Mara set the lamp down."

@@ -208,10 +208,6 @@ class FakeInbox:
         """Return the last *count* observations."""
         return await self.recent(owner, count)
 
-    async def forget(self, owner: str) -> bool:
-        """Remove a conversation and return whether there was any."""
-        return self._conversations.pop(keys.conversation(owner).said, None) is not None
-
     def _of(self, owner: str) -> _Conversation:
         return self._conversations.setdefault(keys.conversation(owner).said, _Conversation())
 

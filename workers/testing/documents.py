@@ -1,35 +1,24 @@
-"""A store of documents in this process only, for unit tests; it passes the contract suite of the real one."""
+"""Documents of this process only: the store whose edits tasks of a testing kit take back."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
 from memory import keys
-from memory.documents.guard import LIMITS, Limits
 from memory.documents.kinds import Kinds
 from memory.documents.storage.history import read_entry
 from memory.documents.storage.repository import Deed, DocumentShelf, Forgotten, Found, Stored, Word, Written
 from memory.documents.storage.store import DocumentStore
-from memory.documents.storage.writer import KEEP_REVISIONS
-from memory.queues.fake import FakeQueue
 
 
 class FakeDocumentStore(DocumentStore):
-    """Stands for `memory.documents.storage.store.DocumentStore`; *queues* by name are those whose rows it closes."""
+    """Stands for `memory.documents.storage.store.DocumentStore`, without claims and without an end of the history."""
 
-    def __init__(
-        self,
-        kinds: Kinds,
-        *,
-        queues: Mapping[str, FakeQueue] | None = None,
-        limits: Limits = LIMITS,
-        keep_revisions: int = KEEP_REVISIONS,
-    ) -> None:
-        # A client that connects to nothing until it is asked, which nobody does.
-        super().__init__(Redis(), kinds, limits=limits, keep_revisions=keep_revisions)
-        self._shelf = _FakeShelf(queues or {})
+    def __init__(self, kinds: Kinds) -> None:
+        # A client that never connects.
+        super().__init__(Redis(), kinds)
+        self._shelf = _FakeShelf()
 
 
 @dataclass(slots=True)
@@ -55,8 +44,7 @@ class _Table:
 
 
 class _FakeShelf(DocumentShelf):
-    def __init__(self, queues: Mapping[str, FakeQueue]) -> None:
-        self._queues = queues
+    def __init__(self) -> None:
         self._tables: dict[str, _Table] = {}
 
     async def read(
@@ -90,9 +78,6 @@ class _FakeShelf(DocumentShelf):
 
     async def commit(self, token: str, deed: Deed) -> tuple[Word, tuple[str, ...]]:
         table = self._table(token, deed.documents)
-        queue = None if deed.claim is None else self._queue(deed.claim.queue)
-        if queue is not None and deed.claim is not None and not await queue.close(deed.claim, ()):
-            return "lease", ()
         known = tuple(plan.plan_id for plan in deed.plans if plan.plan_id in table.plans)
         if known and len(known) < len(deed.plans):
             return "partly", known
@@ -101,8 +86,6 @@ class _FakeShelf(DocumentShelf):
             return "moved", moved
         if not known:
             _write(table, deed)
-        if queue is not None and deed.claim is not None:
-            await queue.close(deed.claim, deed.closings)
         return ("known", known) if known else ("done", ())
 
     async def note_reads(self, token: str, reads: Mapping[str, int]) -> None:
@@ -116,11 +99,6 @@ class _FakeShelf(DocumentShelf):
         del self._tables[token]
         entries = sum(len(kept.entries) for kept in gone.documents.values())
         return Forgotten(len(gone.documents), entries, len(gone.plans), len(gone.reads))
-
-    def _queue(self, name: str) -> FakeQueue:
-        if name not in self._queues:
-            raise InvalidInput(f"this fake knows no queue {name!r}; give it one in `queues`")
-        return self._queues[name]
 
     def _table(self, token: str, resources: Iterable[str] = ()) -> _Table:
         for resource_id in resources:
@@ -149,16 +127,4 @@ def _write(table: _Table, deed: Deed) -> None:
         entries = [] if former is None else former.entries
         entries += [numbered(place, entry) for place, entry in written.entries]
         table.documents[resource_id] = _Kept(written.revision, written.born, written.form, written.body, entries)
-        dropped, entries[:] = entries[: -deed.keep], entries[-deed.keep :]
-        _drop(table, dropped)
     table.last += len(deed.plans)
-
-
-def _drop(table: _Table, dropped: Sequence[bytes]) -> None:
-    """Drop the plans of log entries that are gone, unless another log still has them."""
-    if not dropped:
-        return
-    living = {read_entry(raw).plan_id for kept in table.documents.values() for raw in kept.entries}
-    for plan_id in {read_entry(raw).plan_id for raw in dropped} - living:
-        table.plans.pop(plan_id, None)
-        table.undone.pop(plan_id, None)

@@ -1,14 +1,16 @@
-"""Sessions of this process only, for unit tests of what uses them; they pass the contract suite of the real ones."""
+"""Sessions of this process only, and the flight in which one task computes an entry for all."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from redis.asyncio import Redis
 
 from memory import keys
+from memory.long_term.single_flight import Joined, Place, SingleFlight
 from memory.sessions import files as session_files
 from memory.sessions.entries import (
     MAX_VALUE_BYTES,
@@ -21,7 +23,6 @@ from memory.sessions.entries import (
     SessionRoot,
     State,
     checked_key,
-    downstream,
     encode,
     head_of,
     milliseconds,
@@ -30,11 +31,12 @@ from memory.sessions.entries import (
     root_words,
     unpack,
 )
-from memory.sessions.index import token_of
 from memory.sessions.pipeline_records import PhaseState
 from memory.sessions.refusals import replaced, still_running, taken, unknown
 from memory.sessions.session import SessionCache
 from memory.sessions.stats import SessionStats, summarise
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -60,8 +62,6 @@ class FakeSessions(SessionCache):
         super().__init__(Redis(), max_value_bytes=max_value_bytes)
         self._clock = clock
         self._sessions: dict[str, _Session] = {}
-        self._listed: dict[str, int] = {}
-        self._users: dict[str, set[str]] = {}
 
     def put_state(self, session_id: str, state: State) -> None:
         """Do what a pipeline does: a running session does not expire."""
@@ -99,10 +99,7 @@ class FakeSessions(SessionCache):
         """Make a session, unless there is one."""
         keys.session(session_id)
         root_words(session_id, domain=domain, ttl=ttl)
-        if user_id is not None:
-            self._users.setdefault(token_of(user_id), set()).add(session_id)
         now, ttl_ms = self._now_ms(), milliseconds(ttl, "ttl")
-        self._listed[session_id] = now
         if self._living(session_id) is not None:
             return False
         direct = {phase: tuple(of) for phase, of in (dependencies or {}).items()}
@@ -160,7 +157,6 @@ class FakeSessions(SessionCache):
                 milliseconds(entry.ttl, f"the time to live of {entry.key!r}")
         if not entries:
             return
-        self._listed[session_id] = self._now_ms()
         session = self._living(session_id)
         if session is None:
             raise unknown(session_id)
@@ -200,14 +196,6 @@ class FakeSessions(SessionCache):
             session.tasks |= dict.fromkeys(session.tasks.keys() & set(phases), "")
         return tuple(sorted(self._remove(session_id, lambda info: info.phase in phases))) if phases else ()
 
-    async def invalidate_downstream(self, session_id: str, phase: str) -> tuple[str, ...]:
-        """Remove what depends on *phase*."""
-        session = self._living(session_id)
-        if session is None:
-            return ()
-        entries = await self.entries(session_id)
-        return await self.invalidate_phases(session_id, downstream(phase, session.root.dependencies, entries))
-
     async def clear(self, session_id: str) -> int:
         """Remove every entry."""
         return len(self._remove(session_id, lambda info: True))  # noqa: ARG005
@@ -215,7 +203,6 @@ class FakeSessions(SessionCache):
     def _remove(self, session_id: str, is_meant: Callable[[EntryInfo], bool]) -> list[str]:
         """Remove entries and return the keys of those that were living."""
         keys.session(session_id)
-        self._listed[session_id] = self._now_ms()
         session = self._living(session_id)
         if session is None:
             return []
@@ -241,58 +228,15 @@ class FakeSessions(SessionCache):
         session = self._living(session_id)
         return summarise(entries, session.phases if session is not None else {}, now_ms, began_ms=began_ms)
 
-    async def cleanup(self, session_id: str) -> int:
-        """Remove expired entries."""
-        keys.session(session_id)
-        session = self._living(session_id)
-        if session is None:
-            return 0
-        over = [key for key in session.entries if not self._is_living(session, key)]
-        for key in over:
-            del session.entries[key]
-        return len(over)
-
-    async def sessions(
-        self, *, state: State | None = None, limit: int = 100, before: SessionRoot | None = None
-    ) -> list[SessionRoot]:
-        """Return sessions, last updated first."""
-        places = sorted(((ms, name) for name, ms in self._listed.items()), reverse=True)
-        found: list[SessionRoot] = []
-        for listed_ms, name in places:
-            root = await self.root(name)
-            is_behind = before is None or (listed_ms, name) < (before.listed_ms, before.session_id)
-            if root is not None and is_behind and state in (None, root.state):
-                found.append(replace(root, listed_ms=listed_ms))
-        return found[:limit]
-
-    async def of_user(self, user_id: str) -> list[str]:
-        """Return the sessions of a user."""
-        return sorted(self._users.get(token_of(user_id), ()))
-
-    async def sweep(self, *, grace: timedelta = timedelta(minutes=1)) -> list[str]:
-        """Remove expired entries, and names of sessions that are gone."""
-        gone = []
-        for name, listed_ms in sorted(self._listed.items(), key=lambda item: (item[1], item[0]), reverse=True):
-            session = self._living(name)
-            if session is not None and session.root.state != "running":
-                await self.cleanup(name)
-            elif session is None and listed_ms <= self._now_ms() - grace // timedelta(milliseconds=1):
-                gone.append(name)
-                del self._listed[name]
-        return gone
-
     async def drop(self, session_id: str, *, force: bool = False) -> bool:
         """Remove a session."""
         keys.session(session_id)
         session = self._living(session_id)
-        self._listed.pop(session_id, None)
         if session is None:
             return False
         if session.root.state == "running" and not force:
-            self._listed[session_id] = session.root.updated_ms
             raise still_running(session_id)
         del self._sessions[session_id]
-        self._users.get(token_of(session.root.user_id), set()).discard(session_id) if session.root.user_id else None
         return True
 
     async def load(self, file: Mapping[str, Any], session_id: str | None = None) -> LoadReport:
@@ -332,3 +276,28 @@ class FakeSessions(SessionCache):
     def _touch(self, session: _Session, now: int) -> None:
         session.root = replace(session.root, updated_ms=now)
         session.until_ms = None if session.root.state == "running" else now + session.root.ttl_ms
+
+
+class FakeSingleFlight(SingleFlight[T]):
+    """Stands for `long_term.single_flight.SingleFlight` where one process is all there is: no lease, no server."""
+
+    def __init__(self) -> None:
+        super().__init__(Redis(), owner="fake")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def _compete(
+        self,
+        key: str | Place,  # noqa: ARG002 - as in the class it stands for
+        token: str,  # noqa: ARG002
+        recall: Callable[[], Awaitable[T | None]],
+        deadline: float,  # noqa: ARG002
+    ) -> Joined[T] | bool:
+        value = await recall()
+        return False if value is None else Joined(value)

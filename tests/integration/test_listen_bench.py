@@ -1,16 +1,18 @@
 """What surrounds a listener's loop: how much waits, what comes back once a model is there, and who may listen."""
 
 import asyncio
+import time
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import pytest
+from redis.asyncio import Redis
 
 from contracts.errors import ConfigurationError, MemoryUnavailable
 from contracts.messages import ChatTurn, Fact
 from memory.queues.claims import Claim, Closing
-from memory.queues.fake import FakeQueue
-from memory.queues.queue import Mended
+from memory.queues.queue import Mended, PersonalQueue
+from tests.servers import PATIENCE_S
 from workers import Agent
 from workers.execution.exclusive_runs import Solitude
 from workers.listening.backlog import Backlog
@@ -18,11 +20,8 @@ from workers.listening.bench import ListenBench
 from workers.listening.outflow import Outflow, Pace
 from workers.listening.wiring import demand_one_listener
 
-#: Seconds that any wait here may take on a busy machine.
-PATIENCE_S = 60.0
 
-
-class AwayQueue(FakeQueue):
+class AwayQueue(PersonalQueue):
     """A table that can be away, and in which owners can have been forgotten."""
 
     is_away = False
@@ -47,17 +46,18 @@ class NoWork:
         return 0.0
 
 
-async def test_what_waits_is_told_as_it_was_when_it_was_read() -> None:
-    """How many rows and since when; while the store is away, what was read last."""
-    clock = [1_000.0]
-    queue, mended = AwayQueue("facts", clock=lambda: clock[0]), list[int]()
-    backlog = Backlog(queue, lambda: mended.append(1), now_ms=lambda: int(clock[0] * 1000))
+async def test_the_backlog_is_as_it_was_last_read(redis: Redis) -> None:
+    """Number and age of the rows; while the store is away, those of the last look."""
+    later_ms = 0
+    queue, mended = AwayQueue(redis, "facts", deadline_s=PATIENCE_S), list[int]()
+    backlog = Backlog(queue, lambda: mended.append(1), now_ms=lambda: int(time.time() * 1000) + later_ms)
     assert (backlog.pending(), backlog.oldest_s()) == (0, 0)
     await queue.append("ann", [("f1", b"1"), ("f2", b"2")])
-    clock[0] += 90
     await queue.append("ben", [("f1", b"1")])
+    later_ms = 90_000
     await backlog.read()
-    assert (backlog.pending(), backlog.oldest_s()) == (3, 90)
+    assert backlog.pending() == 3
+    assert 90 <= backlog.oldest_s() < 90 + PATIENCE_S
     queue.is_away = True
     await queue.append("ben", [("f2", b"1")])
     await backlog.read()
@@ -68,10 +68,11 @@ async def test_what_waits_is_told_as_it_was_when_it_was_read() -> None:
     assert mended == [1]
 
 
-async def test_what_waits_for_a_model_comes_back_when_a_worker_with_one_starts() -> None:
+async def test_what_waits_for_a_model_comes_back_when_a_worker_with_one_starts(redis: Redis) -> None:
     """Without one it stays where it is."""
     for has_model in (False, True):
-        queue = FakeQueue("facts")
+        await redis.flushall()
+        queue = PersonalQueue(redis, "facts", deadline_s=PATIENCE_S)
         await queue.append("ann", [("f1", b"1")])
         claim = await queue.claim("ann", holder="w", limit=1, lease_ms=60_000, now_ms=0)
         assert claim is not None
@@ -86,8 +87,8 @@ async def test_what_waits_for_a_model_comes_back_when_a_worker_with_one_starts()
 
         bench.start(spawn)
         async with asyncio.timeout(PATIENCE_S):
-            while has_model and (await queue.counts("ann")).parked:  # noqa: ASYNC110 - a fake makes no event
-                await asyncio.sleep(0)
+            while has_model and (await queue.counts("ann")).parked:  # noqa: ASYNC110 - the store makes no event
+                await asyncio.sleep(0.01)
         bench.stop()
         await bench.emptied()
         assert bench.vital_sign()[0]

@@ -1,36 +1,27 @@
-"""A project memory in this process only, for unit tests; it passes the contract suite of the real one."""
+"""A project memory of this process only."""
 
 import time
 from bisect import insort
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
 from memory.projects.records import (
     LETTERS,
     Kind,
-    LoadReport,
-    ProjectInfo,
     Record,
-    Refusal,
-    checked_loaded,
     checked_new,
     checked_tags,
     checked_token,
-    checked_user,
-    difference,
     kind_of,
     kind_of_id,
-    redacted,
     superseded,
     unknown,
-    younger,
 )
 from memory.projects.search import MAX_LIMIT, Wish, wish_of
-from memory.projects.words import tag_name
+from memory.projects.words import tag_name, words_of
 
 
 @dataclass
@@ -159,58 +150,6 @@ class FakeProject:
         marks = self._of(project_id).marks
         return {tag: marks.get((kind_of(kind), tag_name(tag)), "") for tag in tags if checked_tags([tag])}
 
-    async def export(self, project_id: str) -> AsyncIterator[Record]:
-        """Yield every record, oldest first."""
-        project = self._of(project_id)
-        for _, _, record_id in list(project.order):
-            yield project.records[record_id]
-
-    async def load(self, project_id: str, records: Iterable[Record]) -> LoadReport:
-        """Add *records* under the ids and times that they have."""
-        added, known, refused, project = 0, 0, list[Refusal](), self._of(project_id)
-        for given in records:
-            try:
-                record = replace(checked_loaded(given), superseded_by=None)
-                stored = project.records.get(record.record_id)
-                if stored is None:
-                    old = project.demand_supersedable(project_id, record)
-                    if old is not None and record.at_ms < old.at_ms:
-                        raise younger(old.record_id)
-                    project.add(record)
-            except InvalidInput as error:
-                refused.append(Refusal(given.record_id, str(error)))
-                continue
-            why = difference(stored, record) if stored is not None else None
-            if why is not None:
-                refused.append(Refusal(given.record_id, why))
-            added, known = added + (stored is None), known + (stored is not None and why is None)
-        return LoadReport(added, known, tuple(refused))
-
-    async def redact(self, user_id: str) -> int:
-        """Take what *user_id* said, and their name, out of all records, and return how many those were."""
-        signed = self._signed(user_id)
-        for project, record in signed:
-            project.records[record.record_id] = replace(redacted(record), redacted_ms=self._clock_ms())
-            project.mark(record, record.record_id)
-        return len(signed)
-
-    async def count_by(self, user_id: str) -> int:
-        """Return how many records tell that they are by *user_id*."""
-        return len(self._signed(user_id))
-
-    async def projects(self) -> list[ProjectInfo]:
-        """Return every project that has a record, the one with the newest first."""
-        found = [
-            ProjectInfo(
-                project_id,
-                *_counts(project),
-                project.order[-1][0],
-            )
-            for project_id, project in self._projects.items()
-            if project.records
-        ]
-        return sorted(found, key=lambda project: (-project.last_ms, project.project_id))
-
     def _of(self, project_id: str) -> _Project:
         return self._projects.setdefault(checked_name(project_id, "project id"), _Project())
 
@@ -222,18 +161,17 @@ class FakeProject:
                 raise unknown(project_id, wish.before, "before")
             ids = ids[ids.index(wish.before) + 1 :]
         found = [project.records[record_id] for record_id in ids]
-        return [record for record in found if wish.is_met_by(record)][: wish.limit]
-
-    def _signed(self, user_id: str) -> list[tuple[_Project, Record]]:
-        author = checked_user(user_id)
-        return [
-            (project, project.records[record_id])
-            for project in self._projects.values()
-            for _, _, record_id in project.order
-            if project.records[record_id].by == author
-        ]
+        return [record for record in found if meets(record, wish)][: wish.limit]
 
 
-def _counts(project: _Project) -> tuple[int, int, int]:
-    kinds = [record.kind for record in project.records.values()]
-    return kinds.count("decision"), kinds.count("standard"), kinds.count("history")
+def meets(record: Record, wish: Wish) -> bool:
+    """Return whether *record* meets every condition of *wish*, `before` and `limit` aside."""
+    tags, own = {tag_name(tag) for tag in wish.tags}, {tag_name(tag) for tag in record.tags}
+    words = () if record.redacted_ms is not None else words_of(record.text)
+    return (
+        wish.kind in (None, record.kind)
+        and (not tags or bool(tags & own) if wish.any_tag else tags <= own)
+        and all(any(word.startswith(beginning) for word in words) for beginning in wish.words)
+        and wish.since_ms <= record.at_ms < wish.until_ms
+        and not (wish.in_force and record.superseded_by is not None)
+    )
