@@ -2,7 +2,7 @@
 
 Each reads the story that its context lends, asks a model what only a model can tell, and answers by rules without one.
 Here belong reading and judging; what is computed lies in `memory.stories`, and who is asked when in
-`supervisor.analyses`. Start them with `tasklore worker workers.agents.story`.
+`supervisor.pipelines.analysis`. Start them with `tasklore worker workers.agents.story`.
 """
 
 from workers.agents.story.contradiction import agent as contradiction_agent
