@@ -1,18 +1,18 @@
-"""What a file says of somebody, fact by fact: each bullet, and each sentence of its prose, as it stands there."""
+"""The facts of an entity's Markdown file: each bullet, and each sentence of its prose."""
 
 import re
 from collections.abc import Iterator
 
 from workers.agents.story.prose import sentences
 
-#: Lines that say what the file is, and nothing of whom it is about.
+#: Lines about the file, and not about its entity.
 _HEADERS = re.compile(r"(?:kind|also called|aliases?|file)\s*:", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\A---\s*\n.*?\n---\s*(?:\n|\Z)", re.DOTALL)
 _HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\Z")
 _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+(.*)\Z")
 _RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}\Z")
 _QUOTED = re.compile(r"\A\s*(?:>\s?)+")
-#: What is opened anew is looked for from there, so that no part is read twice.
+#: An inner bracket begins anew, so that no part is read twice.
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)")
 #: Marks around words: bold, italics, code and struck out; an underscore within a word is its own.
 _MARKS = re.compile(r"\*{1,3}|`+|~~|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
@@ -24,8 +24,8 @@ def lines_of(text: str) -> tuple[str, ...]:
     for kind, written in _parts(_FRONT_MATTER.sub("", text)):
         if kind == "heading":
             continue
-        told = [written] if kind == "bullet" else [one.text for one in sentences(written)]
-        facts = (one for one in map(bare, told) if any(map(str.isalnum, one)) and not _HEADERS.match(one))
+        texts = [written] if kind == "bullet" else [one.text for one in sentences(written)]
+        facts = (one for one in map(bare, texts) if any(map(str.isalnum, one)) and not _HEADERS.match(one))
         found.update(dict.fromkeys(facts))
     return tuple(found)
 

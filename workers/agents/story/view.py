@@ -1,11 +1,12 @@
-"""What the agents of a story look at: one response, and the story as it stood when the response was written."""
+"""The view of an agent: one response, and the story as it stood when the response was written."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
 from contracts.analysis.background import KnownFact
 from contracts.analysis.immediate import EntityAnalysis
@@ -20,16 +21,16 @@ _PAST = 50
 
 
 class Turn(Parameters):
-    """One response of a story; which one, the assignment says, and `context.story` has it."""
+    """One response of a story; the assignment carries its number, and `context.story` its text."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One response and its story; what was not asked for in `read` is empty.
+class StoryView:
+    """One response and its story; fields that were not demanded in `read` are empty.
 
-    `memories_before` and `threads_before` leave out what the response itself brought, `memories` and `threads` have it
-    as far as it is known. `scenes` begin with the latest. `tier2` are the names that `entity_analysis` found for it,
-    None when that section is not there.
+    `memories_before` and `threads_before` leave out the changes of the response itself, `memories` and `threads` have
+    those that are known. `scenes` begin with the latest. `tier2` are names that `entity_analysis` found, None without
+    that section.
     """
 
     response: StoryResponse
@@ -51,7 +52,7 @@ class Seen:
         return Handles(self.entities)
 
     @cached_property
-    def named(self) -> Counter[str]:
+    def mentions(self) -> Counter[str]:
         """How often the response names each entity, in the order of first appearance."""
         return self.handles.count(self.response.text)
 
@@ -63,11 +64,11 @@ class Seen:
     @cached_property
     def characters(self) -> tuple[str, ...]:
         """The characters that the response names, in the order of first appearance."""
-        return tuple(name for name in self.named if self.by_name[name].kind == "character")
+        return tuple(name for name in self.mentions if self.by_name[name].kind == "character")
 
     @property
     def open_threads(self) -> list[ThreadState]:
-        """The threads that are open after the response, as far as that is known."""
+        """The threads that are open after the response."""
         return [state for state in self.threads if state.is_open]
 
     @property
@@ -76,7 +77,7 @@ class Seen:
         return [state for state in self.threads_before if state.is_open]
 
     def owner_of(self, name: str) -> str:
-        """Return the full name of whoever the story's files call *name*, *name* itself for somebody without a file."""
+        """Return the full name of the entity called *name*, *name* itself for one without a file."""
         return self.handles.owner(name) or name
 
     def is_character(self, name: str) -> bool:
@@ -85,8 +86,8 @@ class Seen:
         return entity is not None and entity.kind == "character"
 
 
-async def read(story: TaskStory, needs: Collection[str]) -> Seen:
-    """Return what there is of *needs*, which are names of fields of `Seen`.
+async def read(story: TaskStory, needs: Collection[str]) -> StoryView:
+    """Load the fields *needs* of a `StoryView`.
 
     Raises:
         UnknownStory: the story is gone.
@@ -102,16 +103,10 @@ async def read(story: TaskStory, needs: Collection[str]) -> Seen:
         "knowledge": lambda: story.knowledge(before=True),
         "scenes": lambda: story.past_scenes(_PAST),
     }
-    told = {name: await load() for name, load in loads.items() if name in needs}
-    tier2 = _tier2(await story.section("entity_analysis")) if "tier2" in needs else None
+    fields = {name: await load() for name, load in loads.items() if name in needs}
+    if "tier2" in needs:
+        with contextlib.suppress(ValidationError):
+            section = EntityAnalysis.model_validate(await story.section("entity_analysis"))
+            fields["tier2"] = None if section.status is not None else tuple(one.name for one in section.tier2)
     response, settings = await story.response(), await story.settings()
-    return Seen(response, settings, await story.entities(), tier2=tier2, **told)  # type: ignore[arg-type]
-
-
-def _tier2(found: JsonValue) -> tuple[str, ...] | None:
-    """Return the names in tier 2 of the section *found*, None when its agent has left none."""
-    try:
-        section = EntityAnalysis.model_validate(found)
-    except ValidationError:
-        return None
-    return None if section.status is not None else tuple(one.name for one in section.tier2)
+    return StoryView(response, settings, await story.entities(), **fields)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""How many tokens texts are, and what of them may stand in for something larger."""
+"""Tokens of texts, and how many texts may stand in for something larger."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
@@ -9,7 +9,7 @@ from memory.rendering.tokens import counter
 
 T = TypeVar("T")
 
-#: Tokens above which what stands in for something has to be much smaller.
+#: Tokens above which a text has to become much smaller.
 _LARGE = 1_000
 
 
@@ -46,5 +46,5 @@ def take_turns(
     columns = zip_longest(*([(name, one) for one in row] for name, row in rows.items()))
     turns = [turn for column in columns for turn in column if turn is not None]
     kept = turns[: shrink([text(one) for _, one in turns], before)]
-    shrunk = {name: tuple(one for owner, one in kept if owner == name) for name in rows}
-    return {name: row for name, row in shrunk.items() if row}, sum(count_tokens(text(one)) for _, one in kept)
+    by_row = {name: tuple(one for owner, one in kept if owner == name) for name in rows}
+    return {name: row for name, row in by_row.items() if row}, sum(count_tokens(text(one)) for _, one in kept)
