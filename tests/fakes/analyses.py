@@ -124,10 +124,6 @@ class FakeAnalyses:
         listed[story_id, number] = self._clock_ms() + lease_ms
         return True
 
-    async def rest(self, supervisor_id: str, story_id: str, number: int, for_ms: int) -> None:
-        """Let an analysis that is under way be due in *for_ms*."""
-        await self.renew(supervisor_id, story_id, number, for_ms)
-
     async def end(self, supervisor_id: str, story_id: str, number: int) -> None:
         """Note that nobody has to look after an analysis any more."""
         self._due.get(supervisor_id, {}).pop((story_id, number), None)

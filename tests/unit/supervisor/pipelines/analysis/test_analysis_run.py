@@ -15,10 +15,10 @@ from contracts.messages import TaskAssignment, Usage
 from contracts.traces import made_context
 from memory.stories.view import CHANGING
 from runtime import tracing
-from supervisor.analyses.records import read_record
-from supervisor.analyses.requests import HELD
-from supervisor.analyses.wishes import Wish
-from tests.unit.supervisor.analyses.house import STORY, TEXT, House, cards, now, report_on, virtually
+from supervisor.pipelines.analysis.records import read_record
+from supervisor.pipelines.analysis.requests import HELD
+from supervisor.pipelines.analysis.run import PendingRequest
+from tests.unit.supervisor.pipelines.analysis.house import STORY, TEXT, House, cards, now, report_on, virtually
 
 ON = SeatSettings(enabled=True)
 MEMORIES, THREADS, RECALL = "StoryMemoryCreationAgent", "StoryThreadAgent", "StoryMemoryRecallAgent"
@@ -816,12 +816,12 @@ async def test_a_desk_that_does_not_work_takes_nothing_up() -> None:
 @in_virtual_time
 async def test_the_first_word_on_a_wish_counts() -> None:
     """Whoever waits hears one outcome."""
-    wish = Wish()
-    wish.settle(MemoryUnavailable("away"))
-    wish.settle(MemoryUnavailable("later"))
+    request = PendingRequest()
+    request.settle(MemoryUnavailable("away"))
+    request.settle(MemoryUnavailable("later"))
 
     with pytest.raises(MemoryUnavailable, match="away"):
-        await wish.outcome(1)
+        await request.wait(1)
 
 
 @in_virtual_time

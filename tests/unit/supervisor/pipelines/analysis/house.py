@@ -26,11 +26,11 @@ from contracts.messages import (
 )
 from runtime import tracing
 from runtime.metrics import Metrics
-from supervisor.analyses.desk import AnalysisDesk
-from supervisor.analyses.parts import Parts
-from supervisor.analyses.requests import AnalysisRequests
 from supervisor.cancellation import Cancelling
 from supervisor.catalogue import Catalogue
+from supervisor.pipelines.analysis.desk import AnalysisDesk
+from supervisor.pipelines.analysis.requests import AnalysisRequests
+from supervisor.pipelines.analysis.run import AnalysisParts
 from tests.fakes.analyses import FakeAnalyses
 from workers.testing.stories import FakeStories
 
@@ -117,6 +117,10 @@ class Office:
         report = self._report(assignment.task_id)
         await asyncio.wait([report], timeout=max(0.0, within_s))
         return report.result() if report.done() else None
+
+    async def is_under_way(self, task_id: str) -> bool:
+        """Tell whether it was assigned, and not reported."""
+        return any(one.task_id == task_id for one in self.assigned) and not self._report(task_id).done()
 
     async def cancel(self, task_id: str, reason: str, *, grace_s: float = 2.0) -> Cancelling:
         """Report it as cancelled, unless it has a report."""
@@ -234,9 +238,9 @@ class House:
         told = StorySettings(story_id=STORY, agents=dict(agents or {}), **settings)
         self.stories.put(StoryBase(settings=told))
 
-    def parts(self) -> Parts:
+    def parts(self) -> AnalysisParts:
         """Return what a supervisor works with."""
-        return Parts(
+        return AnalysisParts(
             supervisor_id="S",
             stories=self.stories,
             analyses=self.analyses,

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from contracts.analysis.document import AnalysisDocument
 from contracts.analysis.roster import ROSTER
 from contracts.analysis.stories import StoryResponse, StorySettings
-from supervisor.analyses.folding import Draft, sections_of
-from supervisor.analyses.records import AnalysisRecord, SeatRecord, SeatState, digest_of, read_record
-from supervisor.analyses.sums import meta_of, stats_of
+from supervisor.pipelines.analysis.document import meta_of, sections_of, stats_of
+from supervisor.pipelines.analysis.records import AnalysisRecord, SectionRecord, SectionState, digest_of, read_record
+from supervisor.pipelines.analysis.reducer import AnalysisDraft
 
 RESPONSE = StoryResponse(number=7, chapter=2, text="Mara set the lamp down.")
 SETTINGS = StorySettings(story_id="harbour")
-STATES: tuple[SeatState, ...] = ("waiting", "asked", "late", "missed", "ok", "failed", "skipped")
+STATES: tuple[SectionState, ...] = ("waiting", "asked", "late", "missed", "ok", "failed", "skipped")
 
 
 def a_record(now_ms: int = 1_000_000) -> AnalysisRecord:
     """Return an analysis that begins."""
-    return AnalysisRecord.opened(SETTINGS, RESPONSE, ROSTER, "digest", now_ms)
+    return AnalysisRecord.open(SETTINGS, RESPONSE, ROSTER, "digest", now_ms)
 
 
 def test_a_record_comes_back_as_it_was_written() -> None:
@@ -83,13 +83,13 @@ def test_another_text_chapter_or_beginning_is_another_analysis() -> None:
 
 
 @given(states=st.lists(st.sampled_from(STATES), min_size=len(ROSTER), max_size=len(ROSTER)))
-def test_whatever_becomes_of_ten_agents_the_document_is_one_and_adds_up(states: list[SeatState]) -> None:
+def test_whatever_becomes_of_ten_agents_the_document_is_one_and_adds_up(states: list[SectionState]) -> None:
     """Counts are of those whose end is known, and `fresh` means that nobody is missing."""
     record = a_record()
     seats = [seat.model_copy(update={"state": state}) for seat, state in zip(record.seats, states, strict=True)]
-    record = record.with_seats(seats)
+    record = record.model_copy(update={"seats": tuple(seats)})
     found = {seat.section: {"status": "late"} for seat in seats if seat.state in ("late", "missed")}
-    document = AnalysisDocument.model_validate(Draft(record, dict(found)).body("2026-01-01T12:00:00+00:00"))
+    document = AnalysisDocument.model_validate(AnalysisDraft(record, dict(found)).body("2026-01-01T12:00:00+00:00"))
 
     meta = document.meta
     assert meta.agents_run == sum(state not in ("waiting", "asked") for state in states)
@@ -102,14 +102,14 @@ def test_what_was_saved_is_the_sum_of_its_parts() -> None:
     """Of those there are, and so many times its cost; something else of that name is no reduction."""
     record = a_record()
     spent = {"asked_ms": 1, "reported_ms": 2, "cost_usd": Decimal("0.0016")}
-    paid = SeatRecord.of(ROSTER[0]).model_copy(update=spent)
+    paid = SectionRecord.of(ROSTER[0]).model_copy(update=spent)
     sections = {
         "fact_extract": {"reduction": {"before": 4000, "after": 110, "pct": 97}},
         "memory_extract": {"reduction": {"before": 14700, "after": 590, "pct": 96}},
         "thread_extract": {"reduction": {"before": 5500, "after": 815, "pct": 85}},
         "tone": {"reduction": "a little"},
     }
-    stats = stats_of(record.with_seats([paid]), sections)  # type: ignore[arg-type] # JSON
+    stats = stats_of(record.with_section(paid), sections)  # type: ignore[arg-type] # JSON
 
     assert stats["total_reduction"] == {"before": 24200, "after": 1515, "pct": 94, "saved": 22685}
     assert (stats["total_cost"], stats["roi"]) == (0.0016, 42.5)

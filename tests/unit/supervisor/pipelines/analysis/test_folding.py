@@ -9,34 +9,36 @@ from contracts.analysis.roster import ROSTER
 from contracts.analysis.stories import StoryResponse, StorySettings
 from contracts.messages import ErrorNote, Usage
 from memory.stories.view import StandingStory
-from supervisor.analyses.folding import Arrival, Draft
-from supervisor.analyses.records import AnalysisRecord, SeatRecord
-from supervisor.analyses.sums import exactly
-from tests.unit.supervisor.analyses.house import report_on
+from supervisor.pipelines.analysis.document import exact_usd
+from supervisor.pipelines.analysis.records import AnalysisRecord, SectionRecord
+from supervisor.pipelines.analysis.reducer import AnalysisDraft, SectionReport
+from tests.unit.supervisor.pipelines.analysis.house import report_on
 
 SETTINGS = StorySettings(story_id="harbour")
 STORY = StandingStory(SETTINGS)
 SPENT = Usage(input_tokens=10, output_tokens=2, cost_usd=0.1)
 
 
-def a_draft() -> Draft:
+def a_draft() -> AnalysisDraft:
     """Return an analysis in which everybody who waits for nobody was asked."""
     response = StoryResponse(number=1, text="Mara set the lamp down.")
-    draft = Draft(AnalysisRecord.opened(SETTINGS, response, ROSTER, "digest", 1_000), {})
+    draft = AnalysisDraft(AnalysisRecord.open(SETTINGS, response, ROSTER, "digest", 1_000), {})
     draft.skip()
     draft.ask(1_000, lambda _seat: None)
     return draft
 
 
-def report(draft: Draft, section: str, status: Any = "completed", result: Any = None, **told: Any) -> Arrival:
+def report(
+    draft: AnalysisDraft, section: str, status: Any = "completed", result: Any = None, **told: Any
+) -> SectionReport:
     """Return the report of whoever was asked for *section*."""
     seat = draft.record.by_section[section]
     assignment = draft.record.assignment(seat, "S")
     found = report_on(assignment, status, result=result or {"by": "rules"}, usage=SPENT, **told)
-    return Arrival(section, assignment.task_id, 2_000, found)
+    return SectionReport(section, assignment.task_id, 2_000, found)
 
 
-def state(draft: Draft, section: str) -> SeatRecord:
+def state(draft: AnalysisDraft, section: str) -> SectionRecord:
     """Return how far *section* is."""
     return draft.record.by_section[section]
 
@@ -48,7 +50,7 @@ def test_what_arrives_twice_is_folded_once() -> None:
     draft.fold([found, found], STORY)
     once = draft.record, dict(draft.sections), dict(draft.changes)
     failed = report(draft, "relationship", "failed", error=ErrorNote(type="E", message="m"))
-    draft.fold([found, failed, Arrival("relationship", found.task_id, 3_000)], STORY)
+    draft.fold([found, failed, SectionReport("relationship", found.task_id, 3_000)], STORY)
 
     assert (draft.record, draft.sections, draft.changes) == once
     assert state(draft, "relationship").cost_usd == Decimal("0.1")
@@ -59,8 +61,8 @@ def test_what_is_of_another_run_or_of_nobody_changes_nothing() -> None:
     draft = a_draft()
     before = draft.record, dict(draft.sections)
     found = report(draft, "knowledge")
-    strange = Arrival("tone", found.task_id, 2_000, found.report)
-    draft.fold([Arrival("knowledge", "a-other", 2_000, found.report), strange], STORY)
+    strange = SectionReport("tone", found.task_id, 2_000, found.report)
+    draft.fold([SectionReport("knowledge", "a-other", 2_000, found.report), strange], STORY)
 
     assert (draft.record, draft.sections) == before
 
@@ -81,8 +83,7 @@ def test_a_report_says_what_becomes_of_its_seat(status: str, was_late: bool, bec
     """With what it cost, whatever it is."""
     draft = a_draft()
     if was_late:
-        task_id = draft.record.task_id(state(draft, "knowledge"))
-        draft.fold([Arrival("knowledge", task_id, 1_500, is_awaited=True)], STORY)
+        draft.mark_late(61_000)
         assert state(draft, "knowledge").state == "late"
     draft.fold([report(draft, "knowledge", status, error=ErrorNote(type="E", message="x" * 400))], STORY)
 
@@ -116,5 +117,5 @@ def test_whoever_waited_is_asked_when_the_last_of_those_has_ended() -> None:
 @pytest.mark.parametrize(("said", "exact"), [(0.1, "0.1"), (1e-7, "1E-7"), (0.0, "0.0"), (float("nan"), "0")])
 def test_an_amount_is_taken_as_it_was_written(said: float, exact: str) -> None:
     """Not as the binary fraction next to it."""
-    assert exactly(said) == Decimal(exact)
-    assert exactly(float("inf")) == 0
+    assert exact_usd(said) == Decimal(exact)
+    assert exact_usd(float("inf")) == 0
