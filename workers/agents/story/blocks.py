@@ -119,7 +119,7 @@ def by_nearness(lines: Sequence[str], text: str) -> list[int]:
     """Return the places of *lines*, those first that share most with *text*; rare words count more."""
     stems_of_text, stems = _stems(text), [_stems(line) for line in lines[:_MOST]]
     often = Counter(stem for line in stems for stem in line)
-    weights = [sum(math.log1p(len(stems) / often[stem]) for stem in line & stems_of_text) for line in stems]
+    weights = [math.fsum(math.log1p(len(stems) / often[stem]) for stem in line & stems_of_text) for line in stems]
     # Of a long line many words stand in any text.
     near = [weight / math.sqrt(1 + len(line)) for weight, line in zip(weights, stems, strict=True)]
     return sorted(range(len(near)), key=lambda place: -near[place])
