@@ -118,7 +118,7 @@ class Drive:
                         break
                     continue
                 awaited: set[asyncio.Future[Any]] = {*under_way, self._cancelled}
-                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(awaited, timeout=self._mark_late(live), return_when=asyncio.FIRST_COMPLETED)
                 for task in [task for task in under_way if task.done()]:
                     name = under_way.pop(task)
                     await self._heed(live, name, task.result())
@@ -130,8 +130,26 @@ class Drive:
                 task.cancel()
         return self._cancelled.result() if self._cancelled.done() else None
 
+    def _mark_late(self, live: LiveRun) -> float | None:
+        """Note which phases that run are late; return seconds until the next look at them, None when none will be."""
+        left_s: list[float] = []
+        for name, began in live.began.items():
+            late_after = live.by_name[name].late_after
+            if late_after is None or name in live.late or live.phases[name].status != "running":
+                continue
+            left_s.append((began + late_after - self._parts.now()).total_seconds())
+            if left_s[-1] <= 0:
+                live.late.add(name)
+                text = f"late after {late_after.total_seconds():g} s: the phases after it go on without it"
+                self._parts.tell(live.event("phase_progress", self._parts.now(), name, text=text))
+        return max(0.0, min(left_s)) if left_s else None
+
     def _start(self, live: LiveRun, name: str) -> PhaseRun:
         run = PhaseRun(self._parts, live, live.by_name[name], adopted=name in self._adopted)
+        since_ms = live.phases[name].since_ms if name in self._adopted else None
+        began = datetime.fromtimestamp(since_ms / 1000, UTC) + live.ahead if since_ms is not None else self._parts.now()
+        live.began[name] = began
+        live.late.discard(name)
         # Here only, so that it is not begun twice; the store is told once it does begin.
         live.phases[name] = replace(live.phases[name], status="running")
         return run
@@ -160,7 +178,7 @@ class Drive:
 
         False: nothing is to be done. A run that ends without its result would have to be computed as a whole.
         """
-        if any(state.status not in ("done", "skipped") for state in live.phases.values()):
+        if next_steps(live.graph, live.statuses).outcome != "completed":
             return False
         lost = await lost_results(self._parts, live)
         self._error = self._spent(lost)

@@ -192,7 +192,7 @@ def _told_of(live: LiveRun, name: str, saved_ms: int) -> dict[str, Any]:
 
 
 def _error_of(live: LiveRun) -> str:
-    failed = [(name, state) for name, state in live.phases.items() if state.status == "failed"]
+    failed = [(name, live.phases[name]) for name, status in live.statuses.items() if status == "failed"]
     return "; ".join(f"phase {name!r} failed: {state.error_type}: {state.error}" for name, state in failed)
 
 

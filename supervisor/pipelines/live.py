@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +20,25 @@ from memory.sessions.pipeline_records import PhaseState, RunRecord
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
 from runtime.messaging.link import Link
-from runtime.metrics import Metrics
-from supervisor.cancellation import Canceller
-from supervisor.dispatch import Dispatch
 from supervisor.pipelines.declaration.fingerprints import Fingerprints
 from supervisor.pipelines.declaration.graph import Graph
 from supervisor.pipelines.declaration.masker import Masker
 from supervisor.pipelines.declaration.references import Reference, resolve
-from supervisor.reports.reports import ReportDesk
+from supervisor.pipelines.phase_task import TaskParts
 
 #: Characters of an event's text: an error may quote what it was given.
 _MOST_SAID = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a driver works with; `tell` says an event to whoever listens and never fails."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts(TaskParts):
+    """What a driver works with; `tell` publishes an event and never fails."""
 
-    supervisor_id: str
     runs: PipelineRuns
     cache: SessionCache
     projects: ProjectMemory
-    dispatch: Dispatch
-    reports: ReportDesk
-    canceller: Canceller
     tell: Callable[[PipelineEvent], None]
-    meter: Metrics
     evidence_dir: Path
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
     #: Deletes dead letters of agents, of tasks with these ids, since then.
     drop_letters: Callable[[Collection[str], Collection[str], datetime], Awaitable[int]] | None = None
@@ -72,8 +63,11 @@ class LiveRun:
     corrected: dict[str, str]
     by_name: Mapping[str, Phase]
     masker: Masker
-    #: What the clock here is ahead of the store's, by which it is kept when a phase began.
+    #: How far the clock here is ahead of the store's, which says when a phase began.
     ahead: timedelta = timedelta(0)
+    #: When each phase that runs was begun or taken over here, and those that are late.
+    began: dict[str, datetime] = field(default_factory=dict)
+    late: set[str] = field(default_factory=set)
     #: Does something beside the phases, before the run ends; its failure is that of driving.
     meanwhile: Callable[[Coroutine[Any, Any, None]], object] = _undriven
     #: Held by the one phase whose files are looked at; why files of the run are looked at no more, "" while they are.
@@ -98,7 +92,16 @@ class LiveRun:
     @property
     def statuses(self) -> dict[str, str]:
         """How far each phase is, as planning reads it."""
-        return {name: state.status for name, state in self.phases.items()}
+        return {name: self._standing(name, state.status) for name, state in self.phases.items()}
+
+    def is_absent(self, phase: str) -> bool:
+        """Return whether the phases after *phase* go on without its entries: left out, failed or late."""
+        return self._standing(phase, self.phases[phase].status) in ("skipped", "excused", "late")
+
+    def _standing(self, phase: str, status: str) -> str:
+        if status == "failed" and self.by_name[phase].optional:
+            return "excused"
+        return "late" if status == "running" and phase in self.late else status
 
     def owner(self, phase: str) -> str:
         """Return the phase whose entries stand for those of *phase*: itself, or the last that corrected it."""

@@ -167,7 +167,7 @@ class PhaseRun:
             supervisor_id=self._parts.supervisor_id,
             task=TaskCall(name=phase.task, parameters=parameters),
             created_at=since,
-            deadline=since + phase.timeout if phase.timeout is not None else None,
+            deadline=since + phase.longest if phase.longest is not None else None,
             max_attempts=phase.retries + 1,
             memory=memory,
             user_id=record.user_id,

@@ -18,7 +18,20 @@ from supervisor.pipelines.declaration.mentions import mentions_of
 from supervisor.pipelines.declaration.references import Reference, read_text
 
 #: Fields of a phase that its result does not rest on.
-_BESIDE_THE_RESULT = frozenset({"timeout", "retries", "keep_for", "memory", "at_once", "at_most", "description"})
+_BESIDE_THE_RESULT = frozenset(
+    {
+        "timeout",
+        "retries",
+        "optional",
+        "late_after",
+        "cancel_after",
+        "keep_for",
+        "memory",
+        "at_once",
+        "at_most",
+        "description",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from pydantic import BaseModel
 from contracts import subjects
 from contracts.messages import MESSAGES
 from memory import keys
-from memory.sessions.fake import FakeSessions
 from runtime.documents import CHANNELS
 from runtime.messaging.streams import Sizes, stream_configurations
 from runtime.servers.embedded import EmbeddedServers
@@ -31,6 +30,7 @@ from tests.acceptance.house import House
 from tests.architecture.tree import ROOT
 from workers.card import card_of
 from workers.config import load_config
+from workers.testing.sessions import FakeSessions
 
 PAGES = sorted(
     [

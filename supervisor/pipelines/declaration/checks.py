@@ -129,9 +129,22 @@ class _Checks:
         if phase.has_parts:
             yield from self._parts(phase)
         yield from self._sources(phase)
-        if phase.timeout is not None and phase.timeout > LONGEST_TIMEOUT:
+        yield from self._times(phase)
+
+    def _times(self, phase: Phase) -> Iterator[Problem]:
+        if phase.longest is not None and phase.longest > LONGEST_TIMEOUT:
+            field = "timeout" if phase.longest == phase.timeout else "cancel_after"
             most = f"more than {LONGEST_TIMEOUT.days} days, after which a task is forgotten"
-            yield Problem(("timeout",), f"timeout is {phase.timeout.days} days, {most}; split the phase")
+            yield Problem((field,), f"{field} is {phase.longest.days} days, {most}; split the phase")
+        if phase.cancel_after is not None and phase.late_after is None:
+            why = "counts from when the phase is late; give it a `late_after`, too"
+            yield Problem(("cancel_after",), f"cancel_after {why}")
+        if phase.cancel_after is not None and phase.has_parts:
+            why = "only a phase of one task can be cancelled by it; use `timeout`"
+            yield Problem(("cancel_after",), f"cancel_after: {why}")
+        if phase.late_after is not None and phase.corrects is not None:
+            why = f"what waits for the correction of {phase.corrects!r} would mix both; leave it out"
+            yield Problem(("late_after",), f"late_after: {why}")
 
     def _sources(self, phase: Phase) -> Iterator[Problem]:
         if phase.reads_files and self._pipeline.root is None:
@@ -190,10 +203,11 @@ class _Checks:
                     continue
                 key = read_key(reference.name)
                 row = [self._phases[name] for name in graph.replacements(key.phase, phase.name)]
-                if self._phases[key.phase].when is not None and not (row and row[0].when is None):
+                why = "" if row and row[0].when is None else _why_absent(self._phases[key.phase])
+                if why:
                     text = reference.text
                     optional = f"{text[:-1]}?}}" if text.startswith("${") else f"{text}?"
-                    why = f"{key.phase!r} may be left out by its `when`; write {optional!r}, which is null then"
+                    why = f"{key.phase!r} {why}; write {optional!r}, which is null then"
                     field = "" if mention.place[0] == "reads" else f"{'.'.join(map(str, mention.place))} "
                     yield Problem(("phases", n, *mention.place), f"{field}reads {text!r}, but {why}")
                 if key.identifier is not None or key.data_type not in self._phases[key.phase].writes:
@@ -248,6 +262,15 @@ class _Checks:
             return True
         (piece, *others) = pieces or ("",)
         return isinstance(piece, Reference) and not others and piece.kind not in ("item", "last", "index")
+
+
+def _why_absent(phase: Phase) -> str:
+    """Return why the entries of *phase* may be missing when the phases after it begin, "" when they may not."""
+    if phase.when is not None:
+        return "may be left out by its `when`"
+    if phase.optional:
+        return "may fail, being `optional`"
+    return "may be late, by its `late_after`" if phase.late_after is not None else ""
 
 
 def _levels(pipeline: Pipeline) -> int:

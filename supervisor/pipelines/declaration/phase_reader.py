@@ -149,18 +149,23 @@ class PhaseReader:
         return gone
 
     def _demand(self, key: EntryKey, is_optional: bool) -> bool:
-        """Return whether the entry *key* can be there at all: not when its phase was left out.
+        """Return whether the entry *key* can be there at all: not when its phase was left out, has failed or is late.
 
         Raises:
             InvalidInput: it cannot, and the phase needs it.
         """
         owner = self._live.owner(key.phase)
         state = self._live.phases.get(owner)
-        if state is not None and state.status != "skipped":
+        if state is not None and not self._live.is_absent(owner):
             return True
         if is_optional:
             return False
-        why = f"phase {owner!r} was left out ({state.why})" if state is not None else f"there is no phase {owner!r}"
+        why = f"there is no phase {owner!r}"
+        if state is not None:
+            why = {
+                "skipped": f"phase {owner!r} was left out ({state.why})",
+                "failed": f"phase {owner!r} has failed",
+            }.get(state.status, f"phase {owner!r} is late")
         raise InvalidInput(
             f"phase {self._phase.name!r} reads {str(key)!r}, but {why}; write '{key}?' to read null then, or give "
             f"{self._phase.name!r} the same condition"
