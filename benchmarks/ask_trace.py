@@ -54,12 +54,12 @@ _READY_S, _ANSWER_S = 30.0, 10.0
 async def trace() -> dict[str, list[tuple[str, str]]]:
     """Return what a warm question passes in the supervisor and in the worker: files with functions, in their order."""
     with tempfile.TemporaryDirectory(prefix="ask-trace-") as folder:
+        _install_hook(Path(folder))
         async with EmbeddedServers() as servers:
             return await _trace(folder, servers)
 
 
 async def _trace(folder: str, servers: EmbeddedServers) -> dict[str, list[tuple[str, str]]]:
-    Path(folder, "sitecustomize.py").write_text(_HOOK.format(root=str(ROOT), out=folder), "utf-8")
     environment = {
         "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
         "TASKLORE_NATS_URL": servers.nats_url,
@@ -80,6 +80,10 @@ async def _trace(folder: str, servers: EmbeddedServers) -> dict[str, list[tuple[
             name: await _passed(Path(folder, f"{one.process.pid}.json"))
             for name, one in (("supervisor", supervisor), ("worker", worker))
         }
+
+
+def _install_hook(folder: Path) -> None:
+    (folder / "sitecustomize.py").write_text(_HOOK.format(root=str(ROOT), out=str(folder)), "utf-8")
 
 
 async def _ready(process: Worker) -> None:
