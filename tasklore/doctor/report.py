@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tasklore.doctor.rules import MARKS, Finding, Mark, count
+from tasklore.doctor.rules import MARKS, Finding, Mark
 from tasklore.doctor.server_checks import MEANINGS, Durability
 from tasklore.exits import FAILED, OK, UNREACHABLE
 from tasklore.render.screen import printable, styled
+from tasklore.render.words import count
 
 #: Columns that the marks take, and the fewest that are left for a sentence.
 _MARGIN = 11

@@ -9,18 +9,8 @@ from contracts import subjects
 from runtime.servers.embedded import MAX_PAYLOAD, OLDEST_NATS, OLDEST_REDIS
 from runtime.servers.endpoints import NATS_VARIABLE, REDIS_VARIABLE
 from tasklore.doctor.facts import Answer, Facts, MonitorFacts, NatsFacts, RedisFacts, Skew, Unanswered
-from tasklore.doctor.rules import (
-    Finding,
-    Mark,
-    Rule,
-    apply_rules,
-    check_fullness,
-    count,
-    format_bytes,
-    join_names,
-    ok,
-    unreachable,
-)
+from tasklore.doctor.rules import Finding, Mark, Rule, apply_rules, check_fullness, format_bytes, ok, unreachable
+from tasklore.render.words import count, join_names
 
 #: `lazy` is less than any promise of ours; `unknown` could not be told from here.
 Durability = Literal["strict", "standard", "lazy", "unknown"]

@@ -8,9 +8,10 @@ from contracts import subjects
 from runtime.messaging.streams import Sizes, differences, stands_on_remains, stream_configurations
 from runtime.settings import Settings
 from tasklore.doctor.facts import Answer, Facts, NatsFacts, Unanswered
-from tasklore.doctor.rules import Finding, Mark, check_fullness, count, join_names, ok
+from tasklore.doctor.rules import Finding, Mark, check_fullness, ok
 from tasklore.doctor.server_checks import SAFE_COPIES
 from tasklore.render.durations import read_aloud
+from tasklore.render.words import count, join_names
 
 #: The streams that hold our buckets, and the names that people know those by.
 _BUCKETS = {subjects.bucket_stream(bucket): bucket for bucket in (subjects.AGENTS_BUCKET, subjects.WORKERS_BUCKET)}

@@ -8,7 +8,8 @@ from runtime.messaging.streams import Source, differences
 from runtime.settings import Settings
 from supervisor.delivery import inbox_sources
 from tasklore.doctor.facts import Answer, Facts, NatsFacts, Page, ProcessFacts, Unanswered
-from tasklore.doctor.rules import Finding, Rule, apply_rules, count, join_names, ok, unreachable
+from tasklore.doctor.rules import Finding, Rule, apply_rules, ok, unreachable
+from tasklore.render.words import count, join_names
 
 #: Seconds of `ack_wait` below which a worker loses its lease for a pause of its interpreter or its machine.
 SHORT_ACK_WAIT_S = 1.0

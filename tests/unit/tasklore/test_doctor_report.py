@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tasklore.doctor.report import Report
-from tasklore.doctor.rules import Finding, count, join_names, ok, unreachable
+from tasklore.doctor.rules import Finding, ok, unreachable
+from tasklore.render.words import count, join_names
 
 FINE = ok("nats.version", "nats-server 2.15.1")
 NOTED = Finding("nats.idle", "note", "without a worker: A")
