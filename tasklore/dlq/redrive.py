@@ -10,7 +10,7 @@ from tasklore.exits import FAILED, OK, Refused
 from tasklore.render.durations import parse_span
 from tasklore.render.questions import confirm
 from tasklore.render.screen import complain, patience, print_json, printable
-from tasklore.render.words import count
+from tasklore.render.words import count_of
 
 #: Letters that stay and are named one by one; the others are only counted.
 _NAMED = 10
@@ -88,4 +88,4 @@ async def purge_letters(wanted: Filter, *, is_sure: bool, as_json: bool) -> None
 
 
 def _count(number: int) -> str:
-    return count(number, "dead letter")
+    return count_of(number, "dead letter")

@@ -7,8 +7,9 @@ from typing import Any
 from contracts.errors import InvalidInput
 from supervisor.dead_letters.letters import Letter
 from tasklore.dlq.selection import Filter, dead_letters
+from tasklore.render.columns import print_facts
 from tasklore.render.durations import read_aloud
-from tasklore.render.screen import patience, print_facts, print_json, print_table, printable, say
+from tasklore.render.screen import patience, print_json, print_table, printable, say
 
 #: Characters of an error in a table, and of a body that is no JSON; `show` and `--json` have all.
 _ERROR_WIDTH, _TEXT_WIDTH = 80, 2000
@@ -93,7 +94,7 @@ def _print_letter(letter: Letter) -> None:
         "worker": content.worker_id,
         "supervisor": content.supervisor_id,
     }
-    print_facts({name: None if value is None else printable(value) for name, value in facts.items()})
+    print_facts(facts)
     if content.traceback is not None:
         print(f"\n{printable(content.traceback).rstrip()}")
     payload = _payload(letter)

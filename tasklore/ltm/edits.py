@@ -16,7 +16,7 @@ from tasklore.ltm.result_fit import demand_fitting
 from tasklore.render.durations import parse_span
 from tasklore.render.questions import confirm
 from tasklore.render.screen import patience, print_json, printable, say
-from tasklore.render.words import count
+from tasklore.render.words import count_of
 from tasklore.stores import all_cards, card_of, in_force, long_term_memory, nats_client, whole_key
 
 
@@ -98,7 +98,7 @@ async def forget_answers(wanted: Filter, *, is_sure: bool) -> None:
             in_force=current,
             everything=wanted.everything,
         )
-    print("Nothing fits; nothing was forgotten." if not number else f"Forgot {count(number, 'answer')}.")
+    print("Nothing fits; nothing was forgotten." if not number else f"Forgot {count_of(number, 'answer')}.")
 
 
 async def import_answers(file: Path, agent_id: str, *, as_json: bool) -> None:
@@ -114,14 +114,14 @@ async def import_answers(file: Path, agent_id: str, *, as_json: bool) -> None:
         print_json({"stored": done.stored, "known": done.known, "quarantined": quarantined, "refused": done.refused})
         return
     known = f", {done.known:,} known already" if done.known else ""
-    print(f"Imported {count(done.stored, 'answer')}{known}.")
+    print(f"Imported {count_of(done.stored, 'answer')}{known}.")
     if done.quarantined:
-        number = count(len(done.quarantined), "entry", "entries")
+        number = count_of(len(done.quarantined), "entry")
         print(f"Put {number} in quarantine, never served: five values in a list may be the rest of more.")
         for key in done.quarantined:
             print(f"  {printable(key)}")
     if done.refused:
-        print(f"Refused {count(len(done.refused), 'entry', 'entries')}:")
+        print(f"Refused {count_of(len(done.refused), 'entry', 'entries')}:")
         for key, reason in done.refused.items():
             print(f"  {printable(key)}: {printable(reason)}")
 
@@ -136,8 +136,8 @@ async def export_answers(agent_id: str, file: Path | None) -> None:
         print(done.text)
     else:
         write_text(file, f"{done.text}\n")
-    left = f"; left out {count(done.others, 'answer')} of other versions" if done.others else ""
-    say(f"exported {count(done.entries, 'answer')} of version {done.version}{left}")
+    left = f"; left out {count_of(done.others, 'answer')} of other versions" if done.others else ""
+    say(f"exported {count_of(done.entries, 'answer')} of version {done.version}{left}")
 
 
 def write_text(file: Path, text: str) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 from contracts.errors import InvalidInput
 from memory.long_term.entries import Entry
+from tasklore.render.columns import print_facts
 from tasklore.render.durations import parse_span, read_aloud
-from tasklore.render.screen import patience, print_facts, print_json, print_table, printable
+from tasklore.render.screen import patience, print_json, print_table, printable
 from tasklore.stores import long_term_memory, whole_key
 
 

@@ -14,8 +14,9 @@ from memory.documents.plans import Document
 from memory.documents.storage.history import PlanRecord
 from tasklore.memory.lines import SHORT_ID, body_lines, change_lines, one_line, shorten
 from tasklore.memory.stores import UserMemory, find_resource, find_stored_resource, user_memory
+from tasklore.render.columns import print_facts
 from tasklore.render.durations import read_aloud
-from tasklore.render.screen import print_facts, print_json, print_table, printable, styled
+from tasklore.render.screen import print_json, print_table, printable, styled
 
 #: Characters of one change in a list of plans, and how many of a plan are shown there; `explain` and JSON have all.
 _WIDE, _SHOWN = 72, 3
@@ -91,7 +92,7 @@ async def print_explanation(user: str, resource: str | None, path: str, *, as_js
             "finder": _model_line(origin.finder),
             "editor": _model_line(origin.editor),
         }
-        print_facts({name: one_line(value) for name, value in facts.items() if value}, width=11, indent="    ")
+        print_facts({name: one_line(value) for name, value in facts.items() if value}, indent="    ")
 
 
 async def print_undo(user: str, plan: str | None, *, again: bool, as_json: bool) -> None:

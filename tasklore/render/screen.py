@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, TextIO
 
 #: Seconds after which a person wants to see that something is going on.
@@ -95,13 +95,6 @@ def print_paragraph(text: str, indent: str = "", style: str = "") -> None:
     for line in text.splitlines():
         for one in folded(line, _width(sys.stdout), indent).splitlines() or [""]:
             print(styled(one, style) if style else one)
-
-
-def print_facts(facts: Mapping[str, str | None], width: int = 12, indent: str = "") -> None:
-    """Write a line for each of *facts* to stdout, its name dim in *width* columns; those that are None are left out."""
-    for name, value in facts.items():
-        if value is not None:
-            print(f"{indent}{styled(name.ljust(width), 'dim')}{value}")
 
 
 def print_table(
