@@ -23,7 +23,7 @@ from tasklore.pipeline.watch import Watch
 from tasklore.places import current_supervisor
 from tasklore.render.screen import print_paragraph, printable, styled
 
-AGENT = "workers.agents.repository"
+AGENT = "examples.repository_health"
 
 PIPELINE = "repository-health"
 #: What the fourth phase asks for, and does not find at first.

@@ -5,9 +5,8 @@ from itertools import zip_longest
 
 from pydantic import BaseModel
 
-from workers import Agent, Field, Parameters
-from workers.agents.repository.scoring import Area, areas_of, score_of
-from workers.agents.repository.shapes import (
+from examples.repository_health.scoring import Area, areas_of, score_of
+from examples.repository_health.shapes import (
     Breach,
     Docstrings,
     Finding,
@@ -18,6 +17,7 @@ from workers.agents.repository.shapes import (
     Sizes,
     Verdict,
 )
+from workers import Agent, Field, Parameters
 
 #: Places that are named: what somebody can do this week.
 _WORST = 10

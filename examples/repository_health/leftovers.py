@@ -6,10 +6,10 @@ import re
 import tokenize
 from collections.abc import Iterator
 
+from examples.repository_health.shapes import MOST_LISTED, Breach, Finding, Leftovers, Rule, Unparsed
+from examples.repository_health.sources import Source, read_sources
+from examples.repository_health.walking import root_of
 from workers import Agent, Context, Field, Parameters
-from workers.agents.repository.shapes import MOST_LISTED, Breach, Finding, Leftovers, Rule, Unparsed
-from workers.agents.repository.sources import Source, read_sources
-from workers.agents.repository.walking import root_of
 
 #: Words that say that something is not done.
 MARKS = ("TODO", "FIXME", "XXX", "HACK")

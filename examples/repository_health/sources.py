@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from examples.repository_health.shapes import Unparsed
+from examples.repository_health.walking import demand_going_on
 from workers import Context
-from workers.agents.repository.shapes import Unparsed
-from workers.agents.repository.walking import demand_going_on
 
 #: Bytes of a file that is parsed: a larger one was made by a program, and its tree takes a hundred times as much.
 LARGEST = 1_000_000

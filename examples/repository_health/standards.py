@@ -2,9 +2,9 @@
 
 from pydantic import BaseModel
 
+from examples.repository_health.rules import rules_in
+from examples.repository_health.shapes import Breach, Imports, Rule, Sizes, Verdict
 from workers import Agent, Context, Field, GiveUp, Parameters
-from workers.agents.repository.rules import rules_in
-from workers.agents.repository.shapes import Breach, Imports, Rule, Sizes, Verdict
 
 agent = Agent("RepositoryStandardsAgent", description="Holds a repository to the standards of its project.")
 

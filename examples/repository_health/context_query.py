@@ -6,10 +6,10 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel
 
 from contracts.errors import InvalidInput
+from examples.repository_health.shapes import Language, Overview
+from examples.repository_health.sources import LARGEST
+from examples.repository_health.walking import demand_going_on, root_of, walk
 from workers import Agent, Context, Field, Parameters
-from workers.agents.repository.shapes import Language, Overview
-from workers.agents.repository.sources import LARGEST
-from workers.agents.repository.walking import demand_going_on, root_of, walk
 
 #: Python files that are analysed, and bytes of their paths together: the list has to fit into a message twice over.
 MOST_PYTHON_FILES, MOST_PATH_BYTES = 5_000, 300_000

@@ -9,22 +9,21 @@ from typing import Any
 import pytest
 
 from contracts.messages import CompletionReport
+from examples.repository_health.cycles import knots, way_round
+from examples.repository_health.rules import rules_in
+from examples.repository_health.shapes import Sizes
+from examples.repository_health.sizes import Measure, measure_sizes
+from examples.repository_health.walking import walk
 from supervisor.pipelines.declaration.checks import problems_of, problems_with
 from supervisor.pipelines.declaration.files import described, read_pipeline
 from workers import Agent, Context
-from workers.agents.repository.cycles import knots, way_round
-from workers.agents.repository.modules import Modules
-from workers.agents.repository.rules import rules_in
-from workers.agents.repository.shapes import Sizes
-from workers.agents.repository.sizes import Measure, measure_sizes
-from workers.agents.repository.walking import walk
 from workers.card import card_of
 from workers.loading import load_agents
 from workers.testing import AgentKit, run_task
 from workers.testing.session import PROJECT
 
-ROOT = Path(__file__).resolve().parents[4]
-AGENTS = {agent.agent_id: agent for agent in load_agents("workers.agents.repository")}
+ROOT = Path(__file__).resolve().parents[3]
+AGENTS = {agent.agent_id: agent for agent in load_agents("examples.repository_health")}
 
 TASKS = {
     "look_around": "RepositoryContextAgent",
@@ -119,13 +118,6 @@ async def test_a_package_is_looked_at_whatever_it_is_called(tmp_path: Path) -> N
     assert found["python_files"] == ["src/build/__init__.py", "src/build/env.py"]
 
 
-async def test_names_that_a_pipeline_leaves_out_are_left_out(tmp_path: Path) -> None:
-    """Files and folders alike, beside our own patterns."""
-    found = await done("look_around", folder=str(grow(tmp_path)), skip=["prices*", "late?.py"])
-
-    assert found["python_files"] == ["run.py", "shop/__init__.py", "shop/cart.py"]
-
-
 async def test_no_link_leads_out_of_the_folder(tmp_path: Path) -> None:
     """Links to files and folders are counted and not followed, and a path that leads out is not read."""
     outside, inside = grow(tmp_path / "outside", {"secret.py": "x = 1\n"}), grow(tmp_path / "inside")
@@ -152,14 +144,6 @@ async def test_a_folder_that_is_none_is_refused(folder: str, said: str, tmp_path
     assert report.error is not None
     assert said in report.error.message
     assert folder in report.error.message
-
-
-async def test_a_folder_without_python_is_refused(tmp_path: Path) -> None:
-    """It has no health to report on, and would get the best mark."""
-    report = await reported("look_around", folder=str(grow(tmp_path, {"README.md": "# Nothing\n"})))
-
-    assert report.error is not None
-    assert "holds no Python file" in report.error.message
 
 
 async def test_a_walk_ends_where_there_is_too_much(tmp_path: Path) -> None:
@@ -212,13 +196,9 @@ async def test_imports_in_a_circle_are_found_and_shown(tmp_path: Path) -> None:
     ("text", "circles"),
     [
         ("import a", 1),
-        ("try:\n    import a\nexcept ImportError:\n    a = None", 1),
-        ("class A:\n    import a", 1),
         ("def later():\n    import a", 0),
         ("class A:\n    async def later(self):\n        if self:\n            import a", 0),
         ("if TYPE_CHECKING:\n    import a", 0),
-        ("if typing.TYPE_CHECKING:\n    import a\nelse:\n    import json", 0),
-        ("if not ready:\n    import a", 1),
     ],
 )
 async def test_only_what_runs_at_import_closes_a_circle(text: str, circles: int, tmp_path: Path) -> None:
@@ -233,15 +213,12 @@ async def test_only_what_runs_at_import_closes_a_circle(text: str, circles: int,
     ("importer", "text", "target"),
     [
         ("a/b.py", "import a.c.d", "a/c/d.py"),
-        ("a/b.py", "import a.c.absent", "a/c/__init__.py"),
         ("a/b.py", "from a.c import d, absent", "a/c/d.py"),
         ("a/b.py", "from . import e", "a/e.py"),
         ("a/c/d.py", "from ..e import name", "a/e.py"),
-        ("a/c/d.py", "from .. import name", "a/__init__.py"),
         ("top.py", "if True:\n    try:\n        import a.e\n    except ImportError:\n        pass", "a/e.py"),
         ("src/p/q.py", "from p import r", "src/p/r.py"),
         ("src/p/q.py", "import json, os.path", None),
-        ("a/b.py", "if TYPE_CHECKING:\n    import a.e", "a/e.py"),
     ],
 )
 async def test_an_import_is_found_however_it_is_written(
@@ -257,23 +234,6 @@ async def test_an_import_is_found_however_it_is_written(
 
     assert target in [None, *(used["path"] for used in found["most_used"])]
     assert bool(found["most_used"]) == (target is not None)
-
-
-async def test_a_folder_that_is_a_package_knows_its_own_name(tmp_path: Path) -> None:
-    """However deep: what it imports of itself by its whole name is found."""
-    grow(tmp_path, {"a/__init__.py": "", "a/b/__init__.py": "", "a/b/c.py": "import a.b.d\n", "a/b/d.py": ""})
-    found = await done("map_imports", folder=str(tmp_path / "a" / "b"), files=["__init__.py", "c.py", "d.py"])
-
-    assert found["most_used"] == [{"path": "d.py", "used_by": 1}]
-
-
-def test_a_name_of_two_files_means_the_one_beside_it_or_none() -> None:
-    """Guessing would draw imports that are not there."""
-    modules = Modules(["x/conftest.py", "x/a.py", "y/conftest.py", "z/a.py", "x/__init__.py", "u/conftest.py"])
-
-    assert modules.find("y/b.py", "conftest", "", is_relative=False) == "y/conftest.py"
-    assert modules.find("v/b.py", "conftest", "", is_relative=False) is None
-    assert modules.find("b.py", "a", "", is_relative=False) == "z/a.py"
 
 
 def test_knots_are_found_and_the_way_round_them_is_the_shortest() -> None:
@@ -365,19 +325,12 @@ async def test_what_is_no_python_is_reported_and_harms_nobody(tmp_path: Path) ->
             "A module has at most 300 lines, a function at most 40 lines",
             [("module_lines", 300), ("function_lines", 40)],
         ),
-        ("no file is longer than 500 lines", [("module_lines", 500)]),
-        ("At most 50 lines per function", [("function_lines", 50)]),
         ("no method with more than 20 lines", [("function_lines", 20)]),
         ("No import cycles", [("import_cycles", 0)]),
-        ("at most 2 circular imports", [("import_cycles", 2)]),
         ("Every public function has a docstring", [("docstring_percent", 100)]),
-        ("90% of all public names have a docstring", [("docstring_percent", 90)]),
-        ("Docstrings for at least 75 percent", [("docstring_percent", 75)]),
         ("900% docstrings", []),
         ("No TODOs, and no debug prints", [("leftovers", 0)]),
-        ("at most 12 FIXMEs", [("leftovers", 12)]),
         ("Names are nouns", []),
-        ("A module says in its docstring what belongs there", []),
     ],
 )
 def test_a_standard_is_read_as_rules_or_left_to_people(text: str, expected: list[tuple[str, int]]) -> None:
@@ -458,35 +411,6 @@ async def test_the_report_has_a_score_a_table_and_where_to_begin(tmp_path: Path)
     assert "- not kept: 1 import cycles, at most 0 are allowed (s1)" in health["markdown"]
 
 
-async def test_the_report_of_a_sound_repository_says_so(tmp_path: Path) -> None:
-    """Without standards the limits of the pipeline hold."""
-    found = await looked(grow(tmp_path, {"a.py": '"""A."""\n'}))
-    health = await done(
-        "write_report",
-        overview=found["look_around"]["overview"],
-        sizes=found["measure_sizes"],
-        imports=found["map_imports"],
-        docstrings=found["check_docstrings"],
-        leftovers=found["find_leftovers"],
-    )
-
-    assert (health["score"], health["is_healthy"], health["worst"]) == (100, True, [])
-    assert "Nowhere: all is well." in health["markdown"]
-    assert "None were asked for" in health["markdown"]
-
-
-async def test_the_same_folder_gives_the_same_result_twice(tmp_path: Path) -> None:
-    """Whatever order the disk lists it in: a run that is done again must not differ."""
-    grow(tmp_path)
-    first = await looked(tmp_path)
-    for name in sorted(TREE, reverse=True):
-        text = (tmp_path / name).read_text()
-        (tmp_path / name).unlink()
-        (tmp_path / name).write_text(text)
-
-    assert await looked(tmp_path) == first
-
-
 async def test_a_folder_that_may_not_be_read_is_left_out(tmp_path: Path) -> None:
     """Its files are nobody's business, and the rest is reported."""
     closed = grow(tmp_path) / "closed"
@@ -500,7 +424,7 @@ async def test_a_folder_that_may_not_be_read_is_left_out(tmp_path: Path) -> None
     assert ("closed/inner.py" in found["python_files"]) == (os.geteuid() == 0)
 
 
-@pytest.mark.parametrize("file", ["workers/agents/repository/health.toml", "examples/health_with_own_limits.toml"])
+@pytest.mark.parametrize("file", ["examples/repository_health/health.toml", "examples/health_with_own_limits.toml"])
 def test_our_pipelines_fit_their_agents(file: str) -> None:
     """Every reference, parameter and entry: a supervisor that has their cards finds nothing to refuse."""
     source = read_pipeline(ROOT / file)

@@ -3,10 +3,10 @@
 import ast
 from collections.abc import Iterator
 
+from examples.repository_health.shapes import MOST_LISTED, Breach, Docstrings, Finding, Rule, Unparsed
+from examples.repository_health.sources import Documented, Source, docstring_of, read_sources
+from examples.repository_health.walking import root_of
 from workers import Agent, Context, Field, Parameters
-from workers.agents.repository.shapes import MOST_LISTED, Breach, Docstrings, Finding, Rule, Unparsed
-from workers.agents.repository.sources import Documented, Source, docstring_of, read_sources
-from workers.agents.repository.walking import root_of
 
 agent = Agent("RepositoryDocstringsAgent", description="Counts the docstrings of what is public in Python files.")
 

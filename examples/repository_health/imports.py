@@ -5,12 +5,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from examples.repository_health.cycles import knots, way_round
+from examples.repository_health.modules import Modules, package_of
+from examples.repository_health.shapes import MOST_LISTED, Imports, Unparsed, Used
+from examples.repository_health.sources import Source, inner_statements, read_sources
+from examples.repository_health.walking import root_of
 from workers import Agent, Context, Parameters
-from workers.agents.repository.cycles import knots, way_round
-from workers.agents.repository.modules import Modules, package_of
-from workers.agents.repository.shapes import MOST_LISTED, Imports, Unparsed, Used
-from workers.agents.repository.sources import Source, inner_statements, read_sources
-from workers.agents.repository.walking import root_of
 
 #: Modules that are listed as used most.
 _MOST_USED = 10
