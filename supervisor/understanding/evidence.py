@@ -16,10 +16,10 @@ from memory.grounding import Number, Passage, fold_digits, locate, numbers_in
 from quantities.numerals import DecimalMark, find_amounts
 from supervisor.understanding.outcome import Span
 from supervisor.understanding.prompt import Quotable
+from supervisor.understanding.questions import asks_to_confirm
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import Utterance
 from supervisor.understanding.values import Candidate, candidates
-from supervisor.understanding.wording import asks_to_confirm
 
 #: How a value is written, by the kind of its slot.
 _WRITTEN = {

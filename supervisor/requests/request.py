@@ -1,7 +1,7 @@
-"""A request as it comes in, with the ids that it goes by: its task, its conversation, and the turn of each side.
+"""A request with its ids: those of its task, its conversation, and the turn of each side.
 
-Of words that asked for several tasks, the ids of these follow from the one that a single task would have had and from
-the place in the sentence, so that a repeat finds each of them, and whoever knows the one can look for the others.
+When words ask for several tasks, the ids of these follow from the one that a single task would have had and from the
+place in the sentence: a repeat finds each of them, and the one id leads to all others.
 """
 
 import hashlib
@@ -25,19 +25,19 @@ from memory.command_batch import Commands
 
 _PART = re.compile(r"(r-[0-9a-f]{32})-[1-9][0-9]?\Z")
 
-#: Hears what came of one of several things that were asked for, and at which place, from 1, it was.
+#: Called with each of several parts of a request once it is answered, and its place, from 1.
 Ended = Callable[[int, ReplyPart], None]
 
 
-def unheard(_place: int, _part: ReplyPart) -> None:
-    """Be what is told of parts when nobody wants to hear of them."""
+def ignore_part(_place: int, _part: ReplyPart) -> None:
+    """Do nothing, where no client follows the parts."""
 
 
 @dataclass(slots=True)
 class Alongside:
-    """What the store is to take in the same round trip: *words* with the person's turn, *ending* with the answer.
+    """Commands that the store takes in the same round trip: *words* with the person's turn, *ending* with the answer.
 
-    `has_ended` is set once the answer is kept with what *ending* makes of the reply.
+    `has_ended` is set once the answer is kept with the commands that *ending* makes of the reply.
     """
 
     words: Commands = ()
@@ -47,10 +47,10 @@ class Alongside:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """*routed* is called with each task that the request becomes, once that is handed over.
+    """A request with its ids. *routed* is called with each task that it becomes, once that is handed over.
 
-    *ended* is called with each of several parts once it is answered, while others may go on. *is_new* tells that its
-    ids were just made, so that nothing of it can have been handed over.
+    *ended* is called with each of several parts once it is answered, while others may go on. With *is_new* its ids were
+    just made, so that nothing of it can have been handed over.
     """
 
     request: PersonRequest
@@ -58,12 +58,12 @@ class Incoming:
     conversation_id: str
     task_id: str
     routed: Callable[[TaskAssignment], None]
-    ended: Ended = unheard
+    ended: Ended = ignore_part
     is_new: bool = False
     alongside: Alongside = field(default_factory=Alongside)
 
     def turn_id(self, speaker: Speaker) -> str:
-        """Return the id of the turn in which *speaker* says their part of it."""
+        """Return the id of the turn of *speaker*."""
         return f"{digest_of(self.request.user_id, self.conversation_id, self.request_id)}-{speaker[0]}"
 
     def turn(
@@ -100,7 +100,7 @@ def digest_of(*parts: str | None) -> str:
 
 
 def part_task_id(whole: str, place: int) -> str:
-    """Return the id of the task at *place*, counted from 1, of the request that *whole* is the task id of."""
+    """Return the id of the task at *place*, from 1, of the request with the task id *whole*."""
     return f"{whole}-{place}"
 
 

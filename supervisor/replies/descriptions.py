@@ -1,16 +1,15 @@
-"""Answers in words: what was found, whether it was remembered, how long it took, or what went wrong and its cure.
+"""Reports in words: the result, whether it was remembered, how long it took, or the error and its cure.
 
 Pure functions. Results are rendered by their shape alone, so every agent's answer reads like this one.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from contracts.errors import MessageTooLarge, NotAccepted, QueueFull
 from contracts.messages import CompletionReport, MemoryNote, PersonReply, ReplyKind, TaskAssignment, TaskCall, TaskCard
-from supervisor.requests.first_readings import PartRead
+from supervisor.requests.readings import PartRead
 
 #: Lines of a result shown to a person; the whole of it is in the report.
 _MOST_LINES = 60
@@ -20,7 +19,7 @@ _LONGEST_TEXT = 2_000
 _SHOWN_DECIMALS = 4
 #: Whole numbers below this are shown by Python's own grouping, which is the same and costs a tenth.
 _PLAIN = 10**15
-#: Levels of nesting, and characters of indent, past which nobody reads on.
+#: Levels of nesting, and characters of indent, that are shown.
 _DEEPEST = 16
 #: Items of a list on one line.
 _MOST_ITEMS = 40
@@ -42,7 +41,7 @@ _WAYS_OUT = {
 
 
 def part_reply(part: PartRead, *, request_id: str, conversation_id: str) -> PersonReply:
-    """Return what to say to *part* of a request, which asks back or cannot be done.
+    """Return the reply to *part* of a request, which asks back or cannot be done.
 
     Raises:
         TypeError: *part* is a task, which is answered by its report.
@@ -74,16 +73,30 @@ def report_reply(
     """Return the answer to *assignment*.
 
     Args:
-        report: what came back; None while it is still running, or when it was never started.
-        card: the task's card, None when its agent has been retired meanwhile.
-        assignment: what was asked.
-        request_id: the request that this answers.
-        conversation_id: the conversation it belongs to.
-        problem: why the task could not be handed over, None when it was.
-        remembered: parameters whose values the person did not say, but are remembered of them.
-        computed: what parameters were made of that the person said by a difference ("double 50,000").
+        report: The report; None while the task is still running, or when it was never started.
+        card: The task's card, None when its agent has been retired meanwhile.
+        assignment: The task.
+        request_id: The request that this answers.
+        conversation_id: The conversation it belongs to.
+        problem: Why the task could not be handed over, None when it was.
+        remembered: Parameters with values that the person did not say, but that memory has of them.
+        computed: How the values of parameters were computed that the person said by a difference ("double 50,000").
     """
-    kind, text = _said(report, card, assignment, request_id, problem, _Taken(frozenset(remembered), computed or {}))
+    kind: ReplyKind = "failed"
+    only = _describe_parameters(assignment.task, remembered, computed, only=True)
+    taken = f" I took {only}." if only else ""
+    if problem is not None:
+        text = f"{_describe_problem(problem, request_id)}{taken}"
+    elif report is None:
+        kind = "pending"
+        text = (
+            f"{assignment.agent_id} is still at it. Ask again with the request id {request_id} for the answer:"
+            f" nothing is started twice. Or stop it with `tasklore cancel {assignment.task_id}`.{taken}"
+        )
+    else:
+        kind = "answer" if report.status == "completed" else "failed"
+        text = describe_report(report, card, assignment.task, remembered, computed)
+        text += taken if kind == "failed" else ""
     return PersonReply(
         request_id=request_id,
         conversation_id=conversation_id,
@@ -95,47 +108,20 @@ def report_reply(
     )
 
 
-def _said(
-    report: CompletionReport | None,
-    card: TaskCard | None,
-    assignment: TaskAssignment,
-    request_id: str,
-    problem: NotAccepted | MessageTooLarge | None,
-    how: "_Taken",
-) -> tuple[ReplyKind, str]:
-    taken = f" I took {told}." if (told := _asked(assignment.task, how, only=True)) else ""
-    if problem is not None:
-        return "failed", f"{_describe_problem(problem, request_id)}{taken}"
-    if report is None:
-        return "pending", (
-            f"{assignment.agent_id} is still at it. Ask again with the request id {request_id} for the answer:"
-            f" nothing is started twice. Or stop it with `tasklore cancel {assignment.task_id}`.{taken}"
-        )
-    if report.status == "completed":
-        return "answer", describe_result(report, card, assignment.task, how.remembered, how.computed)
-    return "failed", f"{describe_failure(report)}{taken}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """What of a call the person did not say as it stands there: what is remembered of them, and what was computed."""
-
-    remembered: frozenset[str]
-    computed: Mapping[str, str]
-
-
-def _asked(call: TaskCall, how: _Taken, *, only: bool = False) -> str:
-    """Return the parameters of *call* in words, with *how* they were come by; with *only*, no others."""
-    told = []
+def _describe_parameters(
+    call: TaskCall, remembered: Collection[str], computed: Mapping[str, str] | None, *, only: bool = False
+) -> str:
+    """Return the parameters of *call* in words, with their origin; with *only* those that were not said as they are."""
+    found = []
     for name, value in call.parameters.items():
-        said = _named(name, value)
-        if name in how.remembered:
-            told.append(f"{said} as I remember it")
-        elif name in how.computed:
-            told.append(f"{said} ({how.computed[name]})")
+        words = _label_value(name, value)
+        if name in remembered:
+            found.append(f"{words} as I remember it")
+        elif computed and name in computed:
+            found.append(f"{words} ({computed[name]})")
         elif not only:
-            told.append(said)
-    return _join(told)
+            found.append(words)
+    return _join(found)
 
 
 def _describe_problem(problem: NotAccepted | MessageTooLarge, request_id: str) -> str:
@@ -150,6 +136,19 @@ def _describe_problem(problem: NotAccepted | MessageTooLarge, request_id: str) -
     )
 
 
+def describe_report(
+    report: CompletionReport,
+    card: TaskCard | None,
+    call: TaskCall | None = None,
+    remembered: Collection[str] = (),
+    computed: Mapping[str, str] | None = None,
+) -> str:
+    """Return *report* in words, whatever its status."""
+    if report.status == "completed":
+        return describe_result(report, card, call, remembered, computed)
+    return describe_failure(report)
+
+
 def describe_result(
     report: CompletionReport,
     card: TaskCard | None,
@@ -157,9 +156,9 @@ def describe_result(
     remembered: Collection[str] = (),
     computed: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a completed *report* in words: what was asked, the result line by line, and where it came from."""
+    """Return a completed *report* in words: the question, the result line by line, and its origin."""
     label = _label(card.name if card is not None else report.task_name)
-    asked = _asked(call, _Taken(frozenset(remembered), computed or {})) if call else ""
+    asked = _describe_parameters(call, remembered, computed) if call else ""
     lines = list(_lines(report.result))
     if len(lines) > _MOST_LINES:
         lines = [*lines[:_MOST_LINES], f"... and {len(lines) - _MOST_LINES} lines more; the report holds them all."]
@@ -170,12 +169,12 @@ def describe_result(
 def describe_origin(report: CompletionReport, card: TaskCard | None = None, call: TaskCall | None = None) -> str:
     """Return whether the answer was remembered (and how old it is) or computed, and how long that took.
 
-    Of an answer to a neighbouring question it also says which, against what *call* asked and *card* allows.
+    An answer to a neighbouring question names it, beside the parameters of *call* and the tolerance of *card*.
     """
     note, took = report.memory, describe_time(report.run_ms)
     if note.outcome in {"hit", "near"}:
         age = f" from {describe_time(note.age_ms)} ago" if note.age_ms is not None else ""
-        return f"Remembered{age}{_nearness(note, card, call)}; answered in {took}."
+        return f"Remembered{age}{_describe_nearness(note, card, call)}; answered in {took}."
     return {
         "joined": f"Computed once for several who asked the same at once; answered in {took}.",
         "refreshed": f"Computed afresh in {took}, and remembered.",
@@ -185,35 +184,29 @@ def describe_origin(report: CompletionReport, card: TaskCard | None = None, call
     }.get(note.outcome, f"Computed in {took}.")
 
 
-def _nearness(note: MemoryNote, card: TaskCard | None, call: TaskCall | None) -> str:
+def _describe_nearness(note: MemoryNote, card: TaskCard | None, call: TaskCall | None) -> str:
+    """Return the neighbouring question of a near match, and how far away it is."""
     if note.outcome != "near":
         return ""
-    if note.distances and note.computed_for:
-        asked = call.parameters if call is not None else {}
-        steps = (
-            _step(name, note.computed_for.get(name), asked.get(name), away, _tolerance(card, name))
-            for name, away in note.distances.items()
-            if away != "0"
-        )
-        return f", for {' and '.join(steps)}"
-    values = _join([_named(name, value) for name, value in (note.computed_for or {}).items()])
-    away = f", {_number(Decimal(str(note.distance)))} away" if note.distance is not None else ""
-    return f", for a neighbouring question{f' ({values})' if values else ''}{away}"
-
-
-def _step(name: str, computed_for: Any, asked: Any, away: str, tolerance: str | None) -> str:
-    value = _named(name, computed_for)
-    if asked is None or tolerance is None:
-        return f"{value}, which is {_inline(away)} away from what you asked"
-    return f"{value}, which is within {tolerance.replace('%', ' %')} of the {_inline(asked, name)} you asked"
-
-
-def _tolerance(card: TaskCard | None, name: str) -> str | None:
-    """Return how far away the value of *name* may be, as *card* declares it."""
+    if not (note.distances and note.computed_for):
+        values = _join([_label_value(name, value) for name, value in (note.computed_for or {}).items()])
+        away = f", {_number(Decimal(str(note.distance)))} away" if note.distance is not None else ""
+        return f", for a neighbouring question{f' ({values})' if values else ''}{away}"
+    asked = call.parameters if call is not None else {}
     fields = card.parameters.get("properties") if card is not None else None
-    field = fields.get(name) if isinstance(fields, dict) else None
-    tolerance = field.get("tolerance") if isinstance(field, dict) else None
-    return tolerance if isinstance(tolerance, str) else None
+    steps = []
+    for name, distance in note.distances.items():
+        if distance == "0":
+            continue
+        value = _label_value(name, note.computed_for.get(name))
+        field = fields.get(name) if isinstance(fields, dict) else None
+        tolerance = field.get("tolerance") if isinstance(field, dict) else None
+        if asked.get(name) is None or not isinstance(tolerance, str):
+            steps.append(f"{value}, which is {_inline(distance)} away from what you asked")
+        else:
+            within = tolerance.replace("%", " %")
+            steps.append(f"{value}, which is within {within} of the {_inline(asked[name], name)} you asked")
+    return f", for {' and '.join(steps)}"
 
 
 def describe_failure(report: CompletionReport) -> str:
@@ -243,9 +236,6 @@ def describe_time(duration_ms: float) -> str:
     raise AssertionError("sixty seconds are a minute")
 
 
-# -- a result, by its shape ---------------------------------------------------------------------------------------
-
-
 def _lines(value: Any, indent: str = "  ") -> Iterator[str]:
     """Yield *value* as labelled lines; a value that fits on one line stands beside its label."""
     if len(indent) > _DEEPEST:
@@ -265,7 +255,7 @@ def _lines(value: Any, indent: str = "  ") -> Iterator[str]:
 
 
 def _is_block(value: Any) -> bool:
-    """True for what needs lines of its own: an object, or a list with a sentence or an object in it."""
+    """Return whether *value* needs lines of its own: an object, or a list with a sentence or an object in it."""
     if isinstance(value, Mapping):
         return bool(value) and not _is_amount(value)
     if not isinstance(value, Sequence) or isinstance(value, str):
@@ -278,14 +268,14 @@ def _is_block(value: Any) -> bool:
 
 
 def _inline(value: Any, name: str = "", depth: int = 0) -> str:
-    """Return *value* on one line; *name* is what it is called, which tells whether a number counts or names."""
+    """Return *value* on one line; by its *name* a number counts something or names it."""
     if value is None:
         return "none"
     if depth > _DEEPEST:
         return "..."
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int) and _names_something(name, value):
+    if isinstance(value, int) and _is_name(name, value):
         return str(value)
     if isinstance(value, int) and abs(value) < _PLAIN:
         return f"{value:,}"
@@ -296,17 +286,17 @@ def _inline(value: Any, name: str = "", depth: int = 0) -> str:
     if isinstance(value, Mapping):
         if _is_amount(value):
             return f"{_inline(value['value'])} {value['unit']}" if value.get("unit") else _inline(value["value"])
-        return _join([_named(str(key), part, depth + 1) for key, part in value.items()]) or "none"
+        return _join([_label_value(str(key), part, depth + 1) for key, part in value.items()]) or "none"
     items = [_inline(part, name, depth + 1) for part in value[:_MOST_ITEMS]]
     more = f" and {len(value) - _MOST_ITEMS} more" if len(value) > _MOST_ITEMS else ""
     return f"{_join(items)}{more}" if items else "none"
 
 
-def _named(name: str, value: Any, depth: int = 0) -> str:
-    """Return *value* behind its name, a list in brackets, so that it ends where it ends."""
-    told = _inline(value, name, depth)
+def _label_value(name: str, value: Any, depth: int = 0) -> str:
+    """Return *value* behind its name, a list in brackets, so that its end is clear."""
+    words = _inline(value, name, depth)
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
-    return f"{name.replace('_', ' ')} {f'[{told}]' if is_list else told}"
+    return f"{name.replace('_', ' ')} {f'[{words}]' if is_list else words}"
 
 
 def _join(items: Sequence[str]) -> str:
@@ -314,7 +304,7 @@ def _join(items: Sequence[str]) -> str:
     return ("; " if any("," in item for item in items) else ", ").join(items)
 
 
-def _names_something(name: str, value: int) -> bool:
+def _is_name(name: str, value: int) -> bool:
     words = name.lower().replace("-", "_").split("_")
     return words[-1] in _NAMING_WORDS or (not _YEARS.isdisjoint(words) and abs(value) <= _LAST_YEAR)
 

@@ -1,4 +1,4 @@
-"""Sentences that were read before: the same words, outside a conversation, are read once while the cards stand."""
+"""The cache of interpretations: the same words, outside a conversation, are read once for one catalogue."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,26 +10,26 @@ from supervisor.catalogue import Catalogue
 from supervisor.understanding.outcome import Interpretation, Interpreter, Several, Understood
 from supervisor.understanding.utterance import evened, without_list_numbers
 
-#: Sentences of which the reading is kept, the latest; each takes some 2 KB.
+#: Sentences whose interpretation is kept, the latest; each takes some 2 KB.
 MOST = 1_000
-#: Characters of the longest that is kept: what programs and buttons say again and again is short.
+#: Characters of the longest sentence: those that programs and buttons repeat are short.
 _LONGEST = 500
 
 _NOTHING = Catalogue()
 
 
-class KnownSentences:
-    """Interprets as *interpreter* does, without it where the words have one meaning and were read before.
+class CachedInterpreter:
+    """Interprets by *interpreter*, and from the cache the words that have one meaning and were read before.
 
-    These are words that no model was asked about, that begin a conversation, that became tasks alone, and that name no
-    day or time: what "tomorrow" is changes. They are known by their digest, by the cards of one catalogue.
+    No model was asked about these words, they begin a conversation, they became tasks alone, and they name no day or
+    time, as "tomorrow" changes. Keys are digests; another catalogue clears the cache.
     """
 
     def __init__(self, interpreter: Interpreter, most: int = MOST) -> None:
         self._interpreter = interpreter
         self._most = most
         self._catalogue = _NOTHING
-        #: By digest, the latest last; whether they name a day is looked at when they first come again, None before.
+        #: By digest, the latest last; whether the words are timeless is found out when they come again, None before.
         self._known: dict[bytes, tuple[Interpretation, bool | None]] = {}
 
     async def interpret(
@@ -41,7 +41,7 @@ class KnownSentences:
         user_id: str | None = None,
         now: datetime | None = None,
     ) -> Interpretation:
-        """Return what *text* asks for."""
+        """Return the interpretation of *text*."""
         if previous or len(text) > _LONGEST:
             return await self._interpreter.interpret(
                 text, catalogue=catalogue, previous=previous, user_id=user_id, now=now
@@ -58,16 +58,13 @@ class KnownSentences:
                 text, catalogue=catalogue, previous=previous, user_id=user_id, now=now
             )
         if is_timeless is not False and catalogue is self._catalogue and _are_tasks(found):
-            self._keep(digest, found, is_timeless)
+            self._known[digest] = found, is_timeless
+            if len(self._known) > self._most:
+                del self._known[next(iter(self._known))]
         return found
-
-    def _keep(self, digest: bytes, found: Interpretation, is_timeless: bool | None) -> None:
-        self._known[digest] = found, is_timeless
-        if len(self._known) > self._most:
-            del self._known[next(iter(self._known))]
 
 
 def _are_tasks(found: Interpretation) -> bool:
-    """Return whether *found* is nothing but tasks, none of them read by a model."""
+    """Return whether *found* consists of tasks alone, none of them read by a model."""
     parts = found.parts if isinstance(found, Several) else (found,)
     return all(isinstance(part, Understood) and not part.by_model for part in parts)
