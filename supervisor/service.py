@@ -116,7 +116,7 @@ class Service:
         return reply
 
     async def _from_memory(self, reply: PersonReply, owner: str, asked: Incoming) -> PersonReply:
-        """Return memory's answer to words that ask for no task: what it learned, recalled or kept; else *reply*."""
+        """Return memory's answer to words that ask for no task: learned, recalled or kept; else *reply*."""
         recalling = asyncio.ensure_future(self._recall(asked))
         try:
             turn_id = asked.turn_id("person")

@@ -236,7 +236,7 @@ class StoreWatch(Watch):
 def make_watches(
     metrics: Metrics, link: Link, redis: Redis, cards: CardIndex, run_times: RunTimes
 ) -> tuple[Watch, ...]:
-    """Return the watches of a supervisor, to be run; *metrics* exports what they saw last."""
+    """Return the watches of a supervisor, to be run; *metrics* exports their last values."""
     dead, messages = StreamWatch(link.client, subjects.DEAD), StreamWatch(link.client, subjects.MESSAGES)
     backlog = BacklogWatch(link, lambda: cards.catalogue.cards, run_times)
     ledger, store = LedgerWatch(Tally(redis)), StoreWatch(redis)

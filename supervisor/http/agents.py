@@ -1,4 +1,4 @@
-"""The routes of agents: their cards, and the question to one in a world, what it does now."""
+"""The routes of agents: their cards, and the decision of one in a world."""
 
 from typing import Annotated, Any, ClassVar
 

@@ -12,7 +12,7 @@ async def demand_conversation(parts: ApiParts, caller: Caller, conversation_id: 
     """Return when *caller* may speak in, and look into, a conversation; None is none.
 
     Raises:
-        Refused: 403, it is somebody else's.
+        Refused: 403, it is another user's.
         MemoryUnavailable: the store does not answer.
     """
     if caller.user_scope is None or conversation_id is None:

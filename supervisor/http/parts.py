@@ -29,10 +29,10 @@ from supervisor.service import Service
 
 
 class Life:
-    """Counts the requests and streams that are open, and says whether the process still takes more.
+    """Counts the requests and streams that are open, and knows whether the process still takes more.
 
     `draining` is set when the process is asked to end: streams end. `leaving` is set when its grace is over: clients
-    that still wait are told where to ask later.
+    that still wait get the place to ask later.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Life:
         return self.inside_of.total()
 
     @contextmanager
-    def counted(self, name: str) -> Iterator[None]:
+    def count(self, name: str) -> Iterator[None]:
         """Count one request of the key *name* within the block."""
         self._empty.clear()
         try:

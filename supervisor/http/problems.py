@@ -65,7 +65,7 @@ _ELSEWHERE = dict.fromkeys(("/healthz", "/readyz", "/metrics"), _HEALTH) | dict.
 
 
 class Fault(BaseModel):
-    """One fault of a request: its place, as a path with dots, and what is wrong there."""
+    """One fault of a request: its place, as a path with dots, and the complaint."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -118,8 +118,8 @@ def unavailable(detail: str, retry_after_s: float = _RETRY_AFTER_S) -> Refused:
     return Refused(503, "unavailable", detail, headers={"Retry-After": str(max(1, round(retry_after_s)))})
 
 
-def crowded(detail: str) -> Refused:
-    """Return the refusal of a key that has its share of what is served at once."""
+def over_share(detail: str) -> Refused:
+    """Return the refusal of a key that already has its share."""
     return Refused(429, "share", detail, headers={"Retry-After": str(_RETRY_AFTER_S)})
 
 
@@ -129,7 +129,7 @@ def unusable(faults: Sequence[Fault]) -> Refused:
 
 
 def refusal_of(error: Exception) -> Refused:
-    """Return *error* as a refusal; an unforeseen one tells nothing of itself."""
+    """Return *error* as a refusal; an unforeseen one reveals nothing."""
     match error:
         case Refused():
             return error

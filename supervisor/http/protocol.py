@@ -107,7 +107,7 @@ class TimedProtocol(H11Protocol):
         return self._unknown is not None and self._unknown.is_unknown(self.client)
 
     def _close(self) -> None:
-        """Close the connection, whether or not the other end reads what it was sent."""
+        """Close the connection, whether or not the other end reads the rest of the answer."""
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         else:

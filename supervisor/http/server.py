@@ -95,7 +95,7 @@ class HttpServer:
     async def drain(self, hurried: asyncio.Event) -> None:
         """Accept nothing new, and return when every request has been answered, or the grace is over.
 
-        Clients that still wait then are told where to ask later; *hurried* ends the grace at once.
+        Clients that still wait then get the place to ask later; *hurried* ends the grace at once.
         """
         life = self._parts.life
         life.draining.set()

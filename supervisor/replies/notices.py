@@ -31,7 +31,7 @@ _KEPT = "I have kept that, but no agent here has a task for it."
 
 
 class Learned:
-    """Reads what was learned of a person.
+    """Reads the notices of a person.
 
     Args:
         notices: The waiting lines.

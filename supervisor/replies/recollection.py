@@ -84,7 +84,7 @@ def open_recollections(redis: Redis, kinds_dir: File | None) -> Recollections:
     """Return the recollections in *redis*, with the kinds of documents that *kinds_dir* adds to the shipped ones.
 
     Raises:
-        ConfigurationError: that folder cannot be read, or says what does not fit.
+        ConfigurationError: that folder cannot be read, or does not fit.
     """
     kinds = Kinds.load(*([kinds_dir] if kinds_dir is not None else []))
     return Recollections(DocumentReader(redis, kinds, deadline_s=DEADLINE_S), kinds)

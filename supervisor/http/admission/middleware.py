@@ -11,7 +11,7 @@ from contracts.parameters.body_sizes import demand_few_values
 from supervisor.http.admission.keys import ANYBODY, CALLER, Caller
 from supervisor.http.admission.limits import Rates
 from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, crowded, respond, unavailable
+from supervisor.http.problems import Refused, over_share, respond, unavailable
 
 #: Paths that need a key; the OpenAPI document and its page are public, as the repository is.
 GUARDED = "/v1/"
@@ -49,7 +49,7 @@ class AdmissionMiddleware:
             await respond(refused)(scope, receive, send)
             return
         limits = self._parts.limits
-        with self._parts.life.counted(name):
+        with self._parts.life.count(name):
             await self._app(scope, _BodyReader(receive, limits.body_bytes, limits.body_s).receive, send)
 
     def _identify(self, scope: Scope, headers: Headers) -> Caller | None:
@@ -77,7 +77,7 @@ class AdmissionMiddleware:
             raise Refused(429, "rate", detail, headers={"Retry-After": str(wait_s)})
         life, most = self._parts.life, self._parts.limits.at_once
         if life.inside_of[caller.name] >= (own := self._parts.share(most)):
-            raise crowded(f"{own} requests with this key are being answered; ask again when one has ended")
+            raise over_share(f"{own} requests with this key are being answered; ask again when one has ended")
         if life.inside >= most:
             raise unavailable(f"{life.inside} requests are being answered; ask again in a second, or elsewhere")
         return caller

@@ -51,7 +51,7 @@ class Items(View):
 
 
 class _ItemChange(Form):
-    """The fields of every change: whom it is about, when it holds, and how long the answer may take."""
+    """The fields of every change: its subject, its time, and how long the answer may take."""
 
     subject: Annotated[str, Field(max_length=200)] = ""
     since: date | None = None
@@ -112,7 +112,7 @@ class Settled(Started):
 
 
 class ForgottenMemory(Started):
-    """The numbers of what was removed and is left, by kind; `elsewhere` says where more may lie out of reach."""
+    """The numbers of removed and remaining records, by kind; `elsewhere` says where more may lie out of reach."""
 
     removed: dict[str, int] = Field(default_factory=dict)
     left: dict[str, int] = Field(default_factory=dict)

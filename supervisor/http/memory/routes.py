@@ -84,7 +84,7 @@ class Changed(View):
 
 
 class PlanTold(View):
-    """One plan of edits: who decided it, why, on which words, and what it changed in which document.
+    """One plan of edits: its author, reason and evidence, and its changes by document.
 
     `undoes` is the plan that it takes back; `undone_by` is the one that took it back, null while it stands.
     """

@@ -20,7 +20,7 @@ from contracts import subjects
 from contracts.messages import Progress
 from supervisor.http.admission.keys import Caller
 from supervisor.http.parts import ApiParts
-from supervisor.http.problems import crowded, unavailable
+from supervisor.http.problems import over_share, unavailable
 from supervisor.http.requests.outcome import Asked, Place, read_outcome
 
 ACCEPTED, ROUTED, PROGRESS, DONE = 1, 2, 3, 4
@@ -59,7 +59,7 @@ class EventStream(StreamingResponse):
         if life.streams >= most or life.draining.is_set():
             raise unavailable("no more streams of events are opened here now; ask again, or elsewhere")
         if life.streams_of[caller.name] >= (own := parts.share(most)):
-            raise crowded(f"{own} streams of events are open with this key; close one, or look without a stream")
+            raise over_share(f"{own} streams of events are open with this key; close one, or look without a stream")
         return cls(parts, caller.name, events)
 
     async def stream_response(self, send: Send) -> None:

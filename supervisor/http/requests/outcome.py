@@ -128,14 +128,14 @@ async def begin(
 def _read_underway(place: Place, underway: Underway) -> Asked | None:
     """Return how far *underway* is, None where only the records and the ledger know."""
     if underway.reply is not None and underway.reply.kind != "pending":
-        return _done(place, underway.reply)
+        return _finish(place, underway.reply)
     routed = underway.routed
     if not routed:
         return None
     return _running(place, routed, routed[0].conversation_id or place.request_id, underway.parts)
 
 
-def _done(place: Place, reply: PersonReply) -> Asked:
+def _finish(place: Place, reply: PersonReply) -> Asked:
     return Asked(
         request_id=place.request_id,
         conversation_id=reply.conversation_id,
@@ -183,7 +183,7 @@ async def _read_stored(parts: ApiParts, place: Place, known: Known, record: Requ
         if known.end is not None:
             turns = await _read_turns(parts, place, record)
             answers = {place_of_turn(turn.turn_id): turn for turn in turns if turn.speaker == "assistant"}
-            return _done(place, rebuild_combined(parts, place.request_id, conversation_id, known.end, tasks, answers))
+            return _finish(place, rebuild_combined(parts, place.request_id, conversation_id, known.end, tasks, answers))
         if tasks and is_held:
             has_ended = any(task.report is not None for task in tasks.values())
             read = _parts_read(await _read_turns(parts, place, record) if has_ended else [])
@@ -197,7 +197,7 @@ async def _read_stored(parts: ApiParts, place: Place, known: Known, record: Requ
             return asked.model_copy(update={"parts": tuple(found)})
     if known.end is not None or report is not None:
         turns = await _read_turns(parts, place, record)
-        return _done(place, _rebuild(parts, place, known, conversation_id, report, turns))
+        return _finish(place, _rebuild(parts, place, known, conversation_id, report, turns))
     if assignment is not None:
         return _running(place, [assignment], conversation_id)
     lost = None if is_held else await _begin_again(parts, place, record, text)
@@ -212,7 +212,7 @@ def _rebuild(
     report: CompletionReport | None,
     turns: Sequence[HeardTurn],
 ) -> PersonReply:
-    """Return the reply as it was, from what is left of it."""
+    """Return the reply as it was, from its remains."""
     turn, end = next((one for one in turns if one.speaker == "assistant"), None), known.end
     read = _parts_read(turns)
     one = read[0] if len(read) == 1 else PartRead(kind="task")
@@ -250,7 +250,7 @@ async def _begin_again(parts: ApiParts, place: Place, record: RequestRecord, tex
     person = next((turn for turn in turns if turn.speaker == "person"), None)
     if person is None and text is None:
         reply = PersonReply(request_id=place.request_id, conversation_id=conversation_id, kind="failed", text=_LOST)
-        return _done(place, reply)
+        return _finish(place, reply)
     if person is not None:
         request = PersonRequest.model_validate(
             {

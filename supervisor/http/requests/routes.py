@@ -114,7 +114,7 @@ def routes(parts: ApiParts) -> APIRouter:
 class ShortPathMiddleware:
     """Answers a request in words without the framework, when it can be read as it stands.
 
-    Any other goes on to the application, whose route does the same and says what is wrong with the request.
+    Any other goes on to the application, whose route does the same and explains its faults.
     """
 
     def __init__(self, app: ASGIApp, parts: ApiParts) -> None:

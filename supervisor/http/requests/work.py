@@ -11,7 +11,7 @@ from contracts.errors import MemoryUnavailable
 from contracts.messages import PersonReply, PersonRequest, ReplyPart, TaskAssignment
 from memory.command_batch import Commands
 from memory.ledger.requests import PartEnd, RequestEnd, RequestRecords
-from supervisor.http.problems import crowded, unavailable
+from supervisor.http.problems import over_share, unavailable
 from supervisor.requests.request import Alongside
 from supervisor.service import Service
 
@@ -119,7 +119,7 @@ class Work:
         if len(self._under_way) >= MOST:
             raise unavailable(f"{MOST} requests are under way here; ask again with the same Idempotency-Key")
         if self._of_key[name] >= most:
-            raise crowded(f"{most} requests with this key are under way; ask again with the same Idempotency-Key")
+            raise over_share(f"{most} requests with this key are under way; ask again with the same Idempotency-Key")
         underway = self._under_way[place] = Underway(name)
         self._of_key[name] += 1
         try:
